@@ -1,0 +1,126 @@
+"""What every feature map shares: validation, seeds, fitting the orbit and the kernel, averaging.
+
+A new approximation subclasses :class:`AveragedMap` and gives two methods:
+``_fit_map`` draws its frequencies, landmarks or templates, and ``_embedding``
+returns the :class:`~orbit.engine.Embedding` that the engine averages over the
+orbit. It tiles, threads and averages nothing itself.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from orbit.engine import Embedding, Engine
+from orbit.kernels import Gaussian, Kernel
+from orbit.orbits import Orbit
+from orbit.params import check_params
+from orbit.random import RandomState, spawn
+
+
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base class of the feature maps psi with ``<psi(x), psi(z)>`` close to ``k_{q,G}(x, z)`` (LGIKA eq. 3)."""
+
+    kind: ClassVar[str]
+    name: ClassVar[str]
+
+    kernel: Kernel | None
+    orbit: Orbit | None
+    engine: Engine | None
+    random_state: RandomState
+
+    def check(self) -> None:
+        """Raise ``InputError`` for wrong parameters, or parts that do not go together. Needs no data."""
+        check_params(self)
+        orbit, kernel, engine = self._parts()
+        orbit.check()
+        kernel.check()
+        engine.check()
+
+    def fit(self, X, y=None):
+        """Freeze the orbit, settle the kernel and draw the map's frequencies or landmarks.
+
+        Parameters
+        ----------
+        X : array, shape (n, *shape)
+            Points in their natural shape, e.g. ``(n, 28, 28)`` images; the group
+            acts on them before they are flattened.
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            For wrong parameters, a q that is not defined on the group, or a group
+            that does not act on points of this shape.
+        """
+        self.check()
+        X = self._validate(X, reset=True)
+        orbit, kernel, self.engine_ = self._parts()
+        orbit_seed, kernel_seed, map_seed = spawn(self.random_state, 3)
+        self.orbit_ = clone(orbit)
+        if self.orbit_.random_state is None:
+            self.orbit_.random_state = orbit_seed
+        self.orbit_.fit(X)
+        self.kernel_ = clone(kernel).fit(X, kernel_seed)
+        self.shape_in_ = X.shape[1:]
+        self._fit_map(X, map_seed)
+        return self
+
+    def transform(self, X):
+        """psi(x), averaged over the orbit.
+
+        Parameters
+        ----------
+        X : array, shape (n, *shape)
+
+        Returns
+        -------
+        array, shape (n, n_outputs), float32 or float64 (see ``Engine.dtype``)
+        """
+        check_is_fitted(self)
+        X = self._validate(X, reset=False)
+        return self._features(X)
+
+    @abstractmethod
+    def _fit_map(self, X: np.ndarray, random_state: int) -> None:
+        """Draw what the map needs and set ``_n_features_out``. Orbit and kernel are fitted already."""
+
+    @abstractmethod
+    def _features(self, X: np.ndarray) -> np.ndarray:
+        """psi(x) for validated points of the engine's dtype, shape ``(n, n_outputs)``."""
+
+    def _parts(self) -> tuple[Orbit, Kernel, Engine]:
+        return self.orbit or Orbit(), self.kernel or Gaussian(), self.engine or Engine()
+
+    def _validate(self, X, reset: bool) -> np.ndarray:
+        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
+        if not reset and X.shape[1:] != self.shape_in_:
+            raise ValueError(
+                f"{type(self).__name__} was fitted on points of shape {self.shape_in_}, found {X.shape[1:]}"
+            )
+        return X.astype((self.engine or Engine()).result_dtype(X), copy=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+class AveragedMap(FeatureMap):
+    """A base map phi averaged over the orbit: psi(x) = sum_i w_i phi(g_i x) (LGIKA eqs. 7 and 8)."""
+
+    def _features(self, X: np.ndarray) -> np.ndarray:
+        return self.engine_.average(self._embedding(X.dtype), self.orbit_, X)
+
+    @abstractmethod
+    def _embedding(self, dtype: np.dtype) -> Embedding:
+        """The fitted base map, ready for the engine in the given precision."""

@@ -1,0 +1,113 @@
+"""Nyström features, averaged over the orbit (LGIKA section 2.2.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+from orbit.approx.base import AveragedMap
+from orbit.engine import Embedding, Engine, Scratch
+from orbit.kernels import Kernel
+from orbit.kernels.base import Against
+from orbit.landmarks import Landmarks, Uniform
+from orbit.linalg import inverse_root
+from orbit.orbits import Orbit
+from orbit.params import NonNegativeFloat, PositiveInt
+from orbit.random import RandomState
+from orbit.registry import register
+
+
+@register("approx", "nystrom")
+class Nystrom(AveragedMap):
+    """Orbit-averaged Nyström features of any kernel.
+
+    With landmarks Z and K_ZZ = U diag(e) U^T, L = diag(e)^(-1/2) U^T over the
+    eigenvalues above the rank tolerance (so that K_ZZ^+ = L^T L),
+
+        psi(x) = L sum_i v_i k(Z, g_i x)                                   (LGIKA eq. 8)
+
+    With all orbit points of all data as landmarks the approximation is exact.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        None is Gaussian with the median lengthscale.
+    orbit : Orbit or None
+        What to average over; None is no averaging.
+    n_components : int >= 1
+        Number of landmarks; fewer if there are fewer points.
+    landmarks : Landmarks or None
+        How they are chosen; None is uniformly from the data.
+    rank_tolerance : float >= 0 or None
+        Eigenvalues of K_ZZ up to this share of the largest are dropped. None is
+        the rounding error of the precision in use times the number of landmarks.
+    engine : Engine or None
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    landmarks_ : array, shape (m, d)
+    normalization_ : float64 array L, shape (rank, m)
+    orbit_, kernel_ : the fitted parts
+
+    References
+    ----------
+    Raj et al., "Local Group Invariant Representations via Orbit Embeddings",
+    2017, eq. 8. Williams and Seeger, 2001.
+
+    Examples
+    --------
+    >>> import numpy as np, orbit
+    >>> X = np.random.default_rng(0).random((20, 8, 8))
+    >>> orb = orbit.Orbit(orbit.build("group", "rotation"), size=16)
+    >>> orbit.build("approx", "nystrom", orbit=orb, n_components=10, random_state=0).fit_transform(X).shape
+    (20, 10)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        orbit: Orbit | None = None,
+        n_components: PositiveInt = 512,
+        landmarks: Landmarks | None = None,
+        rank_tolerance: NonNegativeFloat | None = None,
+        engine: Engine | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.orbit = orbit
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.rank_tolerance = rank_tolerance
+        self.engine = engine
+        self.random_state = random_state
+
+    def _fit_map(self, X: np.ndarray, random_state: int) -> None:
+        rule = self.landmarks or Uniform()
+        rng = np.random.default_rng(random_state)
+        self.landmarks_ = rule.select(X, self.kernel_, self.orbit_, self.engine_, self.n_components, rng)
+        tolerance = self.rank_tolerance
+        if tolerance is None:
+            tolerance = len(self.landmarks_) * float(np.finfo(X.dtype).eps)
+        self.normalization_ = inverse_root(self.kernel_.gram(self.landmarks_), tolerance)
+        self._n_features_out = len(self.normalization_)
+
+    def _embedding(self, dtype: np.dtype) -> Embedding:
+        tensor = self.engine_.tensor
+        return KernelColumns(self.kernel_.against(tensor(self.landmarks_, dtype)), tensor(self.normalization_, dtype))
+
+
+class KernelColumns:
+    """k(x, z_j) for fixed points z_j, then a linear map L: what Nyström averages over the orbit."""
+
+    def __init__(self, columns: Against, linear: Tensor) -> None:
+        self.columns, self.linear = columns, linear
+        self.n_outputs, self.units = linear.shape
+        self.width = self.units
+
+    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
+        values = self.columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
+        total[:, units].add_(values, alpha=weight)
+
+    def finish(self, total: Tensor) -> Tensor:
+        return total @ self.linear.T

@@ -1,0 +1,148 @@
+"""Random Fourier features, averaged over the orbit (LGIKA section 2.2.1)."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.approx.base import AveragedMap
+from orbit.engine import Embedding, Engine, Scratch
+from orbit.frequencies import Frequencies, MonteCarlo
+from orbit.kernels import Kernel
+from orbit.orbits import Orbit
+from orbit.params import PositiveInt
+from orbit.random import RandomState
+from orbit.registry import register
+
+
+@register("approx", "rf")
+class RandomFourier(AveragedMap):
+    """Orbit-averaged random Fourier features of a shift-invariant kernel.
+
+    With frequencies w_j from the kernel's spectral distribution and orbit
+    elements g_i of weight v_i, the default ``pairs`` are the real and imaginary
+    parts of LGIKA eq. 7,
+
+        psi(x) = s^(-1/2) [ sum_i v_i cos<w_j, g_i x> ; sum_i v_i sin<w_j, g_i x> ]_j,
+
+    whose inner product averages cos<w_j, g x - g' x'>: a function of the
+    difference alone, exact for x = x' and of lower variance than ``offset``,
+
+        psi(x) = (2/s)^(1/2) [ sum_i v_i cos(<w_j, g_i x> + b_j) ]_j,   b_j ~ U[0, 2 pi],
+
+    wherever the kernel value is not small. ``offset`` has half as many columns.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+        A kernel with a spectrum; None is Gaussian with the median lengthscale.
+    orbit : Orbit or None
+        What to average over; None is no averaging.
+    n_components : int >= 1
+        s, the number of frequencies.
+    variant : {"pairs", "offset"}
+    frequencies : Frequencies or None
+        How the frequencies are drawn; None is independent draws.
+    engine : Engine or None
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    frequencies_ : float64 array, shape (n_components, d)
+    offsets_ : float64 array, shape (n_components,), or None
+    orbit_, kernel_ : the fitted parts
+
+    References
+    ----------
+    Raj et al., "Local Group Invariant Representations via Orbit Embeddings",
+    2017, eqs. 6 and 7. Rahimi and Recht, 2007.
+
+    Examples
+    --------
+    >>> import numpy as np, orbit
+    >>> X = np.random.default_rng(0).random((20, 8, 8))
+    >>> orb = orbit.Orbit(orbit.build("group", "rotation"), size=16)
+    >>> orbit.build("approx", "rf", orbit=orb, n_components=50, random_state=0).fit_transform(X).shape
+    (20, 100)
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        orbit: Orbit | None = None,
+        n_components: PositiveInt = 512,
+        variant: Literal["pairs", "offset"] = "pairs",
+        frequencies: Frequencies | None = None,
+        engine: Engine | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.orbit = orbit
+        self.n_components = n_components
+        self.variant = variant
+        self.frequencies = frequencies
+        self.engine = engine
+        self.random_state = random_state
+
+    def check(self) -> None:
+        super().check()
+        _, kernel, _ = self._parts()
+        if not kernel.has_spectrum:
+            raise kernel.no_spectrum("random Fourier frequencies")
+
+    def _fit_map(self, X: np.ndarray, random_state: int) -> None:
+        rng = np.random.default_rng(random_state)
+        rule = self.frequencies or MonteCarlo()
+        n_features = int(np.prod(X.shape[1:]))
+        self.frequencies_ = rule.draw(self.kernel_, self.n_components, n_features, rng)
+        self.offsets_ = rng.uniform(0, 2 * math.pi, self.n_components) if self.variant == "offset" else None
+        self._n_features_out = self.n_components * (2 if self.variant == "pairs" else 1)
+
+    def _embedding(self, dtype: np.dtype) -> Embedding:
+        frequencies = self.engine_.tensor(self.frequencies_, dtype)
+        if self.offsets_ is None:
+            return _Pairs(frequencies)
+        return _Offset(frequencies, self.engine_.tensor(self.offsets_, dtype))
+
+
+class _Pairs:
+    """Cosines in the first half of the columns, sines in the second."""
+
+    def __init__(self, frequencies: Tensor) -> None:
+        self.frequencies = frequencies
+        self.units = len(frequencies)
+        self.width = self.n_outputs = 2 * self.units
+        self.scale = self.units**-0.5
+
+    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
+        shape = len(points), units.stop - units.start
+        angles, cosines = scratch.matrix(0, *shape), scratch.matrix(1, *shape)
+        torch.mm(points, self.frequencies[units].T, out=angles)
+        torch.cos(angles, out=cosines)
+        total[:, units].add_(cosines, alpha=weight * self.scale)
+        sines = slice(self.units + units.start, self.units + units.stop)
+        total[:, sines].add_(angles.sin_(), alpha=weight * self.scale)
+
+    def finish(self, total: Tensor) -> Tensor:
+        return total
+
+
+class _Offset:
+    """One cosine with a random phase for each frequency."""
+
+    def __init__(self, frequencies: Tensor, offsets: Tensor) -> None:
+        self.frequencies, self.offsets = frequencies, offsets
+        self.units = self.width = self.n_outputs = len(frequencies)
+        self.scale = (2 / self.units) ** 0.5
+
+    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
+        angles = scratch.matrix(0, len(points), units.stop - units.start)
+        torch.addmm(self.offsets[None, units], points, self.frequencies[units].T, out=angles)
+        total[:, units].add_(angles.cos_(), alpha=weight * self.scale)
+
+    def finish(self, total: Tensor) -> Tensor:
+        return total

@@ -1,0 +1,29 @@
+"""The base of every small building block: a value object with typed parameters."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sklearn.base import BaseEstimator
+
+from orbit.params import check_params
+
+
+class Component(BaseEstimator):
+    """A value object whose constructor only stores its parameters.
+
+    Being a scikit-learn ``BaseEstimator`` gives ``get_params``, ``set_params``,
+    ``clone`` and a readable repr, so that ``kernel__lengthscale`` can be searched
+    over by ``GridSearchCV``.
+    """
+
+    kind: ClassVar[str]
+    name: ClassVar[str]
+
+    def check(self) -> None:
+        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
+        check_params(self)
+
+    def label(self) -> str:
+        """``group=rotation``: how errors and figures name this component."""
+        return f"{self.kind}={self.name}"

@@ -1,0 +1,144 @@
+"""What a data set is once loaded, and what every loader checks and splits in the same way."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from orbit.component import Component
+from orbit.errors import InputError
+from orbit.params import PositiveInt
+from orbit.random import RandomState, generator
+
+Task = Literal["classification", "regression"]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set, split into training and test parts.
+
+    Attributes
+    ----------
+    X_train, X_test : arrays, shape (n, *shape), float32 or float64
+    y_train, y_test : arrays, shape (n,) or (n, k)
+    task : {"classification", "regression"}
+    source : where it came from, one line, shown with every result
+    """
+
+    name: str
+    task: Task
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    source: str
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for part in ("train", "test"):
+            check_arrays(getattr(self, f"X_{part}"), getattr(self, f"y_{part}"), self.task, f"{self.name}, {part} part")
+        if self.X_train.shape[1:] != self.X_test.shape[1:]:
+            raise InputError(
+                f"dataset={self.name}: training points have shape {self.X_train.shape[1:]}, "
+                f"test points {self.X_test.shape[1:]}; they must agree"
+            )
+        if self.task == "classification" and len(np.unique(self.y_train)) < 2:
+            raise InputError(
+                f"dataset={self.name}: the training part has one class only; take more points (dataset.n_train)"
+            )
+
+    def describe(self) -> str:
+        return (
+            f"{self.name}: {len(self.X_train)} train, {len(self.X_test)} test, points of shape {self.X_train.shape[1:]}"
+        )
+
+
+class Loader(Component):
+    """Loads a :class:`Dataset`. A subclass gives ``_load``, and the defaults that suit its data.
+
+    Attributes
+    ----------
+    default_representation : dict
+        The representation used when none is named.
+    fixed_task : the kind of targets, or None if that depends on the data.
+    """
+
+    default_representation: ClassVar[dict[str, Any]] = {"name": "unit_norm"}
+    fixed_task: ClassVar[Task | None] = "classification"
+
+    n_train: PositiveInt | None
+    n_test: PositiveInt | None
+
+    def load(self, random_state: RandomState = None) -> Dataset:
+        """Read or generate the data and cut it to ``n_train`` and ``n_test`` random points.
+
+        Raises
+        ------
+        InputError
+            For wrong parameters, missing or corrupt files, and arrays that no
+            learner could use: empty, not finite, of unequal lengths.
+        """
+        self.check()
+        full = self._load(random_state)
+        train_rng, test_rng = generator(random_state).spawn(2)
+        train = self._subset(len(full.X_train), self.n_train, train_rng, "n_train")
+        test = self._subset(len(full.X_test), self.n_test, test_rng, "n_test")
+        return Dataset(
+            full.name, full.task, full.X_train[train], full.y_train[train],
+            full.X_test[test], full.y_test[test], full.source, full.extra,
+        )  # fmt: skip
+
+    def check_files(self) -> None:
+        """Raise ``InputError`` if a file this loader needs is missing. Reads nothing."""
+
+    @abstractmethod
+    def _load(self, random_state: RandomState) -> Dataset:
+        """The whole data set."""
+
+    def _subset(self, n: int, size: int | None, rng: np.random.Generator, key: str) -> np.ndarray | slice:
+        if size is None or size == n:
+            return slice(None)
+        if size > n:
+            raise InputError(f"dataset.{key}: expected at most {n}, which is all that {self.label()} has, found {size}")
+        return np.sort(rng.choice(n, size, replace=False))
+
+
+def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
+    """Raise ``InputError`` for arrays that cannot be learnt from, saying which and where."""
+    if len(X) == 0:
+        raise InputError(f"{where}: X is empty")
+    if X.ndim < 2:
+        raise InputError(f"{where}: X must have shape (n, ...) with at least 2 axes, found {X.shape}")
+    if len(X) != len(y):
+        raise InputError(f"{where}: X has {len(X)} points, y has {len(y)} targets; they must agree")
+    if not np.issubdtype(X.dtype, np.number) or np.issubdtype(X.dtype, np.complexfloating):
+        raise InputError(f"{where}: X must hold real numbers, found dtype {X.dtype}")
+    _check_finite(X, f"{where}: X")
+    numeric = np.issubdtype(y.dtype, np.number)
+    if numeric:
+        _check_finite(y, f"{where}: y")
+    if task == "regression" and not numeric:
+        raise InputError(
+            f"{where}: regression needs numbers as targets, found dtype {y.dtype}; set dataset.task=classification"
+        )
+    if task == "classification" and y.ndim != 1:
+        raise InputError(f"{where}: class labels must have shape (n,), found {y.shape}; set dataset.task=regression")
+    if task == "classification" and np.issubdtype(y.dtype, np.floating) and np.any(y != np.round(y)):
+        raise InputError(
+            f"{where}: class labels must be integers or strings, found fractions; set dataset.task=regression"
+        )
+
+
+def _check_finite(array: np.ndarray, what: str) -> None:
+    if np.isfinite(array.sum(dtype=np.float64)):  # one pass; only a failure is looked into
+        return
+    bad = ~np.isfinite(array)
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise InputError(
+            f"{what} has {int(bad.sum())} values that are NaN or infinite, the first at index {first}; "
+            "remove or impute them"
+        )

@@ -1,0 +1,80 @@
+"""scikit-learn's bundled handwritten digits: real images that need no file and no network."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from orbit.data.base import Dataset, Loader
+from orbit.data.rotate import rotate_randomly
+from orbit.params import PositiveInt
+from orbit.random import RandomState, spawn
+from orbit.registry import register
+
+_N_TRAIN = 1000
+
+
+@register("dataset", "digits")
+class Digits(Loader):
+    """1,797 images of 8 x 8 pixels, ten classes; 1,000 for training, 797 for testing, split by the seed.
+
+    Parameters
+    ----------
+    n_train, n_test : int >= 1 or None
+        Random subsets; None is all.
+
+    Examples
+    --------
+    >>> from orbit.data import Digits
+    >>> Digits(n_train=100).load(0).X_train.shape
+    (100, 8, 8)
+    """
+
+    def __init__(self, n_train: PositiveInt | None = None, n_test: PositiveInt | None = None) -> None:
+        self.n_train = n_train
+        self.n_test = n_test
+
+    def _load(self, random_state: RandomState) -> Dataset:
+        digits = load_digits()
+        return self._split(digits.images / 16, digits.target, "scikit-learn load_digits", random_state)
+
+    def _split(self, X: np.ndarray, y: np.ndarray, source: str, random_state: RandomState) -> Dataset:
+        seed = spawn(random_state, 1)[0]
+        X_train, X_test, y_train, y_test = train_test_split(
+            X.astype(np.float32), y, train_size=_N_TRAIN, stratify=y, random_state=seed
+        )
+        return Dataset(self.name, "classification", X_train, y_train, X_test, y_test, source)
+
+
+@register("dataset", "rotated_digits")
+class RotatedDigits(Digits):
+    """The same digits, each turned by its own angle, uniform in [0, 2 pi).
+
+    The turned images are always the same, whatever the seed of the run; the
+    seed only splits them.
+
+    Parameters
+    ----------
+    n_train, n_test : int >= 1 or None
+        Random subsets; None is all.
+    rotation_seed : int
+        Seed of the angles.
+
+    Examples
+    --------
+    >>> from orbit.data import RotatedDigits
+    >>> RotatedDigits().load(0).X_test.shape
+    (797, 8, 8)
+    """
+
+    def __init__(
+        self, n_train: PositiveInt | None = None, n_test: PositiveInt | None = None, rotation_seed: int = 0
+    ) -> None:
+        super().__init__(n_train, n_test)
+        self.rotation_seed = rotation_seed
+
+    def _load(self, random_state: RandomState) -> Dataset:
+        digits = load_digits()
+        X = rotate_randomly(digits.images / 16, self.rotation_seed)
+        return self._split(X, digits.target, "scikit-learn load_digits, turned by random angles", random_state)

@@ -1,0 +1,45 @@
+"""The errors a user can cause. Each is one line: what was expected, what was found, what to change."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """Bad input from the user: parameters, arrays, files or combinations of components.
+
+    The command line prints it as one line and exits with status 2; anything
+    else that is raised is a defect of the program and is shown with its traceback.
+    """
+
+
+class ParameterError(InputError):
+    """A component's parameter has the wrong type or an impossible value."""
+
+    def __init__(self, name: str, expected: str, found: object) -> None:
+        self.name = name
+        self.expected = expected
+        self.found = found
+        super().__init__(f"{name}: expected {expected}, found {found!r}")
+
+    def __reduce__(self):  # default pickling passes only the message to __init__
+        return type(self), (self.name, self.expected, self.found)
+
+    def prefixed(self, prefix: str) -> ParameterError:
+        """The same error named by its configuration key, e.g. ``approx.n_components``."""
+        return ParameterError(f"{prefix}.{self.name}", self.expected, self.found)
+
+
+class UnknownNameError(InputError):
+    """No component of that name is registered."""
+
+
+class DataFileError(InputError):
+    """A data file is missing, or is not the file it should be."""
+
+
+def suggestion(name: str, choices: Iterable[str]) -> str:
+    """``"; did you mean 'rotation'?"`` for the closest choice, or just the full stop."""
+    close = difflib.get_close_matches(str(name), list(choices), n=1)
+    return f"; did you mean {close[0]!r}?" if close else "."

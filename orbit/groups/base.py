@@ -1,0 +1,110 @@
+"""What an action is: the interface every group implements, and nothing more.
+
+A group has elements, which are rows of a float64 array, and acts linearly on
+arrays of shape ``(n, *shape)``. Sources: LGIKA section 2 for the action,
+Lemma 2.1 for unitarity, and SPEC of the adjoint ``<w, g x> = <g* w, x>``, which
+is what makes moving the action from the data to the templates exact.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, TypeVar, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.component import Component
+from orbit.domains import Domain
+from orbit.errors import InputError
+
+Array = TypeVar("Array", np.ndarray, Tensor)
+
+
+class Group(Component):
+    """A group acting on arrays.
+
+    A subclass gives ``domain``, ``identity``, ``compose``, ``inverse``,
+    ``check_shape``, ``_act`` and ``_adjoint``, and the class attributes below.
+
+    Attributes
+    ----------
+    domain : Domain
+        The coordinate space of the elements, which a distribution must fit.
+    default_distribution, default_rule, default_size
+        The q, orbit rule and number of elements used when none is named.
+    """
+
+    domain: Domain
+    default_distribution: ClassVar[dict[str, Any]] = {"name": "haar"}
+    default_rule: ClassVar[str] = "quadrature"
+    default_size: ClassVar[int] = 32
+
+    @abstractmethod
+    def identity(self) -> np.ndarray:
+        """The identity, as an array of one element, shape ``(1, ...)``."""
+
+    @abstractmethod
+    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """The elements ``left[i] right[i]``: act by ``right`` first. Shapes ``(r, ...)``."""
+
+    @abstractmethod
+    def inverse(self, elements: np.ndarray) -> np.ndarray:
+        """The inverse elements, shape ``(r, ...)``."""
+
+    @abstractmethod
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise ``InputError`` if the group does not act on points of this shape."""
+
+    def is_unitary(self, shape: tuple[int, ...]) -> bool:
+        """Whether ``<g x, g z> = <x, z>`` holds exactly on points of this shape."""
+        return False
+
+    def act(self, elements: np.ndarray, X: Array) -> Array:
+        """Apply every element to every point.
+
+        Parameters
+        ----------
+        elements : array, shape (r, ...)
+        X : array or tensor, shape (n, *shape)
+
+        Returns
+        -------
+        array or tensor like ``X``, shape (r, n, *shape)
+
+        Raises
+        ------
+        InputError
+            If the group does not act on points of that shape.
+        """
+        self.check_shape(tuple(X.shape[1:]))
+        return _through_torch(self._act, elements, X)
+
+    def adjoint(self, elements: np.ndarray, W: Array) -> Array:
+        """Apply the adjoint ``g*`` of every element: ``<w, g x> = <g* w, x>`` for all x.
+
+        Shapes as for :meth:`act`. For a unitary action this is the inverse.
+        """
+        self.check_shape(tuple(W.shape[1:]))
+        return _through_torch(self._adjoint, elements, W)
+
+    @abstractmethod
+    def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
+        """``act`` for tensors whose shape has been checked."""
+
+    @abstractmethod
+    def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
+        """``adjoint`` for tensors whose shape has been checked."""
+
+    def _refuse(self, shape: tuple[int, ...], expected: str) -> InputError:
+        found = f"vectors of length {shape[0]}" if len(shape) == 1 else f"arrays of shape {shape}"
+        return InputError(f"{self.label()} acts on {expected}, found {found}: change dataset, representation or group")
+
+
+def _through_torch(function: Any, elements: np.ndarray, X: Array) -> Array:
+    elements = np.asarray(elements)
+    if isinstance(X, Tensor):
+        return function(elements, X)
+    writable = X if X.flags.writeable else X.copy()
+    return cast(Array, function(elements, torch.from_numpy(np.ascontiguousarray(writable))).numpy())

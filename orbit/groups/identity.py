@@ -1,0 +1,51 @@
+"""The trivial group: with it every approximation is its plain, non-invariant self."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+from orbit.domains import Point
+from orbit.groups.base import Group
+from orbit.registry import register
+
+
+@register("group", "identity")
+class Identity(Group):
+    """The group of one element. ``group=identity`` gives every baseline of the papers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.groups import Identity
+    >>> group = Identity()
+    >>> group.act(group.identity(), np.ones((5, 3))).shape
+    (1, 5, 3)
+    """
+
+    domain = Point()
+    default_size = 1
+
+    def __init__(self) -> None:
+        pass
+
+    def identity(self) -> np.ndarray:
+        return np.zeros(1)
+
+    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return np.zeros(np.broadcast_shapes(np.shape(left), np.shape(right)))
+
+    def inverse(self, elements: np.ndarray) -> np.ndarray:
+        return np.zeros(np.shape(elements))
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Any shape will do."""
+
+    def is_unitary(self, shape: tuple[int, ...]) -> bool:
+        return True
+
+    def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
+        return X.expand(len(elements), *X.shape)
+
+    def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
+        return W.expand(len(elements), *W.shape)

@@ -1,0 +1,6 @@
+"""Learners on features: scikit-learn classifiers and regressors, registered by task."""
+
+from orbit.learners.ridge import RidgeClassifier, RidgePath, RidgeRegressor
+from orbit.learners.svm import SVMClassifier
+
+__all__ = ["RidgeClassifier", "RidgePath", "RidgeRegressor", "SVMClassifier"]

@@ -1,0 +1,306 @@
+"""Regularised least squares: one factorisation for a whole path of regularisation strengths."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from orbit.learners.base import best_of_path, hold_out, regularization_path
+from orbit.linalg import eigh
+from orbit.params import Fraction, PositiveFloat, check_params
+from orbit.random import RandomState
+from orbit.registry import register
+
+# Rows that are turned to float64 at once while the second moments are summed.
+_BLOCK_ROWS = 4096
+
+Selection = Literal["gcv", "loo", "hold_out"]
+
+
+class RidgePath:
+    """Solutions of min_W (1/n) |X W + b - Y|^2 + lambda |W|^2 for every lambda, from one factorisation.
+
+    Primal (an eigendecomposition of the d x d second moments) where d <= n,
+    dual (of the n x n Gram matrix) otherwise; both in float64 whatever the
+    features are, because the smallest lambdas of a path live below float32
+    rounding. The intercept b is not regularised.
+
+    Parameters
+    ----------
+    X : array, shape (n, d)
+    Y : float64 array, shape (n, k)
+    """
+
+    def __init__(self, X: np.ndarray, Y: np.ndarray) -> None:
+        self.X, self.n = X, len(X)
+        self.x_mean = X.mean(0, dtype=np.float64)
+        self.y_mean = Y.mean(0)
+        self.Y = Y - self.y_mean
+        self.primal = X.shape[1] <= self.n
+        if self.primal:
+            moments, cross = self._moments()
+            values, self.vectors = eigh(moments)
+            self.rotated = self.vectors.T @ cross
+        else:
+            centred = X.astype(np.float64) - self.x_mean
+            values, self.vectors = eigh(centred @ centred.T / self.n)
+            self.rotated = self.vectors.T @ self.Y
+        self.values = np.maximum(values, 0.0)
+
+    def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients, shape (d, k), and intercept, shape (k,)."""
+        W = self.vectors @ (self.rotated / (self.values + regularization)[:, None])
+        if not self.primal:
+            W = (self.X.T @ W.astype(self.X.dtype)).astype(np.float64) - np.outer(self.x_mean, W.sum(0))
+            W /= self.n
+        return W, self.y_mean - self.x_mean @ W
+
+    def gcv(self, regularization: float) -> float:
+        """The negative generalised cross-validation score (Golub, Heath and Wahba 1979), over all outputs."""
+        freedom = 1 + (self.values / (self.values + regularization)).sum()
+        if freedom >= self.n:
+            return -np.inf
+        return -self._residual_power(regularization) / (1 - freedom / self.n) ** 2
+
+    def loo(self, path: np.ndarray) -> np.ndarray:
+        """The negative mean square leave-one-out error for every lambda of the path."""
+        shares = self._row_shares()
+        scores = []
+        for regularization in path:
+            filtered = self.values / (self.values + regularization)
+            leverage = 1 / self.n + shares @ filtered
+            W, b = self.solve(regularization)
+            residual = self.Y + self.y_mean - (self.X @ W + b)
+            if np.any(leverage > 1 - 1e-9):
+                scores.append(-np.inf)
+                continue
+            scores.append(-np.square(residual / (1 - leverage)[:, None]).mean())
+        return np.array(scores)
+
+    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
+        d, k = self.X.shape[1], self.Y.shape[1]
+        moments, cross = np.zeros((d, d)), np.zeros((d, k))
+        for start in range(0, self.n, _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            block = self.X[rows] - self.x_mean  # float64 by promotion
+            moments += block.T @ block
+            cross += block.T @ self.Y[rows]
+        return moments / self.n, cross / self.n
+
+    def _residual_power(self, regularization: float) -> float:
+        """(1/n) |Y - prediction|^2 on the training set, without another pass over the features."""
+        total = np.square(self.Y).sum() / self.n
+        power = np.square(self.rotated).sum(1)
+        shrunk = self.values + regularization
+        if self.primal:
+            explained = (power * (self.values + 2 * regularization) / shrunk**2).sum()
+        else:
+            explained = (power * (1 - (regularization / shrunk) ** 2)).sum() / self.n
+        # a perfect fit leaves rounding, not zero and not less
+        return max(total - explained, total * np.finfo(float).eps)
+
+    def _row_shares(self) -> np.ndarray:
+        """Squared left singular vectors: the share of each direction in each row's leverage, shape (n, rank)."""
+        if not self.primal:
+            return np.square(self.vectors)
+        positive = np.where(self.values > 0, self.values, np.inf)
+        return np.square((self.X - self.x_mean) @ self.vectors) / (self.n * positive)
+
+
+class _Ridge(BaseEstimator):
+    """What the classifier and the regressor share: everything but the targets."""
+
+    regularization: PositiveFloat | list[PositiveFloat] | None
+    selection: Selection
+    validation_fraction: float
+    random_state: RandomState
+
+    def check(self) -> None:
+        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
+        check_params(self)
+        regularization_path(self.regularization)
+
+    def _fit(self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None) -> None:
+        """Choose lambda and solve. ``Y``: (n, k) float64; ``labels`` for stratified and accuracy-scored hold-out."""
+        self.path_ = regularization_path(self.regularization)
+        system = None
+        if len(self.path_) == 1:
+            self.regularization_, self.path_scores_ = float(self.path_[0]), np.full(1, np.nan)
+        elif self.selection == "hold_out":
+            self.regularization_, self.path_scores_ = self._hold_out(X, Y, labels)
+        else:
+            system = RidgePath(X, Y)
+            scores = dict(zip(self.path_, self._in_sample(system), strict=True))
+            self.regularization_, self.path_scores_ = best_of_path(self.path_, scores.__getitem__)
+        W, b = (system or RidgePath(X, Y)).solve(self.regularization_)
+        self._coefficients, self._intercept = W.astype(X.dtype), b.astype(X.dtype)
+
+    def _in_sample(self, system: RidgePath) -> np.ndarray:
+        if self.selection == "loo":
+            return system.loo(self.path_)
+        return np.array([system.gcv(value) for value in self.path_])
+
+    def _hold_out(self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None) -> tuple[float, np.ndarray]:
+        fit, validation = hold_out(len(X), self.validation_fraction, labels, self.random_state)
+        system = RidgePath(X[fit], Y[fit])
+
+        def score(regularization: float) -> float:
+            W, b = system.solve(regularization)
+            predicted = X[validation] @ W + b
+            if labels is None:
+                return -float(np.square(predicted - Y[validation]).mean())
+            return float(np.mean(_decide(predicted) == _decide(Y[validation])))
+
+        return best_of_path(self.path_, score)
+
+    def _scores(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return X @ self._coefficients.astype(X.dtype) + self._intercept.astype(X.dtype)
+
+
+def _decide(scores: np.ndarray) -> np.ndarray:
+    return scores.argmax(1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
+
+
+@register("regressor", "ridge")
+class RidgeRegressor(MultiOutputMixin, RegressorMixin, _Ridge):
+    """Regularised least squares with lambda chosen from a path by one factorisation.
+
+    Minimises (1/n) sum_i |W^T x_i + b - y_i|^2 + lambda |W|^2.
+
+    Parameters
+    ----------
+    regularization : float > 0, list of them, or None
+        lambda. A list is a path to choose from; None is 23 values from 1e-10 to 10.
+    selection : {"gcv", "loo", "hold_out"}
+        How lambda is chosen, always on training data only: generalised
+        cross-validation, leave-one-out, or a validation part.
+    validation_fraction : float in (0, 1)
+        Share of the training data held out for ``hold_out``.
+    random_state : int, RandomState or None
+        Seed of the hold-out split.
+
+    Attributes
+    ----------
+    coef_ : array, shape (d,) or (k, d)
+    intercept_ : float or array, shape (k,)
+    regularization_ : float
+        The lambda in use.
+    path_, path_scores_ : arrays
+        The values tried and their scores, higher is better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.learners import RidgeRegressor
+    >>> X = np.arange(6.0)[:, None]
+    >>> RidgeRegressor(regularization=1e-12).fit(X, 2 * X[:, 0] + 1).predict([[10.0]]).round(3)
+    array([21.])
+    """
+
+    def __init__(
+        self,
+        regularization: PositiveFloat | list[PositiveFloat] | None = None,
+        selection: Selection = "gcv",
+        validation_fraction: Fraction = 0.2,
+        random_state: RandomState = None,
+    ) -> None:
+        self.regularization = regularization
+        self.selection = selection
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""
+        self.check()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
+        y = y.astype(np.float64)
+        self._flat = y.ndim == 1
+        self._fit(X, y.reshape(len(y), -1), None)
+        self.coef_ = self._coefficients[:, 0] if self._flat else self._coefficients.T
+        self.intercept_ = self._intercept[0] if self._flat else self._intercept
+        return self
+
+    def predict(self, X) -> np.ndarray:
+        """Predictions, shaped as the targets were: (n,) or (n, k)."""
+        scores = self._scores(X)
+        return scores[:, 0] if self._flat else scores
+
+
+@register("classifier", "ridge")
+class RidgeClassifier(ClassifierMixin, _Ridge):
+    """Least squares on one-against-all targets of -1 and 1, lambda chosen from a path by one factorisation.
+
+    Parameters
+    ----------
+    regularization : float > 0, list of them, or None
+        lambda, in (1/n) sum_i |W^T x_i + b - y_i|^2 + lambda |W|^2. A list is a
+        path to choose from; None is 23 values from 1e-10 to 10.
+    selection : {"gcv", "loo", "hold_out"}
+        How lambda is chosen, always on training data only: generalised
+        cross-validation, leave-one-out squared error, or the accuracy on a
+        validation part.
+    validation_fraction : float in (0, 1)
+        Share of the training data held out for ``hold_out``.
+    random_state : int, RandomState or None
+        Seed of the hold-out split.
+
+    Attributes
+    ----------
+    classes_ : array, shape (k,)
+    coef_ : array, shape (1 or k, d)
+    intercept_ : array, shape (1 or k,)
+    regularization_ : float
+        The lambda in use.
+    path_, path_scores_ : arrays
+        The values tried and their scores, higher is better.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from orbit.learners import RidgeClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> bool(RidgeClassifier().fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.85)
+    True
+    """
+
+    def __init__(
+        self,
+        regularization: PositiveFloat | list[PositiveFloat] | None = None,
+        selection: Selection = "gcv",
+        validation_fraction: Fraction = 0.2,
+        random_state: RandomState = None,
+    ) -> None:
+        self.regularization = regularization
+        self.selection = selection
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """Fit to ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
+        self.check()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        binarizer = LabelBinarizer(neg_label=-1)
+        Y = binarizer.fit_transform(y).astype(np.float64)
+        self.classes_ = binarizer.classes_
+        if len(self.classes_) < 2:
+            raise ValueError(f"a classifier needs at least 2 classes, found one class: {self.classes_[0]!r}")
+        self._fit(X, Y, y)
+        self.coef_, self.intercept_ = self._coefficients.T, self._intercept
+        return self
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores, shape (n, k), or (n,) for two classes."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X) -> np.ndarray:
+        """Class labels, shape (n,)."""
+        return self.classes_[_decide(self._scores(X))]

@@ -1,0 +1,133 @@
+"""Orbit = group + q + rule + size -> elements and weights, frozen at fit.
+
+Every approximation averages over the same object: psi(x) = sum_i w_i phi(g_i x)
+(LGIKA eqs. 7 and 8). The papers draw the g_i at random with w_i = 1/r;
+``quadrature`` is the deterministic rule that LGIKA names as future work.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from sklearn.base import clone
+from torch import Tensor
+
+from orbit.component import Component
+from orbit.distributions import Distribution
+from orbit.domains import Point
+from orbit.groups import Group, Identity
+from orbit.params import PositiveInt
+from orbit.random import RandomState, generator
+from orbit.registry import build
+
+Rule = Literal["monte_carlo", "quadrature"]
+
+
+class Orbit(Component):
+    """The weighted group elements that an approximation averages over.
+
+    Parameters
+    ----------
+    group : Group or None
+        None is the trivial group.
+    distribution : Distribution or None
+        q. None is the group's own default.
+    size : int >= 1 or None
+        r, the number of elements. None is the group's own default.
+    rule : {"monte_carlo", "quadrature"} or None
+        How the elements are chosen. ``monte_carlo``: drawn from q, weights 1/r.
+        ``quadrature``: nodes and weights of a deterministic rule for q. None is
+        the group's own default.
+    random_phase : bool
+        Shift a periodic quadrature rule by a random share of its step, which
+        makes it unbiased. Rules with fixed nodes ignore it.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    elements_ : array, shape (r, ...)
+    weights_ : float64 array, shape (r,)
+        Non-negative, summing to one.
+    group_, distribution_
+        The parts in use, defaults filled in.
+
+    Examples
+    --------
+    >>> import numpy as np, orbit
+    >>> q = orbit.build("distribution", "von_mises", concentration=0.2)
+    >>> orb = orbit.Orbit(orbit.build("group", "rotation"), q, size=4)
+    >>> orb.fit(np.zeros((1, 8, 8))).weights_.round(3)
+    array([0.302, 0.248, 0.203, 0.248])
+    """
+
+    kind, name = "orbit", "orbit"
+
+    def __init__(
+        self,
+        group: Group | None = None,
+        distribution: Distribution | None = None,
+        size: PositiveInt | None = None,
+        rule: Rule | None = None,
+        random_phase: bool = False,
+        random_state: RandomState = None,
+    ) -> None:
+        self.group = group
+        self.distribution = distribution
+        self.size = size
+        self.rule = rule
+        self.random_phase = random_phase
+        self.random_state = random_state
+
+    def resolved(self) -> tuple[Group, Distribution, int, Rule]:
+        """Group, q, size and rule with the group's defaults in place of None."""
+        group = self.group or Identity()
+        choice = dict(group.default_distribution)
+        q = self.distribution or build("distribution", choice.pop("name"), **choice)
+        rule: Any = self.rule or group.default_rule
+        return group, q, self.size or group.default_size, rule
+
+    def check(self) -> None:
+        """Raise ``InputError`` if a parameter is wrong, or q is not defined on the group."""
+        super().check()
+        group, q, _, rule = self.resolved()
+        assert rule in get_args(Rule)
+        group.check()
+        q.check()
+        q.check_group(group)
+
+    def fit(self, X: np.ndarray, y: object = None) -> Orbit:
+        """Choose the elements and weights for points of the shape of ``X``'s rows.
+
+        Parameters
+        ----------
+        X : array, shape (n, *shape)
+
+        Raises
+        ------
+        InputError
+            If the group does not act on points of that shape, or q is not
+            defined on the group.
+        """
+        self.check()
+        group, q, size, rule = self.resolved()
+        group.check_shape(tuple(X.shape[1:]))
+        self.group_, self.distribution_ = clone(group), clone(q)
+        self.elements_, self.weights_ = self._choose(group, q, size, rule)
+        return self
+
+    def _choose(self, group: Group, q: Distribution, size: int, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+        rng = generator(self.random_state)
+        if isinstance(group.domain, Point):
+            return group.identity(), np.ones(1)
+        if rule == "quadrature":
+            return q.quadrature(group.domain, size, rng.random() if self.random_phase else 0.0)
+        return q.ppf(group.domain, rng.random(size)), np.full(size, 1 / size)
+
+    def points(self, X: Tensor, elements: slice) -> Tensor:
+        """The orbit points ``g_i x`` for a range of elements: shape ``(r, n, *shape)``."""
+        return self.group_.act(self.elements_[elements], X)
+
+    def label(self) -> str:
+        group, q, size, rule = self.resolved()
+        return f"{group.name}, q={q.name}, {size} by {rule}"

@@ -1,0 +1,52 @@
+"""Progress of long work: a bar on a terminal, one line a minute elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from types import TracebackType
+
+from tqdm import tqdm
+
+log = logging.getLogger(__name__)
+
+_LINE_EVERY_S = 60.0
+
+
+class Progress:
+    """Counts finished steps of a known total and tells the user, thread-safe enough for counting.
+
+    Parameters
+    ----------
+    total : number of steps
+    what : shown in front, e.g. ``"features"``
+    shown : False keeps it silent
+    """
+
+    def __init__(self, total: int, what: str, shown: bool = True) -> None:
+        self.total, self.what, self.done = total, what, 0
+        on_terminal = shown and sys.stderr.isatty()
+        self._bar = tqdm(total=total, desc=what, leave=False, dynamic_ncols=True) if on_terminal else None
+        self._lines = shown and not on_terminal
+        self._start = self._last = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def step(self) -> None:
+        """One more step is finished."""
+        self.done += 1
+        if self._bar is not None:
+            self._bar.update()
+        now = time.monotonic()
+        if self._lines and now - self._last >= _LINE_EVERY_S:
+            self._last = now
+            left = (now - self._start) / self.done * (self.total - self.done)
+            log.info("%s: %d of %d, about %.0f s left", self.what, self.done, self.total, left)

@@ -1,0 +1,106 @@
+"""Kind x name -> class. The only place where a component's name is looked up.
+
+Every component says its name once, where it is defined::
+
+    @register("group", "rotation")
+    class Rotation(Group): ...
+
+Other packages add components without touching this one, through the
+entry-point group ``orbit.components``: each entry names a module, and importing
+it runs its ``register`` decorators.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any, TypeVar
+
+from orbit.errors import InputError, UnknownNameError, suggestion
+from orbit.params import parameters
+
+T = TypeVar("T", bound=type)
+
+_classes: dict[str, dict[str, type]] = {}
+
+
+def register(kind: str, name: str) -> Callable[[T], T]:
+    """Class decorator: make the class known as ``name`` among the components of ``kind``.
+
+    Raises
+    ------
+    ValueError
+        If another class already has that name.
+    """
+
+    def decorate(cls: T) -> T:
+        known = _classes.setdefault(kind, {})
+        if name in known and known[name] is not cls:
+            raise ValueError(
+                f"{kind} {name!r} is already registered by {known[name].__module__}.{known[name].__name__}"
+            )
+        known[name] = cls
+        cls.kind, cls.name = kind, name  # type: ignore[attr-defined]
+        return cls
+
+    return decorate
+
+
+@functools.cache
+def _load_entry_points() -> None:
+    for entry in metadata.entry_points(group="orbit.components"):
+        entry.load()
+
+
+def available(kind: str | None = None) -> list[str]:
+    """The registered names of a kind, sorted; or the kinds, without an argument.
+
+    >>> import orbit
+    >>> "rotation" in orbit.available("group")
+    True
+    """
+    _load_entry_points()
+    return sorted(_classes) if kind is None else sorted(_classes.get(kind, {}))
+
+
+def get(kind: str, name: str) -> type:
+    """The class registered as ``name`` among the components of ``kind``.
+
+    Raises
+    ------
+    UnknownNameError
+        With the closest match and the list of names.
+    """
+    names = available(kind)
+    if not names:
+        raise UnknownNameError(
+            f"unknown kind of component {kind!r}{suggestion(kind, _classes)}: choose from {available()}"
+        )
+    if name not in names:
+        raise UnknownNameError(
+            f"{kind}={name}: no such {kind}{suggestion(name, names)} Choose from {', '.join(names)}."
+        )
+    return _classes[kind][name]
+
+
+def build(kind: str, name: str, **params: Any) -> Any:
+    """Construct the component ``name`` of ``kind`` with the given parameters.
+
+    >>> import orbit
+    >>> orbit.build("kernel", "gaussian", lengthscale=2.0)
+    Gaussian(lengthscale=2.0)
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        For an unknown name, or a parameter the component does not have.
+    """
+    cls = get(kind, name)
+    known = parameters(cls)
+    for key in params:
+        if key not in known:
+            raise InputError(
+                f"{kind}={name} has no parameter {key!r}{suggestion(key, known)} It has {', '.join(known) or 'none'}."
+            )
+    return cls(**params)
