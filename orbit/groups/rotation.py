@@ -67,6 +67,9 @@ class Rotation(Group):
     def inverse(self, elements: np.ndarray) -> np.ndarray:
         return wrap(np.negative(elements))
 
+    def describe(self, element: np.ndarray) -> str:
+        return f"{math.degrees(float(element)):.0f}°"
+
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if self.sampling == "polar" and len(shape) != 2:
             raise self._refuse(shape, "polar images of shape (radii, angles)")

@@ -1,0 +1,114 @@
+"""Figures. Each function returns a matplotlib figure and touches no global state, so it works in any thread."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.metrics import confusion_matrix
+
+from orbit.orbits import Orbit
+
+
+def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8) -> Figure:
+    """Points moved by elements of the orbit, a row a point, with the weights below.
+
+    Parameters
+    ----------
+    orbit : a fitted Orbit
+    X : array, shape (n, h, w): a few images
+    n_elements : at most so many elements are shown, evenly chosen
+    """
+    chosen = np.unique(np.linspace(0, len(orbit.weights_) - 1, min(n_elements, len(orbit.weights_))).astype(int))
+    elements, weights = orbit.elements_[chosen], orbit.weights_[chosen]
+    moved = orbit.group_.act(elements, X)
+    figure = Figure(figsize=(1.1 * len(chosen), 1.1 * len(X) + 0.9), layout="constrained")
+    axes = figure.subplots(len(X), len(chosen), squeeze=False)
+    for i, image_axes in enumerate(axes):
+        for j, ax in enumerate(image_axes):
+            ax.imshow(moved[j, i], cmap="gray_r", vmin=X[i].min(), vmax=X[i].max(), aspect="auto")
+            ax.set_xticks([])
+            ax.set_yticks([])
+    for j, ax in enumerate(axes[0]):
+        ax.set_title(orbit.group_.describe(elements[j]), fontsize=9)
+        axes[-1][j].set_xlabel(f"w={weights[j]:.3f}", fontsize=8)
+    figure.suptitle(orbit.label(), fontsize=9)
+    return figure
+
+
+def confusion(y: np.ndarray, predicted: np.ndarray) -> Figure:
+    """How often each class (rows) was taken for each other (columns); counts of errors are written in the cells."""
+    classes = np.unique(np.concatenate([np.unique(y), np.unique(predicted)]))
+    counts = confusion_matrix(y, predicted, labels=classes)
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    figure = Figure(figsize=(5.2, 4.6), layout="constrained")
+    ax = figure.subplots()
+    image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    figure.colorbar(image, label="share of the true class")
+    if len(classes) <= 20:
+        ax.set_xticks(range(len(classes)), classes, rotation=90 if len(classes) > 10 else 0)
+        ax.set_yticks(range(len(classes)), classes)
+        for (i, j), count in np.ndenumerate(counts):
+            if count:
+                ax.text(
+                    j, i, count, ha="center", va="center", fontsize=7, color="white" if shares[i, j] > 0.5 else "black"
+                )
+    ax.set_xlabel("predicted")
+    ax.set_ylabel("true")
+    ax.set_title(f"accuracy {np.mean(y == predicted):.2%}")
+    return figure
+
+
+def selection_curve(path: np.ndarray, scores: np.ndarray, chosen: float, criterion: str) -> Figure:
+    """The score of every regularisation strength tried, and the one chosen."""
+    figure = Figure(figsize=(5, 3.4), layout="constrained")
+    ax = figure.subplots()
+    finite = np.isfinite(scores)
+    negative = bool((scores[finite] <= 0).all())  # an error with its sign turned, so that higher is better
+    ax.plot(path[finite], -scores[finite] if negative else scores[finite], "o-", ms=4)
+    ax.axvline(chosen, color="C1", ls="--", label=f"chosen {chosen:.3g}")
+    ax.set_xscale("log")
+    if negative:
+        ax.set_yscale("log")
+    ax.set_xlabel("regularisation $\\lambda$")
+    ax.set_ylabel(f"{criterion} {'error' if negative else 'accuracy'}")
+    ax.legend()
+    ax.grid(alpha=0.3)
+    return figure
+
+
+def predicted_against_true(y: np.ndarray, predicted: np.ndarray) -> Figure:
+    """A scatter of predictions over truth, all outputs together."""
+    figure = Figure(figsize=(4.4, 4.2), layout="constrained")
+    ax = figure.subplots()
+    y, predicted = np.ravel(y), np.ravel(predicted)
+    ax.plot(y, predicted, ".", ms=3, alpha=0.5)
+    ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
+    ax.plot(ends, ends, "k-", lw=0.8)
+    ax.set_xlabel("true")
+    ax.set_ylabel("predicted")
+    ax.grid(alpha=0.3)
+    return figure
+
+
+def convergence(curves: dict[str, tuple[np.ndarray, np.ndarray]], x_label: str, y_label: str, title: str) -> Figure:
+    """Errors on logarithmic axes, a line a method: mean, and a band from least to largest.
+
+    Parameters
+    ----------
+    curves : name -> (x, errors), shapes (m,) and (repeats, m)
+    """
+    figure = Figure(figsize=(5.4, 3.8), layout="constrained")
+    ax = figure.subplots()
+    for marker, (name, (x, errors)) in zip("osv^D<>", curves.items(), strict=False):
+        (line,) = ax.plot(x, errors.mean(0), marker + "-", ms=4, label=name)
+        ax.fill_between(x, errors.min(0), errors.max(0), alpha=0.2, color=line.get_color())
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.xaxis.set_major_formatter(matplotlib.ticker.ScalarFormatter())
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    ax.set_title(title, fontsize=10)
+    ax.legend()
+    ax.grid(alpha=0.3, which="both")
+    return figure

@@ -1,0 +1,1 @@
+"""Runners execute experiments described by configuration files and record what came out."""

@@ -1,0 +1,98 @@
+"""What a runner is, and the job it is handed: the only way a runner measures, draws and records."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import time
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from orbit.component import Component
+from orbit.data import Dataset
+from runners.plan import Plan
+from runners.record import Record, RunFolder
+
+log = logging.getLogger(__name__)
+
+
+class Job:
+    """One run in progress.
+
+    Attributes
+    ----------
+    plan : Plan
+    folder : RunFolder
+    metrics : dict of str to float
+        Flat names, ``test/accuracy`` and so on.
+    """
+
+    def __init__(self, plan: Plan, folder: RunFolder, record: Record) -> None:
+        self.plan, self.folder, self.record = plan, folder, record
+        self.metrics: dict[str, float] = {}
+        self._table: list[tuple[str, str]] = []
+
+    def load(self) -> Dataset:
+        """The data set of the plan, in the engine's precision; noted for tracking."""
+        data: Dataset = self.plan.component("dataset").load(self.plan.seed("dataset"))
+        self.record.dataset = {"name": data.name, "source": data.source, "description": data.describe()}
+        log.info("%s (%s)", data.describe(), data.source)
+        return data
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage as ``time/NAME_s``."""
+        start = time.perf_counter()
+        yield
+        self.metrics[f"time/{name}_s"] = time.perf_counter() - start
+
+    def log_metrics(self, metrics: dict[str, float]) -> None:
+        """Record metrics; the folder has them at once, so a later failure cannot lose them."""
+        self.metrics.update({key: float(value) for key, value in metrics.items()})
+        self.folder.write_metrics(self.metrics)
+
+    def log_figure(self, name: str, figure: Figure) -> None:
+        self.folder.write_figure(name, figure)
+
+    def log_text(self, name: str, text: str) -> None:
+        self.folder.write_text(name, text)
+
+    def log_model(self, model: Any, X: np.ndarray) -> None:
+        self.folder.write_model(model, X, np.asarray(model.predict(X)))
+
+    def row(self, label: str, value: str) -> None:
+        """A row of the table shown at the end."""
+        self._table.append((label, value))
+
+    def table(self) -> str:
+        width = max((len(label) for label, _ in self._table), default=0)
+        return "\n".join(f"  {label:<{width}}  {value}" for label, value in self._table)
+
+
+class Runner(Component):
+    """Base class of runners. Attributes ``tracked`` and ``headline`` say how results are kept and shown.
+
+    Attributes
+    ----------
+    tracked : bool
+        Whether a run of it becomes a run in MLflow.
+    """
+
+    tracked: ClassVar[bool] = True
+
+    @abstractmethod
+    def run(self, job: Job) -> None:
+        """Do the work, recording through the job."""
+
+
+def peak_memory_mb() -> float:
+    """The largest resident memory of this process so far, in MB."""
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)

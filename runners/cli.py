@@ -1,0 +1,194 @@
+"""The command line: composes a configuration, runs it, and turns what goes wrong into one line and an exit code.
+
+Exit codes: 0 all went well, 1 a defect or a failed job of a sweep, 2 bad input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+import runners.fit
+import runners.orbit_error
+import runners.sync
+from orbit.errors import InputError
+from runners.base import Job
+from runners.messages import is_configuration_error, one_line
+from runners.plan import Plan, plan
+from runners.record import TRACEBACK, Record, RunFolder
+from runners.schema import register_schemas
+from runners.sweep import PARENT_ENV, SWEEP_ENV, close_sweep
+from runners.tracking import Tracker, environment_tags
+
+log = logging.getLogger(__name__)
+
+
+class JobError(Exception):
+    """A job failed and has said so; carries only the exit code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def main(config_dir: Path) -> int:
+    """Run the command line with the configuration files in ``config_dir``; the exit code."""
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of being printed
+    signal.signal(signal.SIGTERM, _interrupt)
+    register_schemas()
+    try:
+        hydra.main(version_base="1.3", config_path=str(config_dir), config_name="config")(run_job)()
+    except KeyboardInterrupt:
+        close_sweep(interrupted=True)
+        print("interrupted; what was finished is kept", file=sys.stderr)
+        return 130
+    except JobError as error:
+        return 1 if close_sweep() is not None else error.code
+    except Exception as error:
+        close_sweep()
+        return _report(error)
+    return 1 if close_sweep() else 0
+
+
+def run_job(cfg: DictConfig) -> float | None:
+    """One job: what Hydra calls, once for a run and once for every job of a sweep.
+
+    Returns the main metric, for Hydra's search plugins.
+    """
+    hydra_config = HydraConfig.get()
+    multirun = hydra_config.mode == RunMode.MULTIRUN
+    folder = RunFolder(Path(hydra_config.runtime.output_dir))
+    record = Record(
+        name=cfg.run_name,
+        job=int(hydra_config.job.num) if multirun else None,
+        parent_id=os.environ.get(PARENT_ENV) if multirun else None,
+    )
+    folder.write_text("overrides.yaml", "".join(f"- {o}\n" for o in hydra_config.overrides.task))
+    with _recorded(folder, record):
+        plan_ = plan(cfg)
+        folder.write_config(plan_.config, plan_.defaults)
+        runner = plan_.component("runner")
+        record.config_hash, record.params = plan_.config_hash, plan_.params()
+        record.tags = environment_tags() | {
+            "seed": str(plan_.config["seed"]),
+            "launcher": str(hydra_config.runtime.choices.get("hydra/launcher", "")),
+            "device": plan_.config["engine"]["device"],
+            "folder": str(folder.path.absolute()),
+        }
+        if multirun:
+            record.tags |= {"sweep": os.environ.get(SWEEP_ENV, ""), "job": str(record.job)}
+        tracker = _tracker(plan_) if runner.tracked else None
+        return _run(Job(plan_, folder, record), runner, tracker, shown=not multirun)
+
+
+def _run(job: Job, runner: runners.base.Runner, tracker: Tracker | None, shown: bool) -> float | None:
+    record = job.record
+    if tracker is not None and job.plan.config["resume"] and (done := tracker.finished(record.config_hash)):
+        log.info("skipped: run %s has finished with this configuration (resume=true)", done)
+        record.status, record.run_id = "SKIPPED", done
+        job.log_metrics(tracker.metrics(done))
+        return _main_metric(job)
+    if tracker is not None:
+        record.run_id = tracker.start(record)
+        job.folder.write_record(record)
+    try:
+        with job.stage("total"):
+            runner.run(job)
+        job.log_metrics({})
+        record.status = "FINISHED"
+    except BaseException as error:
+        record.status = "KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED"
+        record.error = _describe(error)
+        job.folder.write_text(TRACEBACK, traceback.format_exc())
+        raise
+    finally:
+        record.end = time.time()
+        job.folder.write_record(record)
+        if tracker is not None and tracker.upload(job.folder):
+            tracker.sync()
+    _show(job, tracker, shown)
+    return _main_metric(job)
+
+
+@contextlib.contextmanager
+def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
+    """Keep the record of a job whatever happens, and say what happened in one place."""
+    folder.write_record(record)
+    try:
+        yield
+    except KeyboardInterrupt:
+        record.status, record.error = "KILLED", "interrupted"
+        raise
+    except Exception as error:
+        record.status, record.error = "FAILED", _describe(error)
+        raise JobError(_report(error)) from None
+    finally:
+        record.end = record.end or time.time()
+        folder.write_record(record)
+
+
+def _tracker(plan_: Plan) -> Tracker | None:
+    settings = plan_.config["tracking"]
+    if not settings["enabled"]:
+        return None
+    tracker = Tracker(Path(plan_.config["outputs"]), settings["uri"], settings["experiment"])
+    if PARENT_ENV not in os.environ:  # the parent of a sweep has opened it for all jobs
+        tracker.open()
+    return tracker
+
+
+def _show(job: Job, tracker: Tracker | None, shown: bool) -> None:
+    metric = _main_metric(job)
+    log.info("%s finished%s", job.record.name, "" if metric is None else f": {metric:.4f}")
+    if not shown:
+        return
+    job.row("run folder", str(job.folder.path.absolute()))
+    if tracker is not None:
+        job.row("browse", tracker.how_to_open())
+    print(f"\n{job.record.name}\n{job.table()}\n")
+
+
+def _main_metric(job: Job) -> float | None:
+    return next((job.metrics[key] for key in ("test/accuracy", "test/rmse") if key in job.metrics), None)
+
+
+def _describe(error: BaseException) -> str:
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+
+
+def _report(error: BaseException) -> int:
+    """Say what went wrong: bad input in one line (the traceback only in the log file), anything else in full."""
+    if isinstance(error, InputError):
+        line = str(error)
+    elif is_configuration_error(error):
+        line = one_line(error)
+    elif isinstance(error, OSError) and error.filename and not isinstance(error, FileNotFoundError):
+        line = f"outputs: cannot write to {error.filename} ({error.strerror}); set outputs to a folder you can write to"
+    else:
+        log.error("the program failed; this is a defect", exc_info=error)
+        if not logging.getLogger().handlers:
+            traceback.print_exception(error)
+        return 1
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.FileHandler):
+            handler.handle(
+                log.makeRecord(log.name, logging.ERROR, "", 0, line, (), (type(error), error, error.__traceback__))
+            )
+    print(f"error: {line}", file=sys.stderr)
+    return 2
+
+
+def _interrupt(signum: int, frame: object) -> None:
+    raise KeyboardInterrupt

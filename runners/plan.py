@@ -1,0 +1,185 @@
+"""From a composed configuration to a plan: defaults filled in, components built and checked.
+
+Nothing here reads data or computes; whatever is wrong with a configuration is
+said here, before any work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+import orbit
+from orbit.data import Loader
+from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
+from orbit.params import parameters
+from orbit.random import spawn
+from runners.schema import GROUPS
+
+_PARTS = ("group", "distribution", "kernel", "frequencies", "landmarks", "representation", "dataset")
+
+# What does not change a result does not change its identity.
+_NOT_IN_HASH = ("tracking", "outputs", "resume", "run_name")
+_ENGINE_NOT_IN_HASH = ("memory", "workers", "progress")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run, ready to start.
+
+    Attributes
+    ----------
+    config : dict
+        The configuration with every default filled in.
+    defaults : list of str
+        The keys whose values were filled in because none was named.
+    """
+
+    config: dict[str, Any]
+    defaults: list[str]
+
+    @property
+    def config_hash(self) -> str:
+        """Equal for two runs exactly when they compute the same thing."""
+        config = {key: value for key, value in self.config.items() if key not in _NOT_IN_HASH}
+        config["engine"] = {k: v for k, v in config["engine"].items() if k not in _ENGINE_NOT_IN_HASH}
+        config["version"] = orbit.__version__
+        return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+    def seed(self, purpose: str) -> int:
+        """An independent seed for each purpose, from the run's one seed."""
+        purposes = ("dataset", "approx", "learner", "runner")
+        return spawn(self.config["seed"], len(purposes))[purposes.index(purpose)]
+
+    def component(self, kind: str) -> Any:
+        """A new, checked component of one of the simple kinds."""
+        section = dict(self.config[kind])
+        return _checked(kind, orbit.build(kind, section.pop("name"), **section))
+
+    def engine(self) -> orbit.Engine:
+        return _checked("engine", orbit.Engine(**self.config["engine"]))
+
+    def orbit(self, **changes: Any) -> orbit.Orbit:
+        """The orbit of the plan; ``changes`` override its own parameters."""
+        group, q = self.component("group"), self.component("distribution")
+        return _checked("orbit", orbit.Orbit(group, q, **(self.config["orbit"] | changes)))
+
+    def approx(self, **changes: Any) -> Any:
+        """The feature map, wired to its kernel, orbit, engine and rules; ``changes`` override parts."""
+        section = dict(self.config["approx"])
+        cls = orbit.get("approx", section.pop("name"))
+        parts: dict[str, Any] = {"orbit": self.orbit, "engine": self.engine}
+        parts |= {kind: lambda kind=kind: self.component(kind) for kind in ("kernel", "frequencies", "landmarks")}
+        wired = {key: make() for key, make in parts.items() if key in parameters(cls)}
+        return _checked("approx", cls(**(section | wired | {"random_state": self.seed("approx")} | changes)))
+
+    def learner(self, task: str) -> Any:
+        """The learner for classification or regression."""
+        section = dict(self.config["learner"])
+        name = section.pop("name")
+        kind = {"classification": "classifier", "regression": "regressor"}[task]
+        if name not in orbit.available(kind):
+            others = ", ".join(orbit.available(kind))
+            raise InputError(
+                f"learner={name} is not for {task}, which dataset={self.config['dataset']['name']} needs: "
+                f"choose from {others}"
+            )
+        cls = orbit.get(kind, name)
+        known = parameters(cls)
+        params = {key: value for key, value in section.items() if key in known}
+        if "random_state" in known:
+            params["random_state"] = self.seed("learner")
+        return _checked("learner", cls(**params))
+
+    def params(self) -> dict[str, Any]:
+        """What was computed, as flat names: ``approx.n_components`` and so on, for tracking."""
+        flat: dict[str, Any] = {}
+        for section, value in self.config.items():
+            if section in _NOT_IN_HASH:
+                continue
+            if isinstance(value, dict):
+                flat |= {f"{section}.{key}": item for key, item in value.items()}
+            else:
+                flat[section] = value
+        return flat
+
+
+def plan(cfg: DictConfig) -> Plan:
+    """Fill in the defaults that fit and check everything that can be checked without data.
+
+    Raises
+    ------
+    InputError
+        In one line, with the configuration key to change.
+    """
+    config: Any = OmegaConf.to_container(cfg, resolve=True)
+    for group, kinds in GROUPS.items():
+        _check_name(group, kinds, config[group])
+    result = Plan(config, _fill_defaults(config))
+    if config["seed"] < 0:
+        raise ParameterError("seed", "an integer >= 0", config["seed"])
+    for kind in _PARTS:
+        result.component(kind)
+    result.engine()
+    result.orbit()
+    result.approx()
+    task = _loader_class(config).fixed_task
+    if task is not None:
+        result.learner(task)
+    return result
+
+
+def _check_name(group: str, kinds: tuple[str, ...], section: Any) -> None:
+    names = sorted({name for kind in kinds for name in orbit.available(kind)})
+    if not isinstance(section, dict) or "name" not in section:
+        raise UnknownNameError(f"{group}: expected one of {', '.join(names)}, found {section!r}")
+    if section["name"] not in [*names, "auto"]:
+        raise UnknownNameError(
+            f"{group}={section['name']}: no such {group}{suggestion(section['name'], names)} "
+            f"Choose from {', '.join(names)}."
+        )
+
+
+def _loader_class(config: dict[str, Any]) -> type[Loader]:
+    return orbit.get("dataset", config["dataset"]["name"])
+
+
+def _fill_defaults(config: dict[str, Any]) -> list[str]:
+    filled = []
+    if config["representation"]["name"] == "auto":
+        config["representation"] = _with_all_parameters("representation", _loader_class(config).default_representation)
+        filled.append("representation")
+
+    group: Any = orbit.get("group", config["group"]["name"])
+    representation: Any = orbit.get("representation", config["representation"]["name"])
+    for key, value in representation.group_params.items():
+        if key in config["group"] and config["group"][key] is None:
+            config["group"][key] = value
+            filled.append(f"group.{key}")
+
+    if config["distribution"]["name"] == "auto":
+        config["distribution"] = _with_all_parameters("distribution", group.default_distribution)
+        filled.append("distribution")
+    for key in ("size", "rule"):
+        if config["orbit"][key] is None:
+            config["orbit"][key] = getattr(group, f"default_{key}")
+            filled.append(f"orbit.{key}")
+    return filled
+
+
+def _with_all_parameters(kind: str, section: dict[str, Any]) -> dict[str, Any]:
+    """A section with the component's other parameters spelled out, so that the resolved config hides nothing."""
+    params = {key: p.default for key, p in parameters(orbit.get(kind, section["name"])).items()}
+    return params | section
+
+
+def _checked(kind: str, component: Any) -> Any:
+    try:
+        component.check()
+    except ParameterError as error:
+        raise error.prefixed(kind) from None
+    return component

@@ -1,0 +1,94 @@
+"""The run folder: everything a run leaves behind, written before any tracking server is called."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from omegaconf import OmegaConf
+
+RECORD = "run.json"
+METRICS = "metrics.json"
+MODEL = "model.pkl"
+EXAMPLE = "input_example.npz"
+TRACEBACK = "traceback.txt"
+
+
+@dataclass
+class Record:
+    """What identifies a run, and how it went: the content of ``run.json``.
+
+    ``status`` is one of RUNNING, FINISHED, FAILED, KILLED, SKIPPED; times are in
+    seconds since the epoch; ``run_id`` and ``parent_id`` are MLflow's.
+    """
+
+    name: str
+    config_hash: str = ""
+    status: str = "RUNNING"
+    start: float = field(default_factory=time.time)
+    end: float | None = None
+    job: int | None = None
+    run_id: str | None = None
+    parent_id: str | None = None
+    error: str | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    dataset: dict[str, str] = field(default_factory=dict)
+
+
+class RunFolder:
+    """A run's folder on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+
+    def write_record(self, record: Record) -> None:
+        _write_whole(self.path / RECORD, json.dumps(asdict(record), indent=2, default=str))
+
+    def read_record(self) -> Record | None:
+        return Record(**values) if (values := _read_json(self.path / RECORD)) is not None else None
+
+    def write_metrics(self, metrics: dict[str, float]) -> None:
+        _write_whole(self.path / METRICS, json.dumps(metrics, indent=2))
+
+    def read_metrics(self) -> dict[str, float]:
+        return _read_json(self.path / METRICS) or {}
+
+    def write_config(self, config: dict[str, Any], defaults: list[str]) -> None:
+        header = "# The configuration of this run, every default filled in.\n"
+        header += "".join(f"# {key} was not named: its value is the default that fits.\n" for key in defaults)
+        _write_whole(self.path / "config.yaml", header + OmegaConf.to_yaml(OmegaConf.create(config)))
+
+    def write_text(self, name: str, text: str) -> Path:
+        _write_whole(self.path / name, text)
+        return self.path / name
+
+    def write_figure(self, name: str, figure: Figure) -> Path:
+        path = self.path / "figures" / f"{name}.png"
+        path.parent.mkdir(exist_ok=True)
+        figure.savefig(path, dpi=150, bbox_inches="tight")
+        return path
+
+    def write_model(self, model: Any, X: np.ndarray, y: np.ndarray) -> None:
+        """The fitted pipeline, with a few inputs and its outputs as an example of their form."""
+        with open(self.path / MODEL, "wb") as file:
+            pickle.dump(model, file)
+        np.savez(self.path / EXAMPLE, X=X, y=y)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write so that a reader, or a kill, never sees half a file."""
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None

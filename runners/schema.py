@@ -1,0 +1,126 @@
+"""Typed configuration: Hydra checks every key and value against the components' own signatures.
+
+A component's constructor is the only place where its parameters are declared.
+Here it becomes a structured configuration, stored as ``schema/KIND/NAME``; the
+YAML file of the component names it in its defaults list and adds what a person
+wants to read: what it is, the values, their units and ranges.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from dataclasses import dataclass, field, make_dataclass
+from typing import Annotated, Any, Literal, Optional, Union
+
+from hydra.core.config_store import ConfigStore
+
+import orbit
+from orbit.params import Parameter, config_fields
+
+#: Configuration group -> registered kinds its names are looked up in.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "group": ("group",),
+    "distribution": ("distribution",),
+    "kernel": ("kernel",),
+    "frequencies": ("frequencies",),
+    "landmarks": ("landmarks",),
+    "approx": ("approx",),
+    "representation": ("representation",),
+    "learner": ("classifier", "regressor"),
+    "dataset": ("dataset",),
+    "runner": ("runner",),
+}
+
+
+@dataclass
+class Tracking:
+    """Where results are logged beyond the run folder."""
+
+    enabled: bool = True
+    uri: Optional[str] = None  # noqa: UP045  OmegaConf reads typing.Optional
+    experiment: str = "orbit"
+
+
+@dataclass
+class Root:
+    """The top level of the configuration."""
+
+    runner: Any = dataclasses.MISSING
+    dataset: Any = None
+    representation: Any = None
+    group: Any = None
+    distribution: Any = None
+    orbit: Any = None
+    kernel: Any = None
+    frequencies: Any = None
+    landmarks: Any = None
+    approx: Any = None
+    learner: Any = None
+    engine: Any = None
+    tracking: Any = None
+    seed: int = 0
+    resume: bool = False
+    outputs: str = "outputs"
+    run_name: str = "run"
+
+
+def register_schemas() -> None:
+    """Store the schema of every registered component with Hydra. Safe to call twice."""
+    store = ConfigStore.instance()
+    store.store(group="schema", name="root", node=Root)
+    store.store(group="schema", name="tracking", node=Tracking)
+    store.store(group="schema", name="orbit", node=_schema("orbit", orbit.Orbit))
+    store.store(group="schema", name="engine", node=_schema("engine", orbit.Engine))
+    for group, kinds in GROUPS.items():
+        for name in sorted({name for kind in kinds for name in orbit.available(kind)}):
+            classes = [orbit.get(kind, name) for kind in kinds if name in orbit.available(kind)]
+            store.store(group=f"schema/{group}", name=name, node=_schema(name, *classes))
+
+
+def _schema(name: str, *classes: type) -> type:
+    """A dataclass with the parameters of all the classes, and the component's name."""
+    parameters: dict[str, Parameter] = {}
+    for cls in classes:
+        parameters.update(config_fields(cls))
+    fields: list[Any] = [] if name in ("orbit", "engine") else [("name", str, field(default=name))]
+    for key, parameter in parameters.items():
+        fields.append((key, _config_type(parameter.annotation), _config_default(parameter.default)))
+    return make_dataclass(name, fields)
+
+
+def _config_type(annotation: Any) -> Any:
+    """The closest type that OmegaConf can check; ranges and choices are checked by the component itself."""
+    options = (
+        [_plain(option) for option in typing.get_args(annotation) or (annotation,)]
+        if _is_union(annotation)
+        else [_plain(annotation)]
+    )
+    if Any in options:
+        return Any
+    optional = type(None) in options
+    options = [option for option in dict.fromkeys(options) if option is not type(None)]
+    if float in options and len(options) > 1 and int not in options:
+        options.insert(0, int)  # a union does not turn 6 into 6.0
+    result = options[0] if len(options) == 1 else Union[tuple(options)]  # noqa: UP007
+    return Optional[result] if optional else result  # noqa: UP045
+
+
+def _is_union(annotation: Any) -> bool:
+    return str(typing.get_origin(annotation)) in ("<class 'types.UnionType'>", "typing.Union")
+
+
+def _plain(option: Any) -> Any:
+    origin = typing.get_origin(option)
+    if origin is Annotated:
+        return _plain(typing.get_args(option)[0])
+    if origin is Literal:
+        return str
+    return Any if origin in (list, dict) or option in (list, dict) else option
+
+
+def _config_default(default: Any) -> Any:
+    if isinstance(default, (list, dict, tuple)):
+        value = list(default) if isinstance(default, tuple) else default
+        return field(default_factory=lambda: value)
+    return field(default=default)

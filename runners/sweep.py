@@ -1,0 +1,127 @@
+"""Sweeps: one parent run for all jobs, opened before any of them starts and closed with a table of all."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig
+
+from orbit.errors import InputError
+from runners.record import Record, RunFolder
+from runners.tracking import Tracker, environment_tags
+
+log = logging.getLogger(__name__)
+
+#: How jobs, possibly in other processes, learn of their sweep.
+PARENT_ENV = "ORBIT_PARENT_RUN_ID"
+SWEEP_ENV = "ORBIT_SWEEP_ID"
+
+#: Shown in the table of a sweep, where the jobs have them.
+_SHOWN_METRICS = ("test/accuracy", "test/rmse", "features/dim", "time/total_s")
+
+_open: list[SweepCallback] = []
+
+
+class SweepCallback(Callback):
+    """Hydra's hook into multirun. Hydra builds it from the ``hydra.callbacks`` section."""
+
+    def __init__(self) -> None:
+        self.tracker: Tracker | None = None
+        self.parent_id: str | None = None
+        self.folder = Path()
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Create database, experiment and parent run, in this process, before any job."""
+        self.folder = Path(config.hydra.sweep.dir)
+        os.environ[SWEEP_ENV] = "/".join(self.folder.parts[-2:])
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if config.tracking.enabled:
+                self._open_parent(config)
+        except (InputError, OSError) as error:
+            # Hydra turns an exception of a callback into a warning; a sweep must not start without its record.
+            what = (
+                error if isinstance(error, InputError) else f"outputs: cannot write to {self.folder} ({error.strerror})"
+            )
+            print(f"error: {what}", file=sys.stderr)
+            raise SystemExit(2) from error
+        _open.append(self)
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """Nothing: Hydra does not call this when a job failed, so ``close_sweep`` does the work."""
+
+    def close(self, interrupted: bool) -> int:
+        """Print and log the table of all jobs; the number of jobs that did not succeed."""
+        records = _job_records(self.folder)
+        failed = [record for record, _ in records if record.status not in ("FINISHED", "SKIPPED")]
+        table = summary(records)
+        print(f"\n{table}\n")
+        print(f"  {len(records) - len(failed)} of {len(records)} jobs finished; folder {self.folder.absolute()}")
+        if self.tracker is not None and self.parent_id is not None:
+            (self.folder / "summary.md").write_text(table + "\n", encoding="utf-8")
+            status = "KILLED" if interrupted else "FAILED" if failed else "FINISHED"
+            self.tracker.close(self.parent_id, status, self.folder)
+            print(f"  browse: {self.tracker.how_to_open()}")
+        for record in failed:
+            print(f"  {record.status} job {record.job}, {record.name}: {record.error}", file=sys.stderr)
+        return len(failed)
+
+    def _open_parent(self, config: DictConfig) -> None:
+        self.tracker = Tracker(Path(config.outputs), config.tracking.uri, config.tracking.experiment)
+        self.tracker.open()
+        record = Record(name=f"sweep-{self.folder.name.removesuffix('-sweep')}", tags=environment_tags())
+        record.tags |= {"sweep": os.environ[SWEEP_ENV], "overrides": " ".join(config.hydra.overrides.task)}
+        self.parent_id = self.tracker.start(record)
+        os.environ[PARENT_ENV] = self.parent_id
+
+
+def close_sweep(interrupted: bool = False) -> int | None:
+    """Close the sweep of this process, if there is one: the number of failed jobs, or None without a sweep."""
+    if not _open:
+        return None
+    failed = _open.pop().close(interrupted)
+    for name in (PARENT_ENV, SWEEP_ENV):
+        os.environ.pop(name, None)
+    return failed
+
+
+def summary(records: list[tuple[Record, dict[str, float]]]) -> str:
+    """A Markdown table: a line a job, its parameters that differ between jobs, and its metrics."""
+    names = {key for record, _ in records for key in record.params}
+    varied = sorted(key for key in names if len({str(r.params.get(key)) for r, _ in records}) > 1)
+    metrics = [key for key in _SHOWN_METRICS if any(key in m for _, m in records)]
+    header = ["job", "run", *varied, *metrics, "status"]
+    rows = [
+        [
+            str(r.job),
+            r.name,
+            *(str(r.params.get(key, "")) for key in varied),
+            *(_number(m.get(key)) for key in metrics),
+            r.status,
+        ]
+        for r, m in records
+    ]
+    return "\n".join(_aligned([header, ["---"] * len(header), *rows]))
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    rows[1] = ["-" * width for width in widths]
+    return [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _job_records(folder: Path) -> list[tuple[Record, dict[str, float]]]:
+    folders = [RunFolder(path) for path in folder.iterdir() if path.is_dir()]
+    found = [(record, run.read_metrics()) for run in folders if (record := run.read_record()) is not None]
+    return sorted(found, key=lambda pair: pair[0].job or 0)
