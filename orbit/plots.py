@@ -24,9 +24,10 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8) -> Figure:
     moved = orbit.group_.act(elements, X)
     figure = Figure(figsize=(1.1 * len(chosen), 1.1 * len(X) + 0.9), layout="constrained")
     axes = figure.subplots(len(X), len(chosen), squeeze=False)
+    aspect = "equal" if X.shape[1] == X.shape[2] else "auto"
     for i, image_axes in enumerate(axes):
         for j, ax in enumerate(image_axes):
-            ax.imshow(moved[j, i], cmap="gray_r", vmin=X[i].min(), vmax=X[i].max(), aspect="auto")
+            ax.imshow(moved[j, i], cmap="gray_r", vmin=X[i].min(), vmax=X[i].max(), aspect=aspect)
             ax.set_xticks([])
             ax.set_yticks([])
     for j, ax in enumerate(axes[0]):

@@ -6,6 +6,7 @@ said here, before any work.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from orbit.data import Loader
 from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
 from orbit.params import parameters
 from orbit.random import spawn
-from runners.schema import GROUPS
+from runners.schema import GROUPS, Root
 
 _PARTS = ("group", "distribution", "kernel", "frequencies", "landmarks", "representation", "dataset")
 
@@ -117,6 +118,10 @@ def plan(cfg: DictConfig) -> Plan:
         In one line, with the configuration key to change.
     """
     config: Any = OmegaConf.to_container(cfg, resolve=True)
+    known = [field.name for field in dataclasses.fields(Root)]
+    for key in config:
+        if key not in known:
+            raise InputError(f"{key}: no such key{suggestion(key, known)} Choose from {', '.join(known)}.")
     for group, kinds in GROUPS.items():
         _check_name(group, kinds, config[group])
     result = Plan(config, _fill_defaults(config))

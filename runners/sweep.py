@@ -59,12 +59,13 @@ class SweepCallback(Callback):
         """Print and log the table of all jobs; the number of jobs that did not succeed."""
         records = _job_records(self.folder)
         failed = [record for record, _ in records if record.status not in ("FINISHED", "SKIPPED")]
-        table = summary(records)
-        print(f"\n{table}\n")
-        print(f"  {len(records) - len(failed)} of {len(records)} jobs finished; folder {self.folder.absolute()}")
-        if self.tracker is not None and self.parent_id is not None:
+        if records:
+            table = summary(records)
             (self.folder / "summary.md").write_text(table + "\n", encoding="utf-8")
-            status = "KILLED" if interrupted else "FAILED" if failed else "FINISHED"
+            print(f"\n{table}\n")
+            print(f"  {len(records) - len(failed)} of {len(records)} jobs finished; folder {self.folder.absolute()}")
+        if self.tracker is not None and self.parent_id is not None:
+            status = "KILLED" if interrupted else "FAILED" if failed or not records else "FINISHED"
             self.tracker.close(self.parent_id, status, self.folder)
             print(f"  browse: {self.tracker.how_to_open()}")
         for record in failed:
@@ -91,16 +92,17 @@ def close_sweep(interrupted: bool = False) -> int | None:
 
 
 def summary(records: list[tuple[Record, dict[str, float]]]) -> str:
-    """A Markdown table: a line a job, its parameters that differ between jobs, and its metrics."""
-    names = {key for record, _ in records for key in record.params}
-    varied = sorted(key for key in names if len({str(r.params.get(key)) for r, _ in records}) > 1)
+    """A Markdown table: a line a job, the overrides that differ between jobs, and the metrics."""
+    overrides = {id(r): dict(o.lstrip("+~").partition("=")[::2] for o in r.overrides) for r, _ in records}
+    names = dict.fromkeys(key for r, _ in records for key in overrides[id(r)])
+    varied = [key for key in names if len({overrides[id(r)].get(key) for r, _ in records}) > 1]
     metrics = [key for key in _SHOWN_METRICS if any(key in m for _, m in records)]
     header = ["job", "run", *varied, *metrics, "status"]
     rows = [
         [
             str(r.job),
             r.name,
-            *(str(r.params.get(key, "")) for key in varied),
+            *(overrides[id(r)].get(key, "") for key in varied),
             *(_number(m.get(key)) for key in metrics),
             r.status,
         ]
