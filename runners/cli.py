@@ -40,6 +40,8 @@ _exit_code = 0  # of the last job run in this process
 
 def main(config_dir: Path) -> int:
     """Run the command line with the configuration files in ``config_dir``; the exit code."""
+    global _exit_code
+    _exit_code = 0
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of being printed
     signal.signal(signal.SIGTERM, _interrupt)
     register_schemas()

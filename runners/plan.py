@@ -72,11 +72,13 @@ class Plan:
     def approx(self, **changes: Any) -> Any:
         """The feature map, wired to its kernel, orbit, engine and rules; ``changes`` override parts."""
         section = dict(self.config["approx"])
-        cls = orbit.get("approx", section.pop("name"))
+        name = section.pop("name")
+        cls = orbit.get("approx", name)
         parts: dict[str, Any] = {"orbit": self.orbit, "engine": self.engine}
         parts |= {kind: lambda kind=kind: self.component(kind) for kind in ("kernel", "frequencies", "landmarks")}
         wired = {key: make() for key, make in parts.items() if key in parameters(cls)}
-        return _checked("approx", cls(**(section | wired | {"random_state": self.seed("approx")} | changes)))
+        wired["random_state"] = self.seed("approx")
+        return _checked("approx", orbit.build("approx", name, **(section | wired | changes)))
 
     def learner(self, task: str) -> Any:
         """The learner for classification or regression."""
@@ -89,12 +91,13 @@ class Plan:
                 f"learner={name} is not for {task}, which dataset={self.config['dataset']['name']} needs: "
                 f"choose from {others}"
             )
-        cls = orbit.get(kind, name)
-        known = parameters(cls)
-        params = {key: value for key, value in section.items() if key in known}
+        known = parameters(orbit.get(kind, name))
+        # a key of the same name's other task is no error, an unknown one is
+        other = {key for k in GROUPS["learner"] if name in orbit.available(k) for key in parameters(orbit.get(k, name))}
+        params = {key: value for key, value in section.items() if key in known or key not in other}
         if "random_state" in known:
             params["random_state"] = self.seed("learner")
-        return _checked("learner", cls(**params))
+        return _checked("learner", orbit.build(kind, name, **params))
 
     def params(self) -> dict[str, Any]:
         """What was computed, as flat names: ``approx.n_components`` and so on, for tracking."""
@@ -132,6 +135,7 @@ def plan(cfg: DictConfig) -> Plan:
     result.engine()
     result.orbit()
     result.approx()
+    result.component("dataset").check_files()
     task = _loader_class(config).fixed_task
     if task is not None:
         result.learner(task)
