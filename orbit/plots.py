@@ -20,6 +20,8 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8) -> Figure:
     n_elements : at most so many elements are shown, evenly chosen
     """
     chosen = np.unique(np.linspace(0, len(orbit.weights_) - 1, min(n_elements, len(orbit.weights_))).astype(int))
+    if orbit.elements_.ndim == 1:  # angles from left to right
+        chosen = np.argsort(orbit.elements_)[chosen]
     elements, weights = orbit.elements_[chosen], orbit.weights_[chosen]
     moved = orbit.group_.act(elements, X)
     figure = Figure(figsize=(1.1 * len(chosen), 1.1 * len(X) + 0.9), layout="constrained")
@@ -89,6 +91,27 @@ def predicted_against_true(y: np.ndarray, predicted: np.ndarray) -> Figure:
     ax.set_xlabel("true")
     ax.set_ylabel("predicted")
     ax.grid(alpha=0.3)
+    return figure
+
+
+def compared(results: dict[str, list[float]], metric: str) -> Figure:
+    """A bar for each configuration: the mean of its runs, and a dot for each run.
+
+    Parameters
+    ----------
+    results : name -> the metric of each of its runs (seeds)
+    """
+    figure = Figure(figsize=(6, 0.42 * len(results) + 1.1), layout="constrained")
+    ax = figure.subplots()
+    names = list(results)
+    for i, name in enumerate(names):
+        mean = float(np.mean(results[name]))
+        ax.barh(i, mean, color="C0", alpha=0.6, height=0.7)
+        ax.plot(results[name], np.full(len(results[name]), i), "k.", ms=5)
+        ax.annotate(f"{mean:.4g}", (mean, i), xytext=(-14, 0), textcoords="offset points", va="center", ha="right")
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.set_xlabel(metric)
     return figure
 
 
