@@ -22,8 +22,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 import runners.fit
+import runners.kernel_error
 import runners.orbit_error
 import runners.sync
+import runners.table
 from orbit.errors import InputError
 from runners.base import Job
 from runners.messages import is_configuration_error, one_line

@@ -6,18 +6,20 @@ said here, before any work.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 import orbit
-from orbit.data import Loader
+from orbit.data import Dataset, Loader
 from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
-from orbit.params import parameters
+from orbit.params import config_fields, parameters
 from orbit.random import spawn
 from runners.schema import GROUPS, Root
 
@@ -38,10 +40,13 @@ class Plan:
         The configuration with every default filled in.
     defaults : list of str
         The keys whose values were filled in because none was named.
+    composed : dict
+        The configuration as it was composed, before defaults were filled in.
     """
 
     config: dict[str, Any]
     defaults: list[str]
+    composed: dict[str, Any]
 
     @property
     def config_hash(self) -> str:
@@ -60,6 +65,10 @@ class Plan:
         """A new, checked component of one of the simple kinds."""
         section = dict(self.config[kind])
         return _checked(kind, orbit.build(kind, section.pop("name"), **section))
+
+    def load(self) -> Dataset:
+        """The data set."""
+        return self.component("dataset").load(self.seed("dataset"))
 
     def engine(self) -> orbit.Engine:
         return _checked("engine", orbit.Engine(**self.config["engine"]))
@@ -99,6 +108,29 @@ class Plan:
             params["random_state"] = self.seed("learner")
         return _checked("learner", orbit.build(kind, name, **params))
 
+    def variant(self, changes: Mapping[str, Any]) -> Plan:
+        """The plan with some settings changed, checked like any other.
+
+        Parameters
+        ----------
+        changes : mapping
+            Sections (``{"approx": {"name": "rf"}}``: with a name, another component
+            with its own defaults; without, other values of the same one), or
+            single keys (``{"dataset.fold": 3}``).
+        """
+        config = copy.deepcopy(self.composed)
+        for key, value in changes.items():
+            section, _, name = key.partition(".")
+            if section not in config:
+                raise InputError(f"{key}: no such key{suggestion(section, config)} Choose from {', '.join(config)}.")
+            if name:
+                config[section][name] = value
+            elif isinstance(value, Mapping) and "name" not in value:
+                config[section] = config[section] | value
+            else:
+                config[section] = value if not isinstance(value, Mapping) else _complete(section, dict(value))
+        return make_plan(config)
+
     def params(self) -> dict[str, Any]:
         """What was computed, as flat names: ``approx.n_components`` and so on, for tracking."""
         flat: dict[str, Any] = {}
@@ -121,13 +153,19 @@ def plan(cfg: DictConfig) -> Plan:
         In one line, with the configuration key to change.
     """
     config: Any = OmegaConf.to_container(cfg, resolve=True)
+    return make_plan(config)
+
+
+def make_plan(composed: dict[str, Any]) -> Plan:
+    """A plan from a composed configuration as plain dictionaries. See :func:`plan`."""
+    config = copy.deepcopy(composed)
     known = [field.name for field in dataclasses.fields(Root)]
     for key in config:
         if key not in known:
             raise InputError(f"{key}: no such key{suggestion(key, known)} Choose from {', '.join(known)}.")
     for group, kinds in GROUPS.items():
         _check_name(group, kinds, config[group])
-    result = Plan(config, _fill_defaults(config))
+    result = Plan(config, _fill_defaults(config), composed)
     if config["seed"] < 0:
         raise ParameterError("seed", "an integer >= 0", config["seed"])
     for kind in _PARTS:
@@ -160,7 +198,7 @@ def _loader_class(config: dict[str, Any]) -> type[Loader]:
 def _fill_defaults(config: dict[str, Any]) -> list[str]:
     filled = []
     if config["representation"]["name"] == "auto":
-        config["representation"] = _with_all_parameters("representation", _loader_class(config).default_representation)
+        config["representation"] = _complete("representation", _loader_class(config).default_representation)
         filled.append("representation")
 
     group: Any = orbit.get("group", config["group"]["name"])
@@ -171,7 +209,7 @@ def _fill_defaults(config: dict[str, Any]) -> list[str]:
             filled.append(f"group.{key}")
 
     if config["distribution"]["name"] == "auto":
-        config["distribution"] = _with_all_parameters("distribution", group.default_distribution)
+        config["distribution"] = _complete("distribution", group.default_distribution)
         filled.append("distribution")
     for key in ("size", "rule"):
         if config["orbit"][key] is None:
@@ -180,9 +218,13 @@ def _fill_defaults(config: dict[str, Any]) -> list[str]:
     return filled
 
 
-def _with_all_parameters(kind: str, section: dict[str, Any]) -> dict[str, Any]:
+def _complete(group: str, section: dict[str, Any]) -> dict[str, Any]:
     """A section with the component's other parameters spelled out, so that the resolved config hides nothing."""
-    params = {key: p.default for key, p in parameters(orbit.get(kind, section["name"])).items()}
+    if section["name"] == "auto":
+        return section
+    _check_name(group, GROUPS[group], section)
+    kinds = [kind for kind in GROUPS[group] if section["name"] in orbit.available(kind)]
+    params = {key: p.default for kind in kinds for key, p in config_fields(orbit.get(kind, section["name"])).items()}
     return params | section
 
 
