@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -63,28 +62,24 @@ class Table(Runner):
             raise InputError(f"runner.published: {', '.join(sorted(unknown))} is not a row of the table")
 
     def run(self, job: Job) -> None:
-        plans = {
-            label: [job.plan.variant(changes | repeat) for repeat in self._repeats()]
+        plans = [
+            (label, job.plan.variant(changes | repeat))
+            for repeat in self._repeats()
             for label, changes in self.rows.items()
-        }
+        ]
         results: dict[str, list[dict[str, float]]] = {label: [] for label in self.rows}
         loaded = _LastLoaded(job)
-        with Progress(sum(map(len, plans.values())), "table", job.plan.config["engine"]["progress"]) as progress:
-            # all rows of a fold before the next one: the data is loaded once for each, and a
-            # table that is stopped half-way has complete folds
-            for label, plan in (
-                (label, row[i]) for i in range(len(next(iter(plans.values())))) for label, row in plans.items()
-            ):
+        # all rows of a fold before the next fold: its data is loaded once, and a table
+        # that is stopped half-way has whole folds
+        with Progress(len(plans), "table", job.plan.config["engine"]["progress"]) as progress:
+            for label, plan in plans:
                 results[label].append(self._fit(plan, loaded))
                 self._record(job, results)
                 progress.step()
         self._show(job, results)
 
-    def _repeats(self) -> Iterator[dict[str, Any]]:
-        if not self.repeats:
-            return iter([{}])
-        ((key, values),) = self.repeats.items()
-        return ({key: value} for value in values)
+    def _repeats(self) -> list[dict[str, Any]]:
+        return [{key: value} for key, values in self.repeats.items() for value in values] or [{}]
 
     def _fit(self, plan: Plan, loaded: _LastLoaded) -> dict[str, float]:
         clock = Stopwatch()
@@ -98,9 +93,8 @@ class Table(Runner):
         for label, found in results.items():
             values = [metrics[self.metric] for metrics in found]
             if values:
-                job.log_metrics(
-                    {f"{label}/{self.metric}": np.mean(values), f"{label}/{self.metric}_std": np.std(values)}
-                )
+                mean, deviation = float(np.mean(values)), float(np.std(values))
+                job.log_metrics({f"{label}/{self.metric}": mean, f"{label}/{self.metric}_std": deviation})
         job.log_text("table.md", self._markdown(results))
 
     def _show(self, job: Job, results: dict[str, list[dict[str, float]]]) -> None:
@@ -117,9 +111,8 @@ class Table(Runner):
             values = [metrics[self.metric] for metrics in found]
             spread = f" ± {np.std(values):.2g}" if len(values) > 1 else ""
             columns, seconds = (np.mean([m[key] for m in found]) for key in ("features/dim", "time/total_s"))
-            lines.append(
-                f"| {label} | {np.mean(values):.4g}{spread} | {self.published.get(label, '')} | {columns:.0f} | {seconds:.1f} |"
-            )
+            cells = [label, f"{np.mean(values):.4g}{spread}", str(self.published.get(label, "")), f"{columns:.0f}"]
+            lines.append("| " + " | ".join([*cells, f"{seconds:.1f}"]) + " |")
         return "\n".join(lines) + (f"\n\nPublished: {self.source}.\n" if self.source else "\n")
 
 
