@@ -50,6 +50,7 @@ class Job(Stopwatch):
         super().__init__()
         self.plan, self.folder, self.record = plan, folder, record
         self._table: list[tuple[str, str]] = []
+        self._texts: list[str] = []
 
     def load(self) -> Dataset:
         """The data set of the plan; noted for tracking."""
@@ -76,13 +77,19 @@ class Job(Stopwatch):
         """A row of the table shown at the end."""
         self._table.append((label, value))
 
-    def table(self) -> str:
+    def say(self, text: str) -> None:
+        """Text shown at the end, above the table."""
+        self._texts.append(text)
+
+    def summary(self) -> str:
+        """What is shown at the end."""
         width = max((len(label) for label, _ in self._table), default=0)
-        return "\n".join(f"  {label:<{width}}  {value}" for label, value in self._table)
+        rows = [f"  {label:<{width}}  {value}" for label, value in self._table]
+        return "\n".join([*self._texts, *rows])
 
 
 class Runner(Component):
-    """Base class of runners. Attributes ``tracked`` and ``headline`` say how results are kept and shown.
+    """Base class of runners.
 
     Attributes
     ----------

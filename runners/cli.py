@@ -169,7 +169,7 @@ def _show(job: Job, tracker: Tracker | None, shown: bool) -> None:
     job.row("run folder", str(job.folder.path.absolute()))
     if tracker is not None:
         job.row("browse", tracker.how_to_open())
-    print(f"\n{job.record.name}\n{job.table()}\n")
+    print(f"\n{job.record.name}\n{job.summary()}\n")
 
 
 def _main_metric(job: Job) -> float:

@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 
 from orbit import plots
 from orbit.errors import InputError
+from runners.markdown import markdown_table
 from runners.record import Record, RunFolder
 from runners.tracking import Tracker, environment_tags
 
@@ -112,7 +113,7 @@ def summary(records: Jobs) -> str:
         ]
         for r, m in records
     ]
-    return "\n".join(_aligned([header, ["---"] * len(header), *rows]))
+    return markdown_table(header, rows)
 
 
 def _figure(records: Jobs) -> Figure | None:
@@ -137,14 +138,6 @@ def _varied(records: Jobs) -> list[str]:
     """The overridden keys whose values differ between jobs, in the order they were given."""
     names = dict.fromkeys(key for record, _ in records for key in _overrides(record))
     return [key for key in names if len({_overrides(record).get(key) for record, _ in records}) > 1]
-
-
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    rows[1] = ["-" * width for width in widths]
-    return [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
-    ]
 
 
 def _number(value: float | None) -> str:

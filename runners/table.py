@@ -14,6 +14,7 @@ from orbit.progress import Progress
 from orbit.registry import register
 from runners.base import Job, Runner, Stopwatch
 from runners.fit import fit_and_score
+from runners.markdown import markdown_table
 from runners.plan import Plan
 
 
@@ -23,15 +24,15 @@ class Table(Runner):
 
     Parameters
     ----------
-    rows : dict of dict
+    rows : dict of dict, at least one
         Label -> what the row changes in the configuration: whole sections
         (``approx: {name: rf}``) or single keys (``kernel.lengthscale: 4000``).
-    repeats : dict
+    repeats : dict or None
         One key -> the values it takes, e.g. ``{dataset.fold: [0, 1, 2, 3, 4]}``. A
         row's figure is the mean over them, with its standard deviation.
     metric : str
         The figure of the table, e.g. ``test/rmse``.
-    published : dict
+    published : dict or None
         Label -> the published figure, in the same unit; rows that no paper has are left out.
     source : str
         Where the published figures are from.
@@ -39,10 +40,10 @@ class Table(Runner):
 
     def __init__(
         self,
-        rows: dict[str, Any] = {},  # noqa: B006  never changed: the schema reads it
-        repeats: dict[str, Any] = {},  # noqa: B006
+        rows: dict[str, Any] | None = None,
+        repeats: dict[str, Any] | None = None,
         metric: str = "test/accuracy",
-        published: dict[str, Any] = {},  # noqa: B006
+        published: dict[str, Any] | None = None,
         source: str = "",
     ) -> None:
         self.rows = rows
@@ -55,9 +56,9 @@ class Table(Runner):
         super().check()
         if not self.rows:
             raise InputError("runner.rows: expected at least one row; choose an experiment, e.g. experiment=qm7")
-        if len(self.repeats) > 1:
-            raise InputError(f"runner.repeats: expected one key, found {', '.join(self.repeats)}")
-        unknown = set(self.published) - set(self.rows)
+        if len(self.repeats or {}) > 1:
+            raise InputError(f"runner.repeats: expected one key, found {', '.join(self.repeats or {})}")
+        unknown = set(self.published or {}) - set(self.rows)
         if unknown:
             raise InputError(f"runner.published: {', '.join(sorted(unknown))} is not a row of the table")
 
@@ -65,9 +66,9 @@ class Table(Runner):
         plans = [
             (label, job.plan.variant(changes | repeat))
             for repeat in self._repeats()
-            for label, changes in self.rows.items()
+            for label, changes in (self.rows or {}).items()
         ]
-        results: dict[str, list[dict[str, float]]] = {label: [] for label in self.rows}
+        results: dict[str, list[dict[str, float]]] = {label: [] for label in self.rows or {}}
         loaded = _LastLoaded(job)
         # all rows of a fold before the next fold: its data is loaded once, and a table
         # that is stopped half-way has whole folds
@@ -79,7 +80,7 @@ class Table(Runner):
         self._show(job, results)
 
     def _repeats(self) -> list[dict[str, Any]]:
-        return [{key: value} for key, values in self.repeats.items() for value in values] or [{}]
+        return [{key: value} for key, values in (self.repeats or {}).items() for value in values] or [{}]
 
     def _fit(self, plan: Plan, loaded: _LastLoaded) -> dict[str, float]:
         clock = Stopwatch()
@@ -100,20 +101,19 @@ class Table(Runner):
     def _show(self, job: Job, results: dict[str, list[dict[str, float]]]) -> None:
         values = {label: [metrics[self.metric] for metrics in found] for label, found in results.items()}
         job.log_figure("table", plots.compared(values, self.metric, self.published))
-        for line in self._markdown(results).splitlines():
-            job.row("", line)
+        job.say(self._markdown(results))
 
     def _markdown(self, results: dict[str, list[dict[str, float]]]) -> str:
-        lines = [f"| | {self.metric} | published | columns | seconds |", "|---|---:|---:|---:|---:|"]
-        for label, found in results.items():
-            if not found:
-                continue
-            values = [metrics[self.metric] for metrics in found]
-            spread = f" ± {np.std(values):.2g}" if len(values) > 1 else ""
-            columns, seconds = (np.mean([m[key] for m in found]) for key in ("features/dim", "time/total_s"))
-            cells = [label, f"{np.mean(values):.4g}{spread}", str(self.published.get(label, "")), f"{columns:.0f}"]
-            lines.append("| " + " | ".join([*cells, f"{seconds:.1f}"]) + " |")
-        return "\n".join(lines) + (f"\n\nPublished: {self.source}.\n" if self.source else "\n")
+        header = ["", self.metric, "published", "columns", "seconds"]
+        rows = [[label, *self._cells(label, found)] for label, found in results.items() if found]
+        return markdown_table(header, rows) + (f"\n\nPublished: {self.source}.\n" if self.source else "\n")
+
+    def _cells(self, label: str, found: list[dict[str, float]]) -> list[str]:
+        values = [metrics[self.metric] for metrics in found]
+        spread = f" ± {np.std(values):.2g}" if len(values) > 1 else ""
+        columns, seconds = (np.mean([m[key] for m in found]) for key in ("features/dim", "time/total_s"))
+        published = str((self.published or {}).get(label, ""))
+        return [f"{np.mean(values):.4g}{spread}", published, f"{columns:.0f}", f"{seconds:.1f}"]
 
 
 class _LastLoaded:
