@@ -22,6 +22,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 import runners.fit
+import runners.invariance
 import runners.kernel_error
 import runners.orbit_error
 import runners.sync
