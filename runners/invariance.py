@@ -89,9 +89,10 @@ class Invariance(Runner):
     def _points(self, plan: Plan, case: dict[str, Any]) -> np.ndarray:
         if "shape" in case:
             rng = np.random.default_rng(plan.seed("runner"))
-            return rng.standard_normal((self.n_points, *case["shape"])).astype(plan.config["engine"]["dtype"])
-        X = plan.load().X_train[: self.n_points].astype(plan.config["engine"]["dtype"])
-        return plan.component("representation").fit_transform(X)
+            X = rng.standard_normal((self.n_points, *case["shape"]))
+        else:
+            X = plan.component("representation").fit_transform(plan.load().X_train[: self.n_points])
+        return X.astype(plan.engine().result_dtype(X), copy=False)
 
 
 def _orbit_label(plan: Plan) -> str:
