@@ -34,7 +34,7 @@ class Matern(ScaleMixtureKernel):
     lengthscale : float > 0, or "median"
     nu : float in [0.25, 50]
         Smoothness. 0.5, 1.5 and 2.5 have closed forms; other values take the
-        Bessel function in float64 on the CPU, which is some hundred times slower.
+        Bessel function in float64 on the CPU, which is ten to a hundred times slower.
 
     References
     ----------
