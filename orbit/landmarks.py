@@ -209,9 +209,9 @@ class Leverage(Landmarks):
         chosen, chance = order[:size], np.ones(size)
         for level in reversed(range(int(np.log2(n / size)) + 1)):
             points = order[: max(size, n >> level)]
-            scores = _leverage_scores(rows, diagonal, points, chosen, chance)
-            picked = rng.choice(len(points), size, replace=False, p=scores / scores.sum())
-            chosen, chance = points[picked], np.minimum(1, size * scores[picked] / scores.sum())
+            shares = _shares(_leverage_scores(rows, diagonal, points, chosen, chance))
+            picked = rng.choice(len(points), size, replace=False, p=shares)
+            chosen, chance = points[picked], np.minimum(1, size * shares[picked])
         return candidates[chosen]
 
 
@@ -230,32 +230,30 @@ class _Rows:
 def _random_pivots(rows: _Rows, diagonal: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
     """At most ``size`` pivots; fewer if the kernel matrix has smaller rank, to rounding."""
     residual = diagonal.copy()
-    exhausted = len(diagonal) * float(np.finfo(np.float64).eps) * diagonal.sum()
     factor = np.empty((size, len(diagonal)))  # F with K close to F^T F
     pivots = np.empty(0, dtype=np.int64)
-    while (k := len(pivots)) < size and residual.sum() > exhausted:
+    while (k := len(pivots)) < size and residual.any():
         proposed = rng.choice(len(diagonal), min(_PIVOT_BLOCK, size - k), p=residual / residual.sum())
         missing = rows(proposed) - factor[:k, proposed].T @ factor[:k]
-        accepted = _accept(missing[:, proposed], residual[proposed], rng)
-        if not len(accepted):
-            break  # what is left of the residual is rounding
+        accepted = _accept(missing[:, proposed], residual[proposed], _ROUNDING * diagonal[proposed], rng)
         new, missing = proposed[accepted], missing[accepted]
         lower = cholesky(missing[:, new], lower=True)
         block = factor[k : k + len(new)]
         block[:] = solve_triangular(lower, missing, lower=True)
-        residual = np.maximum(residual - np.square(block).sum(0), 0)
+        residual -= np.square(block).sum(0)
         residual[new] = 0
+        residual[residual <= _ROUNDING * diagonal] = 0
         pivots = np.concatenate([pivots, new])
     return pivots
 
 
-def _accept(missing: np.ndarray, proposal: np.ndarray, rng: np.random.Generator) -> list[int]:
+def _accept(missing: np.ndarray, proposal: np.ndarray, least: np.ndarray, rng: np.random.Generator) -> list[int]:
     """Which of the proposed pivots to take: each with the share of its residual that earlier ones left over."""
     missing, accepted = missing.copy(), []
-    thresholds = rng.random(len(proposal)) * proposal
+    thresholds = np.maximum(rng.random(len(proposal)) * proposal, least)
     for i, threshold in enumerate(thresholds):
         left = missing[i, i]
-        if left > max(threshold, _ROUNDING * proposal[i]):
+        if left > threshold:
             accepted.append(i)
             missing -= np.outer(missing[:, i], missing[i]) / left
     return accepted
@@ -264,15 +262,25 @@ def _accept(missing: np.ndarray, proposal: np.ndarray, rng: np.random.Generator)
 def _leverage_scores(
     rows: _Rows, diagonal: np.ndarray, points: np.ndarray, chosen: np.ndarray, chance: np.ndarray
 ) -> np.ndarray:
-    """Approximate ridge leverage scores of ``points``, positive, from the dictionary ``chosen`` with weights 1/chance.
+    """Approximate ridge leverage scores of ``points`` from the dictionary ``chosen``, drawn with ``chance``.
 
-    (diag(K) - diag(K_S^T (K_SS + ridge W^-1)^-1 K_S)) / ridge, Musco and Musco eq. 7, cut to at most one.
+    (diag(K) - diag(K_S^T (K_SS + ridge C)^-1 K_S)) / ridge for the diagonal matrix C
+    of chances, Musco and Musco eq. 7, cut to [0, 1].
     """
     cross = rows(chosen)
     inner, cross = cross[:, chosen], cross[:, points]
     spectrum = np.linalg.eigvalsh(inner / np.sqrt(np.outer(chance, chance)))[::-1]
     dimension = max(1, len(chosen) // _POINTS_PER_DIMENSION)
     ridge = max(spectrum[dimension:].sum() / dimension, _ROUNDING * spectrum[0])
-    lower = cholesky(inner + np.diag(ridge * chance), lower=True)
+    if ridge <= 0:
+        return np.zeros(len(points))
+    lower = cholesky(inner + np.diag(ridge * chance + _ROUNDING * inner.trace()), lower=True)
     explained = np.square(solve_triangular(lower, cross, lower=True)).sum(0)
-    return np.clip((diagonal[points] - explained) / ridge, _ROUNDING, 1)
+    return np.clip((diagonal[points] - explained) / ridge, 0, 1)
+
+
+def _shares(scores: np.ndarray) -> np.ndarray:
+    """Scores as probabilities, one percent of them uniform: an underestimated point keeps a chance."""
+    if not scores.any():
+        return np.full(len(scores), 1 / len(scores))
+    return 0.99 * scores / scores.sum() + 0.01 / len(scores)
