@@ -74,15 +74,34 @@ class Exact(FeatureMap):
         self.engine = engine
         self.random_state = random_state
 
+    def fit_gram(self, X) -> np.ndarray:
+        """Fit, and give the kernel matrix of the training points, without the eigendecomposition of :meth:`fit`.
+
+        For kernel machines, which need :meth:`gram` and never :meth:`transform`.
+
+        Parameters
+        ----------
+        X : array, shape (n, *shape)
+
+        Returns
+        -------
+        array, shape (n, n), symmetric
+        """
+        X, _ = self._fit_parts(X)
+        self.X_fit_ = X
+        return self._training_gram(X)
+
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         self.X_fit_ = X
-        points = X.astype(np.float64)
-        K = self._gram(points, points, "kernel matrix")
         tolerance = self.rank_tolerance
         if tolerance is None:
             tolerance = len(X) * float(np.finfo(np.float64).eps)
-        self.normalization_ = inverse_root((K + K.T) / 2, tolerance)
+        self.normalization_ = inverse_root(self._training_gram(X.astype(np.float64)), tolerance)
         self._n_features_out = len(self.normalization_)
+
+    def _training_gram(self, X: np.ndarray) -> np.ndarray:
+        K = self._gram(X, X, "kernel matrix")
+        return (K + K.T) / 2
 
     def _features(self, X: np.ndarray) -> np.ndarray:
         # small eigenvalues magnify rounding, so this product is taken in float64
