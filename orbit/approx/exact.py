@@ -16,6 +16,9 @@ from orbit.params import NonNegativeFloat
 from orbit.random import RandomState
 from orbit.registry import register
 
+# Blocks of columns of a symmetric matrix: with b of them a share (1 + 1/b) / 2 of it is computed.
+_SYMMETRIC_BATCHES = 4
+
 
 @register("approx", "exact")
 class Exact(FeatureMap):
@@ -118,16 +121,20 @@ class Exact(FeatureMap):
         array, shape (n, m), in the engine's precision
         """
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
-        Z = self.X_fit_ if Z is None else self._validate(Z, reset=False)
+        given, X = X, self._validate(X, reset=False)
+        Z = X if Z is given else self.X_fit_ if Z is None else self._validate(Z, reset=False)
         return self._gram(X, Z.astype(X.dtype, copy=False), "kernel matrix")
 
     def _gram(self, X: np.ndarray, Z: np.ndarray, what: str) -> np.ndarray:
         out = np.empty((len(X), len(Z)), dtype=X.dtype)
-        orbit_bytes = len(self.orbit_.weights_) * Z[0].size * Z.itemsize
-        for batch in self.engine_.row_batches(len(Z), 4 * orbit_bytes):
-            columns = self._orbit_columns(Z[batch])
-            out[:, batch] = self.engine_.average(columns, self.orbit_, X, what)
+        symmetric = Z is X
+        bytes_per_row = 4 * len(self.orbit_.weights_) * Z[0].size * Z.itemsize
+        shares = _SYMMETRIC_BATCHES if symmetric else 1
+        for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=-(-len(Z) // shares)):
+            rows = slice(0, batch.stop if symmetric else None)
+            out[rows, batch] = self.engine_.average(self._orbit_columns(Z[batch]), self.orbit_, X[rows], what)
+            if symmetric:
+                out[batch, : batch.start] = out[: batch.start, batch].T
         return out
 
     def _orbit_columns(self, Z: np.ndarray) -> OrbitColumns:

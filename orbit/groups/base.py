@@ -61,6 +61,10 @@ class Group(Component):
         """Whether ``<g x, g z> = <x, z>`` holds exactly on points of this shape."""
         return False
 
+    def permutes(self, shape: tuple[int, ...]) -> bool:
+        """Whether every element only reorders the coordinates of points of this shape."""
+        return False
+
     def describe(self, element: np.ndarray) -> str:
         """One element for people, e.g. ``45°``: the title of a picture."""
         return np.array2string(np.asarray(element), precision=2)

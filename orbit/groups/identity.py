@@ -44,6 +44,9 @@ class Identity(Group):
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return True
 
+    def permutes(self, shape: tuple[int, ...]) -> bool:
+        return True
+
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
         return X.expand(len(elements), *X.shape)
 
