@@ -29,9 +29,6 @@ class Identity(Group):
     def __init__(self) -> None:
         pass
 
-    def identity(self) -> np.ndarray:
-        return np.zeros(1)
-
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.zeros(np.broadcast_shapes(np.shape(left), np.shape(right)))
 
@@ -42,6 +39,9 @@ class Identity(Group):
         """Any shape will do."""
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
+        return True
+
+    def permutes(self, shape: tuple[int, ...]) -> bool:
         return True
 
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
