@@ -36,6 +36,8 @@ class Group(Component):
         Number of elements; None if infinite, or not known before :meth:`settled`.
     linear : bool
         Whether every element acts linearly. Only then is there an adjoint.
+    clouds : bool
+        Whether points are clouds of points in space, and drawn as such.
     default_distribution, default_rule, default_size
         The q, orbit rule and number of elements used when none is named.
     """
@@ -55,6 +57,10 @@ class Group(Component):
     @property
     def linear(self) -> bool:
         return True
+
+    @property
+    def clouds(self) -> bool:
+        return False
 
     def settled(self, shape: tuple[int, ...]) -> Group:
         """This group with whatever depends on the shape of the points filled in, e.g. the period of a shift.

@@ -41,6 +41,7 @@ class Orthogonal(Group):
 
     default_rule = "qmc"
     default_size = 64
+    clouds = True
 
     def __init__(self, dim: Annotated[int, Range(low=2)] = 3, special: bool = True) -> None:
         self.dim = dim

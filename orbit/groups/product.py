@@ -74,6 +74,10 @@ class Product(Group):
     def linear(self) -> bool:
         return all(part.linear for part in self.parts())
 
+    @property
+    def clouds(self) -> bool:
+        return any(part.clouds for part in self.parts())
+
     def settled(self, shape: tuple[int, ...]) -> Product:
         self.check_shape(shape)
         return Product([{"name": p.name} | p.settled(shape).get_params(deep=False) for p in self.parts()])
