@@ -49,7 +49,7 @@ class Domain:
     uniforms : tuple of int
         Shape of the uniform numbers that one element is made from.
     dim : int
-        Number of continuous dimensions; 0 if there are finitely many elements.
+        Number of dimensions; 0 if there are finitely many elements.
     compact : bool
         Whether Haar measure is finite, so that a uniform distribution exists.
     order : int or None
@@ -71,7 +71,7 @@ class Domain:
 
     @property
     def compact(self) -> bool:
-        return True
+        return self.order is not None
 
     @property
     def order(self) -> int | None:
@@ -159,7 +159,7 @@ class Line(Domain):
 
     @property
     def dim(self) -> int:
-        return 0 if self.step else self.n_axes
+        return self.n_axes
 
     @property
     def compact(self) -> bool:
@@ -193,6 +193,10 @@ class Torus(Line):
     """
 
     periods: tuple[float, ...] | None = None
+
+    @property
+    def dim(self) -> int:
+        return 0 if self.step else self.n_axes
 
     @property
     def compact(self) -> bool:
@@ -292,6 +296,10 @@ class Permutations(Domain):
         return (self.known_n(),)
 
     @property
+    def compact(self) -> bool:
+        return True
+
+    @property
     def order(self) -> int | None:
         return None if self.n is None else math.factorial(self.n)
 
@@ -345,6 +353,10 @@ class Orthogonal(Domain):
     @property
     def dim(self) -> int:
         return self.d * (self.d - 1) // 2
+
+    @property
+    def compact(self) -> bool:
+        return True
 
     def identity(self) -> np.ndarray:
         return np.eye(self.d)[None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from orbit.distributions.base import Distribution
-from orbit.domains import Domain
+from orbit.domains import Domain, Finite, Line, Orthogonal, Permutations, Product
 from orbit.registry import register
 
 
@@ -21,7 +21,7 @@ class Delta(Distribution):
     (array([0.]), array([1.]))
     """
 
-    domains = (Domain,)
+    domains = (Line, Finite, Permutations, Orthogonal, Product)
 
     def __init__(self) -> None:
         pass

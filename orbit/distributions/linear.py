@@ -60,8 +60,7 @@ class AxisLaw(Distribution):
         """Whether ``size`` equispaced nodes around a circle integrate better than Gauss nodes."""
 
     def atoms(self, domain: Domain) -> int | None:
-        line = cast(Line, domain)
-        return len(self._atoms(line.step)[0]) ** line.n_axes if line.step else None
+        return None
 
     def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
         line = cast(Line, domain)
@@ -80,14 +79,18 @@ class AxisLaw(Distribution):
 
     def quadrature(self, domain: Domain, size: int, phase: float) -> Rule:
         line = cast(Line, domain)
+        (per_axis,) = share(size, [line.n_axes])
         if line.step:
-            rules = [self._atoms(line.step)] * line.n_axes
+            rules = [self._grid_rule(line.step, per_axis)] * line.n_axes
         else:
-            (per_axis,) = share(size, [line.n_axes])
             periods = line.known_periods() if isinstance(line, Torus) else [None] * line.n_axes
             rules = [self._axis_rule(per_axis, phase, period) for period in periods]
         nodes, weights = tensor(rules)
         return line.bring_back(np.stack(nodes, axis=-1).reshape(-1, *line.shape)), weights
+
+    def _grid_rule(self, step: float, size: int) -> Rule:
+        """Nodes and weights on the whole multiples of ``step``."""
+        return self._atoms(step)
 
     def _axis_density(self, x: np.ndarray, period: float | None, step: float | None) -> np.ndarray:
         if period is None:
@@ -155,6 +158,8 @@ class Uniform(AxisLaw):
         _check_unit(self, self.unit, domain, owner)
         assert isinstance(domain, Line)
         low, high = self._support()
+        if isinstance(domain, Circle) and high - low > 2 * math.pi * (1 + 1e-12):
+            raise ParameterError("high", "a range of at most one full turn", self.high)
         if domain.step and not len(self._atoms(domain.step)[0]):
             raise InputError(
                 f"{self.label()} has no whole element of {owner} in [{low:g}, {high:g}]: widen distribution.low, high"
@@ -167,6 +172,10 @@ class Uniform(AxisLaw):
                     "narrow distribution.low, high, or choose distribution=haar"
                 )
 
+    def atoms(self, domain: Domain) -> int | None:
+        line = cast(Line, domain)
+        return len(self._atoms(line.step)[0]) ** line.n_axes if line.step else None
+
     def _support(self) -> tuple[float, float]:
         scale = _in_native(self.unit)
         return self.low * scale, self.high * scale
@@ -174,7 +183,8 @@ class Uniform(AxisLaw):
     def _pdf(self, x: np.ndarray) -> np.ndarray:
         low, high = self._support()
         slack = 1e-12 * (high - low)
-        return np.where((x >= low - slack) & (x <= high + slack), 1 / (high - low), 0.0)
+        # half open, so that no end is counted twice around a circle
+        return np.where((x >= low - slack) & (x < high - slack), 1 / (high - low), 0.0)
 
     def _quantile(self, u: np.ndarray) -> np.ndarray:
         low, high = self._support()
@@ -194,6 +204,11 @@ class Uniform(AxisLaw):
     def _is_wide(self, size: int, period: float) -> bool:
         low, high = self._support()
         return high - low >= period * (1 - 1e-12)  # the whole circle
+
+    def _axis_rule(self, size: int, phase: float, period: float | None) -> Rule:
+        if period is not None and self._is_wide(size, period):
+            return trapezoid(size, phase, period), np.full(size, 1 / size)
+        return super()._axis_rule(size, phase, period)
 
 
 class _Normal(AxisLaw):
@@ -222,6 +237,12 @@ class _Normal(AxisLaw):
         mass = special.ndtr((points + step / 2 - mean) / sigma) - special.ndtr((points - step / 2 - mean) / sigma)
         return points, mass / mass.sum()
 
+    def _grid_rule(self, step: float, size: int) -> Rule:
+        """The most probable atoms; an odd number, so that the rule stays symmetric about the mean."""
+        points, mass = self._atoms(step)
+        kept = np.sort(np.argsort(-mass, kind="stable")[: size - 1 + size % 2])
+        return points[kept], mass[kept] / mass[kept].sum()
+
     def _gauss(self, size: int) -> Rule:
         mean, sigma = self._moments()
         nodes, weights = special.roots_hermitenorm(size)
@@ -234,6 +255,8 @@ class _Normal(AxisLaw):
 @register("distribution", "gaussian")
 class Gaussian(_Normal):
     """Normal on every axis; wrapped around a circle, rounded to the nearest element where only whole steps are.
+
+    There the quadrature lists the most probable elements, at most ``size``.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from orbit.distributions.base import Distribution
-from orbit.domains import MAX_ELEMENTS, Domain
+from orbit.domains import MAX_ELEMENTS, Domain, Line
 from orbit.domains import Product as ProductDomain
 from orbit.errors import InputError, ParameterError
 from orbit.groups.base import Group
@@ -103,9 +103,11 @@ class Product(Distribution):
         assert isinstance(domain, ProductDomain)
         pairs = self._pairs(domain)
         atoms = [part.atoms(space) for part, space in pairs]
-        dims = [space.dim if n is None else 0 for n, (_, space) in zip(atoms, pairs, strict=True)]
+        spans = [space.n_axes if isinstance(space, Line) else space.dim for _, space in pairs]
+        dims = [span if n is None else 0 for n, span in zip(atoms, spans, strict=True)]
         counts = share(max(1, size // math.prod(n or 1 for n in atoms)), dims)
-        rules = [part.quadrature(space, n**space.dim, phase) for (part, space), n in zip(pairs, counts, strict=True)]
+        sizes = [n**dim for n, dim in zip(counts, dims, strict=True)]
+        rules = [part.quadrature(space, n, phase) for (part, space), n in zip(pairs, sizes, strict=True)]
         nodes, weights = tensor(rules)
         return domain.join(nodes), weights
 

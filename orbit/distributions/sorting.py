@@ -74,7 +74,8 @@ class NoisySort(Distribution):
         raise InputError(f"{self.label()} has no quadrature: choose orbit.rule=monte_carlo or orbit.rule=qmc")
 
     def move(self, group: Group, draws: np.ndarray, X: Tensor) -> Tensor:
-        assert isinstance(group, Permutation)
+        if not isinstance(group, Permutation):  # the trivial group
+            return super().move(group, draws, X)
         noise = torch.from_numpy(draws).to(device=X.device, dtype=torch.float64)
         # float64 and a stable sort: the order must not depend on the engine's precision or tiles
         norms = torch.linalg.vector_norm(X.to(torch.float64), dim=2)

@@ -73,7 +73,10 @@ class Orthogonal(Group):
 
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
         matrices = torch.from_numpy(np.asarray(elements, dtype=float)).to(X)
-        return torch.einsum("rij,npj->rnpi", matrices, X)
+        moved = X.new_zeros(len(matrices), *X.shape)
+        for j in range(self.dim):  # no BLAS: the result then does not depend on how many points come together
+            moved += X[None, :, :, j, None] * matrices[:, None, None, :, j]
+        return moved
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
         return self._act(self.inverse(elements), W)

@@ -108,7 +108,8 @@ def stretch(X: np.ndarray, factor: float, window: int) -> np.ndarray:
     """Signals made longer by ``factor`` at the same pitch, by a phase vocoder (Flanagan and Golden, 1966).
 
     Magnitudes are read between the frames of the short-time Fourier transform;
-    phases advance at the frequency measured between neighbouring frames.
+    phases advance at the frequency measured between neighbouring frames, forwards
+    and backwards from the loudest.
 
     Parameters
     ----------
@@ -136,9 +137,14 @@ def stretch(X: np.ndarray, factor: float, window: int) -> np.ndarray:
     own = 2 * math.pi * transform.f[:, None] * hop
     seen = np.diff(phase, axis=2) - own
     advance = own + seen - 2 * math.pi * np.round(seen / (2 * math.pi))
-    turned = np.cumsum(advance[:, :, before[:-1]], axis=2) + phase[:, :, before[:1]]
-    phases = np.concatenate([phase[:, :, before[:1]], turned], axis=2)
+    phases = np.cumsum(np.concatenate([np.zeros_like(phase[:, :, :1]), advance[:, :, before[:-1]]], axis=2), axis=2)
     moved = (1 - share) * magnitude[:, :, before] + share * magnitude[:, :, before + 1]
+    # phases start from the loudest frame: from a silent one neighbouring frequencies would drift apart
+    loudest = np.square(moved).sum(1).argmax(1)
+    start = before[loudest], share[loudest]
+    row = np.arange(len(X))
+    there = phase[row, :, start[0]] + start[1][:, None] * advance[row, :, start[0]]
+    phases += (there - phases[row, :, loudest])[:, :, None]
     return transform.istft(moved * np.exp(1j * phases), k1=n_out)[:, : max(1, round(factor * n_samples))]
 
 

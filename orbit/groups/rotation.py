@@ -96,5 +96,5 @@ def _turn(X: Tensor, angle: float) -> Tensor:
     frequency = torch.arange(n_angles // 2 + 1, device=X.device, dtype=X.dtype)
     phase = torch.polar(torch.ones_like(frequency), -angle * frequency)
     if n_angles % 2 == 0:
-        phase[-1] = phase[-1].real  # the highest frequency has no sine on the grid
+        phase[-1] = phase[-1].real.clone()  # the highest frequency has no sine on the grid
     return torch.fft.irfft(torch.fft.rfft(X) * phase, n=n_angles)

@@ -34,6 +34,7 @@ class Scaling(PlanarMap):
 
     domain = LogScale()
     default_distribution: ClassVar[dict[str, Any]] = {"name": "lognormal"}
+    default_size = 16
 
     def __init__(self, unitary: bool = True) -> None:
         self.unitary = unitary

@@ -40,6 +40,7 @@ class Shear(PlanarMap):
 
     domain = Line(unit="slope")
     default_distribution: ClassVar[dict[str, Any]] = {"name": "gaussian", "sigma": 0.2}
+    default_size = 16
 
     def __init__(self, direction: Literal["horizontal", "vertical"] = "horizontal") -> None:
         self.direction = direction
