@@ -1,27 +1,33 @@
 """Orbit = group + q + rule + size -> elements and weights, frozen at fit.
 
 Every approximation averages over the same object: psi(x) = sum_i w_i phi(g_i x)
-(LGIKA eqs. 7 and 8). The papers draw the g_i at random with w_i = 1/r;
-``quadrature`` is the deterministic rule that LGIKA names as future work.
+(LGIKA eqs. 7 and 8). The papers draw the g_i at random with w_i = 1/r; ``qmc``
+and ``quadrature`` need fewer of them, which LGIKA names as future work.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.stats import qmc
 from sklearn.base import clone
 from torch import Tensor
 
 from orbit.component import Component
 from orbit.distributions import Distribution
 from orbit.domains import Point
+from orbit.errors import InputError
 from orbit.groups import Group, Identity
 from orbit.params import PositiveInt
 from orbit.random import RandomState, generator
 from orbit.registry import build
 
-Rule = Literal["monte_carlo", "quadrature"]
+# Far nodes of a Gauss rule weigh less than rounding, and cost as much as the others.
+_NEGLIGIBLE = 1e-14
+
+Rule = Literal["monte_carlo", "qmc", "quadrature"]
 
 
 class Orbit(Component):
@@ -35,10 +41,13 @@ class Orbit(Component):
         q. None is the group's own default.
     size : int >= 1 or None
         r, the number of elements. None is the group's own default.
-    rule : {"monte_carlo", "quadrature"} or None
+    rule : {"monte_carlo", "qmc", "quadrature"} or None
         How the elements are chosen. ``monte_carlo``: drawn from q, weights 1/r.
-        ``quadrature``: nodes and weights of a deterministic rule for q. None is
-        the group's own default.
+        ``qmc``: a scrambled Sobol sequence through q's inverse distribution
+        function, weights 1/r; best where r is a power of two. ``quadrature``:
+        nodes and weights of a deterministic rule for q, at most r of them; if q
+        has finitely many elements all of those, whatever r is. None is the
+        group's own default.
     random_phase : bool
         Shift a periodic quadrature rule by a random share of its step, which
         makes it unbiased. Rules with fixed nodes ignore it.
@@ -49,6 +58,8 @@ class Orbit(Component):
     elements_ : array, shape (r, ...)
     weights_ : float64 array, shape (r,)
         Non-negative, summing to one.
+    is_whole_group : bool
+        Whether they are all elements of a finite group, with equal weights.
     group_, distribution_
         The parts in use, defaults filled in.
 
@@ -84,17 +95,20 @@ class Orbit(Component):
         group = self.group or Identity()
         choice = dict(group.default_distribution)
         q = self.distribution or build("distribution", choice.pop("name"), **choice)
+        q = q.for_group(group)
         rule: Any = self.rule or group.default_rule
         return group, q, self.size or group.default_size, rule
 
     def check(self) -> None:
-        """Raise ``InputError`` if a parameter is wrong, or q is not defined on the group."""
+        """Raise ``InputError`` if a parameter is wrong, or group, q and rule do not go together."""
         super().check()
+        for part in (self.group, self.distribution):
+            if part is not None:
+                part.check()
         group, q, _, rule = self.resolved()
         assert rule in get_args(Rule)
-        group.check()
-        q.check()
         q.check_group(group)
+        q.check_rule(group, rule)
 
     def fit(self, X: np.ndarray, y: object = None) -> Orbit:
         """Choose the elements and weights for points of the shape of ``X``'s rows.
@@ -106,14 +120,15 @@ class Orbit(Component):
         Raises
         ------
         InputError
-            If the group does not act on points of that shape, or q is not
-            defined on the group.
+            If the group does not act on points of that shape, or q or the rule
+            is not defined on the group.
         """
         self.check()
         group, q, size, rule = self.resolved()
-        group.check_shape(tuple(X.shape[1:]))
-        self.group_, self.distribution_ = clone(group), clone(q)
-        self.elements_, self.weights_ = self._choose(group, q, size, rule)
+        self.group_, self.distribution_ = clone(group).settled(tuple(X.shape[1:])), clone(q)
+        q.check_group(self.group_)
+        q.check_rule(self.group_, rule)
+        self.elements_, self.weights_ = self._choose(self.group_, q, size, rule)
         return self
 
     def _choose(self, group: Group, q: Distribution, size: int, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
@@ -121,13 +136,48 @@ class Orbit(Component):
         if isinstance(group.domain, Point):
             return group.identity(), np.ones(1)
         if rule == "quadrature":
-            return q.quadrature(group.domain, size, rng.random() if self.random_phase else 0.0)
-        return q.ppf(group.domain, rng.random(size)), np.full(size, 1 / size)
+            nodes, weights = q.quadrature(group.domain, size, rng.random() if self.random_phase else 0.0)
+            kept = weights > _NEGLIGIBLE * weights.max()
+            return nodes[kept], weights[kept] / weights[kept].sum()
+        u = sobol(size, group.domain.uniforms, rng) if rule == "qmc" else rng.random((size, *group.domain.uniforms))
+        return q.ppf(group.domain, u), np.full(size, 1 / size)
+
+    @property
+    def is_whole_group(self) -> bool:
+        elements = self.elements_.reshape(len(self.elements_), -1)
+        return (
+            not self.distribution_.data_dependent
+            and self.group_.order == len(elements)
+            and np.allclose(self.weights_, 1 / len(elements), rtol=1e-12, atol=0)
+            and len(np.unique(elements, axis=0)) == len(elements)
+        )
 
     def points(self, X: Tensor, elements: slice) -> Tensor:
-        """The orbit points ``g_i x`` for a range of elements: shape ``(r, n, *shape)``."""
-        return self.group_.act(self.elements_[elements], X)
+        """The orbit points ``g_i x`` for a range of elements: shape ``(r, n, *shape)``.
+
+        The elements may depend on x (``noisy_sort``): see ``Distribution.move``.
+        """
+        return self.distribution_.move(self.group_, self.elements_[elements], X)
+
+    def describe(self, i: int) -> str:
+        """Element ``i`` for people: the title of a picture."""
+        return f"draw {i}" if self.distribution_.data_dependent else self.group_.describe(self.elements_[i])
 
     def label(self) -> str:
         group, q, size, rule = self.resolved()
         return f"{group.name}, q={q.name}, {size} by {rule}"
+
+
+def sobol(size: int, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """The first ``size`` points of a scrambled Sobol sequence, shape ``(size, *shape)``.
+
+    >>> sobol(4, (2,), np.random.default_rng(0)).shape
+    (4, 2)
+    """
+    dims = math.prod(shape)
+    if dims > qmc.Sobol.MAXDIM:
+        raise InputError(
+            f"orbit.rule=qmc: an element takes {dims} numbers, Sobol sequences have at most {qmc.Sobol.MAXDIM}"
+        )
+    sequence = qmc.Sobol(dims, scramble=True, seed=rng)
+    return sequence.random_base2(math.ceil(math.log2(size)))[:size].reshape(size, *shape)

@@ -132,6 +132,8 @@ def _matches_one(value: Any, option: Any) -> bool:
     if origin is list:
         (item,) = typing.get_args(option)
         return isinstance(value, (list, tuple)) and all(_matches(v, item) for v in value)
+    if origin is dict:
+        return isinstance(value, Mapping)
     if option is bool:
         return isinstance(value, bool)
     if option is int:
@@ -163,4 +165,6 @@ def _describe_one(option: Any) -> str:
         return "a mapping"
     if origin is list:
         return f"a list, each item {_describe(typing.get_args(option)[0])}"
+    if origin is dict:
+        return "a section {name: ..., ...}"
     return _NOUNS.get(option, getattr(option, "__name__", str(option)))

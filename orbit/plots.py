@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import matplotlib
 import numpy as np
+import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.metrics import confusion_matrix
 
@@ -16,27 +20,57 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8) -> Figure:
     Parameters
     ----------
     orbit : a fitted Orbit
-    X : array, shape (n, h, w): a few images
+    X : array, shape (n, *shape): a few signals, images, matrices or point clouds
     n_elements : at most so many elements are shown, evenly chosen
     """
     chosen = np.unique(np.linspace(0, len(orbit.weights_) - 1, min(n_elements, len(orbit.weights_))).astype(int))
-    if orbit.elements_.ndim == 1:  # angles from left to right
+    if orbit.elements_.ndim == 1 and not orbit.distribution_.data_dependent:  # angles from left to right
         chosen = np.argsort(orbit.elements_)[chosen]
-    elements, weights = orbit.elements_[chosen], orbit.weights_[chosen]
-    moved = orbit.group_.act(elements, X)
+    points = torch.from_numpy(np.array(X))
+    moved = [orbit.points(points, slice(i, i + 1))[0].numpy() for i in chosen]
     figure = Figure(figsize=(1.1 * len(chosen), 1.1 * len(X) + 0.9), layout="constrained")
     axes = figure.subplots(len(X), len(chosen), squeeze=False)
-    aspect = "equal" if X.shape[1] == X.shape[2] else "auto"
-    for i, image_axes in enumerate(axes):
-        for j, ax in enumerate(image_axes):
-            ax.imshow(moved[j, i], cmap="gray_r", vmin=X[i].min(), vmax=X[i].max(), aspect=aspect)
+    draw = _draw_cloud if orbit.group_.clouds else _DRAW[min(X.ndim - 1, 3)]
+    for i, point_axes in enumerate(axes):
+        for j, ax in enumerate(point_axes):
+            draw(ax, moved[j][i], X[i])
             ax.set_xticks([])
             ax.set_yticks([])
     for j, ax in enumerate(axes[0]):
-        ax.set_title(orbit.group_.describe(elements[j]), fontsize=9)
-        axes[-1][j].set_xlabel(f"w={weights[j]:.3f}", fontsize=8)
+        ax.set_title(orbit.describe(chosen[j]), fontsize=8)
+        axes[-1][j].set_xlabel(f"w={orbit.weights_[chosen[j]]:.3f}", fontsize=8)
     figure.suptitle(orbit.label(), fontsize=9)
     return figure
+
+
+def _draw_signal(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
+    low, high = x.min(), x.max()
+    ax.plot(moved, lw=0.7)
+    ax.set_ylim(low - 0.1 * (high - low) - 1e-9, high + 0.1 * (high - low) + 1e-9)
+
+
+def _draw_image(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
+    aspect: Literal["equal", "auto"] = "equal" if x.shape[0] == x.shape[1] else "auto"
+    ax.imshow(moved, cmap="gray_r", vmin=x.min(), vmax=x.max(), aspect=aspect)
+
+
+def _draw_colours(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
+    if x.ndim != 3 or x.shape[2] not in (3, 4):
+        _draw_image(ax, moved.reshape(len(moved), -1), x)
+        return
+    ax.imshow(np.clip((moved - x.min()) / ((x.max() - x.min()) or 1.0), 0, 1), aspect="auto")
+
+
+def _draw_cloud(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
+    depth = moved[:, 2] if moved.shape[1] > 2 else None
+    ax.scatter(moved[:, 0], moved[:, 1], s=6, c=depth)
+    radius = 1.1 * float(np.linalg.norm(x, axis=1).max()) or 1.0
+    ax.set_xlim(-radius, radius)
+    ax.set_ylim(-radius, radius)
+    ax.set_aspect("equal")
+
+
+_DRAW = {1: _draw_signal, 2: _draw_image, 3: _draw_colours}
 
 
 def confusion(y: np.ndarray, predicted: np.ndarray) -> Figure:

@@ -13,11 +13,11 @@ it runs its ``register`` decorators.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, TypeVar
 
-from orbit.errors import InputError, UnknownNameError, suggestion
+from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
 from orbit.params import parameters
 
 T = TypeVar("T", bound=type)
@@ -104,3 +104,27 @@ def build(kind: str, name: str, **params: Any) -> Any:
                 f"{kind}={name} has no parameter {key!r}{suggestion(key, known)} It has {', '.join(known) or 'none'}."
             )
     return cls(**params)
+
+
+def build_sections(kind: str, key: str, sections: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Construct one component for each section ``{name: ..., parameter: value, ...}`` of a list.
+
+    >>> import orbit
+    >>> orbit.registry.build_sections("group", "factors", [{"name": "identity"}])
+    [Identity()]
+
+    Raises
+    ------
+    InputError
+        Naming the section at fault, ``factors[1]`` and so on.
+    """
+    built = []
+    for i, section in enumerate(sections):
+        if not isinstance(section, Mapping) or "name" not in section:
+            raise ParameterError(f"{key}[{i}]", f"a section with the name of a {kind}, {{name: ...}}", section)
+        params = {parameter: value for parameter, value in section.items() if parameter != "name"}
+        try:
+            built.append(build(kind, section["name"], **params))
+        except InputError as error:
+            raise InputError(f"{key}[{i}]: {error}") from None
+    return built

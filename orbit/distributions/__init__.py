@@ -1,6 +1,10 @@
 """Distributions q on groups. See :class:`orbit.distributions.base.Distribution` for the interface."""
 
 from orbit.distributions.base import Distribution
-from orbit.distributions.circular import Delta, Haar, Uniform, VonMises
+from orbit.distributions.circular import VonMises
+from orbit.distributions.invariant import Delta, Haar
+from orbit.distributions.linear import Gaussian, LogNormal, Uniform
+from orbit.distributions.product import Product
+from orbit.distributions.sorting import NoisySort
 
-__all__ = ["Delta", "Distribution", "Haar", "Uniform", "VonMises"]
+__all__ = ["Delta", "Distribution", "Gaussian", "Haar", "LogNormal", "NoisySort", "Product", "Uniform", "VonMises"]

@@ -10,9 +10,10 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
+from torch import Tensor
 
 from orbit.component import Component
-from orbit.domains import Domain, Point
+from orbit.domains import MAX_ELEMENTS, Domain, Point
 from orbit.errors import InputError
 from orbit.groups.base import Group
 
@@ -23,30 +24,90 @@ class Distribution(Component):
     A subclass gives ``domains``, ``density``, ``ppf`` and ``quadrature`` for
     every domain it names. On the trivial group there is only one distribution,
     so every one of them is accepted there and means the point mass.
+
+    Attributes
+    ----------
+    data_dependent : bool
+        Whether the elements depend on the point they move. Then what ``ppf``
+        returns are not elements but the random numbers behind them, and
+        :meth:`move` makes each point's own elements from those.
     """
 
     domains: ClassVar[tuple[type[Domain], ...]] = ()
+    data_dependent: ClassVar[bool] = False
+
+    def for_group(self, group: Group) -> Distribution:
+        """This distribution with whatever it leaves to the group filled in."""
+        return self
+
+    def accepts(self, domain: Domain) -> bool:
+        """Whether q is defined on the domain."""
+        return isinstance(domain, self.domains)
 
     def check_group(self, group: Group) -> None:
         """Raise ``InputError``, naming both sides, if q is not defined on the group."""
-        if not isinstance(group.domain, (Point, *self.domains)):
+        if not isinstance(group.domain, Point):
+            self.check_domain(group.domain, group.label())
+
+    def check_domain(self, domain: Domain, owner: str) -> None:
+        """:meth:`check_group` for the elements of one group, or of one factor of it, called ``owner``."""
+        if not self.accepts(domain):
             raise InputError(
-                f"{self.label()} is not defined on {group.label()}, whose elements are {group.domain}: "
-                "change distribution or group"
+                f"{self.label()} is not defined on {owner}, whose elements are {domain}: change distribution or group"
             )
+
+    def check_rule(self, group: Group, rule: str) -> None:
+        """Raise ``InputError``, naming both sides, if the orbit rule does not exist for q on the group."""
+        if rule == "quadrature" and not isinstance(group.domain, Point) and not self.has_quadrature(group.domain):
+            raise InputError(
+                f"{self.label()} on {group.label()} has no quadrature of at most {MAX_ELEMENTS} elements: "
+                "choose orbit.rule=monte_carlo or orbit.rule=qmc"
+            )
+
+    def atoms(self, domain: Domain) -> int | None:
+        """How many elements carry all the mass; None if q is continuous, or that is not known yet.
+
+        The quadrature of such a q lists them all, whatever size is asked for.
+        """
+        return domain.order
+
+    def has_quadrature(self, domain: Domain) -> bool:
+        """Whether :meth:`quadrature` exists on the domain."""
+        atoms = self.atoms(domain)
+        return atoms is None or atoms <= MAX_ELEMENTS
 
     @abstractmethod
     def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
-        """q at the coordinates, with respect to normalised Haar measure on a compact domain. Shape ``(r,)``."""
+        """q at the coordinates, shape ``(r,)``.
+
+        With respect to normalised Haar measure on a compact domain; otherwise to
+        Lebesgue measure, or to counting on the points of a grid.
+        """
 
     @abstractmethod
     def ppf(self, domain: Domain, u: np.ndarray) -> np.ndarray:
-        """The inverse of the distribution function: uniforms ``u`` in [0, 1), shape ``(r,)``, to coordinates."""
+        """The inverse of the distribution function: elements of q from uniforms in [0, 1).
+
+        Independent uniforms give a sample, low-discrepancy ones a ``qmc`` rule.
+
+        Parameters
+        ----------
+        u : array, shape (r, *domain.uniforms)
+
+        Returns
+        -------
+        array, shape (r, *domain.shape)
+        """
 
     @abstractmethod
     def quadrature(self, domain: Domain, size: int, phase: float) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes ``(size,)`` and weights ``(size,)`` summing to one, by a deterministic rule.
+        """Nodes ``(m, *domain.shape)`` and weights ``(m,)`` summing to one, by a deterministic rule.
 
+        At most ``size`` nodes; a q of finitely many elements gives all of them.
         ``phase`` in [0, 1) shifts a periodic rule by that share of its step;
         a rule with fixed nodes ignores it.
         """
+
+    def move(self, group: Group, draws: np.ndarray, X: Tensor) -> Tensor:
+        """The points moved, each by its own elements: ``(n, *shape)`` to ``(r, n, *shape)``."""
+        return group.act(draws, X)

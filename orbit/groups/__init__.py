@@ -1,7 +1,32 @@
 """Actions on inputs: one file a family. See :class:`orbit.groups.base.Group` for the interface."""
 
+from orbit.groups.affine import Affine
 from orbit.groups.base import Group
+from orbit.groups.cyclic import Cyclic
 from orbit.groups.identity import Identity
+from orbit.groups.orthogonal import Orthogonal
+from orbit.groups.permutation import Permutation
+from orbit.groups.pitch_tempo import PitchTempo
+from orbit.groups.product import Product
+from orbit.groups.reflection import Dihedral, Reflection
 from orbit.groups.rotation import Rotation
+from orbit.groups.scaling import Scaling
+from orbit.groups.shear import Shear
+from orbit.groups.translation import Translation
 
-__all__ = ["Group", "Identity", "Rotation"]
+__all__ = [
+    "Affine",
+    "Cyclic",
+    "Dihedral",
+    "Group",
+    "Identity",
+    "Orthogonal",
+    "Permutation",
+    "PitchTempo",
+    "Product",
+    "Reflection",
+    "Rotation",
+    "Scaling",
+    "Shear",
+    "Translation",
+]

@@ -1,7 +1,7 @@
 """What an action is: the interface every group implements, and nothing more.
 
-A group has elements, which are rows of a float64 array, and acts linearly on
-arrays of shape ``(n, *shape)``. Sources: LGIKA section 2 for the action,
+A group has elements, which are rows of a float64 array, and acts on arrays of
+shape ``(n, *shape)``, nearly always linearly. Sources: LGIKA section 2 for the action,
 Lemma 2.1 for unitarity, and SPEC of the adjoint ``<w, g x> = <g* w, x>``, which
 is what makes moving the action from the data to the templates exact.
 """
@@ -25,25 +25,70 @@ Array = TypeVar("Array", np.ndarray, Tensor)
 class Group(Component):
     """A group acting on arrays.
 
-    A subclass gives ``domain``, ``identity``, ``compose``, ``inverse``,
-    ``check_shape``, ``_act`` and ``_adjoint``, and the class attributes below.
+    A subclass gives ``domain``, ``compose``, ``inverse``, ``check_shape``,
+    ``_act`` and ``_adjoint``, and the class attributes below.
 
     Attributes
     ----------
     domain : Domain
         The coordinate space of the elements, which a distribution must fit.
+    order : int or None
+        Number of elements; None if infinite, or not known before :meth:`settled`.
+    linear : bool
+        Whether every element acts linearly. Only then is there an adjoint.
+    clouds : bool
+        Whether points are clouds of points in space, and drawn as such.
     default_distribution, default_rule, default_size
         The q, orbit rule and number of elements used when none is named.
     """
 
-    domain: Domain
     default_distribution: ClassVar[dict[str, Any]] = {"name": "haar"}
     default_rule: ClassVar[str] = "quadrature"
     default_size: ClassVar[int] = 32
 
-    @abstractmethod
+    @property
+    def domain(self) -> Domain:
+        raise NotImplementedError
+
+    @property
+    def order(self) -> int | None:
+        return self.domain.order
+
+    @property
+    def linear(self) -> bool:
+        return True
+
+    @property
+    def clouds(self) -> bool:
+        return False
+
+    def settled(self, shape: tuple[int, ...]) -> Group:
+        """This group with whatever depends on the shape of the points filled in, e.g. the period of a shift.
+
+        Raises
+        ------
+        InputError
+            If the group does not act on points of this shape.
+        """
+        self.check_shape(shape)
+        return self
+
     def identity(self) -> np.ndarray:
         """The identity, as an array of one element, shape ``(1, ...)``."""
+        return self.domain.identity()
+
+    def elements(self) -> np.ndarray:
+        """All elements of a finite group, the identity first, shape ``(order, ...)``.
+
+        Raises
+        ------
+        InputError
+            If there are infinitely many, or more than are ever listed.
+        """
+        try:
+            return self.domain.elements()
+        except InputError as error:
+            raise InputError(f"{self.label()}: {error}") from None
 
     @abstractmethod
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -64,6 +109,10 @@ class Group(Component):
     def permutes(self, shape: tuple[int, ...]) -> bool:
         """Whether every element only reorders the coordinates of points of this shape."""
         return False
+
+    def factor_distributions(self) -> list[dict[str, Any]]:
+        """The default q of each factor of a group made of several, as sections; empty for any other."""
+        return []
 
     def describe(self, element: np.ndarray) -> str:
         """One element for people, e.g. ``45°``: the title of a picture."""
@@ -93,7 +142,14 @@ class Group(Component):
         """Apply the adjoint ``g*`` of every element: ``<w, g x> = <g* w, x>`` for all x.
 
         Shapes as for :meth:`act`. For a unitary action this is the inverse.
+
+        Raises
+        ------
+        InputError
+            If the group does not act on points of that shape, or not linearly.
         """
+        if not self.linear:
+            raise InputError(f"{self.label()} does not act linearly, so it has no adjoint: move the data instead")
         self.check_shape(tuple(W.shape[1:]))
         return _through_torch(self._adjoint, elements, W)
 

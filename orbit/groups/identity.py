@@ -29,9 +29,6 @@ class Identity(Group):
     def __init__(self) -> None:
         pass
 
-    def identity(self) -> np.ndarray:
-        return np.zeros(1)
-
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.zeros(np.broadcast_shapes(np.shape(left), np.shape(right)))
 

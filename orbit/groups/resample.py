@@ -1,4 +1,4 @@
-"""Linear resampling of images: the sparse operator behind every action that moves pixels.
+"""Linear resampling of images and signals: the sparse operator behind every action that interpolates.
 
 Bilinear interpolation writes each output pixel as a weighted sum of four input
 pixels. Holding those indices and weights makes the action an explicit sparse
@@ -7,6 +7,7 @@ matrix ``M``, so that its adjoint is exactly the transpose, not an approximation
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +18,13 @@ from torch.nn.functional import embedding_bag
 
 @dataclass(frozen=True)
 class Resampling:
-    """A sparse linear operator on images with four entries a row.
+    """A sparse linear operator with k entries a row, four for bilinear interpolation.
 
     Attributes
     ----------
-    index : int64 array, shape (pixels_out, 4)
+    index : int64 array, shape (pixels_out, k)
         Flat indices of the input pixels.
-    weight : float64 array, shape (pixels_out, 4)
+    weight : float64 array, shape (pixels_out, k)
         Their weights; zero for neighbours outside the image.
     """
 
@@ -31,8 +32,8 @@ class Resampling:
     weight: np.ndarray
 
 
-def bilinear(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> Resampling:
-    """The operator that reads an image at the given positions, zero outside it.
+def bilinear(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], wrap: bool = False) -> Resampling:
+    """The operator that reads an image at the given positions; outside it is zero, or with ``wrap`` repeats.
 
     Parameters
     ----------
@@ -46,11 +47,36 @@ def bilinear(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> R
     index, weight = [], []
     for row in (top, top + 1):
         for column in (left, left + 1):
-            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
             share = (1 - np.abs(rows - row)) * (1 - np.abs(columns - column))
+            if wrap:
+                index.append((row % height * width + column % width).astype(np.int64))
+                weight.append(share)
+                continue
+            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
             index.append(np.where(inside, row * width + column, 0).astype(np.int64))
             weight.append(np.where(inside, share, 0.0))
     return Resampling(np.stack(index, axis=1), np.stack(weight, axis=1))
+
+
+def windowed_sinc(times: np.ndarray, length: int, step: float, lobes: int = 8) -> Resampling:
+    """The operator that reads a signal at the given times, band-limited, zero outside it.
+
+    Parameters
+    ----------
+    times : array, shape (m,)
+        In samples.
+    length : samples of the signal that is read
+    step : distance of neighbouring times, > 0
+        Above 1 the cut-off falls with it, so that nothing is aliased.
+    lobes : zero crossings kept on each side, under a Hann window
+    """
+    cutoff = min(1.0, 1 / step)
+    reach = math.ceil(lobes / cutoff)
+    nearest = np.floor(times).astype(np.int64)[:, None] + np.arange(-reach + 1, reach + 1)
+    distance = (times[:, None] - nearest) * cutoff
+    window = np.where(np.abs(distance) < lobes, np.cos(math.pi * distance / (2 * lobes)) ** 2, 0.0)
+    inside = (nearest >= 0) & (nearest < length)
+    return Resampling(np.where(inside, nearest, 0), np.where(inside, cutoff * np.sinc(distance) * window, 0.0))
 
 
 def gather(operator: Resampling, pixels: Tensor) -> Tensor:

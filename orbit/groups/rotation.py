@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -12,8 +10,7 @@ import torch
 from torch import Tensor
 
 from orbit.domains import Circle, wrap
-from orbit.groups.base import Group
-from orbit.groups.resample import Resampling, bilinear, gather, images_first, pixels_first, scatter
+from orbit.groups.planar import PlanarMap, turn, with_offset
 from orbit.registry import register
 
 # Angles this close to a multiple of the grid step, in steps, count as on the grid:
@@ -22,7 +19,7 @@ _ON_GRID = 1e-9
 
 
 @register("group", "rotation")
-class Rotation(Group):
+class Rotation(PlanarMap):
     """SO(2) acting on images; elements are angles in radians, counter-clockwise.
 
     Parameters
@@ -58,9 +55,6 @@ class Rotation(Group):
     def __init__(self, sampling: Literal["cartesian", "polar"] | None = None) -> None:
         self.sampling = sampling
 
-    def identity(self) -> np.ndarray:
-        return np.zeros(1)
-
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return wrap(np.add(left, right))
 
@@ -73,8 +67,8 @@ class Rotation(Group):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if self.sampling == "polar" and len(shape) != 2:
             raise self._refuse(shape, "polar images of shape (radii, angles)")
-        if self.sampling != "polar" and len(shape) not in (2, 3):
-            raise self._refuse(shape, "images of shape (height, width) or (height, width, channels)")
+        if self.sampling != "polar":
+            super().check_shape(shape)
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return self.sampling == "polar" and shape[-1] % 2 == 1
@@ -82,27 +76,15 @@ class Rotation(Group):
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
         if self.sampling == "polar":
             return torch.stack([_turn(X, angle) for angle in elements])
-        return _map_pixels(elements, X, gather)
+        return super()._act(elements, X)
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
         if self.sampling == "polar":  # real, even transfer function at the highest frequency: the adjoint turns back
             return torch.stack([_turn(W, -angle) for angle in elements])
-        return _map_pixels(elements, W, lambda operator, pixels: scatter(operator, pixels, pixels.shape[0]))
+        return super()._adjoint(elements, W)
 
-
-def _map_pixels(elements: np.ndarray, X: Tensor, apply: Callable[[Resampling, Tensor], Tensor]) -> Tensor:
-    shape, pixels = tuple(X.shape[1:]), pixels_first(X)
-    moved = (apply(_turn_operator(float(angle), shape[0], shape[1]), pixels) for angle in elements)
-    return torch.stack([images_first(p, shape, len(X)) for p in moved])
-
-
-@functools.lru_cache(maxsize=1024)  # the same few angles meet every tile of the data
-def _turn_operator(angle: float, height: int, width: int) -> Resampling:
-    """Reads the image at ``R(-angle) u`` for every output pixel ``u`` (LGIKA Lemma 2.1, |J| = 1)."""
-    y, x = np.mgrid[:height, :width]
-    y, x = (height - 1) / 2 - y, x - (width - 1) / 2  # y upwards, so that positive angles are counter-clockwise
-    cos, sin = math.cos(angle), math.sin(angle)
-    return bilinear((height - 1) / 2 - (cos * y - sin * x), (width - 1) / 2 + (cos * x + sin * y), (height, width))
+    def _inverse_map(self, element: np.ndarray) -> np.ndarray:
+        return with_offset(turn(-float(element)))
 
 
 def _turn(X: Tensor, angle: float) -> Tensor:

@@ -1,0 +1,74 @@
+"""The two extremes on any group: all mass at the identity, and mass everywhere alike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from orbit.distributions.base import Distribution
+from orbit.domains import Domain, Finite, Line, Orthogonal, Permutations, Product
+from orbit.registry import register
+
+
+@register("distribution", "delta")
+class Delta(Distribution):
+    """All mass at the identity: gives the base kernel back (LGIKA section 2.1).
+
+    Examples
+    --------
+    >>> from orbit.distributions import Delta
+    >>> from orbit.domains import Circle
+    >>> Delta().quadrature(Circle(), 32, 0.0)
+    (array([0.]), array([1.]))
+    """
+
+    domains = (Line, Finite, Permutations, Orthogonal, Product)
+
+    def __init__(self) -> None:
+        pass
+
+    def atoms(self, domain: Domain) -> int:
+        return 1
+
+    def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
+        """The order of a finite group at the identity, infinite there on any other; zero elsewhere."""
+        rows = np.reshape(coordinates, (len(coordinates), -1))
+        mass = np.inf if domain.order is None else float(domain.order)
+        return np.where((rows == domain.identity().reshape(1, -1)).all(1), mass, 0.0)
+
+    def ppf(self, domain: Domain, u: np.ndarray) -> np.ndarray:
+        return np.repeat(domain.identity(), len(u), axis=0)
+
+    def quadrature(self, domain: Domain, size: int, phase: float) -> tuple[np.ndarray, np.ndarray]:
+        return domain.identity(), np.ones(1)
+
+
+@register("distribution", "haar")
+class Haar(Distribution):
+    """The uniform distribution of a compact or finite group: full invariance (GICDF eq. 1).
+
+    Examples
+    --------
+    >>> from orbit.distributions import Haar
+    >>> from orbit.domains import Circle
+    >>> nodes, weights = Haar().quadrature(Circle(), 4, 0.0)
+    >>> weights
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def accepts(self, domain: Domain) -> bool:
+        return domain.compact
+
+    def has_quadrature(self, domain: Domain) -> bool:
+        return domain.has_haar_rule
+
+    def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
+        return np.ones(len(coordinates))
+
+    def ppf(self, domain: Domain, u: np.ndarray) -> np.ndarray:
+        return domain.haar(np.asarray(u))
+
+    def quadrature(self, domain: Domain, size: int, phase: float) -> tuple[np.ndarray, np.ndarray]:
+        return domain.haar_rule(size, phase)

@@ -1,0 +1,116 @@
+"""One q for each factor of a product of groups."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from orbit.distributions.base import Distribution
+from orbit.domains import MAX_ELEMENTS, Domain, Line
+from orbit.domains import Product as ProductDomain
+from orbit.errors import InputError, ParameterError
+from orbit.groups.base import Group
+from orbit.quadrature import share, tensor
+from orbit.registry import build_sections, register
+
+
+@register("distribution", "product")
+class Product(Distribution):
+    """Independent factors, each with its own q, for groups that are made of several (LGIKA section 4.3).
+
+    Parameters
+    ----------
+    factors : list of sections, or None
+        One section a factor of the group, in its order: the name of a
+        distribution and its parameters. None is each factor's own default.
+
+    Examples
+    --------
+    >>> import orbit
+    >>> turns, scales = {"name": "von_mises", "concentration": 9.0}, {"name": "lognormal"}
+    >>> q = orbit.build("distribution", "product", factors=[turns, scales, {"name": "gaussian", "sigma": 0.3}])
+    >>> orb = orbit.Orbit(orbit.build("group", "affine"), q, size=50, rule="qmc")
+    >>> import numpy as np
+    >>> orb.fit(np.zeros((1, 8, 8))).elements_.shape
+    (50, 4)
+    """
+
+    domains = (ProductDomain,)
+
+    def __init__(self, factors: list[dict[str, Any]] | None = None) -> None:
+        self.factors = factors
+
+    def parts(self) -> list[Distribution]:
+        """The factors' distributions, built."""
+        return build_sections("distribution", "factors", self.factors or [])
+
+    def check(self) -> None:
+        """As for every component; an error names the factor at fault."""
+        super().check()
+        for i, part in enumerate(self.parts()):
+            try:
+                part.check()
+            except ParameterError as error:
+                raise error.prefixed(f"factors[{i}]") from None
+            if part.data_dependent:
+                raise InputError(f"factors[{i}]: {part.label()} depends on the data and cannot be a factor")
+
+    def for_group(self, group: Group) -> Distribution:
+        if self.factors is None and isinstance(group.domain, ProductDomain):
+            return type(self)(group.factor_distributions())
+        return self
+
+    def check_domain(self, domain: Domain, owner: str) -> None:
+        super().check_domain(domain, owner)
+        assert isinstance(domain, ProductDomain)
+        parts = self.parts()
+        if len(parts) != len(domain.parts):
+            raise InputError(
+                f"{self.label()} has {len(parts)} factors, {owner} has {len(domain.parts)} "
+                f"({', '.join(domain.names)}): give distribution.factors one section for each"
+            )
+        for i, (part, space, name) in enumerate(zip(parts, domain.parts, domain.names, strict=True)):
+            try:
+                part.check_domain(space, f"factor {name} of {owner}")
+            except InputError as error:
+                raise InputError(f"distribution.factors[{i}]: {error}") from None
+
+    def atoms(self, domain: Domain) -> int | None:
+        atoms = [part.atoms(space) for part, space in self._pairs(domain)]
+        return None if None in atoms else math.prod(n for n in atoms if n is not None)
+
+    def has_quadrature(self, domain: Domain) -> bool:
+        listed = math.prod(part.atoms(space) or 1 for part, space in self._pairs(domain))
+        return listed <= MAX_ELEMENTS and all(part.has_quadrature(space) for part, space in self._pairs(domain))
+
+    def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
+        assert isinstance(domain, ProductDomain)
+        pieces = zip(self._pairs(domain), domain.split(coordinates), strict=True)
+        return np.prod([part.density(space, piece) for (part, space), piece in pieces], axis=0)
+
+    def ppf(self, domain: Domain, u: np.ndarray) -> np.ndarray:
+        assert isinstance(domain, ProductDomain)
+        pieces = zip(self._pairs(domain), domain.split_uniforms(u), strict=True)
+        return domain.join([part.ppf(space, piece) for (part, space), piece in pieces])
+
+    def quadrature(self, domain: Domain, size: int, phase: float) -> tuple[np.ndarray, np.ndarray]:
+        """The tensor product of the factors' rules, the nodes shared out so that it has at most ``size``.
+
+        Factors of finitely many elements are listed whole, and may by themselves exceed ``size``.
+        """
+        assert isinstance(domain, ProductDomain)
+        pairs = self._pairs(domain)
+        atoms = [part.atoms(space) for part, space in pairs]
+        spans = [space.n_axes if isinstance(space, Line) else space.dim for _, space in pairs]
+        dims = [span if n is None else 0 for n, span in zip(atoms, spans, strict=True)]
+        counts = share(max(1, size // math.prod(n or 1 for n in atoms)), dims)
+        sizes = [n**dim for n, dim in zip(counts, dims, strict=True)]
+        rules = [part.quadrature(space, n, phase) for (part, space), n in zip(pairs, sizes, strict=True)]
+        nodes, weights = tensor(rules)
+        return domain.join(nodes), weights
+
+    def _pairs(self, domain: Domain) -> list[tuple[Distribution, Domain]]:
+        assert isinstance(domain, ProductDomain)
+        return list(zip(self.parts(), domain.parts, strict=True))

@@ -1,0 +1,83 @@
+"""Permutations that nearly sort a point: they depend on the point they move."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy import special
+from torch import Tensor
+
+from orbit.distributions.base import Distribution
+from orbit.domains import Domain, Permutations, interior
+from orbit.errors import InputError
+from orbit.groups.base import Group
+from orbit.groups.permutation import Permutation
+from orbit.params import NonNegativeFloat
+from orbit.registry import register
+
+
+@register("distribution", "noisy_sort")
+class NoisySort(Distribution):
+    """Rows and columns of a matrix in descending order of row norm plus normal noise.
+
+    The randomly sorted Coulomb matrices of Montavon et al., "Learning invariant
+    representations of molecules for atomization energy prediction", 2012, which
+    LGIKA Table 1 uses: ``sigma=0`` is the sorted matrix, a large ``sigma`` is
+    Haar. The noise vectors are drawn once and shared by all points, so the
+    features are a fixed function of the point.
+
+    Parameters
+    ----------
+    sigma : float >= 0
+        Standard deviation of the noise, in the units of the row norms after the
+        representation.
+
+    Examples
+    --------
+    >>> import numpy as np, orbit
+    >>> C = np.array([[[1.0, 0.5], [0.5, 9.0]]])
+    >>> q = orbit.build("distribution", "noisy_sort", sigma=0.0)
+    >>> orb = orbit.Orbit(orbit.build("group", "permutation", mode="rows_columns"), q, size=1, rule="monte_carlo")
+    >>> import torch
+    >>> orb.fit(C).points(torch.from_numpy(C), slice(None))[0, 0].numpy()
+    array([[9. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    domains = (Permutations,)
+    data_dependent = True
+
+    def __init__(self, sigma: NonNegativeFloat = 1.0) -> None:
+        self.sigma = sigma
+
+    def accepts(self, domain: Domain) -> bool:
+        return isinstance(domain, Permutations) and domain.of == Permutation.ROWS_COLUMNS
+
+    def atoms(self, domain: Domain) -> None:
+        return None
+
+    def has_quadrature(self, domain: Domain) -> bool:
+        return False
+
+    def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
+        """Of the noise vectors, with respect to Lebesgue measure: that of the permutations has no closed form."""
+        if self.sigma == 0:
+            return np.where((np.asarray(coordinates) == 0).all(1), np.inf, 0.0)
+        z = np.asarray(coordinates) / self.sigma
+        return np.exp(-(z**2).sum(1) / 2) / (self.sigma * np.sqrt(2 * np.pi)) ** z.shape[1]
+
+    def ppf(self, domain: Domain, u: np.ndarray) -> np.ndarray:
+        """Noise vectors, shape ``(r, n)``."""
+        return self.sigma * special.ndtri(interior(np.asarray(u)))
+
+    def quadrature(self, domain: Domain, size: int, phase: float) -> tuple[np.ndarray, np.ndarray]:
+        raise InputError(f"{self.label()} has no quadrature: choose orbit.rule=monte_carlo or orbit.rule=qmc")
+
+    def move(self, group: Group, draws: np.ndarray, X: Tensor) -> Tensor:
+        if not isinstance(group, Permutation):  # the trivial group
+            return super().move(group, draws, X)
+        noise = torch.from_numpy(draws).to(device=X.device, dtype=torch.float64)
+        # float64 and a stable sort: the order must not depend on the engine's precision or tiles
+        norms = torch.linalg.vector_norm(X.to(torch.float64), dim=2)
+        orders = torch.argsort(norms + noise[:, None, :], dim=-1, descending=True, stable=True)
+        return group.act_each(orders, X)

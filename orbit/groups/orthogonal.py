@@ -1,0 +1,82 @@
+"""Rotations and reflections of point clouds."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.domains import Orthogonal as OrthogonalMatrices
+from orbit.groups.base import Group
+from orbit.params import Range
+from orbit.registry import register
+
+
+@register("group", "orthogonal")
+class Orthogonal(Group):
+    """SO(d) or O(d) acting on clouds of points about the origin; elements are matrices ``(d, d)``.
+
+    Points are arrays ``(n_points, d)``, one row a point of the cloud. In two and
+    three dimensions there is a quadrature.
+
+    Parameters
+    ----------
+    dim : int >= 2
+        d, the number of coordinates.
+    special : bool
+        True: rotations only, SO(d). False: reflections too, O(d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.groups import Orthogonal
+    >>> quarter = np.array([[[0.0, -1.0], [1.0, 0.0]]])
+    >>> Orthogonal(dim=2).act(quarter, np.array([[[1.0, 0.0], [0.0, 2.0]]]))[0, 0]
+    array([[ 0.,  1.],
+           [-2.,  0.]])
+    """
+
+    default_rule = "qmc"
+    default_size = 64
+    clouds = True
+
+    def __init__(self, dim: Annotated[int, Range(low=2)] = 3, special: bool = True) -> None:
+        self.dim = dim
+        self.special = special
+
+    @property
+    def domain(self) -> OrthogonalMatrices:
+        return OrthogonalMatrices(self.dim, self.special)
+
+    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return np.asarray(left) @ np.asarray(right)
+
+    def inverse(self, elements: np.ndarray) -> np.ndarray:
+        return np.swapaxes(elements, -1, -2).copy()
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != 2 or shape[1] != self.dim:
+            raise self._refuse(shape, f"point clouds of shape (n_points, {self.dim}) (group.dim)")
+
+    def is_unitary(self, shape: tuple[int, ...]) -> bool:
+        return True
+
+    def describe(self, element: np.ndarray) -> str:
+        mirrored = ", mirrored" if np.linalg.det(element) < 0 else ""
+        if self.dim == 2:
+            return f"{math.degrees(math.atan2(element[1, 0], element[0, 0])):.0f}°{mirrored}"
+        turned = np.arccos(np.clip(np.linalg.eigvals(element).real, -1, 1)).max() if not mirrored else 0.0
+        return mirrored[2:] or f"turned {math.degrees(turned):.0f}°"
+
+    def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
+        matrices = torch.from_numpy(np.asarray(elements, dtype=float)).to(X)
+        moved = X.new_zeros(len(matrices), *X.shape)
+        for j in range(self.dim):  # no BLAS: the result then does not depend on how many points come together
+            moved += X[None, :, :, j, None] * matrices[:, None, None, :, j]
+        return moved
+
+    def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
+        return self._act(self.inverse(elements), W)

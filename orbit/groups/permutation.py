@@ -1,0 +1,118 @@
+"""Permutations: of entries, of blocks (GICDF's X_perm), of rows and columns together (Coulomb matrices)."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.domains import Permutations
+from orbit.errors import InputError
+from orbit.groups.reordering import Reordering
+from orbit.params import PositiveInt
+from orbit.registry import register
+
+
+@register("group", "permutation")
+class Permutation(Reordering):
+    """The symmetric group; an element lists the new order: ``(p x)[i] = x[p[i]]``.
+
+    Up to seven things all permutations can be listed (``orbit.rule=quadrature``);
+    of more, draw random ones.
+
+    Parameters
+    ----------
+    mode : {"entries", "blocks", "rows_columns"}
+        ``entries``: of a vector. ``blocks``: of the rows of an array ``(n,
+        ...)``, such as a code of five one-hot letters ``(5, 8)``, or of n equal
+        pieces of a vector. ``rows_columns``: rows and columns of a square matrix
+        by the same permutation.
+    n : int >= 1 or None
+        How many things are permuted; None is what the data has. Vectors in
+        ``blocks`` need it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.groups import Permutation
+    >>> Permutation().act([[2, 0, 1]], np.array([[10.0, 20.0, 30.0]]))[0]
+    array([[30., 10., 20.]])
+    >>> Permutation(mode="blocks", n=2).act([[1, 0]], np.arange(4.0)[None])[0]
+    array([[2., 3., 0., 1.]])
+    """
+
+    ROWS_COLUMNS = "rows and columns"
+
+    default_rule = "monte_carlo"
+
+    def __init__(
+        self, mode: Literal["entries", "blocks", "rows_columns"] = "entries", n: PositiveInt | None = None
+    ) -> None:
+        self.mode = mode
+        self.n = n
+
+    @property
+    def domain(self) -> Permutations:
+        return Permutations(self.n, self.ROWS_COLUMNS if self.mode == "rows_columns" else self.mode)
+
+    def settled(self, shape: tuple[int, ...]) -> Permutation:
+        self.check_shape(shape)
+        return Permutation(self.mode, self._count(shape))
+
+    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        left, right = np.broadcast_arrays(np.asarray(left, dtype=float), np.asarray(right, dtype=float))
+        return np.take_along_axis(right, left.astype(np.int64), axis=-1)
+
+    def inverse(self, elements: np.ndarray) -> np.ndarray:
+        return np.argsort(elements, axis=-1).astype(float)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if self.mode == "entries" and len(shape) != 1:
+            raise self._refuse(shape, "vectors (group.mode=entries)")
+        if self.mode == "rows_columns" and (len(shape) != 2 or shape[0] != shape[1]):
+            raise self._refuse(shape, "square matrices (group.mode=rows_columns)")
+        if self.mode == "blocks" and len(shape) == 1:
+            if self.n is None:
+                raise InputError(f"{self.label()} with mode=blocks on vectors needs the number of blocks: set group.n")
+            if shape[0] % self.n:
+                raise self._refuse(shape, f"vectors of {self.n} equal blocks (group.n)")
+        elif self.n not in (None, shape[0]):
+            raise self._refuse(shape, f"arrays with {self.n} {self.domain.of} (group.n)")
+
+    def describe(self, element: np.ndarray) -> str:
+        order = [str(int(i)) for i in element]
+        return " ".join(order if len(order) <= 8 else [*order[:6], "…"])
+
+    def act_each(self, orders: Tensor, X: Tensor) -> Tensor:
+        """Every point moved by its own permutations.
+
+        Parameters
+        ----------
+        orders : integer tensor, shape (r, n, k)
+            The new order for each point; k things are permuted.
+        X : tensor, shape (n, *shape)
+
+        Returns
+        -------
+        tensor, shape (r, n, *shape)
+        """
+        r, k = len(orders), orders.shape[-1]
+        rows = X.reshape(1, len(X), k, -1).expand(r, -1, -1, -1)
+        index = orders[..., None].expand(rows.shape)
+        moved = rows.gather(2, index)
+        if self.mode == "rows_columns":
+            moved = moved.gather(3, orders[:, :, None, :].expand(moved.shape))
+        return moved.reshape(r, *X.shape)
+
+    def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
+        orders = torch.from_numpy(elements.astype(np.int64)).to(X.device)
+        return self.act_each(orders[:, None, :].expand(-1, len(X), -1), X)
+
+    def _move(self, element: np.ndarray, X: Tensor) -> Tensor:
+        return self._act(np.asarray(element)[None], X)[0]
+
+    def _count(self, shape: tuple[int, ...]) -> int:
+        return self.n if self.n is not None else math.prod(shape[:1])

@@ -1,0 +1,85 @@
+"""Image maps given by a matrix and an offset: what rotation, scaling, shift, shear and affine share.
+
+LGIKA Lemma 2.1: the action ``T_g[I](u) = |J_g|^(-1/2) I(g^-1 u)`` on images is
+unitary, where J_g is the matrix of g. Reading the image at ``g^-1 u`` by bilinear
+interpolation makes it an explicit sparse matrix, one resampling whatever g is
+composed of.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.groups.base import Group
+from orbit.groups.resample import Resampling, bilinear, gather, images_first, pixels_first, scatter
+
+
+class PlanarMap(Group):
+    """Images ``(h, w)`` or ``(h, w, channels)`` moved by ``u -> A u + b`` about their centre.
+
+    Linear with an exact adjoint; unitary and composing up to interpolation error
+    and what leaves the image. A subclass gives ``_inverse_map``.
+    """
+
+    wraps = False
+
+    @abstractmethod
+    def _inverse_map(self, element: np.ndarray) -> np.ndarray:
+        """``g^-1`` as a matrix and offset side by side, shape (2, 3).
+
+        Coordinates are x to the right and y upwards, in pixels from the centre.
+        """
+
+    def _intensity(self, element: np.ndarray) -> float:
+        """The factor |J_g|^(-1/2) that keeps norms."""
+        return 1.0
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if len(shape) not in (2, 3):
+            raise self._refuse(shape, "images of shape (height, width) or (height, width, channels)")
+
+    def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
+        return self._map_pixels(elements, X, gather)
+
+    def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
+        return self._map_pixels(elements, W, lambda operator, pixels: scatter(operator, pixels, pixels.shape[0]))
+
+    def _map_pixels(self, elements: np.ndarray, X: Tensor, apply: Callable[[Resampling, Tensor], Tensor]) -> Tensor:
+        shape, pixels = tuple(X.shape[1:]), pixels_first(X)
+        moved = torch.stack([images_first(apply(self._operator(e, shape), pixels), shape, len(X)) for e in elements])
+        intensity = [self._intensity(element) for element in elements]
+        if any(factor != 1 for factor in intensity):
+            moved *= torch.tensor(intensity).to(moved).reshape(-1, *[1] * X.ndim)
+        return moved
+
+    def _operator(self, element: np.ndarray, shape: tuple[int, ...]) -> Resampling:
+        return _planar_operator(tuple(self._inverse_map(element).ravel().tolist()), shape[0], shape[1], self.wraps)
+
+
+@functools.lru_cache(maxsize=1024)  # the same few elements meet every tile of the data
+def _planar_operator(inverse_map: tuple[float, ...], height: int, width: int, wrap: bool) -> Resampling:
+    """Reads the image at ``g^-1 u`` for every output pixel ``u``."""
+    xx, xy, x0, yx, yy, y0 = inverse_map
+    y, x = np.mgrid[:height, :width]
+    y, x = (height - 1) / 2 - y, x - (width - 1) / 2  # y upwards, so that positive angles are counter-clockwise
+    rows = (height - 1) / 2 - (yx * x + yy * y + y0)
+    columns = (width - 1) / 2 + (xx * x + xy * y + x0)
+    return bilinear(rows, columns, (height, width), wrap)
+
+
+def turn(angle: float) -> np.ndarray:
+    """The counter-clockwise rotation matrix, shape (2, 2)."""
+    cos, sin = math.cos(angle), math.sin(angle)
+    return np.array([[cos, -sin], [sin, cos]])
+
+
+def with_offset(matrix: np.ndarray, offset: np.ndarray | tuple[float, float] = (0.0, 0.0)) -> np.ndarray:
+    """A matrix (2, 2) and offset (2,) side by side."""
+    return np.column_stack([matrix, offset])

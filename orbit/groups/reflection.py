@@ -1,0 +1,119 @@
+"""Mirror images, and the eight symmetries of the square: exact on the pixel grid."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.domains import Finite
+from orbit.groups.reordering import Reordering
+from orbit.params import Range
+from orbit.registry import register
+
+
+@register("group", "reflection")
+class Reflection(Reordering):
+    """One axis of an array reversed, or not; elements are 0 and 1.
+
+    Parameters
+    ----------
+    axis : int >= 0
+        Axis of a point: 1 mirrors an image left to right, 0 turns it upside
+        down, or a signal back to front.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.groups import Reflection
+    >>> Reflection(axis=0).act([0, 1], np.array([[1.0, 2.0, 3.0]]))[:, 0]
+    array([[1., 2., 3.],
+           [3., 2., 1.]])
+    """
+
+    domain = Finite(2)
+    default_size = 2
+
+    def __init__(self, axis: Annotated[int, Range(low=0)] = 1) -> None:
+        self.axis = axis
+
+    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return np.mod(np.add(left, right), 2.0)
+
+    def inverse(self, elements: np.ndarray) -> np.ndarray:
+        return np.array(elements, dtype=float)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if len(shape) <= self.axis:
+            raise self._refuse(shape, f"arrays with an axis {self.axis} (group.axis)")
+
+    def describe(self, element: np.ndarray) -> str:
+        return "mirrored" if element else "as it is"
+
+    def _move(self, element: np.ndarray, X: Tensor) -> Tensor:
+        return X.flip(1 + self.axis) if element else X
+
+
+@register("group", "dihedral")
+class Dihedral(Reordering):
+    """Quarter turns of square images, and their mirror images; elements are numbers 0 to 7.
+
+    Element ``k + 4 m`` mirrors left to right m times and then turns
+    counter-clockwise by k quarters.
+
+    Parameters
+    ----------
+    mirror : bool
+        Whether mirror images are among them; without, the order is four.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.groups import Dihedral
+    >>> Dihedral().act([0, 1, 4], np.arange(4.0).reshape(1, 2, 2))[:, 0]
+    array([[[0., 1.],
+            [2., 3.]],
+    <BLANKLINE>
+           [[1., 3.],
+            [0., 2.]],
+    <BLANKLINE>
+           [[1., 0.],
+            [3., 2.]]])
+    """
+
+    default_size = 8
+
+    def __init__(self, mirror: bool = True) -> None:
+        self.mirror = mirror
+
+    @property
+    def domain(self) -> Finite:
+        return Finite(8 if self.mirror else 4)
+
+    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        (k, m), (k2, m2) = _parts(left), _parts(right)
+        return np.mod(k + np.where(m == 1, -k2, k2), 4) + 4 * np.mod(m + m2, 2)
+
+    def inverse(self, elements: np.ndarray) -> np.ndarray:
+        k, m = _parts(elements)
+        return np.where(m == 1, k, np.mod(-k, 4)) + 4 * m
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if len(shape) not in (2, 3) or shape[0] != shape[1]:
+            raise self._refuse(shape, "square images of shape (size, size) or (size, size, channels)")
+
+    def describe(self, element: np.ndarray) -> str:
+        k, m = _parts(element)
+        return f"{90 * int(k)}°" + (", mirrored" if m else "")
+
+    def _move(self, element: np.ndarray, X: Tensor) -> Tensor:
+        k, m = _parts(element)
+        return torch.rot90(X.flip(2) if m else X, int(k), (1, 2))
+
+
+def _parts(elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Quarter turns and mirrorings."""
+    elements = np.asarray(elements, dtype=float)
+    return np.mod(elements, 4), np.floor(elements / 4)

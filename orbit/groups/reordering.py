@@ -1,0 +1,31 @@
+"""What groups that only reorder coordinates share: they are unitary, and the adjoint is the inverse."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.groups.base import Group
+
+
+class Reordering(Group):
+    """A group whose elements only reorder the coordinates of a point: exact in every precision."""
+
+    def is_unitary(self, shape: tuple[int, ...]) -> bool:
+        return True
+
+    def permutes(self, shape: tuple[int, ...]) -> bool:
+        return True
+
+    @abstractmethod
+    def _move(self, element: np.ndarray, X: Tensor) -> Tensor:
+        """Points ``(n, *shape)`` moved by one element."""
+
+    def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
+        return torch.stack([self._move(element, X) for element in elements])
+
+    def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
+        return self._act(self.inverse(elements), W)

@@ -1,0 +1,55 @@
+"""Isotropic scaling of 2-D images about their centre: LGIKA section 4.3."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from orbit.domains import LogScale
+from orbit.groups.planar import PlanarMap, with_offset
+from orbit.registry import register
+
+
+@register("group", "scaling")
+class Scaling(PlanarMap):
+    """Images ``(h, w)`` or ``(h, w, channels)`` made larger or smaller; elements are logarithms of the scale.
+
+    Parameters
+    ----------
+    unitary : bool
+        Divide intensities by the scale, ``|J|^(-1/2)`` of LGIKA Lemma 2.1, which
+        keeps inner products up to interpolation error and what leaves the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.groups import Scaling
+    >>> X = np.zeros((1, 5, 5))
+    >>> X[0, 1:4, 1:4] = 1.0
+    >>> Scaling().act([np.log(2)], X)[0, 0, 2]
+    array([0.5, 0.5, 0.5, 0.5, 0.5])
+    """
+
+    domain = LogScale()
+    default_distribution: ClassVar[dict[str, Any]] = {"name": "lognormal"}
+    default_size = 16
+
+    def __init__(self, unitary: bool = True) -> None:
+        self.unitary = unitary
+
+    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return np.add(left, right)
+
+    def inverse(self, elements: np.ndarray) -> np.ndarray:
+        return np.negative(elements)
+
+    def describe(self, element: np.ndarray) -> str:
+        return f"× {math.exp(element):.2f}"
+
+    def _inverse_map(self, element: np.ndarray) -> np.ndarray:
+        return with_offset(math.exp(-element) * np.eye(2))
+
+    def _intensity(self, element: np.ndarray) -> float:
+        return math.exp(-element) if self.unitary else 1.0

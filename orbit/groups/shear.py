@@ -1,0 +1,60 @@
+"""Shear of 2-D images: slanted handwriting made upright, and the reverse."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from orbit.domains import Line
+from orbit.groups.planar import PlanarMap, with_offset
+from orbit.registry import register
+
+
+@register("group", "shear")
+class Shear(PlanarMap):
+    """Rows (or columns) of an image shifted in proportion to their distance from the centre.
+
+    Elements are slopes: pixels of shift a pixel of distance. The matrix has
+    determinant one, so no intensity factor is needed (LGIKA Lemma 2.1).
+
+    Parameters
+    ----------
+    direction : {"horizontal", "vertical"}
+        Whether rows slide to the right, the upper ones first, or columns
+        upwards, the right ones first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.groups import Shear
+    >>> Shear().act([1.0], np.eye(3)[None, :, ::-1])[0, 0]
+    array([[0., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 0.]])
+    >>> Shear().act([1.0], np.eye(3)[None])[0, 0]
+    array([[0., 1., 0.],
+           [0., 1., 0.],
+           [0., 1., 0.]])
+    """
+
+    domain = Line(unit="slope")
+    default_distribution: ClassVar[dict[str, Any]] = {"name": "gaussian", "sigma": 0.2}
+    default_size = 16
+
+    def __init__(self, direction: Literal["horizontal", "vertical"] = "horizontal") -> None:
+        self.direction = direction
+
+    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return np.add(left, right)
+
+    def inverse(self, elements: np.ndarray) -> np.ndarray:
+        return np.negative(elements)
+
+    def describe(self, element: np.ndarray) -> str:
+        return f"slope {element:+.2f}"
+
+    def _inverse_map(self, element: np.ndarray) -> np.ndarray:
+        slope = -float(element)
+        across = self.direction == "horizontal"
+        return with_offset(np.array([[1.0, slope if across else 0.0], [0.0 if across else slope, 1.0]]))

@@ -1,0 +1,89 @@
+"""Shifts of 2-D images: whole pixels or between them, off the edge or around it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from orbit.domains import Line, Torus
+from orbit.groups.planar import PlanarMap, with_offset
+from orbit.params import PositiveInt
+from orbit.registry import register
+
+
+@register("group", "translation")
+class Translation(PlanarMap):
+    """Shifts of images ``(h, w)`` or ``(h, w, channels)``; elements are (rows down, columns right) in pixels.
+
+    Parameters
+    ----------
+    fill : {"zero", "wrap"}
+        What comes in where the image has moved away: zeros, or what has left on
+        the other side.
+    step : {"subpixel", "pixel"}
+        Any shift, by bilinear interpolation, or whole pixels only. Whole pixels
+        that wrap are a finite group that only reorders pixels: exact.
+    period : [rows, columns] or None
+        After how many pixels a wrapped shift repeats; None is the image's size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.groups import Translation
+    >>> X = np.arange(6.0).reshape(1, 2, 3)
+    >>> Translation(fill="wrap").act([[0, 1]], X)[0, 0]
+    array([[2., 0., 1.],
+           [5., 3., 4.]])
+    """
+
+    default_distribution: ClassVar[dict[str, Any]] = {"name": "gaussian", "sigma": 1.0}
+
+    def __init__(
+        self,
+        fill: Literal["zero", "wrap"] = "zero",
+        step: Literal["subpixel", "pixel"] = "subpixel",
+        period: list[PositiveInt] | None = None,
+    ) -> None:
+        self.fill = fill
+        self.step = step
+        self.period = period
+
+    @property
+    def domain(self) -> Line:
+        step = 1.0 if self.step == "pixel" else None
+        if self.fill == "zero":
+            return Line(2, "pixels", step)
+        return Torus(2, "pixels", step, None if self.period is None else tuple(float(p) for p in self.period))
+
+    @property
+    def wraps(self) -> bool:  # type: ignore[override]
+        return self.fill == "wrap"
+
+    def settled(self, shape: tuple[int, ...]) -> Translation:
+        self.check_shape(shape)
+        return Translation(self.fill, self.step, list(shape[:2])) if self.wraps else self
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        super().check_shape(shape)
+        if self.wraps and self.period is not None and tuple(self.period) != shape[:2]:
+            raise self._refuse(shape, f"images of {self.period[0]} x {self.period[1]} pixels (group.period)")
+
+    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return self.domain.bring_back(np.add(left, right))
+
+    def inverse(self, elements: np.ndarray) -> np.ndarray:
+        return self.domain.bring_back(np.negative(elements))
+
+    def is_unitary(self, shape: tuple[int, ...]) -> bool:
+        return self.permutes(shape)
+
+    def permutes(self, shape: tuple[int, ...]) -> bool:
+        return self.wraps and self.step == "pixel"
+
+    def describe(self, element: np.ndarray) -> str:
+        return f"{element[0]:+.3g}, {element[1]:+.3g} px"
+
+    def _inverse_map(self, element: np.ndarray) -> np.ndarray:
+        rows, columns = element
+        return with_offset(np.eye(2), (-columns, rows))

@@ -1,0 +1,434 @@
+"""The distribution contract on every kind of domain: density, inverse distribution function and quadrature agree."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from contracts import DistributionContract
+from scipy import stats
+
+import orbit
+from orbit.distributions import Delta, Gaussian, Haar, LogNormal, NoisySort, Product, Uniform, VonMises
+from orbit.domains import Circle, Domain, Finite, Line, LogScale, Orthogonal, Permutations, Torus
+from orbit.domains import Product as ProductDomain
+from orbit.errors import InputError
+from orbit.groups import Group, Permutation, Rotation, Scaling, Translation
+from orbit.orbits import Orbit, sobol
+
+
+class WrappedContract(DistributionContract):
+    def test_inverse_distribution_function_rises_over_the_half_open_unit_interval(self):
+        values = self.create().ppf(self.domain, np.linspace(0, 1, 501))
+        assert np.all((values >= -np.pi) & (values < np.pi))
+        jumps = np.diff(values[1:-1])
+        assert np.all((jumps >= 0) | (jumps < -np.pi)), "rises but where it goes round"
+
+
+class TestGaussianOnTheCircle(WrappedContract):
+    def create(self):
+        return Gaussian(sigma=40.0, unit="degrees")
+
+
+class TestNarrowGaussianOnTheCircle(WrappedContract):
+    def create(self):
+        return Gaussian(mean=0.3, sigma=0.05)
+
+
+class TestWideGaussianOnTheCircle(WrappedContract):
+    def create(self):
+        return Gaussian(mean=0.5, sigma=0.9)
+
+
+class AnyDomainContract(DistributionContract):
+    """The same on a domain that is no circle.
+
+    Attributes
+    ----------
+    waves : frequencies of the test functions cos <k, t>, one row a function, over flattened coordinates
+    sampling_error : of their mean over 2^14 quasi-random elements against 2^14 random ones and the quadrature
+    """
+
+    waves: ClassVar[list]
+    size: ClassVar[int] = 256
+    tolerance: ClassVar[float] = 0.05
+
+    def means(self, elements, weights):
+        return np.cos(elements.reshape(len(elements), -1) @ np.array(self.waves, dtype=float).T).T @ weights
+
+    def draws(self, n=1 << 13, seed=0):
+        rng = np.random.default_rng(seed)
+        return self.create().ppf(self.domain, rng.random((n, *self.domain.uniforms)))
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 8, 33])
+    @pytest.mark.parametrize("phase", [0.0, 0.3])
+    def test_quadrature_weights_are_a_distribution(self, size, phase):
+        if not self.create().has_quadrature(self.domain):
+            pytest.skip("no quadrature")
+        nodes, weights = self.create().quadrature(self.domain, size, phase)
+        assert nodes.shape == (len(weights), *self.domain.shape)
+        assert len(nodes) <= max(size, self.create().atoms(self.domain) or 2) or isinstance(self.domain, ProductDomain)
+        assert np.all(weights >= 0)
+        assert weights.sum() == pytest.approx(1, abs=1e-12)
+
+    def test_density_is_normalised_to_haar_measure(self):
+        """E of 1/q over q is the volume where q > 0; checked instead through averages against the density."""
+        if not self.has_density or self.domain.order is None:
+            pytest.skip("checked by samples")
+        assert self.create().density(self.domain, self.domain.elements()).mean() == pytest.approx(1)
+
+    def test_samples_follow_the_density(self):
+        q, u = self.create(), np.random.default_rng(1).random((1 << 13, *self.domain.uniforms))
+        drawn = q.ppf(self.domain, u)
+        assert drawn.shape == (len(u), *self.domain.shape)
+        assert np.all(np.isfinite(drawn))
+        assert np.all(q.density(self.domain, drawn) > 0)
+
+    def test_inverse_distribution_function_rises_over_the_half_open_unit_interval(self):
+        for end in (0.0, 1 - 2**-53):
+            assert np.all(np.isfinite(self.create().ppf(self.domain, np.full((2, *self.domain.uniforms), end))))
+
+    def test_quadrature_integrates_what_samples_average(self):
+        q, n = self.create(), 1 << 13
+        random = self.means(self.draws(), np.full(n, 1 / n))
+        qmc = q.ppf(self.domain, sobol(n, self.domain.uniforms, np.random.default_rng(0)))
+        np.testing.assert_allclose(self.means(qmc, np.full(n, 1 / n)), random, atol=self.tolerance)
+        if q.has_quadrature(self.domain):
+            np.testing.assert_allclose(
+                self.means(*q.quadrature(self.domain, self.size, 0.0)), random, atol=self.tolerance
+            )
+
+    def test_quadrature_integrates_against_the_density(self):
+        pytest.skip("see above: quadrature against samples")
+
+
+class TestGaussianOnTheLine(AnyDomainContract):
+    domain = Line()
+    waves = [[0.3], [1.0], [2.0]]
+
+    def create(self):
+        return Gaussian(0.5, 1.5)
+
+    def test_samples_follow_the_density(self):
+        super().test_samples_follow_the_density()
+        assert stats.kstest(self.draws(), stats.norm(0.5, 1.5).cdf).pvalue > 1e-3
+        x = np.linspace(-3, 4, 9)
+        np.testing.assert_allclose(self.create().density(self.domain, x), stats.norm(0.5, 1.5).pdf(x))
+
+    def test_gauss_hermite_is_exact(self):
+        nodes, weights = Gaussian(0.0, 2.0).quadrature(Line(), 5, 0.0)
+        assert [weights @ nodes**p for p in (2, 4, 6, 8)] == pytest.approx([4, 48, 960, 26880])
+
+
+class TestGaussianInThePlane(AnyDomainContract):
+    domain = Line(2, "pixels")
+    waves = [[0.3, 0.5], [1.0, 0.0], [0.0, 1.0], [1.0, -1.0]]
+
+    def create(self):
+        return Gaussian(0.5, 1.0)
+
+
+class TestGaussianOnTheGrid(TestGaussianInThePlane):
+    domain = Line(2, "pixels", 1.0)
+
+    def test_whole_steps_have_the_mass_around_them(self):
+        points, weights = Gaussian(0.0, 1.0).quadrature(Line(step=1.0), 100, 0.0)
+        np.testing.assert_allclose(weights, stats.norm.cdf(points + 0.5) - stats.norm.cdf(points - 0.5), rtol=1e-5)
+        kept = Gaussian(0.0, 1.0).quadrature(Line(step=1.0), 4, 0.0)[0]
+        np.testing.assert_array_equal(kept, [-1, 0, 1])
+
+
+class TestGaussianOnAFiniteTorus(AnyDomainContract):
+    domain = Torus(2, "pixels", 1.0, (7.0, 8.0))
+    waves = [[2 * np.pi / 7, 0], [0, np.pi / 4], [2 * np.pi / 7, np.pi / 4]]
+
+    def create(self):
+        return Gaussian(0.0, 2.0)
+
+
+class TestGaussianOnATorus(TestGaussianOnAFiniteTorus):
+    domain = Torus(2, "pixels", None, (7.0, 8.0))
+
+
+class TestLogNormal(AnyDomainContract):
+    domain = LogScale()
+    waves = [[1.0], [4.0]]
+
+    def create(self):
+        return LogNormal(0.1, 0.3)
+
+    def test_scales_are_log_normal(self):
+        assert stats.kstest(np.exp(self.draws()), stats.lognorm(0.3, scale=np.exp(0.1)).cdf).pvalue > 1e-3
+
+
+class TestUniformInThePlane(AnyDomainContract):
+    domain = Line(2, "pixels")
+    waves = [[0.3, 0.5], [1.0, 0.0], [0.0, 1.0]]
+
+    def create(self):
+        return Uniform(-3, 3, unit="native")
+
+
+class TestUniformOnTheGrid(TestUniformInThePlane):
+    domain = Line(2, "pixels", 1.0)
+
+    def test_three_pixels_are_seven_by_seven_shifts(self):
+        nodes, weights = self.create().quadrature(self.domain, 1, 0.0)
+        assert len(np.unique(nodes, axis=0)) == 49
+        np.testing.assert_allclose(weights, 1 / 49)
+
+
+class TestUniformOnACyclicGroup(AnyDomainContract):
+    domain = Torus(1, "samples", 1.0, (9.0,))
+    waves = [[2 * np.pi / 9], [4 * np.pi / 9]]
+
+    def create(self):
+        return Uniform(-2, 2, unit="native")
+
+
+class TestHaarOnACyclicGroup(TestUniformOnACyclicGroup):
+    def create(self):
+        return Haar()
+
+
+class TestHaarOnATorus(TestGaussianOnATorus):
+    def create(self):
+        return Haar()
+
+
+class TestHaarOnAFiniteGroup(AnyDomainContract):
+    domain = Finite(8)
+    waves = [[0.5], [1.0]]
+
+    def create(self):
+        return Haar()
+
+
+class TestHaarOnPermutations(AnyDomainContract):
+    domain = Permutations(5)
+    waves = [[1, 0, 0, 0, 0], [0, 1, -1, 0, 0], [1, 0, 2, 0, 0]]
+
+    def create(self):
+        return Haar()
+
+
+class TestHaarOnRotationsInSpace(AnyDomainContract):
+    domain = Orthogonal(3)
+    waves = [[1, 0, 0, 0, 1, 0, 0, 0, 1], [0, 2, 0, 0, 0, 0, 0, 0, 1]]
+
+    def create(self):
+        return Haar()
+
+
+class TestHaarOnOrthogonalMatrices(TestHaarOnRotationsInSpace):
+    domain = Orthogonal(3, special=False)
+
+
+class TestHaarInFourDimensions(AnyDomainContract):
+    domain = Orthogonal(4)
+    waves = [list(np.arange(16) % 3), list(np.eye(4).ravel())]
+
+    def create(self):
+        return Haar()
+
+    def test_there_is_no_quadrature(self):
+        assert not self.create().has_quadrature(self.domain)
+
+
+class TestProduct(AnyDomainContract):
+    domain = ProductDomain((Circle(), LogScale(), Line(2, "pixels"), Finite(2)), ("a", "b", "c", "d"))
+    waves = [[1, 0, 0, 0, 0], [1, 1, 0.5, 0, 0], [0, 2, 0, 1, 1], [0, 0, 0, 0, 1]]
+    size = 4096
+
+    def create(self):
+        names = [{"name": "von_mises", "concentration": 2.0}, {"name": "lognormal"}, {"name": "gaussian"}]
+        return Product([*names, {"name": "haar"}])
+
+    def test_density_is_the_product(self):
+        draws = self.draws(50)
+        parts = self.domain.split(draws)
+        each = [VonMises(2.0), LogNormal(), Gaussian(), Haar()]
+        expected = np.prod([q.density(d, x) for q, d, x in zip(each, self.domain.parts, parts, strict=True)], axis=0)
+        np.testing.assert_allclose(self.create().density(self.domain, draws), expected)
+
+
+class TestNoisySort(AnyDomainContract):
+    domain = Permutations(4, Permutation.ROWS_COLUMNS)
+    waves = [[1, 0, 0, 0], [0.5, -1, 0, 0]]
+
+    def create(self):
+        return NoisySort(0.5)
+
+    def test_density_is_normalised_to_haar_measure(self):
+        assert NoisySort(1.0).density(self.domain, np.zeros((1, 4))) == pytest.approx((2 * np.pi) ** -2)
+
+    def test_is_accepted_on_the_trivial_group(self):
+        Orbit(None, self.create()).check()
+
+
+# ---- noisy sort ------------------------------------------------------------------------------------------------------
+
+
+def coulomb_like(rng, n=5, size=6):
+    C = rng.random((n, size, size)) * 3
+    return C + C.transpose(0, 2, 1)
+
+
+def test_noisy_sort_is_the_scheme_of_montavon(rng):
+    C = coulomb_like(rng)
+    group = Permutation("rows_columns")
+    fitted = Orbit(group, NoisySort(2.0), size=7, rule="monte_carlo", random_state=0).fit(C)
+    moved = fitted.points(torch.from_numpy(C), slice(None)).numpy()
+    for noise, of_all in zip(fitted.elements_, moved, strict=True):
+        for x, got in zip(C, of_all, strict=True):
+            order = np.argsort(-(np.linalg.norm(x, axis=1) + noise))
+            np.testing.assert_array_equal(got, x[order][:, order])
+    assert not fitted.is_whole_group
+    one_by_one = [fitted.points(torch.from_numpy(C[i : i + 1]), slice(2, 3)).numpy()[0, 0] for i in range(len(C))]
+    np.testing.assert_array_equal(one_by_one, moved[2])
+
+
+def test_noisy_sort_features_are_invariant_when_the_noise_is_none(rng):
+    """Sorting is invariant exactly; with noise, invariance holds in distribution only."""
+    C, p = coulomb_like(rng), rng.permutation(6)
+    orb = Orbit(Permutation("rows_columns"), NoisySort(0.0), size=1)
+    phi = orbit.build("approx", "rf", orbit=orb, n_components=20, random_state=0).fit(C)
+    np.testing.assert_allclose(phi.transform(C[:, p][:, :, p]), phi.transform(C), atol=1e-12)
+
+
+# ---- every pair fits or says so --------------------------------------------------------------------------------------
+
+GROUPS: dict[str, tuple[Group, tuple[int, ...]]] = {
+    "identity": (orbit.build("group", "identity"), (4,)),
+    "rotation": (Rotation(), (6, 6)),
+    "translation": (Translation(), (6, 6)),
+    "pixel": (Translation(step="pixel"), (6, 6)),
+    "wrapped": (Translation("wrap", "pixel"), (6, 6)),
+    "wrapped-subpixel": (Translation("wrap"), (6, 6)),
+    "scaling": (Scaling(), (6, 6)),
+    "shear": (orbit.build("group", "shear"), (6, 6)),
+    "affine": (orbit.build("group", "affine"), (6, 6)),
+    "affine-shear": (orbit.build("group", "affine", shear=True), (6, 6)),
+    "reflection": (orbit.build("group", "reflection"), (6, 6)),
+    "dihedral": (orbit.build("group", "dihedral"), (6, 6)),
+    "cyclic": (orbit.build("group", "cyclic"), (50,)),
+    "permutation": (orbit.build("group", "permutation"), (4,)),
+    "long-permutation": (orbit.build("group", "permutation"), (40,)),
+    "blocks": (orbit.build("group", "permutation", mode="blocks"), (5, 8)),
+    "rows_columns": (orbit.build("group", "permutation", mode="rows_columns"), (6, 6)),
+    "orthogonal": (orbit.build("group", "orthogonal"), (5, 3)),
+    "orthogonal-5": (orbit.build("group", "orthogonal", dim=5, special=False), (4, 5)),
+    "pitch_tempo": (orbit.build("group", "pitch_tempo"), (64,)),
+    "product": (orbit.build("group", "product"), (6, 6)),
+}
+
+
+def fit_or_say(orb, X):
+    try:
+        return "", orb.fit(X)
+    except InputError as error:
+        return str(error), None
+
+
+def test_every_group_is_among_them():
+    assert {group.name for group, _ in GROUPS.values()} == set(orbit.available("group"))
+
+
+@pytest.mark.parametrize("rule", ["monte_carlo", "qmc", "quadrature", None])
+@pytest.mark.parametrize("distribution", [None, *orbit.available("distribution")])
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_pair_fits_or_says_why_not(group, distribution, rule):
+    acting, shape = GROUPS[group]
+    q = None if distribution is None else orbit.build("distribution", distribution)
+    X = np.random.default_rng(0).random((3, *shape))
+    message, fitted = fit_or_say(Orbit(acting, q, size=8, rule=rule, random_state=0), X)
+    if fitted is None:
+        name = acting.default_distribution["name"] if distribution is None else distribution
+        assert f"distribution={name}" in message
+        assert f"group={acting.name}" in message
+        assert "choose" in message or "change" in message
+        assert "\n" not in message
+        assert distribution is not None or rule == "quadrature", "the defaults fit"
+        return
+    assert len(fitted.elements_) == len(fitted.weights_)
+    assert fitted.weights_.sum() == pytest.approx(1)
+    moved = fitted.points(torch.from_numpy(X), slice(0, 2))
+    assert moved.shape == (min(2, len(fitted.weights_)), *X.shape)
+    assert torch.isfinite(moved).all()
+    assert fitted.describe(0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: check(Translation(), Haar()), "distribution=haar is not defined on group=translation.*real vectors"),
+        (lambda: check(Translation(), Uniform()), "distribution=uniform has unit=degrees.*group=translation.*pixels"),
+        (lambda: check(Translation(), VonMises()), "distribution=von_mises is not defined on group=translation"),
+        (lambda: check(Rotation(), Uniform(-4, 4, unit="native")), "high: expected a range of at most one full turn"),
+        (
+            lambda: check(Translation(step="pixel"), Uniform(0.2, 0.4, "native")),
+            "no whole element of group=translation",
+        ),
+        (
+            lambda: Orbit(Translation("wrap", "pixel"), Uniform(-3, 3, "native")).fit(np.zeros((1, 5, 5))),
+            "ranges over 7, more than the period 5 of group=translation",
+        ),
+        (lambda: check(orbit.build("group", "permutation"), NoisySort()), "noisy_sort is not defined on group=perm"),
+        (
+            lambda: Orbit(Permutation("rows_columns"), NoisySort(), rule="quadrature").check(),
+            "distribution=noisy_sort on group=permutation has no quadrature.*choose orbit.rule=monte_carlo",
+        ),
+        (
+            lambda: Orbit(orbit.build("group", "orthogonal", dim=4), rule="quadrature").check(),
+            "distribution=haar on group=orthogonal has no quadrature.*orbit.rule=qmc",
+        ),
+        (
+            lambda: check(orbit.build("group", "affine"), Product([{"name": "haar"}])),
+            r"distribution=product has 1 factors, group=affine has 3 \(rotation, scaling, translation\)",
+        ),
+        (
+            lambda: check(orbit.build("group", "affine"), Product([{"name": "haar"}] * 3)),
+            r"distribution.factors\[1\]: distribution=haar is not defined on factor scaling of group=affine",
+        ),
+        (lambda: Product([{"name": "haar"}, {"name": "gaussian", "sigma": -1}]).check(), r"factors\[1\]\.sigma: expec"),
+        (lambda: Product([{"name": "gausian"}]).check(), r"factors\[0\]: .*did you mean 'gaussian'"),
+        (lambda: Product(["haar"]).check(), r"factors: expected a list, each item a section"),  # type: ignore[list-item]
+        (
+            lambda: Product([{"name": "noisy_sort"}]).check(),
+            r"factors\[0\]: distribution=noisy_sort depends on the dat",
+        ),
+        (lambda: LogNormal(sigma=0.0).check(), "sigma: expected a finite number > 0, found 0"),
+    ],
+)
+def test_errors_name_both_sides_and_the_way_out(call, message):
+    with pytest.raises(InputError, match=message) as error:
+        call()
+    assert "\n" not in str(error.value)
+
+
+def check(group, q):
+    Orbit(group, q).check()
+
+
+def test_delta_is_the_identity_of_every_group():
+    for group, shape in GROUPS.values():
+        for rule in ("monte_carlo", "qmc", "quadrature"):
+            fitted = Orbit(group, Delta(), size=4, rule=rule).fit(np.zeros((1, *shape)))
+            identity = fitted.group_.identity()
+            np.testing.assert_array_equal(fitted.elements_, np.repeat(identity, len(fitted.elements_), 0))
+
+
+def test_domains_say_what_they_are():
+    for domain in (
+        Line(),
+        Line(2, "pixels", 1.0),
+        Torus(1, "samples", 1.0),
+        Circle(),
+        Finite(3),
+        Permutations(),
+        Orthogonal(3),
+    ):
+        assert isinstance(domain, Domain)
+        assert "object at" not in str(domain)

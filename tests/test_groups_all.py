@@ -1,0 +1,577 @@
+"""The group contract for every group but the first two, and what each family promises beyond it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from contracts import GroupContract
+from samples import smooth_images
+from scipy import stats
+
+import orbit
+from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.domains import Circle, Product
+from orbit.errors import InputError
+from orbit.groups import (
+    Affine,
+    Cyclic,
+    Dihedral,
+    Identity,
+    Orthogonal,
+    Permutation,
+    PitchTempo,
+    Reflection,
+    Rotation,
+    Scaling,
+    Shear,
+    Translation,
+)
+from orbit.groups import Product as ProductGroup
+from orbit.kernels import Gaussian
+from orbit.orbits import Orbit
+
+
+class InterpolatedContract(GroupContract):
+    shape = (28, 28)
+    composes_exactly = False
+    composition_error = 0.08
+    wrong_shapes = [(24,), (2, 3, 4, 5)]
+
+    def smooth_points(self, rng, n=4):
+        # narrow enough to stay inside under every element drawn, wide enough for bilinear interpolation
+        return smooth_images(rng, n, *self.shape, blob=2.5)
+
+
+class TestScaling(InterpolatedContract):
+    def elements(self, seed, r=5):
+        return np.random.default_rng(seed).uniform(-0.3, 0.3, r)
+
+    def create(self):
+        return Scaling()
+
+
+class TestShear(InterpolatedContract):
+    def create(self):
+        return Shear()
+
+
+class TestVerticalShear(InterpolatedContract):
+    def create(self):
+        return Shear("vertical")
+
+
+class TestTranslation(InterpolatedContract):
+    def create(self):
+        return Translation()
+
+
+class TestWrappedSubpixelTranslation(InterpolatedContract):
+    def create(self):
+        return Translation(fill="wrap").settled(self.shape)
+
+
+class TestPixelTranslation(InterpolatedContract):
+    composition_error = 0.03  # whole pixels: only what leaves the image is lost
+
+    def create(self):
+        return Translation(step="pixel")
+
+
+class TestAffine(InterpolatedContract):
+    composition_error = 0.1
+
+    def elements(self, seed, r=5):
+        rng = np.random.default_rng(seed)
+        return np.column_stack([rng.uniform(-3, 3, r), rng.uniform(-0.2, 0.2, r), rng.uniform(-1, 1, (r, 2))])
+
+    def create(self):
+        return Affine()
+
+    def assert_same(self, left, right):
+        difference = np.subtract(left, right)
+        difference[..., 0] = (difference[..., 0] + np.pi) % (2 * np.pi) - np.pi
+        assert np.abs(difference).max() < 1e-12
+
+
+class TestAffineWithShear(TestAffine):
+    def elements(self, seed, r=5):
+        more = np.random.default_rng(seed + 10).uniform(-0.1, 0.1, (r, 2))
+        return np.column_stack([super().elements(seed, r), more])
+
+    def create(self):
+        return Affine(shear=True)
+
+
+class FiniteContract(GroupContract):
+    """All of the group's elements at once, and exactly."""
+
+    def test_elements_are_the_whole_group(self):
+        group = self.create()
+        elements = group.elements()
+        rows = elements.reshape(len(elements), -1)
+        assert group.order == len(elements) == len(np.unique(rows, axis=0))
+        np.testing.assert_array_equal(elements[:1], group.identity())
+        known = {tuple(row) for row in rows}
+        left, right = np.repeat(elements, len(elements), 0), np.concatenate([elements] * len(elements))
+        assert {tuple(row) for row in group.compose(left, right).reshape(len(left), -1)} == known
+        assert {tuple(row) for row in group.inverse(elements).reshape(len(elements), -1)} == known
+        back = group.compose(elements, group.inverse(elements))
+        np.testing.assert_array_equal(back, np.repeat(group.identity(), len(elements), 0))
+
+    def test_action_reorders_exactly(self, rng):
+        group = self.create()
+        X = self.points(rng)
+        moved = group.act(group.elements(), X)
+        assert group.permutes(self.shape)
+        assert group.is_unitary(self.shape)
+        np.testing.assert_array_equal(
+            np.sort(moved.reshape(len(moved), len(X), -1)),
+            np.broadcast_to(np.sort(X.reshape(len(X), -1)), (len(moved), len(X), X[0].size)),
+        )
+        g = group.elements()[rng.integers(group.order, size=9)]
+        h = group.elements()[rng.integers(group.order, size=9)]
+        for i in range(9):
+            twice = group.act(g[i : i + 1], group.act(h[i : i + 1], X)[0])
+            np.testing.assert_array_equal(group.act(group.compose(g[i : i + 1], h[i : i + 1]), X), twice)
+
+    @pytest.mark.parametrize("approx", [RandomFourier, Nystrom, Exact])
+    def test_features_by_full_enumeration_are_exactly_invariant(self, rng, approx):
+        group = self.create()
+        X = rng.random((6, *self.shape))
+        orb = Orbit(group, orbit.build("distribution", "haar"), rule="quadrature")
+        fitted = approx(Gaussian(1.5), orb, random_state=0).fit(X)
+        assert fitted.orbit_.is_whole_group
+        plain = approx(Gaussian(1.5), random_state=0).fit(X)
+        change = {}
+        for name, phi in (("invariant", fitted), ("plain", plain)):
+            features = phi.transform(X)
+            change[name] = max(
+                np.abs(phi.transform(moved) - features).max() for moved in group.act(group.elements()[1:6], X)
+            )
+        assert change["invariant"] < 1e-10  # nystrom and exact magnify rounding by small eigenvalues
+        assert change["plain"] > 1e-3
+
+
+class TestReflection(FiniteContract):
+    wrong_shapes = [(5,)]
+
+    def create(self):
+        return Reflection()
+
+
+class TestReflectionOfSignals(FiniteContract):
+    shape = (9,)
+
+    def create(self):
+        return Reflection(axis=0)
+
+
+class TestDihedral(FiniteContract):
+    shape = (5, 5)
+    wrong_shapes = [(25,), (4, 5)]
+
+    def create(self):
+        return Dihedral()
+
+
+class TestQuarterTurnsOfColourImages(FiniteContract):
+    shape = (4, 4, 3)
+
+    def create(self):
+        return Dihedral(mirror=False)
+
+
+class TestCyclic(FiniteContract):
+    shape = (9,)
+    wrong_shapes = [(8,)]
+
+    def create(self):
+        return Cyclic(length=9)
+
+
+class TestCyclicAxis(FiniteContract):
+    shape = (6, 4)
+
+    def create(self):
+        return Cyclic(axis=0).settled(self.shape)
+
+
+class TestWrappedPixelTranslation(FiniteContract):
+    shape = (4, 6)
+    wrong_shapes = [(24,), (6, 4)]
+
+    def create(self):
+        return Translation("wrap", "pixel").settled(self.shape)
+
+
+class TestPermutation(FiniteContract):
+    shape = (4,)
+    wrong_shapes = [(5,), (4, 4)]
+
+    def create(self):
+        return Permutation(n=4)
+
+
+class TestBlocks(FiniteContract):
+    shape = (5, 8)
+    wrong_shapes = [(4, 8)]
+
+    def create(self):
+        return Permutation("blocks", n=5)
+
+    def test_elements_are_the_whole_group(self):
+        assert len(np.unique(self.create().elements(), axis=0)) == 120
+
+    @pytest.mark.parametrize("approx", [RandomFourier, Nystrom])  # 120 x 120 kernel values a pair take seconds
+    def test_features_by_full_enumeration_are_exactly_invariant(self, rng, approx):
+        super().test_features_by_full_enumeration_are_exactly_invariant(rng, approx)
+
+
+class TestBlocksOfVectors(FiniteContract):
+    shape = (12,)
+    wrong_shapes = [(13,)]
+
+    def create(self):
+        return Permutation("blocks", n=3)
+
+
+class TestRowsAndColumns(FiniteContract):
+    shape = (4, 4)
+    wrong_shapes = [(4,), (4, 5), (5, 5)]
+
+    def create(self):
+        return Permutation("rows_columns", n=4)
+
+
+class TestFiniteProduct(FiniteContract):
+    shape = (4, 5)
+
+    def create(self):
+        return ProductGroup([{"name": "reflection"}, {"name": "cyclic", "axis": 0}]).settled(self.shape)
+
+
+class TestProductOfInterpolatedMaps(InterpolatedContract):
+    def create(self):
+        return ProductGroup([{"name": "translation"}, {"name": "reflection"}])
+
+    def elements(self, seed, r=5):
+        rng = np.random.default_rng(seed)  # shifts of rows only: these commute with the mirror
+        return np.column_stack([rng.normal(size=r), np.zeros(r), rng.integers(2, size=r)]).astype(float)
+
+
+class TestRotationsInSpace(GroupContract):
+    shape = (6, 3)
+    wrong_shapes = [(6,), (6, 2)]
+
+    def create(self):
+        return Orthogonal()
+
+
+class TestOrthogonalInSpace(TestRotationsInSpace):
+    def create(self):
+        return Orthogonal(special=False)
+
+
+class TestRotationsInThePlane(GroupContract):
+    shape = (6, 2)
+
+    def create(self):
+        return Orthogonal(dim=2)
+
+
+class TestRotationsInFiveDimensions(GroupContract):
+    shape = (4, 5)
+
+    def create(self):
+        return Orthogonal(dim=5)
+
+
+class TestResampledAudio(GroupContract):
+    shape = (256,)
+    composes_exactly = False
+    composition_error = 0.02
+    wrong_shapes = [(8,), (4, 256)]
+
+    def create(self):
+        return PitchTempo("resample")
+
+    def elements(self, seed, r=5):
+        rng = np.random.default_rng(seed)
+        return np.column_stack([rng.uniform(-300, 300, r), rng.uniform(-0.2, 0.2, r)])
+
+    def smooth_points(self, rng, n=4):
+        t = np.arange(256) - 127.5
+        return np.exp(-((t / 30) ** 2)) * np.sin(rng.uniform(0.1, 0.6, (n, 1)) * t)
+
+
+class TestVocoder(TestResampledAudio):
+    composition_error = math.inf  # a phase vocoder composes to the ear, not to the sample
+
+    def create(self):
+        return PitchTempo(window=64)
+
+    def test_action_is_linear(self, rng):
+        assert not self.create().linear
+        assert PitchTempo("resample").linear
+
+    def test_adjoint_satisfies_its_definition(self, rng):
+        with pytest.raises(InputError, match="group=pitch_tempo does not act linearly, so it has no adjoint"):
+            self.create().adjoint(self.elements(0), np.zeros((1, 256)))
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("method", ["act"])
+    def test_arrays_and_tensors_come_back_as_they_went_in(self, rng, method, dtype):
+        super().test_arrays_and_tensors_come_back_as_they_went_in(rng, method, dtype)
+
+    def test_wrong_shapes_are_refused_with_group_and_shape(self, rng):
+        with pytest.raises(InputError, match="group=pitch_tempo acts on signals of at least 64 samples, found vectors"):
+            self.create().act(self.create().identity(), np.zeros((1, 32)))
+
+    def test_is_unitary_is_true_exactly_where_inner_products_are_kept(self, rng):
+        assert not self.create().is_unitary(self.shape)
+
+    def test_float32_is_near_float64(self, rng):
+        # unwrapped phases of nearly silent frequencies jump by whole turns, so a little noise is all one can ask
+        X, g = self.smooth_points(rng), self.elements(0)
+        np.testing.assert_allclose(self.create().act(g, X.astype(np.float32)), self.create().act(g, X), atol=0.1)
+
+
+# ---- images ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("group", "elements"),
+    [
+        (Scaling, [-0.4, -0.2, 0.2, 0.4]),
+        (Affine, [[0.5, 0.3, 1.0, -0.5], [2.0, -0.3, 0.0, 1.0], [-1.0, 0.2, 0.4, 0.4]]),
+    ],
+)
+def test_inner_products_are_kept_by_the_jacobian_factor_and_not_without(rng, group, elements):
+    """LGIKA Lemma 2.1, on images smooth enough for the pixel sums to be integrals."""
+    X = smooth_images(rng, 5, 48, 48, blob=3.5)
+
+    def gram(Y):
+        return Y.reshape(len(Y), -1) @ Y.reshape(len(Y), -1).T
+
+    for element, kept, changed in zip(
+        elements, group().act(elements, X), group(unitary=False).act(elements, X), strict=True
+    ):
+        log_scale = element[1] if group is Affine else element
+        np.testing.assert_allclose(gram(kept), gram(X), rtol=0.03)
+        np.testing.assert_allclose(gram(changed), math.exp(2 * log_scale) * gram(X), rtol=0.03)
+        assert np.abs(gram(changed) / gram(X) - 1).min() > 0.2
+
+
+def test_affine_is_its_factors_one_after_the_other(rng):
+    X = smooth_images(rng, 3, 40, 40, blob=3.0)
+    angle, log_scale, shift = 0.7, 0.25, [2.0, -3.0]
+    one_by_one = Rotation().act([angle], Scaling().act([log_scale], X)[0])[0]
+    one_by_one = Translation().act([shift], one_by_one)[0]
+    at_once = Affine().act([[angle, log_scale, *shift]], X)[0]
+    np.testing.assert_allclose(at_once, one_by_one, atol=0.06 * X.max())
+    for single, padded in (
+        (Rotation().act([angle], X), [angle, 0, 0, 0]),
+        (Scaling().act([log_scale], X), [0, log_scale, 0, 0]),
+        (Translation().act([shift], X), [0, 0, *shift]),
+    ):
+        np.testing.assert_allclose(Affine().act([padded], X), single, atol=1e-12)
+    sheared = Affine(shear=True).act([[0, 0, 0, 0, 0.3, 0]], X)
+    np.testing.assert_allclose(sheared, Shear().act([0.3], X), atol=1e-12)
+
+
+def test_whole_shifts_are_rolls_and_slices(rng):
+    X = rng.random((2, 5, 6))
+    np.testing.assert_array_equal(Translation("wrap").act([[2, -1]], X)[0], np.roll(X, (2, -1), (1, 2)))
+    shifted = Translation().act([[2, -1]], X)[0]
+    np.testing.assert_array_equal(shifted[:, 2:, :-1], X[:, :-2, 1:])
+    assert not shifted[:, :2].any()
+    assert not shifted[:, :, -1].any()
+
+
+def test_colour_channels_move_alike(rng):
+    X = rng.random((2, 8, 8, 3))
+    for group in (Translation(), Scaling(), Shear(), Affine()):
+        g = Orbit(group, size=3, rule="monte_carlo", random_state=0).fit(X).elements_
+        for channel in range(3):
+            np.testing.assert_allclose(group.act(g, X)[..., channel], group.act(g, X[..., channel]), atol=1e-14)
+
+
+def test_dihedral_is_numpys_rot90_and_flip(rng):
+    X = rng.random((2, 5, 5))
+    moved = Dihedral().act(np.arange(8), X)
+    for k in range(4):
+        np.testing.assert_array_equal(moved[k], np.rot90(X, k, (1, 2)))
+        np.testing.assert_array_equal(moved[4 + k], np.rot90(X[:, :, ::-1], k, (1, 2)))
+
+
+# ---- permutations ----------------------------------------------------------------------------------------------------
+
+
+def test_random_permutations_are_uniform():
+    drawn = Orbit(Permutation(), size=24_000, rule="monte_carlo", random_state=0).fit(np.zeros((1, 4))).elements_
+    _, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(counts) == 24
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_too_many_permutations_are_not_listed():
+    with pytest.raises(InputError, match=r"group=permutation.*3.63e\+06 elements.*monte_carlo"):
+        Permutation(n=10).elements()
+    with pytest.raises(InputError, match=r"distribution=haar on group=permutation has no quadrature.*monte_carlo"):
+        Orbit(Permutation(), rule="quadrature").fit(np.zeros((1, 8)))
+    assert len(Orbit(Permutation(), rule="quadrature").fit(np.zeros((1, 7))).weights_) == 5040
+
+
+def test_rows_and_columns_keep_a_symmetric_matrix_spectrum(rng):
+    C = rng.random((2, 6, 6))
+    C = C + C.transpose(0, 2, 1)
+    group = Permutation("rows_columns").settled((6, 6))
+    p = rng.permutation(6)
+    moved = group.act(p[None].astype(float), C)[0]
+    np.testing.assert_array_equal(moved, C[:, p][:, :, p])
+    np.testing.assert_allclose(np.linalg.eigvalsh(moved), np.linalg.eigvalsh(C), atol=1e-12)
+
+
+# ---- rotations of clouds ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [2, 3, 4, 6])
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize("rule", ["monte_carlo", "qmc"])
+def test_haar_matrices_are_uniform(dim, special, rule):
+    """First and second moments of Haar measure, and for monte_carlo the law of one coordinate of a moved vector."""
+    group = Orthogonal(dim, special)
+    R = Orbit(group, size=8192, rule=rule, random_state=1).fit(np.zeros((1, 2, dim))).elements_
+    np.testing.assert_allclose(R @ R.transpose(0, 2, 1), np.broadcast_to(np.eye(dim), R.shape), atol=1e-12)
+    signs = np.linalg.det(R).round(9)
+    assert set(signs) == ({1.0} if special else {1.0, -1.0})
+    assert abs(signs.mean() - special) < 0.06
+    assert np.abs(R.mean(0)).max() < 0.05
+    np.testing.assert_allclose((R**2).mean(0), 1 / dim, atol=0.03)
+    if rule == "monte_carlo":  # (1 + x) / 2 of a coordinate x of a uniform unit vector is Beta((d-1)/2, (d-1)/2)
+        for x in (R[:, 0, -1], R[:, -1, 0]):
+            assert stats.kstest((1 + x) / 2, stats.beta((dim - 1) / 2, (dim - 1) / 2).cdf).pvalue > 1e-3
+
+
+def test_angle_of_a_random_rotation_in_space():
+    """Density (1 - cos a) / pi on [0, pi]."""
+    R = Orbit(Orthogonal(), size=4000, rule="monte_carlo", random_state=0).fit(np.zeros((1, 2, 3))).elements_
+    angles = np.arccos(np.clip((np.trace(R, axis1=1, axis2=2) - 1) / 2, -1, 1))
+    assert stats.kstest(angles, lambda a: (a - np.sin(a)) / np.pi).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("special", [True, False])
+def test_euler_rule_integrates_polynomials_exactly(special):
+    """Fourth moments: E (u.Rv)^4 = 3/15, E (u.Rv)^2 = 1/3, odd ones vanish."""
+    R, w = Orthogonal(3, special).domain.haar_rule(256, 0.3)
+    u, v = np.array([1.0, 2, 2]) / 3, np.array([2.0, -1, 2]) / 3
+    x = np.einsum("i,rij,j->r", u, R, v)
+    for power, expected in ((1, 0), (2, 1 / 3), (3, 0), (4, 1 / 5)):
+        assert w @ x**power == pytest.approx(expected, abs=1e-12)
+    assert w @ np.linalg.det(R) == pytest.approx(1 if special else 0, abs=1e-12)
+
+
+# ---- audio -----------------------------------------------------------------------------------------------------------
+
+
+def peak(X):
+    return int(np.abs(np.fft.rfft(X * np.hanning(len(X)))).argmax())
+
+
+def test_pitch_and_tempo_change_by_themselves():
+    n = 4096
+    t = np.arange(n) - (n - 1) / 2
+    tone = np.sin(2 * np.pi * 200 * t / n)[None]
+    beat = (np.exp(-((t / 400) ** 2)) * np.sin(2 * np.pi * 400 * t / n))[None]
+    group = PitchTempo()
+    for cents, expected in ((1200, 400), (-1200, 100), (700, 200 * 2 ** (7 / 12))):
+        assert abs(peak(group.act([[cents, 0.0]], tone)[0, 0]) - expected) <= 2
+    for log_tempo in (-math.log(2), math.log(2)):
+        moved = group.act([[0.0, log_tempo]], beat)[0, 0]
+        assert abs(peak(moved) - 400) <= 12, "the pitch stays"
+        width = math.sqrt((moved**2 @ t**2) / (moved**2).sum())
+        assert width == pytest.approx(200 * math.exp(-log_tempo), rel=0.15)
+    resampled = PitchTempo("resample").act([[1200.0, 0.0]], tone)[0, 0]
+    assert abs(peak(resampled) - 400) <= 2
+    assert np.abs(resampled[: n // 4 - 16]).max() == 0, "played twice as fast, it is half as long"
+
+
+def test_what_cannot_be_heard_does_not_come_back_as_alias():
+    n = 1024
+    high = np.sin(2 * np.pi * 400 * np.arange(n) / n)[None]
+    played = PitchTempo("resample").act([[1200.0, 0.0]], high)[0, 0]
+    assert np.abs(played[n // 4 + 16 : -n // 4 - 16]).max() < 0.01  # its two ends are clicks
+
+
+# ---- products and errors ---------------------------------------------------------------------------------------------
+
+
+def test_product_acts_first_factor_first(rng):
+    X = rng.random((2, 5, 5))
+    group = ProductGroup([{"name": "dihedral"}, {"name": "translation", "fill": "wrap"}]).settled((5, 5))
+    moved = group.act([[5.0, 1.0, 2.0]], X)[0]
+    expected = Translation("wrap").act([[1.0, 2.0]], Dihedral().act([5.0], X)[0])[0]
+    np.testing.assert_array_equal(moved, expected)
+    assert isinstance(group.domain, Product)
+    assert group.factors[1]["period"] == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ProductGroup([]).check(), "factors: expected at least one section"),
+        (
+            lambda: ProductGroup([{"fill": "wrap"}]).check(),
+            r"factors\[0\]: expected a section with the name of a group",
+        ),
+        (lambda: ProductGroup([{"name": "rotatoin"}]).check(), r"factors\[0\]: .*did you mean 'rotation'"),
+        (
+            lambda: ProductGroup([{"name": "rotation", "x": 1}]).check(),
+            r"factors\[0\]: group=rotation has no parameter",
+        ),
+        (
+            lambda: ProductGroup([{"name": "rotation"}, {"name": "translation", "fill": "mirror"}]).check(),
+            r"factors\[1\]\.fill: expected one of 'zero', 'wrap', found 'mirror'",
+        ),
+        (
+            lambda: Orbit(ProductGroup([{"name": "rotation"}, {"name": "orthogonal"}])).fit(np.zeros((1, 4, 4))),
+            r"group=product, factors\[1\]: group=orthogonal acts on point clouds.*found arrays of shape \(4, 4\)",
+        ),
+        (lambda: Orbit(Rotation()).fit(np.zeros((1, 4))).group_, "group=rotation acts on images.*vectors of length 4"),
+        (
+            lambda: Permutation("blocks").settled((12,)),
+            "mode=blocks on vectors needs the number of blocks: set group.n",
+        ),
+        (lambda: Dihedral().settled((4, 5)), r"group=dihedral acts on square images.*found arrays of shape \(4, 5\)"),
+        (lambda: Rotation().elements(), "group=rotation: a circle of angles cannot be listed"),
+        (lambda: Cyclic().elements(), "group=cyclic: whole numbers .samples. modulo a period cannot be listed"),
+        (lambda: Permutation().identity(), "permutations of entries: their number is not known"),
+        (lambda: Orthogonal(dim=1).check(), "dim: expected an integer >= 2, found 1"),
+    ],
+)
+def test_errors_name_the_group_and_the_way_out(call, message):
+    with pytest.raises(InputError, match=message) as error:
+        call()
+    assert "\n" not in str(error.value)
+
+
+def test_orders():
+    assert Identity().order == 1
+    assert Rotation().order is None
+    assert Dihedral().order == 8
+    assert Cyclic().order is None
+    assert Cyclic().settled((7,)).order == 7
+    assert Translation("wrap", "pixel").settled((3, 4, 2)).order == 12
+    assert Translation("wrap").settled((3, 4)).order is None
+    assert ProductGroup([{"name": "dihedral"}, {"name": "rotation"}]).order is None
+    assert isinstance(Rotation().domain, Circle)
+
+
+def test_every_group_acts_on_tensors_without_copying_to_float64(rng):
+    X = torch.from_numpy(rng.random((2, 6, 6)).astype(np.float32))
+    for name in ("affine", "dihedral", "product", "reflection", "scaling", "shear", "translation"):
+        fitted = Orbit(orbit.build("group", name), size=3, rule="monte_carlo", random_state=0).fit(X.numpy())
+        assert fitted.points(X, slice(0, 2)).dtype == torch.float32
