@@ -16,8 +16,10 @@ from orbit.params import NonNegativeFloat
 from orbit.random import RandomState
 from orbit.registry import register
 
-# Blocks of columns of a symmetric matrix: with b of them a share (1 + 1/b) / 2 of it is computed.
-_SYMMETRIC_BATCHES = 4
+# A symmetric matrix in b blocks of columns needs a share (1 + 1/b) / 2 of its entries, but every block moves
+# the points along the orbit again, and blocks narrower than a tile cost more than they save.
+_SYMMETRIC_BLOCKS = 4
+_NARROWEST_BLOCK = 512
 
 
 @register("approx", "exact")
@@ -29,7 +31,8 @@ class Exact(FeatureMap):
     points' embeddings, psi(x) = L k_{q,G}(X_train, x) with L as in Nyström: their
     inner products are the exact kernel whenever one of the points is a training
     point, so a linear learner on them is the kernel machine on k_{q,G}. Costs
-    (n r)^2 kernel values and one n x n eigendecomposition.
+    (n r)^2 kernel values, down to five eighths of them for the matrix of one large
+    set of points with itself, and one n x n eigendecomposition.
 
     Parameters
     ----------
@@ -129,8 +132,8 @@ class Exact(FeatureMap):
         out = np.empty((len(X), len(Z)), dtype=X.dtype)
         symmetric = Z is X
         bytes_per_row = 4 * len(self.orbit_.weights_) * Z[0].size * Z.itemsize
-        shares = _SYMMETRIC_BATCHES if symmetric else 1
-        for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=-(-len(Z) // shares)):
+        width = max(_NARROWEST_BLOCK, -(-len(Z) // _SYMMETRIC_BLOCKS)) if symmetric else len(Z)
+        for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)
             out[rows, batch] = self.engine_.average(self._orbit_columns(Z[batch]), self.orbit_, X[rows], what)
             if symmetric:
