@@ -14,14 +14,20 @@ def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values.numpy(), vectors.numpy()
 
 
-def inverse_root(K: np.ndarray, tolerance: float) -> np.ndarray:
-    """L with ``L^T L = K^+``: the normalisation of Nyström features (SPEC section 3).
+def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.finfo(np.float64).eps) -> np.ndarray:
+    """L with ``L^T L = K^+``: the normalisation of Nyström features.
 
     Parameters
     ----------
-    K : array, shape (m, m), positive semi-definite
-    tolerance : float
-        Eigenvalues up to this share of the largest one count as zero.
+    K : float64 array, shape (m, m), positive semi-definite
+    tolerance : float or None
+        Eigenvalues up to this share of the largest one count as zero. None is
+        the rounding error of ``precision``.
+    precision : float
+        Relative rounding error of the kernel values that L will be multiplied
+        with. L scales their errors e along an eigenvector by e / sqrt(value), where
+        the feature itself is of size sqrt(value / m): below e sqrt(m) there is
+        nothing but noise. The eigenvalues themselves are good to float64.
 
     Returns
     -------
@@ -35,7 +41,12 @@ def inverse_root(K: np.ndarray, tolerance: float) -> np.ndarray:
     """
     values, vectors = eigh(K)
     values, vectors = values[::-1], vectors[:, ::-1]
-    keep = values > max(tolerance * values[0], 0.0)
+    if tolerance is None:
+        noise = precision * np.sqrt(len(K)) * np.abs(np.diagonal(K)).max()
+        threshold = max(noise, len(K) * np.finfo(np.float64).eps * values[0])
+    else:
+        threshold = max(tolerance * values[0], 0.0)
+    keep = values > threshold
     if not keep.any():
         raise InputError(
             "the kernel matrix of the landmarks is zero: all kernel values vanish; change kernel.lengthscale"

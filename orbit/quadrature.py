@@ -72,7 +72,8 @@ def gauss(points: np.ndarray, masses: np.ndarray, size: int) -> Rule:
     """
     masses = masses / masses.sum()
     before, now = np.zeros(len(points)), np.ones(len(points))
-    diagonal, off_diagonal = [], []
+    diagonal: list[float] = []
+    off_diagonal: list[float] = []
     for k in range(size):
         diagonal.append(masses @ (points * now**2))
         after = (points - diagonal[-1]) * now - (off_diagonal[-1] if k else 0.0) * before

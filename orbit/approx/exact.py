@@ -96,10 +96,7 @@ class Exact(FeatureMap):
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         self.X_fit_ = X
-        tolerance = self.rank_tolerance
-        if tolerance is None:
-            tolerance = len(X) * float(np.finfo(np.float64).eps)
-        self.normalization_ = inverse_root(self._training_gram(X.astype(np.float64)), tolerance)
+        self.normalization_ = inverse_root(self._training_gram(X.astype(np.float64)), self.rank_tolerance)
         self._n_features_out = len(self.normalization_)
 
     def _training_gram(self, X: np.ndarray) -> np.ndarray:

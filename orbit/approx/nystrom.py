@@ -39,8 +39,8 @@ class Nystrom(AveragedMap):
     landmarks : Landmarks or None
         How they are chosen; None is uniformly from the data.
     rank_tolerance : float >= 0 or None
-        Eigenvalues of K_ZZ up to this share of the largest are dropped. None is
-        the rounding error of the precision in use times the number of landmarks.
+        Eigenvalues of K_ZZ up to this share of the largest are dropped. None drops
+        those whose features would be rounding errors in the precision in use.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -86,10 +86,8 @@ class Nystrom(AveragedMap):
         rule = self.landmarks or Uniform()
         rng = np.random.default_rng(random_state)
         self.landmarks_ = rule.select(X, self.kernel_, self.orbit_, self.engine_, self.n_components, rng)
-        tolerance = self.rank_tolerance
-        if tolerance is None:
-            tolerance = len(self.landmarks_) * float(np.finfo(X.dtype).eps)
-        self.normalization_ = inverse_root(self.kernel_.gram(self.landmarks_), tolerance)
+        precision = float(np.finfo(X.dtype).eps)
+        self.normalization_ = inverse_root(self.kernel_.gram(self.landmarks_), self.rank_tolerance, precision)
         self._n_features_out = len(self.normalization_)
 
     def _embedding(self, dtype: np.dtype) -> Embedding:
