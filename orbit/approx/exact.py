@@ -138,9 +138,17 @@ class Exact(FeatureMap):
         return out
 
     def _orbit_columns(self, Z: np.ndarray) -> OrbitColumns:
-        moved = self.engine_.orbit_points(self.orbit_, Z)
+        if self._has_single_sum():
+            moved, weights = Z.reshape(1, len(Z), -1), np.ones(1)
+        else:
+            moved, weights = self.engine_.orbit_points(self.orbit_, Z), self.orbit_.weights_
         against = [self.kernel_.against(self.engine_.tensor(points, Z.dtype)) for points in moved]
-        return OrbitColumns(against, self.orbit_.weights_, len(Z))
+        return OrbitColumns(against, weights, len(Z))
+
+    def _has_single_sum(self) -> bool:
+        """Whether k(g x, h z) = k(h^-1 g x, z) takes the same values for every h, so that one orbit stands for both."""
+        invariant = self.kernel_.is_invariant_under(self.orbit_.group_, self.shape_in_)
+        return invariant and self.orbit_.is_whole_group
 
 
 class OrbitColumns:
