@@ -72,11 +72,12 @@ def gauss(points: np.ndarray, masses: np.ndarray, size: int) -> Rule:
     """
     masses = masses / masses.sum()
     before, now = np.zeros(len(points)), np.ones(len(points))
-    diagonal, off_diagonal = [], []
+    diagonal: list[float] = []
+    off_diagonal: list[float] = []
     for k in range(size):
-        diagonal.append(masses @ (points * now**2))
+        diagonal.append(float(masses @ (points * now**2)))
         after = (points - diagonal[-1]) * now - (off_diagonal[-1] if k else 0.0) * before
-        off_diagonal.append(np.sqrt(masses @ after**2))
+        off_diagonal.append(float(np.sqrt(masses @ after**2)))
         before, now = now, after / off_diagonal[-1]
     nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1))
     return nodes, vectors[0] ** 2
