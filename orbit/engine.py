@@ -160,9 +160,10 @@ class Engine(Component):
         points = self.tensor(X, X.dtype)
         return orbit.points(points, slice(None)).reshape(len(orbit.weights_), len(X), -1).cpu().numpy()
 
-    def row_batches(self, n: int, bytes_per_row: int) -> Iterator[slice]:
-        """Slices of at most the memory budget, for work done a batch of rows at a time."""
-        return _slices(n, max(1, int(self.memory * 2**30 // max(1, bytes_per_row))))
+    def row_batches(self, n: int, bytes_per_row: int, at_most: int | None = None) -> Iterator[slice]:
+        """Slices of at most the memory budget, and ``at_most`` rows, for work done a batch of rows at a time."""
+        affordable = max(1, int(self.memory * 2**30 // max(1, bytes_per_row)))
+        return _slices(n, min(affordable, at_most or n))
 
     def _orbit_points(self, orbit: Orbit, points: Tensor, block: int) -> Iterator[tuple[Tensor, float]]:
         for elements in _slices(len(orbit.weights_), block):

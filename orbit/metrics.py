@@ -30,3 +30,36 @@ def evaluate(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float
         "mae": float(metrics.mean_absolute_error(y, predicted)),
         "r2": float(metrics.r2_score(y, predicted)),
     }
+
+
+def kernel_errors(truth: np.ndarray, estimate: np.ndarray) -> dict[str, float]:
+    """How far an estimated kernel matrix is from the exact one.
+
+    Parameters
+    ----------
+    truth, estimate : arrays, shape (n, n)
+
+    Returns
+    -------
+    dict
+        ``rel_fro_error`` and ``rel_spectral_error`` (norms of the difference over
+        norms of the truth), ``max_error`` and ``mean_error`` (absolute, by entry),
+        ``rms_error``, and ``correlation`` of the entries off the diagonal.
+
+    >>> errors = kernel_errors(np.eye(3), np.eye(3) * 1.1)
+    >>> round(errors["rel_fro_error"], 6), round(errors["max_error"], 6)
+    (0.1, 0.1)
+    """
+    truth, estimate = np.asarray(truth, dtype=np.float64), np.asarray(estimate, dtype=np.float64)
+    difference = estimate - truth
+    off_diagonal = ~np.eye(len(truth), dtype=bool)
+    spread = truth[off_diagonal].std() * estimate[off_diagonal].std()
+    covariance = np.cov(truth[off_diagonal], estimate[off_diagonal], ddof=0)[0, 1]
+    return {
+        "rel_fro_error": float(np.linalg.norm(difference) / np.linalg.norm(truth)),
+        "rel_spectral_error": float(np.linalg.norm(difference, 2) / np.linalg.norm(truth, 2)),
+        "max_error": float(np.abs(difference).max()),
+        "mean_error": float(np.abs(difference).mean()),
+        "rms_error": float(np.sqrt(np.square(difference).mean())),
+        "correlation": float(covariance / spread) if spread > 0 else 0.0,
+    }

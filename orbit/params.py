@@ -140,6 +140,8 @@ def _matches_one(value: Any, option: Any) -> bool:
         return isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if option is float:
         return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if origin is dict:
+        return isinstance(value, dict)
     if option in (str, list, dict, type(None)):
         return isinstance(value, option)
     return True  # components are checked where they are used
@@ -159,6 +161,8 @@ def _describe_one(option: Any) -> str:
         return f"{_describe_one(inner)} {bounds}"
     if origin is Literal:
         return "one of " + ", ".join(map(repr, typing.get_args(option)))
+    if origin is dict:
+        return "a mapping"
     if origin is list:
         return f"a list, each item {_describe(typing.get_args(option)[0])}"
     if origin is dict:

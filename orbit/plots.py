@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import matplotlib
 import numpy as np
 import torch
@@ -22,6 +24,8 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8) -> Figure:
     n_elements : at most so many elements are shown, evenly chosen
     """
     chosen = np.unique(np.linspace(0, len(orbit.weights_) - 1, min(n_elements, len(orbit.weights_))).astype(int))
+    if orbit.elements_.ndim == 1 and not orbit.distribution_.data_dependent:  # angles from left to right
+        chosen = np.argsort(orbit.elements_)[chosen]
     points = torch.from_numpy(np.array(X))
     moved = [orbit.points(points, slice(i, i + 1))[0].numpy() for i in chosen]
     figure = Figure(figsize=(1.1 * len(chosen), 1.1 * len(X) + 0.9), layout="constrained")
@@ -46,7 +50,8 @@ def _draw_signal(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
 
 
 def _draw_image(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
-    ax.imshow(moved, cmap="gray_r", vmin=x.min(), vmax=x.max(), aspect="auto")
+    aspect: Literal["equal", "auto"] = "equal" if x.shape[0] == x.shape[1] else "auto"
+    ax.imshow(moved, cmap="gray_r", vmin=x.min(), vmax=x.max(), aspect=aspect)
 
 
 def _draw_colours(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
@@ -123,17 +128,48 @@ def predicted_against_true(y: np.ndarray, predicted: np.ndarray) -> Figure:
     return figure
 
 
-def convergence(curves: dict[str, tuple[np.ndarray, np.ndarray]], x_label: str, y_label: str, title: str) -> Figure:
+def compared(results: dict[str, list[float]], metric: str, published: dict[str, float] | None = None) -> Figure:
+    """A bar for each configuration: the mean of its runs, a dot for each run, a diamond for a published figure.
+
+    Parameters
+    ----------
+    results : name -> the metric of each of its runs (seeds or folds)
+    published : name -> the published figure, for some of the names
+    """
+    figure = Figure(figsize=(6, 0.42 * len(results) + 1.1), layout="constrained")
+    ax = figure.subplots()
+    names = list(results)
+    for i, name in enumerate(names):
+        mean = float(np.mean(results[name]))
+        ax.barh(i, mean, color="C0", alpha=0.6, height=0.7)
+        ax.plot(results[name], np.full(len(results[name]), i), "k.", ms=5)
+        ax.annotate(f"{mean:.4g}", (mean, i), xytext=(-14, 0), textcoords="offset points", va="center", ha="right")
+    known = [(i, float(value)) for i, name in enumerate(names) if (value := (published or {}).get(name)) is not None]
+    if known:
+        ax.plot([value for _, value in known], [i for i, _ in known], "D", color="C3", ms=6, label="published")
+        ax.legend()
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.set_xlabel(metric)
+    return figure
+
+
+def convergence(
+    curves: dict[str, tuple[np.ndarray, np.ndarray]], x_label: str, y_label: str, title: str, slopes: bool = False
+) -> Figure:
     """Errors on logarithmic axes, a line a method: mean, and a band from least to largest.
 
     Parameters
     ----------
     curves : name -> (x, errors), shapes (m,) and (repeats, m)
+    slopes : give the slope of a straight line through each curve, in the logarithms, in the legend
     """
     figure = Figure(figsize=(5.4, 3.8), layout="constrained")
     ax = figure.subplots()
     for marker, (name, (x, errors)) in zip("osv^D<>", curves.items(), strict=False):
-        (line,) = ax.plot(x, errors.mean(0), marker + "-", ms=4, label=name)
+        mean = errors.mean(0)
+        slope = f" (slope {np.polyfit(np.log(x), np.log(mean), 1)[0]:.2f})" if slopes and len(x) > 1 else ""
+        (line,) = ax.plot(x, mean, marker + "-", ms=4, label=name + slope)
         ax.fill_between(x, errors.min(0), errors.max(0), alpha=0.2, color=line.get_color())
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")

@@ -221,6 +221,56 @@ class Polar(Representation):
         return tags
 
 
+@register("representation", "coulomb")
+class Coulomb(Representation):
+    """Symmetric matrices with a row for each atom, such as Coulomb matrices (LGIKA section 4.1).
+
+    Parameters
+    ----------
+    order : {"raw", "sorted"}
+        ``sorted`` puts rows and columns in the order of falling row norms: one
+        fixed order for each molecule, the baseline that noisy sorting randomises.
+    triangle : {"none", "l1", "l2"}
+        Every pair of atoms stands twice in a symmetric matrix. ``l1`` halves the
+        entries off the diagonal and ``l2`` divides them by sqrt(2), so that
+        L1 or Euclidean distances are those of the upper triangles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.representations import Coulomb
+    >>> Coulomb(order="sorted").fit_transform(np.array([[[1.0, 2.0], [2.0, 5.0]]]))
+    array([[[5., 2.],
+            [2., 1.]]])
+    """
+
+    def __init__(self, order: Literal["raw", "sorted"] = "raw", triangle: Literal["none", "l1", "l2"] = "none") -> None:
+        self.order = order
+        self.triangle = triangle
+
+    def _fit(self, X: np.ndarray) -> None:
+        if X.ndim != 3 or X.shape[1] != X.shape[2]:
+            raise InputError(
+                f"{self.label()} takes matrices of shape (atoms, atoms), found points of shape {X.shape[1:]}: "
+                "change dataset or representation"
+            )
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        if self.order == "sorted":
+            falling = np.argsort(-np.linalg.norm(X, axis=2), axis=1, kind="stable")
+            X = np.take_along_axis(np.take_along_axis(X, falling[:, :, None], 1), falling[:, None, :], 2)
+        if self.triangle == "none":
+            return X
+        off_diagonal = 0.5 if self.triangle == "l1" else math.sqrt(0.5)
+        weights = np.where(np.eye(X.shape[1], dtype=bool), 1.0, off_diagonal)
+        return (X * weights).astype(X.dtype)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
 def mean_norm(X: np.ndarray) -> float:
     """The mean Euclidean norm of the points; 1 if they are all zero."""
     return float(np.linalg.norm(X.reshape(len(X), -1), axis=1).mean()) or 1.0

@@ -21,7 +21,21 @@ from runners.record import Record, RunFolder
 log = logging.getLogger(__name__)
 
 
-class Job:
+class Stopwatch:
+    """Seconds spent in named stages, as metrics ``time/NAME_s``."""
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time the body of a ``with`` statement."""
+        start = time.perf_counter()
+        yield
+        self.metrics[f"time/{name}_s"] = time.perf_counter() - start
+
+
+class Job(Stopwatch):
     """One run in progress.
 
     Attributes
@@ -33,23 +47,17 @@ class Job:
     """
 
     def __init__(self, plan: Plan, folder: RunFolder, record: Record) -> None:
+        super().__init__()
         self.plan, self.folder, self.record = plan, folder, record
-        self.metrics: dict[str, float] = {}
         self._table: list[tuple[str, str]] = []
+        self._texts: list[str] = []
 
     def load(self) -> Dataset:
-        """The data set of the plan, in the engine's precision; noted for tracking."""
-        data: Dataset = self.plan.component("dataset").load(self.plan.seed("dataset"))
+        """The data set of the plan; noted for tracking."""
+        data = self.plan.load()
         self.record.dataset = {"name": data.name, "source": data.source, "description": data.describe()}
         log.info("%s (%s)", data.describe(), data.source)
         return data
-
-    @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Time a stage as ``time/NAME_s``."""
-        start = time.perf_counter()
-        yield
-        self.metrics[f"time/{name}_s"] = time.perf_counter() - start
 
     def log_metrics(self, metrics: dict[str, float]) -> None:
         """Record metrics; the folder has them at once, so a later failure cannot lose them."""
@@ -69,13 +77,19 @@ class Job:
         """A row of the table shown at the end."""
         self._table.append((label, value))
 
-    def table(self) -> str:
+    def say(self, text: str) -> None:
+        """Text shown at the end, above the table."""
+        self._texts.append(text)
+
+    def summary(self) -> str:
+        """What is shown at the end."""
         width = max((len(label) for label, _ in self._table), default=0)
-        return "\n".join(f"  {label:<{width}}  {value}" for label, value in self._table)
+        rows = [f"  {label:<{width}}  {value}" for label, value in self._table]
+        return "\n".join([*self._texts, *rows])
 
 
 class Runner(Component):
-    """Base class of runners. Attributes ``tracked`` and ``headline`` say how results are kept and shown.
+    """Base class of runners.
 
     Attributes
     ----------

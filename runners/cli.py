@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import signal
 import sys
@@ -21,8 +22,11 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 import runners.fit
+import runners.invariance
+import runners.kernel_error
 import runners.orbit_error
 import runners.sync
+import runners.table
 from orbit.errors import InputError
 from runners.base import Job
 from runners.messages import is_configuration_error, one_line
@@ -34,17 +38,13 @@ from runners.tracking import Tracker, environment_tags
 
 log = logging.getLogger(__name__)
 
-
-class JobError(Exception):
-    """A job failed and has said so; carries only the exit code."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
+_exit_code = 0  # of the last job run in this process
 
 
 def main(config_dir: Path) -> int:
     """Run the command line with the configuration files in ``config_dir``; the exit code."""
+    global _exit_code
+    _exit_code = 0
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of being printed
     signal.signal(signal.SIGTERM, _interrupt)
     register_schemas()
@@ -54,28 +54,41 @@ def main(config_dir: Path) -> int:
         close_sweep(interrupted=True)
         print("interrupted; what was finished is kept", file=sys.stderr)
         return 130
-    except JobError as error:
-        return 1 if close_sweep() is not None else error.code
     except Exception as error:
         close_sweep()
         return _report(error)
-    return 1 if close_sweep() else 0
+    failed = close_sweep()
+    return _exit_code if failed is None else int(failed > 0)
 
 
-def run_job(cfg: DictConfig) -> float | None:
+def run_job(cfg: DictConfig) -> float:
     """One job: what Hydra calls, once for a run and once for every job of a sweep.
 
-    Returns the main metric, for Hydra's search plugins.
+    Returns the main metric for Hydra's search plugins, NaN if there is none or
+    the job failed. It raises only when interrupted: an exception would make Hydra
+    stop a sweep without its summary.
     """
+    global _exit_code
+    try:
+        return _run_job(cfg)
+    except Exception as error:
+        _exit_code = _report(error)
+        return math.nan
+
+
+def _run_job(cfg: DictConfig) -> float:
     hydra_config = HydraConfig.get()
     multirun = hydra_config.mode == RunMode.MULTIRUN
     folder = RunFolder(Path(hydra_config.runtime.output_dir))
     record = Record(
         name=cfg.run_name,
+        overrides=list(hydra_config.overrides.task),
         job=int(hydra_config.job.num) if multirun else None,
         parent_id=os.environ.get(PARENT_ENV) if multirun else None,
     )
     folder.write_text("overrides.yaml", "".join(f"- {o}\n" for o in hydra_config.overrides.task))
+    if multirun:
+        log.info("job %d: %s", record.job, " ".join(record.overrides))
     with _recorded(folder, record):
         plan_ = plan(cfg)
         folder.write_config(plan_.config, plan_.defaults)
@@ -93,7 +106,7 @@ def run_job(cfg: DictConfig) -> float | None:
         return _run(Job(plan_, folder, record), runner, tracker, shown=not multirun)
 
 
-def _run(job: Job, runner: runners.base.Runner, tracker: Tracker | None, shown: bool) -> float | None:
+def _run(job: Job, runner: runners.base.Runner, tracker: Tracker | None, shown: bool) -> float:
     record = job.record
     if tracker is not None and job.plan.config["resume"] and (done := tracker.finished(record.config_hash)):
         log.info("skipped: run %s has finished with this configuration (resume=true)", done)
@@ -124,7 +137,7 @@ def _run(job: Job, runner: runners.base.Runner, tracker: Tracker | None, shown: 
 
 @contextlib.contextmanager
 def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
-    """Keep the record of a job whatever happens, and say what happened in one place."""
+    """Keep the record of a job on disk whatever happens."""
     folder.write_record(record)
     try:
         yield
@@ -133,7 +146,7 @@ def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
         raise
     except Exception as error:
         record.status, record.error = "FAILED", _describe(error)
-        raise JobError(_report(error)) from None
+        raise
     finally:
         record.end = record.end or time.time()
         folder.write_record(record)
@@ -151,17 +164,17 @@ def _tracker(plan_: Plan) -> Tracker | None:
 
 def _show(job: Job, tracker: Tracker | None, shown: bool) -> None:
     metric = _main_metric(job)
-    log.info("%s finished%s", job.record.name, "" if metric is None else f": {metric:.4f}")
+    log.info("%s finished%s", job.record.name, "" if math.isnan(metric) else f": {metric:.4f}")
     if not shown:
         return
     job.row("run folder", str(job.folder.path.absolute()))
     if tracker is not None:
         job.row("browse", tracker.how_to_open())
-    print(f"\n{job.record.name}\n{job.table()}\n")
+    print(f"\n{job.record.name}\n{job.summary()}\n")
 
 
-def _main_metric(job: Job) -> float | None:
-    return next((job.metrics[key] for key in ("test/accuracy", "test/rmse") if key in job.metrics), None)
+def _main_metric(job: Job) -> float:
+    return next((job.metrics[key] for key in ("test/accuracy", "test/rmse") if key in job.metrics), math.nan)
 
 
 def _describe(error: BaseException) -> str:

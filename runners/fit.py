@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,56 @@ from orbit.data import Dataset
 from orbit.engine import Engine
 from orbit.metrics import evaluate
 from orbit.registry import register
-from runners.base import Job, Runner, peak_memory_mb
-
-log = logging.getLogger(__name__)
+from runners.base import Job, Runner, Stopwatch, peak_memory_mb
+from runners.plan import Plan
 
 _EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted pipeline and how well it does.
+
+    Attributes
+    ----------
+    model : Pipeline with the steps ``representation``, ``features``, ``learner``
+    predicted : predictions of the test part, shape (n_test,) or (n_test, k)
+    metrics : ``train/...``, ``test/...``, sizes and chosen parameters, by flat names
+    """
+
+    model: Pipeline
+    predicted: np.ndarray
+    metrics: dict[str, float]
+
+
+def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch) -> Fitted:
+    """dataset -> representation -> features -> learner, each stage timed, and the metrics on both parts."""
+    representation, features = plan.component("representation"), plan.approx()
+    learner, engine = plan.learner(data.task), plan.engine()
+    with clock.stage("representation"):
+        X = representation.fit_transform(data.X_train)
+        X = X.astype(engine.result_dtype(X), copy=False)
+    with clock.stage("fit_features"):
+        features.fit(X)
+    with clock.stage("features"):
+        psi = features.transform(X)
+    with clock.stage("learner"):
+        learner.fit(psi, data.y_train)
+    model = Pipeline([("representation", representation), ("features", features), ("learner", learner)])
+    with clock.stage("predict"):
+        predicted = _predict(model, data.X_test, psi.shape[1], engine)
+
+    scores = {f"train/{k}": v for k, v in evaluate(data.task, data.y_train, learner.predict(psi)).items()}
+    scores |= {f"test/{k}": v for k, v in evaluate(data.task, data.y_test, predicted).items()}
+    scores |= {
+        "features/dim": float(psi.shape[1]),
+        "orbit/size": float(len(features.orbit_.weights_)),
+        "memory/peak_mb": peak_memory_mb(),
+        "learner/regularization": learner.regularization_,
+    }
+    if hasattr(features.kernel_, "lengthscale_"):
+        scores["kernel/lengthscale"] = features.kernel_.lengthscale_
+    return Fitted(model, predicted, scores)
 
 
 @register("runner", "fit")
@@ -36,44 +81,12 @@ class Fit(Runner):
     def run(self, job: Job) -> None:
         with job.stage("load"):
             data = job.load()
-        representation, features = job.plan.component("representation"), job.plan.approx()
-        learner, engine = job.plan.learner(data.task), job.plan.engine()
-
-        with job.stage("representation"):
-            X = _in_precision(representation.fit_transform(data.X_train), engine)
-        with job.stage("fit_features"):
-            features.fit(X)
-        with job.stage("features"):
-            psi = features.transform(X)
-        with job.stage("learner"):
-            learner.fit(psi, data.y_train)
-
-        model = Pipeline([("representation", representation), ("features", features), ("learner", learner)])
-        with job.stage("predict"):
-            predicted = _predict(model, data.X_test, psi.shape[1], engine)
-        self._record(job, data, model, evaluate(data.task, data.y_train, learner.predict(psi)), predicted)
+        fitted = fit_and_score(job.plan, data, job)
+        job.log_metrics(fitted.metrics)
+        self._draw(job, data, fitted.model, fitted.predicted)
+        _tabulate(job, data)
         if self.save_model:
-            job.log_model(model, data.X_test[:2])
-
-    def _record(
-        self, job: Job, data: Dataset, model: Pipeline, train_metrics: dict[str, float], predicted: np.ndarray
-    ) -> None:
-        features, learner = model["features"], model["learner"]
-        test_metrics = evaluate(data.task, data.y_test, predicted)
-        job.log_metrics({f"train/{key}": value for key, value in train_metrics.items()})
-        job.log_metrics({f"test/{key}": value for key, value in test_metrics.items()})
-        job.log_metrics(
-            {
-                "features/dim": len(features.get_feature_names_out()),
-                "orbit/size": len(features.orbit_.weights_),
-                "memory/peak_mb": peak_memory_mb(),
-                "learner/regularization": learner.regularization_,
-            }
-        )
-        if hasattr(features.kernel_, "lengthscale_"):
-            job.log_metrics({"kernel/lengthscale": features.kernel_.lengthscale_})
-        self._draw(job, data, model, predicted)
-        _tabulate(job, data, test_metrics)
+            job.log_model(fitted.model, data.X_test[:2])
 
     def _draw(self, job: Job, data: Dataset, model: Pipeline, predicted: np.ndarray) -> None:
         features, learner = model["features"], model["learner"]
@@ -90,21 +103,18 @@ class Fit(Runner):
             job.log_figure("selection", figure)
 
 
-def _in_precision(X: np.ndarray, engine: Engine) -> np.ndarray:
-    return X.astype(engine.result_dtype(X), copy=False)
-
-
 def _predict(model: Any, X: np.ndarray, n_features: int, engine: Engine) -> np.ndarray:
     """Predictions a batch of rows at a time: the features of a large test set are never held together."""
     batches = engine.row_batches(len(X), 2 * n_features * X.itemsize)
     return np.concatenate([model.predict(X[rows]) for rows in batches])
 
 
-def _tabulate(job: Job, data: Dataset, test_metrics: dict[str, float]) -> None:
+def _tabulate(job: Job, data: Dataset) -> None:
     metrics = job.metrics
     job.row("data", data.describe())
-    for key, value in test_metrics.items():
-        job.row(f"test {key}", f"{value:.2%}" if key == "accuracy" else f"{value:.4g}")
+    for key, value in metrics.items():
+        if key.startswith("test/"):
+            job.row(key.replace("/", " "), f"{value:.2%}" if key == "test/accuracy" else f"{value:.4g}")
     stages = ("load", "representation", "fit_features", "features", "learner", "predict")
     job.row("time", ", ".join(f"{name} {metrics[f'time/{name}_s']:.2f} s" for name in stages))
     job.row("features", f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}")

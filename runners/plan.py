@@ -6,19 +6,22 @@ said here, before any work.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 import orbit
-from orbit.data import Loader
+from orbit.data import Dataset, Loader
 from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
-from orbit.params import parameters
+from orbit.params import config_fields, parameters
 from orbit.random import spawn
-from runners.schema import GROUPS
+from runners.schema import GROUPS, Root
 
 _PARTS = ("group", "distribution", "kernel", "frequencies", "landmarks", "representation", "dataset")
 
@@ -37,10 +40,13 @@ class Plan:
         The configuration with every default filled in.
     defaults : list of str
         The keys whose values were filled in because none was named.
+    composed : dict
+        The configuration as it was composed, before defaults were filled in.
     """
 
     config: dict[str, Any]
     defaults: list[str]
+    composed: dict[str, Any]
 
     @property
     def config_hash(self) -> str:
@@ -60,6 +66,10 @@ class Plan:
         section = dict(self.config[kind])
         return _checked(kind, orbit.build(kind, section.pop("name"), **section))
 
+    def load(self) -> Dataset:
+        """The data set."""
+        return self.component("dataset").load(self.seed("dataset"))
+
     def engine(self) -> orbit.Engine:
         return _checked("engine", orbit.Engine(**self.config["engine"]))
 
@@ -71,11 +81,13 @@ class Plan:
     def approx(self, **changes: Any) -> Any:
         """The feature map, wired to its kernel, orbit, engine and rules; ``changes`` override parts."""
         section = dict(self.config["approx"])
-        cls = orbit.get("approx", section.pop("name"))
+        name = section.pop("name")
+        cls = orbit.get("approx", name)
         parts: dict[str, Any] = {"orbit": self.orbit, "engine": self.engine}
         parts |= {kind: lambda kind=kind: self.component(kind) for kind in ("kernel", "frequencies", "landmarks")}
         wired = {key: make() for key, make in parts.items() if key in parameters(cls)}
-        return _checked("approx", cls(**(section | wired | {"random_state": self.seed("approx")} | changes)))
+        wired["random_state"] = self.seed("approx")
+        return _checked("approx", orbit.build("approx", name, **(section | wired | changes)))
 
     def learner(self, task: str) -> Any:
         """The learner for classification or regression."""
@@ -88,12 +100,36 @@ class Plan:
                 f"learner={name} is not for {task}, which dataset={self.config['dataset']['name']} needs: "
                 f"choose from {others}"
             )
-        cls = orbit.get(kind, name)
-        known = parameters(cls)
-        params = {key: value for key, value in section.items() if key in known}
+        known = parameters(orbit.get(kind, name))
+        # a key of the same name's other task is no error, an unknown one is
+        other = {key for k in GROUPS["learner"] if name in orbit.available(k) for key in parameters(orbit.get(k, name))}
+        params = {key: value for key, value in section.items() if key in known or key not in other}
         if "random_state" in known:
             params["random_state"] = self.seed("learner")
-        return _checked("learner", cls(**params))
+        return _checked("learner", orbit.build(kind, name, **params))
+
+    def variant(self, changes: Mapping[str, Any]) -> Plan:
+        """The plan with some settings changed, checked like any other.
+
+        Parameters
+        ----------
+        changes : mapping
+            Sections (``{"approx": {"name": "rf"}}``: with a name, another component
+            with its own defaults; without, other values of the same one), or
+            single keys (``{"dataset.fold": 3}``).
+        """
+        config = copy.deepcopy(self.composed)
+        for key, value in changes.items():
+            section, _, name = key.partition(".")
+            if section not in config:
+                raise InputError(f"{key}: no such key{suggestion(section, config)} Choose from {', '.join(config)}.")
+            if name:
+                config[section][name] = value
+            elif isinstance(value, Mapping) and "name" not in value:
+                config[section] = config[section] | value
+            else:
+                config[section] = value if not isinstance(value, Mapping) else _complete(section, dict(value))
+        return make_plan(config)
 
     def params(self) -> dict[str, Any]:
         """What was computed, as flat names: ``approx.n_components`` and so on, for tracking."""
@@ -117,9 +153,19 @@ def plan(cfg: DictConfig) -> Plan:
         In one line, with the configuration key to change.
     """
     config: Any = OmegaConf.to_container(cfg, resolve=True)
+    return make_plan(config)
+
+
+def make_plan(composed: dict[str, Any]) -> Plan:
+    """A plan from a composed configuration as plain dictionaries. See :func:`plan`."""
+    config = copy.deepcopy(composed)
+    known = [field.name for field in dataclasses.fields(Root)]
+    for key in config:
+        if key not in known:
+            raise InputError(f"{key}: no such key{suggestion(key, known)} Choose from {', '.join(known)}.")
     for group, kinds in GROUPS.items():
         _check_name(group, kinds, config[group])
-    result = Plan(config, _fill_defaults(config))
+    result = Plan(config, _fill_defaults(config), composed)
     if config["seed"] < 0:
         raise ParameterError("seed", "an integer >= 0", config["seed"])
     for kind in _PARTS:
@@ -127,6 +173,7 @@ def plan(cfg: DictConfig) -> Plan:
     result.engine()
     result.orbit()
     result.approx()
+    result.component("dataset").check_files()
     task = _loader_class(config).fixed_task
     if task is not None:
         result.learner(task)
@@ -151,7 +198,7 @@ def _loader_class(config: dict[str, Any]) -> type[Loader]:
 def _fill_defaults(config: dict[str, Any]) -> list[str]:
     filled = []
     if config["representation"]["name"] == "auto":
-        config["representation"] = _with_all_parameters("representation", _loader_class(config).default_representation)
+        config["representation"] = _complete("representation", _loader_class(config).default_representation)
         filled.append("representation")
 
     group: Any = orbit.get("group", config["group"]["name"])
@@ -162,7 +209,7 @@ def _fill_defaults(config: dict[str, Any]) -> list[str]:
             filled.append(f"group.{key}")
 
     if config["distribution"]["name"] == "auto":
-        config["distribution"] = _with_all_parameters("distribution", group.default_distribution)
+        config["distribution"] = _complete("distribution", group.default_distribution)
         filled.append("distribution")
     for key in ("size", "rule"):
         if config["orbit"][key] is None:
@@ -171,9 +218,13 @@ def _fill_defaults(config: dict[str, Any]) -> list[str]:
     return filled
 
 
-def _with_all_parameters(kind: str, section: dict[str, Any]) -> dict[str, Any]:
+def _complete(group: str, section: dict[str, Any]) -> dict[str, Any]:
     """A section with the component's other parameters spelled out, so that the resolved config hides nothing."""
-    params = {key: p.default for key, p in parameters(orbit.get(kind, section["name"])).items()}
+    if section["name"] == "auto":
+        return section
+    _check_name(group, GROUPS[group], section)
+    kinds = [kind for kind in GROUPS[group] if section["name"] in orbit.available(kind)]
+    params = {key: p.default for kind in kinds for key, p in config_fields(orbit.get(kind, section["name"])).items()}
     return params | section
 
 

@@ -35,6 +35,7 @@ class Record:
     start: float = field(default_factory=time.time)
     end: float | None = None
     job: int | None = None
+    overrides: list[str] = field(default_factory=list)
     run_id: str | None = None
     parent_id: str | None = None
     error: str | None = None

@@ -60,6 +60,7 @@ class Root:
     engine: Any = None
     tracking: Any = None
     seed: int = 0
+    size: str = "small"
     resume: bool = False
     outputs: str = "outputs"
     run_name: str = "run"

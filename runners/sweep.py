@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from hydra.experimental.callback import Callback
+from matplotlib.figure import Figure
 from omegaconf import DictConfig
 
+from orbit import plots
 from orbit.errors import InputError
+from runners.markdown import markdown_table
 from runners.record import Record, RunFolder
 from runners.tracking import Tracker, environment_tags
 
@@ -23,6 +26,8 @@ SWEEP_ENV = "ORBIT_SWEEP_ID"
 
 #: Shown in the table of a sweep, where the jobs have them.
 _SHOWN_METRICS = ("test/accuracy", "test/rmse", "features/dim", "time/total_s")
+
+Jobs = list[tuple[Record, dict[str, float]]]  # each job's record and metrics
 
 _open: list[SweepCallback] = []
 
@@ -59,12 +64,15 @@ class SweepCallback(Callback):
         """Print and log the table of all jobs; the number of jobs that did not succeed."""
         records = _job_records(self.folder)
         failed = [record for record, _ in records if record.status not in ("FINISHED", "SKIPPED")]
-        table = summary(records)
-        print(f"\n{table}\n")
-        print(f"  {len(records) - len(failed)} of {len(records)} jobs finished; folder {self.folder.absolute()}")
-        if self.tracker is not None and self.parent_id is not None:
+        if records:
+            table = summary(records)
             (self.folder / "summary.md").write_text(table + "\n", encoding="utf-8")
-            status = "KILLED" if interrupted else "FAILED" if failed else "FINISHED"
+            if (figure := _figure(records)) is not None:
+                RunFolder(self.folder).write_figure("summary", figure)
+            print(f"\n{table}\n")
+            print(f"  {len(records) - len(failed)} of {len(records)} jobs finished; folder {self.folder.absolute()}")
+        if self.tracker is not None and self.parent_id is not None:
+            status = "KILLED" if interrupted else "FAILED" if failed or not records else "FINISHED"
             self.tracker.close(self.parent_id, status, self.folder)
             print(f"  browse: {self.tracker.how_to_open()}")
         for record in failed:
@@ -90,38 +98,53 @@ def close_sweep(interrupted: bool = False) -> int | None:
     return failed
 
 
-def summary(records: list[tuple[Record, dict[str, float]]]) -> str:
-    """A Markdown table: a line a job, its parameters that differ between jobs, and its metrics."""
-    names = {key for record, _ in records for key in record.params}
-    varied = sorted(key for key in names if len({str(r.params.get(key)) for r, _ in records}) > 1)
+def summary(records: Jobs) -> str:
+    """A Markdown table: a line a job, the overrides that differ between jobs, and the metrics."""
+    varied = _varied(records)
     metrics = [key for key in _SHOWN_METRICS if any(key in m for _, m in records)]
     header = ["job", "run", *varied, *metrics, "status"]
     rows = [
         [
             str(r.job),
             r.name,
-            *(str(r.params.get(key, "")) for key in varied),
+            *(_overrides(r).get(key, "") for key in varied),
             *(_number(m.get(key)) for key in metrics),
             r.status,
         ]
         for r, m in records
     ]
-    return "\n".join(_aligned([header, ["---"] * len(header), *rows]))
+    return markdown_table(header, rows)
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    rows[1] = ["-" * width for width in widths]
-    return [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
-    ]
+def _figure(records: Jobs) -> Figure | None:
+    """The main metric of every configuration of the sweep, seeds together; None where there is nothing to compare."""
+    metric = next((key for key in _SHOWN_METRICS[:2] if any(key in m for _, m in records)), None)
+    varied = [key for key in _varied(records) if key != "seed"]
+    if metric is None or not varied:
+        return None
+    results: dict[str, list[float]] = {}
+    for record, metrics in records:
+        if metric in metrics:
+            name = ", ".join(f"{key}={_overrides(record).get(key, '')}" for key in varied)
+            results.setdefault(name, []).append(metrics[metric])
+    return plots.compared(results, metric)
+
+
+def _overrides(record: Record) -> dict[str, str]:
+    return dict(override.lstrip("+~").partition("=")[::2] for override in record.overrides)
+
+
+def _varied(records: Jobs) -> list[str]:
+    """The overridden keys whose values differ between jobs, in the order they were given."""
+    names = dict.fromkeys(key for record, _ in records for key in _overrides(record))
+    return [key for key in names if len({_overrides(record).get(key) for record, _ in records}) > 1]
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def _job_records(folder: Path) -> list[tuple[Record, dict[str, float]]]:
+def _job_records(folder: Path) -> Jobs:
     folders = [RunFolder(path) for path in folder.iterdir() if path.is_dir()]
     found = [(record, run.read_metrics()) for run in folders if (record := run.read_record()) is not None]
     return sorted(found, key=lambda pair: pair[0].job or 0)

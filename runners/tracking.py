@@ -123,10 +123,13 @@ class Tracker:
 
     def close(self, run_id: str, status: str, folder: Path) -> None:
         """End a parent run, with everything directly in ``folder`` as its artifacts."""
+        client = self._client()
         for path in sorted(folder.iterdir()):
             if path.is_file():
-                self._client().log_artifact(run_id, str(path))
-        self._client().set_terminated(run_id, status)
+                client.log_artifact(run_id, str(path))
+        if (folder / "figures").is_dir():
+            client.log_artifacts(run_id, str(folder / "figures"), "figures")
+        client.set_terminated(run_id, status)
 
     def how_to_open(self) -> str:
         """The command that shows the results."""

@@ -61,6 +61,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             For wrong parameters, a q that is not defined on the group, or a group
             that does not act on points of this shape.
         """
+        X, map_seed = self._fit_parts(X)
+        self._fit_map(X, map_seed)
+        return self
+
+    def _fit_parts(self, X) -> tuple[np.ndarray, int]:
+        """Validate the points, freeze the orbit and settle the kernel; the points, and a seed for the map."""
         self.check()
         X = self._validate(X, reset=True)
         orbit, kernel, self.engine_ = self._parts()
@@ -71,8 +77,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.orbit_.fit(X)
         self.kernel_ = clone(kernel).fit(X, kernel_seed)
         self.shape_in_ = X.shape[1:]
-        self._fit_map(X, map_seed)
-        return self
+        return X, map_seed
 
     def transform(self, X):
         """psi(x), averaged over the orbit.

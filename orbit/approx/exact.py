@@ -16,6 +16,9 @@ from orbit.params import NonNegativeFloat
 from orbit.random import RandomState
 from orbit.registry import register
 
+# Blocks of columns of a symmetric matrix: with b of them a share (1 + 1/b) / 2 of it is computed.
+_SYMMETRIC_BATCHES = 4
+
 
 @register("approx", "exact")
 class Exact(FeatureMap):
@@ -71,14 +74,34 @@ class Exact(FeatureMap):
         self.engine = engine
         self.random_state = random_state
 
+    def fit_gram(self, X) -> np.ndarray:
+        """Fit, and give the kernel matrix of the training points, without the eigendecomposition of :meth:`fit`.
+
+        For kernel machines, which need :meth:`gram` and never :meth:`transform`.
+
+        Parameters
+        ----------
+        X : array, shape (n, *shape)
+
+        Returns
+        -------
+        array, shape (n, n), symmetric
+        """
+        X, _ = self._fit_parts(X)
+        self.X_fit_ = X
+        return self._training_gram(X)
+
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         self.X_fit_ = X
-        K = self._gram(X.astype(np.float64), X.astype(np.float64), "kernel matrix")
         tolerance = self.rank_tolerance
         if tolerance is None:
             tolerance = len(X) * float(np.finfo(np.float64).eps)
-        self.normalization_ = inverse_root((K + K.T) / 2, tolerance)
+        self.normalization_ = inverse_root(self._training_gram(X.astype(np.float64)), tolerance)
         self._n_features_out = len(self.normalization_)
+
+    def _training_gram(self, X: np.ndarray) -> np.ndarray:
+        K = self._gram(X, X, "kernel matrix")
+        return (K + K.T) / 2
 
     def _features(self, X: np.ndarray) -> np.ndarray:
         # small eigenvalues magnify rounding, so this product is taken in float64
@@ -98,16 +121,20 @@ class Exact(FeatureMap):
         array, shape (n, m), in the engine's precision
         """
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
-        Z = self.X_fit_ if Z is None else self._validate(Z, reset=False)
+        given, X = X, self._validate(X, reset=False)
+        Z = X if Z is given else self.X_fit_ if Z is None else self._validate(Z, reset=False)
         return self._gram(X, Z.astype(X.dtype, copy=False), "kernel matrix")
 
     def _gram(self, X: np.ndarray, Z: np.ndarray, what: str) -> np.ndarray:
         out = np.empty((len(X), len(Z)), dtype=X.dtype)
-        orbit_bytes = len(self.orbit_.weights_) * Z[0].size * Z.itemsize
-        for batch in self.engine_.row_batches(len(Z), 4 * orbit_bytes):
-            columns = self._orbit_columns(Z[batch])
-            out[:, batch] = self.engine_.average(columns, self.orbit_, X, what)
+        symmetric = Z is X
+        bytes_per_row = 4 * len(self.orbit_.weights_) * Z[0].size * Z.itemsize
+        shares = _SYMMETRIC_BATCHES if symmetric else 1
+        for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=-(-len(Z) // shares)):
+            rows = slice(0, batch.stop if symmetric else None)
+            out[rows, batch] = self.engine_.average(self._orbit_columns(Z[batch]), self.orbit_, X[rows], what)
+            if symmetric:
+                out[batch, : batch.start] = out[: batch.start, batch].T
         return out
 
     def _orbit_columns(self, Z: np.ndarray) -> OrbitColumns:

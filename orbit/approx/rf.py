@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orbit.approx.base import AveragedMap
 from orbit.engine import Embedding, Engine, Scratch
-from orbit.frequencies import Frequencies, MonteCarlo
+from orbit.frequencies import Automatic, Frequencies
 from orbit.kernels import Kernel
 from orbit.orbits import Orbit
 from orbit.params import PositiveInt
@@ -46,7 +46,9 @@ class RandomFourier(AveragedMap):
         s, the number of frequencies.
     variant : {"pairs", "offset"}
     frequencies : Frequencies or None
-        How the frequencies are drawn; None is independent draws.
+        How the frequencies are drawn. None is ``auto``: a Sobol sequence for few
+        features, orthogonal directions for many; both measured better than
+        independent draws at the same cost (docs/frequencies.md).
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -91,12 +93,13 @@ class RandomFourier(AveragedMap):
     def check(self) -> None:
         super().check()
         _, kernel, _ = self._parts()
-        if not kernel.has_spectrum:
-            raise kernel.no_spectrum("random Fourier frequencies")
+        rule = self.frequencies or Automatic()
+        rule.check()
+        rule.check_kernel(kernel)
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)
-        rule = self.frequencies or MonteCarlo()
+        rule = self.frequencies or Automatic()
         n_features = int(np.prod(X.shape[1:]))
         self.frequencies_ = rule.draw(self.kernel_, self.n_components, n_features, rng)
         self.offsets_ = rng.uniform(0, 2 * math.pi, self.n_components) if self.variant == "offset" else None

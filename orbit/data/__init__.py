@@ -4,5 +4,6 @@ from orbit.data.arrays import Arrays
 from orbit.data.base import Dataset, Loader
 from orbit.data.digits import Digits, RotatedDigits
 from orbit.data.mnist import MNIST, RotatedMNIST
+from orbit.data.qm7 import QM7
 
-__all__ = ["MNIST", "Arrays", "Dataset", "Digits", "Loader", "RotatedDigits", "RotatedMNIST"]
+__all__ = ["MNIST", "QM7", "Arrays", "Dataset", "Digits", "Loader", "RotatedDigits", "RotatedMNIST"]

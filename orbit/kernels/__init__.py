@@ -1,6 +1,21 @@
 """Kernels. See :class:`orbit.kernels.base.Kernel` for the interface."""
 
+from orbit.kernels.arccos import ArcCos
 from orbit.kernels.base import Kernel, LengthscaleKernel
 from orbit.kernels.gaussian import Gaussian
+from orbit.kernels.laplacian import Laplacian
+from orbit.kernels.matern import Exponential, Matern
+from orbit.kernels.polynomial import Polynomial
+from orbit.kernels.rational_quadratic import RationalQuadratic
 
-__all__ = ["Gaussian", "Kernel", "LengthscaleKernel"]
+__all__ = [
+    "ArcCos",
+    "Exponential",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "LengthscaleKernel",
+    "Matern",
+    "Polynomial",
+    "RationalQuadratic",
+]

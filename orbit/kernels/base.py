@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -19,6 +19,11 @@ from orbit.random import RandomState, generator
 # The median distance is a rule of thumb: 2000 points settle it to about a percent.
 _MEDIAN_POINTS = 2000
 
+# Generators return [0, 1) in steps of 2^-53; an inverse distribution function needs an open interval.
+_SMALLEST_UNIFORM = 2.0**-54
+
+_DIAGONAL_BLOCK = 16
+
 
 class Against(Protocol):
     """k(., b_j) for a fixed set of points b_j, whatever depends on them alone computed once."""
@@ -30,11 +35,20 @@ class Against(Protocol):
 class Kernel(Component):
     """A positive definite kernel on vectors.
 
-    A subclass gives ``against`` (values, tile by tile) and, if it is shift
-    invariant, sets ``has_spectrum`` and gives ``sample_spectrum``.
+    A subclass gives ``against`` (values, tile by tile). If it is shift invariant
+    it also sets ``has_spectrum`` and gives ``spectrum_ppf``, from which every
+    rule of drawing frequencies follows.
+
+    Attributes
+    ----------
+    has_spectrum : bool
+        Whether the kernel is shift invariant and its frequencies can be drawn.
+    is_isotropic : bool
+        Whether the spectrum is unchanged by every rotation.
     """
 
-    has_spectrum = False
+    has_spectrum: ClassVar[bool] = False
+    is_isotropic: ClassVar[bool] = False
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> Kernel:
         """Settle whatever depends on data, such as a median lengthscale. ``X``: shape ``(n, d)``."""
@@ -45,9 +59,32 @@ class Kernel(Component):
     def against(self, B: Tensor) -> Against:
         """The kernel's columns for the points ``B``, shape ``(m, d)``."""
 
-    def sample_spectrum(self, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
-        """Frequencies from the kernel's spectral distribution (LGIKA eq. 5), shape ``(size, n_features)``."""
+    def spectrum_dim(self, n_features: int) -> int:
+        """How many uniform numbers make one frequency of ``n_features`` entries."""
+        return n_features
+
+    def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:
+        """Frequencies of the fitted kernel from uniform numbers: independent ones give independent draws.
+
+        Parameters
+        ----------
+        uniforms : array, shape (size, spectrum_dim(n_features)), inside (0, 1)
+
+        Returns
+        -------
+        float64 array, shape (size, n_features), in radians per unit of the data
+
+        Raises
+        ------
+        InputError
+            If the kernel is not shift invariant.
+        """
         raise self.no_spectrum("frequencies")
+
+    def sample_spectrum(self, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
+        """Independent draws from the spectral distribution (LGIKA eq. 5), shape ``(size, n_features)``."""
+        uniforms = rng.random((size, self.spectrum_dim(n_features)))
+        return self.spectrum_ppf(np.maximum(uniforms, _SMALLEST_UNIFORM))
 
     def no_spectrum(self, what: str) -> InputError:
         return InputError(
@@ -62,13 +99,27 @@ class Kernel(Component):
     def gram(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         """k(x_i, z_j) in float64, shape ``(n, m)``; ``Z`` is ``X`` if not given.
 
-        Parameters that depend on data, such as a median lengthscale, are settled on ``X``.
+        A kernel that is not fitted settles what depends on data, such as a median
+        lengthscale, on ``X``, and stays as it was.
         """
-        fitted = clone(self).fit(X)
-        A = torch.from_numpy(np.array(X, dtype=np.float64)).reshape(len(X), -1)
-        B = A if Z is None else torch.from_numpy(np.array(Z, dtype=np.float64)).reshape(len(Z), -1)
-        out = torch.empty(len(A), len(B), dtype=torch.float64)
-        return fitted.against(B)(A, slice(0, len(B)), out).numpy()
+        A, kernel = _points(X), self._fitted(X)
+        B = A if Z is None else _points(Z)
+        return kernel.against(B)(A, slice(0, len(B)), A.new_empty(len(A), len(B))).numpy()
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """k(x_i, x_i) in float64, shape ``(n,)``, without the whole Gram matrix."""
+        kernel = self._fitted(X)
+        blocks = _points(X).split(_DIAGONAL_BLOCK)
+        tiles = (kernel.against(b)(b, slice(0, len(b)), b.new_empty(len(b), len(b))) for b in blocks)
+        return torch.cat([tile.diagonal() for tile in tiles]).numpy()
+
+    def _fitted(self, X: np.ndarray) -> Kernel:
+        is_fitted = any(name.endswith("_") for name in vars(self))
+        return self if is_fitted else clone(self).fit(X)
+
+
+def _points(X: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.array(X, dtype=np.float64)).reshape(len(X), -1)
 
 
 class LengthscaleKernel(Kernel):
@@ -78,12 +129,15 @@ class LengthscaleKernel(Kernel):
     ----------
     lengthscale : float > 0, or "median"
         In the units of the data after the representation. ``median`` is the
-        median pairwise distance of a subsample, the papers' heuristic.
+        median pairwise distance of a subsample, the papers' heuristic, in the
+        kernel's own distance.
 
     Attributes
     ----------
     lengthscale_ : float
     """
+
+    distance_order: ClassVar[float] = 2.0  # p of the kernel's distance |x - z|_p
 
     def __init__(self, lengthscale: PositiveFloat | str = "median") -> None:
         self.lengthscale = lengthscale
@@ -96,14 +150,14 @@ class LengthscaleKernel(Kernel):
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> LengthscaleKernel:
         self.check()
         if self.lengthscale == "median":
-            self.lengthscale_ = median_distance(X, random_state)
+            self.lengthscale_ = median_distance(X, random_state, self.distance_order)
         else:
             self.lengthscale_ = float(self.lengthscale)
         return self
 
 
-def median_distance(X: np.ndarray, random_state: RandomState = None) -> float:
-    """The median Euclidean distance between two different points of a subsample; 1 if all are equal.
+def median_distance(X: np.ndarray, random_state: RandomState = None, order: float = 2.0) -> float:
+    """The median distance ``|x - z|_order`` between two different points of a subsample; 1 if it is zero.
 
     >>> median_distance(np.array([[0.0], [1.0], [3.0]]))
     2.0
@@ -113,5 +167,5 @@ def median_distance(X: np.ndarray, random_state: RandomState = None) -> float:
         X = X[generator(random_state).choice(len(X), _MEDIAN_POINTS, replace=False)]
     if len(X) < 2:
         return 1.0
-    distances = torch.nn.functional.pdist(torch.from_numpy(X))
+    distances = torch.nn.functional.pdist(torch.from_numpy(X), order)
     return float(np.median(distances.numpy())) or 1.0

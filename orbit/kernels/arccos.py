@@ -1,0 +1,87 @@
+"""The arc-cosine kernels: infinitely wide layers of threshold or rectified units."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from orbit.groups.base import Group
+from orbit.kernels.base import Against, Kernel
+from orbit.kernels.radial import RadialColumns
+from orbit.params import Range
+from orbit.registry import register
+
+
+@register("kernel", "arccos")
+class ArcCos(Kernel):
+    """k(x, z) = (|x| |z|)^order J(theta) / pi, where theta is the angle between x and z and
+
+        order 0:  J = pi - theta                                    (threshold units)
+        order 1:  J = sin(theta) + (pi - theta) cos(theta)          (rectified linear units)
+
+    Not shift invariant: for Nyström and exact, not random Fourier. A zero vector
+    counts as orthogonal to everything, itself included: the value that threshold
+    units with H(0) = 1/2 give. The angle comes from |x/|x| - z/|z||, which keeps all
+    digits of small angles; within the square root of rounding of exactly opposite
+    points, order 0 has half the digits.
+
+    Parameters
+    ----------
+    order : {0, 1}
+
+    References
+    ----------
+    Cho and Saul, "Kernel Methods for Deep Learning", 2009, eqs. 1 to 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.kernels import ArcCos
+    >>> ArcCos(order=0).gram(np.array([[1.0, 0.0], [0.0, 2.0]]))
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    def __init__(self, order: Annotated[int, Range(low=0, high=1)] = 1) -> None:
+        self.order = order
+
+    def against(self, B: Tensor) -> Against:
+        return _ArcCosColumns(B, self.order)
+
+    def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
+        return group.is_unitary(shape)
+
+
+class _ArcCosColumns:
+    def __init__(self, B: Tensor, order: int) -> None:
+        self.order = order
+        self.norms = B.norm(dim=1)
+        self.angular = RadialColumns(_directions(B), 1.0, (_threshold_, _rectified_)[order], refine=True)
+
+    def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
+        self.angular(_directions(A), columns, out)
+        norms = A.norm(dim=1, keepdim=True)
+        if self.order == 1:
+            return out.mul_(norms).mul_(self.norms[None, columns])
+        orthogonal = (norms == 0) | (self.norms[None, columns] == 0)
+        return out.masked_fill_(orthogonal, 0.5)
+
+
+def _directions(X: Tensor) -> Tensor:
+    norms = X.norm(dim=1, keepdim=True)
+    return X / torch.where(norms > 0, norms, 1)
+
+
+def _threshold_(squared: Tensor) -> Tensor:
+    """1 - theta / pi from a tile of squared chords |u - v|^2 of the unit sphere, in place."""
+    return squared.clamp_(max=4).sqrt_().div_(2).asin_().mul_(-2 / math.pi).add_(1)
+
+
+def _rectified_(squared: Tensor) -> Tensor:
+    """(sin(theta) + (pi - theta) cos(theta)) / pi from a tile of squared chords, in place."""
+    cosine = squared.clamp_(max=4).div(-2).add_(1)
+    sine = squared.div(-4).add_(1).mul_(squared).sqrt_()  # 1 - cosine^2 would lose the small angles
+    return _threshold_(squared).mul_(cosine).add_(sine, alpha=1 / math.pi)

@@ -1,0 +1,62 @@
+"""The polynomial kernel."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.groups.base import Group
+from orbit.kernels.base import Against, Kernel
+from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
+from orbit.random import RandomState
+from orbit.registry import register
+
+
+@register("kernel", "polynomial")
+class Polynomial(Kernel):
+    """k(x, z) = (gamma <x, z> + coef0)^degree. Not shift invariant: for Nyström and exact, not random Fourier.
+
+    Parameters
+    ----------
+    degree : int >= 1
+    gamma : float > 0 or None
+        None is one over the number of features of the data.
+    coef0 : float >= 0
+        Weight of the lower degrees; 0 keeps monomials of degree ``degree`` only.
+
+    Attributes
+    ----------
+    gamma_ : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.kernels import Polynomial
+    >>> Polynomial(degree=2, gamma=1.0).gram(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    array([[36.,  9.],
+           [ 9.,  4.]])
+    """
+
+    def __init__(
+        self, degree: PositiveInt = 3, gamma: PositiveFloat | None = None, coef0: NonNegativeFloat = 1.0
+    ) -> None:
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def fit(self, X: np.ndarray, random_state: RandomState = None) -> Polynomial:
+        self.check()
+        self.gamma_ = 1 / math.prod(X.shape[1:]) if self.gamma is None else float(self.gamma)
+        return self
+
+    def against(self, B: Tensor) -> Against:
+        def columns(A: Tensor, columns: slice, out: Tensor) -> Tensor:
+            return torch.mm(A, B[columns].T, out=out).mul_(self.gamma_).add_(self.coef0).pow_(self.degree)
+
+        return columns
+
+    def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
+        return group.is_unitary(shape)

@@ -1,0 +1,87 @@
+"""Kernels of the Euclidean distance: their values by matrix products, their spectra as scale mixtures."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+import torch
+from scipy.special import ndtri
+from torch import Tensor
+
+from orbit.groups.base import Group
+from orbit.kernels.base import LengthscaleKernel
+
+# Below this share of |a|^2 + |b|^2 the expanded |a - b|^2 has lost so many digits that its
+# square root would be off by more than a few units in the last place times thirty.
+_CANCELLATION = 1e-3
+
+# Differences of close pairs held at once, in numbers: a few megabytes however many pairs are close.
+_REFINED_NUMBERS = 2**19
+
+
+class RadialColumns:
+    """profile(factor |a - b_j|^2): one matrix product a tile, then everything in place.
+
+    Parameters
+    ----------
+    B : tensor, shape (m, d)
+    factor : float
+    profile : callable
+        Turns a tile of ``factor |a - b|^2`` into kernel values, in place.
+    refine : bool
+        Take the distances of close pairs from their differences. Expanding the
+        square costs ``rounding x |a|^2`` there, which a profile with a square
+        root in it magnifies to half the digits. ``factor`` must be positive.
+    """
+
+    def __init__(self, B: Tensor, factor: float, profile: Callable[[Tensor], Tensor], refine: bool = False) -> None:
+        self.factor, self.profile, self.refine = factor, profile, refine
+        # Distances do not change when the origin moves, and rounding is smaller near it.
+        self.origin = B.mean(0)
+        self.B = B - self.origin
+        self.squares = self.B.square().sum(1).mul_(factor)
+
+    def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
+        A, B = A - self.origin, self.B[columns]
+        squares_a, squares_b = A.square().sum(1, keepdim=True).mul_(self.factor), self.squares[None, columns]
+        torch.addmm(squares_b, A, B.T, alpha=-2 * self.factor, out=out)
+        out.add_(squares_a)
+        out.clamp_(min=0) if self.factor > 0 else out.clamp_(max=0)
+        if self.refine:
+            rows, cols = (out < (squares_a + squares_b).mul_(_CANCELLATION)).nonzero(as_tuple=True)
+            step = max(1, _REFINED_NUMBERS // A.shape[1])
+            for i, j in zip(rows.split(step), cols.split(step), strict=True):
+                out[i, j] = (A[i] - B[j]).square().sum(1).mul_(self.factor)
+        return self.profile(out)
+
+
+class RadialKernel(LengthscaleKernel):
+    """A shift-invariant kernel of ``|x - z|_2`` alone, positive definite in every dimension."""
+
+    has_spectrum: ClassVar[bool] = True
+    is_isotropic: ClassVar[bool] = True
+
+    def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
+        return group.is_unitary(shape)
+
+
+class ScaleMixtureKernel(RadialKernel):
+    """A radial kernel whose frequencies are ``s z`` with z ~ N(0, I) and a random scale s > 0.
+
+    By Schoenberg's theorem (1938) every kernel that is radial and positive definite
+    in all dimensions is such a mixture of Gaussians; a subclass gives the law of s.
+    """
+
+    @abstractmethod
+    def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
+        """The inverse distribution function of the scale s (or one falling instead of rising), elementwise."""
+
+    def spectrum_dim(self, n_features: int) -> int:
+        return n_features + 1
+
+    def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:
+        # the scale moves the whole frequency, so it gets the first, most even coordinate of a Sobol sequence
+        return self._scale_ppf(uniforms[:, :1]) * ndtri(uniforms[:, 1:])

@@ -1,0 +1,56 @@
+"""The rational quadratic kernel."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from scipy.special import gammaincinv
+from torch import Tensor
+
+from orbit.kernels.base import Against
+from orbit.kernels.radial import RadialColumns, ScaleMixtureKernel
+from orbit.params import PositiveFloat
+from orbit.registry import register
+
+
+@register("kernel", "rational_quadratic")
+class RationalQuadratic(ScaleMixtureKernel):
+    """k(x, z) = (1 + |x - z|^2 / (2 alpha lengthscale^2))^(-alpha).
+
+    A mixture of Gaussians of many lengthscales: the frequencies are N(0, t I) with
+    t ~ Gamma(shape alpha, mean lengthscale^-2). Large ``alpha`` approaches the
+    Gaussian, small ``alpha`` has heavier tails.
+
+    Parameters
+    ----------
+    lengthscale : float > 0, or "median"
+    alpha : float > 0
+
+    References
+    ----------
+    Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, eqs. 4.19 and 4.20.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.kernels import RationalQuadratic
+    >>> RationalQuadratic(lengthscale=1.0, alpha=0.5).gram(np.array([[0.0], [1.0]])).round(4)
+    array([[1.    , 0.7071],
+           [0.7071, 1.    ]])
+    """
+
+    def __init__(self, lengthscale: PositiveFloat | str = "median", alpha: PositiveFloat = 1.0) -> None:
+        super().__init__(lengthscale)
+        self.alpha = alpha
+
+    def against(self, B: Tensor) -> Against:
+        return RadialColumns(B, 0.5 / (self.alpha * self.lengthscale_**2), partial(_power_, exponent=-self.alpha))
+
+    def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
+        return np.sqrt(gammaincinv(self.alpha, uniforms) / self.alpha) / self.lengthscale_
+
+
+def _power_(tile: Tensor, exponent: float) -> Tensor:
+    """(1 + tile)^exponent in place; by logarithms, which keep the digits of a small tile and a large exponent."""
+    return tile.log1p_().mul_(exponent).exp_()

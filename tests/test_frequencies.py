@@ -1,0 +1,216 @@
+"""Rules that draw frequencies: the right law for each, and the errors that documentation promises."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from contracts import FrequenciesContract
+from scipy import stats
+from scipy.linalg import hadamard
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+import orbit
+from orbit.approx import RandomFourier
+from orbit.errors import InputError
+from orbit.frequencies import Automatic, MonteCarlo, Orthogonal, QuasiMonteCarlo, Structured, walsh_hadamard
+from orbit.kernels import Exponential, Gaussian, Laplacian, Matern, RationalQuadratic
+
+ISOTROPIC = [Gaussian(1.3), Exponential(2.0), Matern(1.5, nu=1.5), RationalQuadratic(1.2, alpha=0.7)]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """Threads that meet after every small product cost more than they save, most of all on shared cores."""
+    with threadpool_limits(1):
+        yield
+
+
+class TestQuasiMonteCarlo(FrequenciesContract):
+    def create(self):
+        return QuasiMonteCarlo()
+
+
+class TestOrthogonal(FrequenciesContract):
+    def create(self):
+        return Orthogonal()
+
+
+class TestAutomatic(FrequenciesContract):
+    def create(self):
+        return Automatic()
+
+
+@pytest.mark.filterwarnings("ignore:frequencies=structured is biased")
+class TestStructured(FrequenciesContract):
+    def create(self):
+        return Structured()
+
+    def test_waves_average_to_the_kernel(self):
+        kernel, d, size = Gaussian(2.0).fit(np.zeros((1, 40))), 40, 40_000
+        frequencies = self.create().draw(kernel, size, d, np.random.default_rng(0))
+        difference = np.random.default_rng(1).standard_normal(d) / 4
+        waves = np.cos(frequencies @ difference)
+        expected = np.exp(-difference @ difference / 8)
+        assert waves.mean() == pytest.approx(expected, abs=5 * waves.std() / np.sqrt(size))
+
+
+def gram_error(rule, kernel, d, size, seeds=12):
+    """Root mean square over seeds of the relative Frobenius error of the Gram matrix; and that of the mean matrix."""
+    X = np.random.default_rng(99).standard_normal((60, d))
+    kernel = clone(kernel).fit(X)
+    K, errors, mean = kernel.gram(X), [], np.zeros((60, 60))
+    for seed in range(seeds):
+        angles = X @ rule.draw(kernel, size, d, np.random.default_rng(seed)).T
+        approximation = (np.cos(angles) @ np.cos(angles).T + np.sin(angles) @ np.sin(angles).T) / size
+        errors.append(np.linalg.norm(approximation - K) / np.linalg.norm(K))
+        mean += approximation / seeds
+    return np.sqrt(np.mean(np.square(errors))), np.linalg.norm(mean - K) / np.linalg.norm(K)
+
+
+# ---- laws ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ISOTROPIC, ids=str)
+@pytest.mark.parametrize("rule", [Orthogonal(), Structured(), QuasiMonteCarlo()], ids=str)
+def test_every_single_frequency_has_the_spectrums_law(rule, kernel):
+    """One frequency of each of many draws, so that what is compared is independent."""
+    d, draws = 16, 1500
+    kernel = kernel.fit(np.zeros((1, d)))
+    first = np.array([rule.draw(kernel, 5, d, np.random.default_rng(seed))[3] for seed in range(draws)])
+    independent = kernel.sample_spectrum(20_000, d, np.random.default_rng(9))
+    assert stats.kstest(np.linalg.norm(first, axis=1), np.linalg.norm(independent, axis=1)).pvalue > 1e-3
+    if not isinstance(rule, Structured):  # whose directions form a finite set
+        assert stats.kstest(first[:, 0], independent[:, 0]).pvalue > 1e-3
+        assert stats.kstest(first @ np.ones(d) / 4, independent[:, 1]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("size", [3, 7, 16, 20])
+def test_orthogonal_blocks_are_orthogonal(size):
+    d = 7
+    W = Orthogonal().draw(Matern(2.0).fit(np.zeros((1, d))), size, d, np.random.default_rng(0))
+    for start in range(0, size, d):
+        products = W[start : start + d] @ W[start : start + d].T
+        np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-10 * np.abs(products).max())
+    if size > d:
+        assert np.abs(W[:d] @ W[d : 2 * d].T).max() > 1e-3, "blocks are independent"
+
+
+def test_structured_blocks_are_orthogonal_before_padding_is_cut():
+    W = Structured().draw(Gaussian(1.0).fit(np.zeros((1, 32))), 64, 32, np.random.default_rng(0))
+    for block in (W[:32], W[32:]):
+        np.testing.assert_allclose(block @ block.T, np.diag(np.square(block).sum(1)), atol=1e-10)
+
+
+def test_walsh_hadamard_is_the_hadamard_matrix(rng):
+    for k in range(6):
+        np.testing.assert_allclose(walsh_hadamard(np.eye(2**k)), hadamard(2**k) / 2 ** (k / 2), atol=1e-15)
+    X = rng.standard_normal((16, 3))
+    np.testing.assert_allclose(walsh_hadamard(walsh_hadamard(X)), X, atol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", ISOTROPIC, ids=str)
+def test_orthogonal_is_unbiased(kernel):
+    """The error of the mean over draws falls as chance alone would have it: by the root of their number."""
+    seeds = 100
+    one, mean = gram_error(Orthogonal(), kernel, d=3, size=9, seeds=seeds)
+    assert mean < 2 * one / np.sqrt(seeds)
+
+
+@pytest.mark.filterwarnings("ignore:frequencies=structured is biased")
+def test_structured_is_biased_for_few_features_and_not_for_many():
+    seeds = 100
+    one, mean = gram_error(Structured(), Gaussian(), d=3, size=256, seeds=seeds)
+    assert mean > 4 * one / np.sqrt(seeds)
+    one, mean = gram_error(Structured(), Gaussian(), d=16, size=256, seeds=seeds)
+    assert mean < 2 * one / np.sqrt(seeds)
+
+
+# ---- accuracy --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [Orthogonal(), Structured()], ids=str)
+def test_orthogonal_rules_halve_the_error_at_64_features(rule):
+    error, independent = (gram_error(r, Gaussian(), 64, 256)[0] for r in (rule, MonteCarlo()))
+    assert error < independent / 2
+
+
+@pytest.mark.parametrize(("kernel", "gain"), [(Gaussian(), 4), (Matern(), 1.8), (Laplacian(), 1.4)], ids=str)
+def test_qmc_is_far_better_for_four_features(kernel, gain):
+    error, independent = (gram_error(r, kernel, 4, 512)[0] for r in (QuasiMonteCarlo(), MonteCarlo()))
+    assert error < independent / gain
+
+
+@pytest.mark.parametrize("kernel", [*ISOTROPIC, Laplacian()], ids=str)
+@pytest.mark.parametrize("d", [2, 12, 40])
+def test_the_automatic_choice_beats_independent_draws(kernel, d):
+    kernel = type(kernel)()
+    error, independent = (gram_error(r, kernel, d, 512)[0] for r in (Automatic(), MonteCarlo()))
+    assert error < independent
+
+
+def test_the_automatic_choice():
+    rule = Automatic()
+    assert isinstance(rule.choice(Gaussian(), 12), QuasiMonteCarlo)
+    assert isinstance(rule.choice(Matern(), 13), Orthogonal)
+    assert isinstance(rule.choice(Laplacian(), 784), QuasiMonteCarlo)
+    assert isinstance(rule.choice(Laplacian(), 30_000), MonteCarlo)
+
+
+# ---- sizes, seeds, errors --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", orbit.available("frequencies"))
+@pytest.mark.parametrize(("size", "d"), [(1, 1), (1, 9), (5, 1), (13, 9), (33, 20)])
+@pytest.mark.filterwarnings("ignore:frequencies=structured is biased")
+def test_any_size_and_number_of_features(name, size, d):
+    rule = orbit.build("frequencies", name)
+    for kernel in (Gaussian(1.0), Matern(1.0)):
+        W = pickle.loads(pickle.dumps(rule)).draw(kernel.fit(np.zeros((1, d))), size, d, np.random.default_rng(4))
+        assert W.shape == (size, d)
+        assert np.all(np.isfinite(W))
+
+
+def test_a_sobol_sequence_of_any_length_warns_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        QuasiMonteCarlo().draw(Gaussian(1.0).fit(np.zeros((1, 3))), 100, 3, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", ["orthogonal", "structured"])
+def test_rules_of_rotations_refuse_the_laplacian_before_the_data_is_seen(name):
+    rule = orbit.build("frequencies", name)
+    message = (
+        f"^frequencies={name} needs a spectrum unchanged by rotations, which kernel=laplacian does not have: choose"
+    )
+    with pytest.raises(InputError, match=message):
+        RandomFourier(Laplacian(), frequencies=rule).check()
+    with pytest.raises(InputError, match=message):
+        rule.draw(Laplacian(1.0).fit(np.zeros((1, 3))), 5, 3, np.random.default_rng(0))
+
+
+def test_structured_warns_for_few_features_and_says_what_to_choose():
+    with pytest.warns(UserWarning, match="frequencies=structured is biased.*found 8: choose frequencies=qmc or"):
+        Structured().draw(Gaussian(1.0).fit(np.zeros((1, 8))), 4, 8, np.random.default_rng(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Structured().draw(Gaussian(1.0).fit(np.zeros((1, 9))), 4, 9, np.random.default_rng(0))
+
+
+def test_qmc_says_where_sobol_sequences_end():
+    with pytest.raises(
+        InputError, match=r"^frequencies=qmc is for at most 21201 dimensions, kernel=matern needs 21202"
+    ):
+        QuasiMonteCarlo().draw(Matern(1.0).fit(np.zeros((1, 21_201))), 1, 21_201, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("rule", [None, MonteCarlo(), Orthogonal(), QuasiMonteCarlo()], ids=str)
+def test_random_fourier_features_use_the_rule(rng, rule):
+    X = rng.standard_normal((10, 20))
+    phi = RandomFourier(Gaussian(3.0), n_components=400, frequencies=rule, random_state=0)
+    Psi, same = phi.fit_transform(X), clone(phi).fit_transform(X)
+    np.testing.assert_array_equal(Psi, same)
+    np.testing.assert_allclose(Psi @ Psi.T, Gaussian(3.0).gram(X), atol=0.2)

@@ -1,0 +1,372 @@
+"""All kernels: values by plain formulas and by scikit-learn, spectra by goodness of fit, parameters."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from contracts import KernelContract
+from scipy import special, stats
+from scipy.spatial.distance import cdist, pdist
+from sklearn.base import clone
+from sklearn.gaussian_process import kernels as gp
+from sklearn.metrics import pairwise
+
+import orbit
+from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.errors import InputError, ParameterError
+from orbit.groups import Identity, Rotation
+from orbit.kernels import ArcCos, Exponential, Gaussian, Laplacian, Matern, Polynomial, RationalQuadratic
+from orbit.orbits import Orbit
+
+SPECTRAL = [
+    Gaussian(1.3),
+    Laplacian(4.0),
+    Exponential(2.1),
+    Matern(1.7, nu=0.5),
+    Matern(1.7, nu=1.5),
+    Matern(1.7, nu=3.2),
+    RationalQuadratic(1.2, alpha=0.4),
+    RationalQuadratic(1.2, alpha=3.0),
+]
+OTHERS = [Polynomial(3, gamma=0.3, coef0=0.5), ArcCos(0), ArcCos(1)]
+ALL = SPECTRAL + OTHERS
+
+
+class DotProductContract(KernelContract):
+    """A kernel that is not shift invariant grows with the distance from the origin, so moving there says nothing."""
+
+    def test_far_from_the_origin_float32_keeps_its_digits(self, X, Z):
+        A, B = (torch.from_numpy((P + 100).astype(np.float32)) for P in (X, Z))
+        expected = self.oracle(A.double().numpy(), B.double().numpy())
+        values = self.create().fit(X).against(B)(A, slice(0, len(B)), torch.empty(len(A), len(B)))
+        np.testing.assert_allclose(values, expected, rtol=2e-4)
+
+
+class TestLaplacian(KernelContract):
+    def create(self):
+        return Laplacian(4.0)
+
+    def evaluate(self, x, z):
+        return np.exp(-np.abs(x - z).sum() / 4)
+
+
+class TestExponential(KernelContract):
+    def create(self):
+        return Exponential(2.1)
+
+    def evaluate(self, x, z):
+        return np.exp(-np.linalg.norm(x - z) / 2.1)
+
+
+class TestMatern(KernelContract):
+    nu = 1.5
+
+    def create(self):
+        return Matern(1.7, nu=self.nu)
+
+    def evaluate(self, x, z):
+        r = np.sqrt(2 * self.nu) * np.linalg.norm(x - z) / 1.7
+        return 2 ** (1 - self.nu) / special.gamma(self.nu) * r**self.nu * special.kv(self.nu, r) if r else 1.0
+
+
+class TestMaternHalf(TestMatern):
+    nu = 0.5
+
+
+class TestMaternFiveHalves(TestMatern):
+    nu = 2.5
+
+
+class TestMaternByBessel(TestMatern):
+    nu = 0.3
+
+
+class TestRationalQuadratic(KernelContract):
+    def create(self):
+        return RationalQuadratic(1.2, alpha=0.4)
+
+    def evaluate(self, x, z):
+        return (1 + np.sum((x - z) ** 2) / (2 * 0.4 * 1.2**2)) ** -0.4
+
+
+class TestPolynomial(DotProductContract):
+    def create(self):
+        return Polynomial(3, gamma=0.05, coef0=0.5)
+
+    def evaluate(self, x, z):
+        return (0.05 * (x @ z) + 0.5) ** 3
+
+
+class TestArcCosRectified(DotProductContract):
+    order = 1
+
+    def create(self):
+        return ArcCos(self.order)
+
+    def evaluate(self, x, z):
+        size = np.linalg.norm(x) * np.linalg.norm(z)
+        theta = np.arccos(np.clip(x @ z / size, -1, 1))
+        return size**self.order * [np.pi - theta, np.sin(theta) + (np.pi - theta) * np.cos(theta)][self.order] / np.pi
+
+
+class TestArcCosThreshold(TestArcCosRectified):
+    order = 0
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+SKLEARN = {
+    "laplacian": (Laplacian(1.4), lambda X, Z: pairwise.laplacian_kernel(X, Z, gamma=1 / 1.4)),
+    "exponential": (Exponential(1.4), gp.Matern(1.4, nu=0.5)),
+    **{f"matern-{nu}": (Matern(1.4, nu=nu), gp.Matern(1.4, nu=nu)) for nu in (0.5, 0.9, 1.5, 2.5, 7.0)},
+    "rational_quadratic": (RationalQuadratic(1.4, alpha=0.6), gp.RationalQuadratic(1.4, alpha=0.6)),
+    "rational_quadratic-gaussian": (RationalQuadratic(1.4, alpha=1e9), gp.RBF(1.4)),
+    "polynomial": (Polynomial(4, coef0=0.7), lambda X, Z: pairwise.polynomial_kernel(X, Z, degree=4, coef0=0.7)),
+}
+
+
+@pytest.mark.parametrize("name", SKLEARN)
+def test_values_are_scikit_learns_where_points_coincide_too(rng, name):
+    kernel, theirs = SKLEARN[name]
+    X = rng.standard_normal((40, 6)) * rng.choice([0.1, 1, 3], (40, 1))
+    Z = np.concatenate([X[:10], X[10:20] + 1e-7, rng.standard_normal((9, 6))])
+    tolerance = 1e-8 if name.endswith("gaussian") else 1e-10  # the Gaussian is the limit of large alpha
+    np.testing.assert_allclose(kernel.gram(X, Z), theirs(X, Z), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("kernel", ALL, ids=str)
+@pytest.mark.parametrize("d", [1, 3, 200])
+def test_float32_tiles_are_near_float64(rng, kernel, d):
+    X = (rng.standard_normal((60, d)) / np.sqrt(d) + 0.5).astype(np.float32)
+    Z = np.concatenate([X[:20], X[20:40] * (1 + 1e-5), X[::-1][:30] * 0.3])
+    A, B = torch.from_numpy(X), torch.from_numpy(Z)
+    columns = kernel.fit(X).against(B)
+    for rows, part in ((slice(0, 60), slice(0, 70)), (slice(10, 25), slice(5, 50))):
+        tile = torch.empty(rows.stop - rows.start, part.stop - part.start)
+        np.testing.assert_allclose(columns(A[rows], part, tile), kernel.gram(X[rows], Z[part]), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", ALL, ids=str)
+def test_gram_of_repeated_points_is_positive_semidefinite_with_its_diagonal(rng, kernel):
+    X = rng.standard_normal((50, 3))
+    X[25:] = X[:25] + 1e-6 * rng.standard_normal((25, 3))
+    K = kernel.gram(X)
+    assert np.linalg.eigvalsh(K).min() > -1e-11 * np.linalg.eigvalsh(K).max()
+    np.testing.assert_allclose(kernel.diagonal(X), np.diag(K), rtol=1e-12)
+    if kernel.has_spectrum:
+        np.testing.assert_allclose(np.diag(K), 1.0, rtol=1e-13)
+
+
+def test_bessel_values_reach_both_ends():
+    """Around the largest smoothness K_nu overflows near the origin; far away it underflows."""
+    X = np.array([[0.0], [1e-300], [1e-6], [1e-3], [1.0], [1e3]])
+    for nu in (0.25, 3.0, 50.0):
+        K = Matern(1.0, nu=nu).gram(X[:1], X)[0]
+        assert np.all(np.isfinite(K))
+        assert np.all(np.diff(K) <= 1e-15)
+        assert K[0] == 1
+        assert K[-1] < 1e-6
+    np.testing.assert_allclose(Matern(1.0, nu=50.0).gram(X), Gaussian(1.0).gram(X), atol=0.01)
+
+
+def test_closed_forms_are_the_bessel_function(rng):
+    X = rng.standard_normal((20, 4))
+    for nu in (0.5, 1.5, 2.5):
+        np.testing.assert_allclose(Matern(1.1, nu=nu).gram(X), Matern(1.1, nu=nu + 1e-13).gram(X), atol=1e-11)
+
+
+def test_the_close_pairs_of_a_tile_are_refined_in_pieces(rng, monkeypatch):
+    X = np.repeat(rng.standard_normal((3, 7)), 20, axis=0)
+    expected = Exponential(1.0).gram(X)
+    monkeypatch.setattr("orbit.kernels.radial._REFINED_NUMBERS", 50)
+    np.testing.assert_array_equal(Exponential(1.0).gram(X), expected)
+
+
+def test_arccos_is_the_kernel_of_random_units(rng):
+    """k = 2 E H(<w, x>) H(<w, z>) (<w, x> <w, z>)^order (Cho and Saul eq. 1), within five standard errors."""
+    X = rng.standard_normal((4, 3))
+    W = np.random.default_rng(0).standard_normal((200_000, 3))
+    for order in (0, 1):
+        units = (W @ X.T > 0) * (W @ X.T) ** order
+        products = 2 * units[:, :, None] * units[:, None, :]
+        error = 5 * products.std(0) / np.sqrt(len(W))
+        assert np.all(np.abs(products.mean(0) - ArcCos(order).gram(X)) < error)
+
+
+def test_arccos_keeps_small_angles_and_defines_zero():
+    angle = np.array([0.0, 1e-12, 1e-7, 1e-3])
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    np.testing.assert_allclose(ArcCos(0).gram(circle[:1], circle)[0], 1 - angle / np.pi, rtol=0, atol=1e-15)
+    zero = np.array([[0.0, 0.0], [1.0, 2.0]])
+    np.testing.assert_array_equal(ArcCos(0).gram(zero)[0], [0.5, 0.5])
+    np.testing.assert_array_equal(ArcCos(1).gram(zero)[0], [0.0, 0.0])
+
+
+# ---- spectra ---------------------------------------------------------------------------------------------------------
+
+MARGINALS = {  # of one coordinate, and of the length in d dimensions
+    "gaussian": (Gaussian(1.3), stats.norm(scale=1 / 1.3).cdf, lambda d: stats.chi(d, scale=1 / 1.3).cdf),
+    "laplacian": (Laplacian(4.0), stats.cauchy(scale=1 / 4).cdf, None),
+    "exponential": (Exponential(2.1), stats.cauchy(scale=1 / 2.1).cdf, lambda d: _student_length(d, 0.5, 2.1)),
+    "matern": (Matern(1.7, nu=1.5), stats.t(3, scale=1 / 1.7).cdf, lambda d: _student_length(d, 1.5, 1.7)),
+    "rational_quadratic": (RationalQuadratic(1.2, alpha=1.0), stats.laplace(scale=1 / (1.2 * np.sqrt(2))).cdf, None),
+}
+
+
+def _student_length(d, nu, lengthscale):
+    """|w|^2 / d follows the F distribution with (d, 2 nu) degrees of freedom, in units of the scale."""
+    return lambda length: stats.f(d, 2 * nu).cdf((length * lengthscale) ** 2 / d)
+
+
+@pytest.mark.parametrize("name", MARGINALS)
+def test_spectral_samples_follow_the_known_distributions(name):
+    kernel, marginal, length = MARGINALS[name]
+    W = kernel.fit(np.zeros((1, 3))).sample_spectrum(20_000, 3, np.random.default_rng(7))
+    for j in range(3):
+        assert stats.kstest(W[:, j], marginal).pvalue > 1e-3
+    if length is not None:
+        assert stats.kstest(np.linalg.norm(W, axis=1), length(3)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("kernel", SPECTRAL, ids=str)
+def test_spectrum_has_the_kernel_as_its_transform_in_any_dimension(rng, kernel):
+    for d in (1, 8):
+        W = kernel.fit(np.zeros((1, d))).sample_spectrum(40_000, d, np.random.default_rng(3))
+        X = rng.standard_normal((6, d))
+        for difference in X[1:] - X[0]:
+            waves = np.cos(W @ difference)
+            expected = kernel.gram(difference[None], np.zeros((1, d)))[0, 0]
+            assert abs(waves.mean() - expected) < 5 * waves.std() / np.sqrt(len(waves))
+
+
+@pytest.mark.parametrize("kernel", SPECTRAL, ids=str)
+def test_isotropic_spectra_are_the_ones_that_say_so(kernel):
+    """The length of (w_1 + w_2) / sqrt(2) has the law of w_1 in an isotropic spectrum."""
+    W = kernel.fit(np.zeros((1, 2))).sample_spectrum(20_000, 2, np.random.default_rng(5))
+    pvalue = stats.kstest(W @ [1, 1] / np.sqrt(2), W[::-1, 0]).pvalue
+    assert (pvalue > 1e-3) == kernel.is_isotropic
+
+
+@pytest.mark.parametrize("kernel", SPECTRAL, ids=str)
+def test_the_ends_of_the_unit_interval_give_finite_frequencies(kernel):
+    kernel = kernel.fit(np.zeros((1, 2)))
+    for u in (2.0**-54, 2.0**-31, 1 - 2.0**-53):
+        frequencies = kernel.spectrum_ppf(np.full((1, kernel.spectrum_dim(2)), u)).astype(np.float32)
+        assert np.all(np.isfinite(frequencies))
+
+
+@pytest.mark.parametrize("kernel", OTHERS, ids=str)
+def test_random_fourier_features_refuse_kernels_without_a_spectrum(kernel):
+    with pytest.raises(InputError, match=f"^kernel={kernel.name} is not shift invariant.*choose approx=nystrom"):
+        RandomFourier(kernel).check()
+    with pytest.raises(InputError, match="no spectrum"):
+        kernel.spectrum_ppf(np.full((1, 2), 0.5))
+
+
+# ---- parameters ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", orbit.available("kernel"))
+def test_median_lengthscale_is_in_the_kernels_own_distance(rng, name):
+    kernel = orbit.build("kernel", name)
+    if "lengthscale" not in kernel.get_params():
+        pytest.skip(f"{name} has no lengthscale")
+    X = rng.standard_normal((30, 4))
+    metric = "cityblock" if name == "laplacian" else "euclidean"
+    assert kernel.fit(X).lengthscale_ == pytest.approx(np.median(pdist(X, metric)))
+    if name in ("laplacian", "exponential"):
+        expected = np.exp(-cdist(X, X, metric) / kernel.lengthscale_)
+        np.testing.assert_allclose(kernel.gram(X), expected, atol=1e-12)
+
+
+def test_a_fitted_kernel_keeps_its_lengthscale_on_other_points(rng):
+    X = rng.standard_normal((30, 4))
+    kernel = Gaussian().fit(X)
+    np.testing.assert_allclose(kernel.gram(X[:5]), kernel.gram(X)[:5, :5], rtol=1e-13)
+
+
+def test_nystrom_with_a_median_lengthscale_is_exact_on_its_landmarks(rng):
+    """The landmarks' own matrix must use the lengthscale of the data, not that of the landmarks."""
+    X = rng.standard_normal((30, 4)) * np.linspace(0.1, 3, 30)[:, None]
+    phi = Nystrom(Gaussian(), n_components=10, random_state=0).fit(X)
+    Psi = phi.transform(phi.landmarks_)
+    np.testing.assert_allclose(Psi @ Psi.T, phi.kernel_.gram(phi.landmarks_), atol=1e-9)
+
+
+def test_polynomial_gamma_is_one_over_the_number_of_features(rng):
+    X = rng.random((5, 3, 4))
+    assert Polynomial().fit(X).gamma_ == pytest.approx(1 / 12)
+    np.testing.assert_allclose(Polynomial().gram(X), pairwise.polynomial_kernel(X.reshape(5, 12)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (Matern(nu=0.2), "^nu: expected a finite number >= 0.25 and <= 50, found 0.2"),
+        (Matern(nu=51), "^nu: expected a finite number >= 0.25 and <= 50"),
+        (RationalQuadratic(alpha=0), "^alpha: expected a finite number > 0, found 0"),
+        (Polynomial(degree=0), "^degree: expected an integer >= 1, found 0"),
+        (Polynomial(gamma=-1.0), "^gamma: expected a finite number > 0 or null"),
+        (Polynomial(coef0=-0.1), "^coef0: expected a finite number >= 0"),
+        (ArcCos(order=2), "^order: expected an integer >= 0 and <= 1, found 2"),
+        (Laplacian("mean"), "^lengthscale: expected a finite number > 0 or 'median', found 'mean'"),
+    ],
+    ids=str,
+)
+def test_impossible_parameters_are_refused(kernel, message):
+    with pytest.raises(ParameterError, match=message):
+        kernel.fit(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("kernel", ALL, ids=str)
+def test_a_fitted_kernel_pickles_and_a_clone_is_unfitted(rng, kernel):
+    X = rng.standard_normal((6, 3))
+    kernel = clone(kernel).fit(X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(kernel)).gram(X), kernel.gram(X))
+    assert not [name for name in vars(clone(kernel)) if name.endswith("_")]
+
+
+# ---- invariance ------------------------------------------------------------------------------------------------------
+
+
+class Swap(Identity):
+    """Reverses the coordinates: unitary, and a permutation. Not registered."""
+
+    def permutes(self, shape):
+        return True
+
+
+class Mix(Identity):
+    """Unitary, but not a permutation."""
+
+    def permutes(self, shape):
+        return False
+
+
+@pytest.mark.parametrize("kernel", ALL, ids=str)
+def test_invariance_follows_the_kernels_own_distance(rng, kernel):
+    X = rng.standard_normal((5, 4))
+    orthogonal = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    K = kernel.gram(X)
+    assert kernel.is_invariant_under(Identity(), (4,))
+    assert kernel.is_invariant_under(Swap(), (4,))
+    np.testing.assert_allclose(kernel.gram(X[:, ::-1]), K, atol=1e-12)
+    holds = np.abs(kernel.gram(X @ orthogonal) - K).max() < 1e-9
+    assert kernel.is_invariant_under(Mix(), (4,)) == holds == (kernel.name != "laplacian")
+    assert not kernel.is_invariant_under(Rotation(), (4, 4))
+
+
+# ---- the exact matrix of one set of points ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 18])
+def test_symmetric_exact_gram_is_the_plain_one(rng, n):
+    X = rng.standard_normal((n, 3, 5))
+    exact = Exact(Laplacian(9.0), Orbit(Rotation("polar"), size=5)).fit(X)
+    plain = exact.gram(X, X.copy())
+    np.testing.assert_allclose(exact.gram(X, X), plain, atol=1e-12)
+    np.testing.assert_allclose(exact.gram(X), plain, atol=1e-12)
+    np.testing.assert_allclose(exact.gram(X, X), exact.gram(X, X).T, atol=1e-12)

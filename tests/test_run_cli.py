@@ -1,0 +1,332 @@
+"""The command line, in this process: what a run leaves behind, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+
+import runners.cli
+import runners.fit
+from orbit.errors import InputError
+from runners.record import RunFolder
+from runners.tracking import Tracker
+
+ROOT = Path(__file__).parent.parent
+SMALL = ("dataset.n_train=60", "dataset.n_test=40", "approx.n_components=20", "orbit.size=4", "runner.save_model=false")
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path, capsys):
+    """``run("group=identity", ...)`` -> (exit code, stdout, stderr); outputs go to ``tmp_path / "out"``."""
+    monkeypatch.chdir(tmp_path)
+
+    def execute(*overrides: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["run.py", *overrides, f"outputs={tmp_path / 'out'}"])
+        capsys.readouterr()
+        code = runners.cli.main(ROOT / "conf")
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return execute
+
+
+def folders(tmp_path: Path) -> list[Path]:
+    return sorted(path.parent for path in (tmp_path / "out").rglob("run.json") if "artifacts" not in path.parts)
+
+
+def mlflow_runs(tmp_path: Path) -> list:
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("orbit")
+    return client.search_runs([experiment.experiment_id])
+
+
+class TestOneRun:
+    def test_leaves_everything_behind(self, run, tmp_path):
+        code, out, _ = run(*SMALL[:-1], "seed=3")
+        assert code == 0
+        (folder,) = folders(tmp_path)
+        assert folder.name.endswith("rotation-nystrom-gaussian-s3")
+        for name in ("config.yaml", "overrides.yaml", "run.log", "metrics.json", "run.json", "model.pkl"):
+            assert (folder / name).stat().st_size > 0, name
+        assert {path.name for path in (folder / "figures").iterdir()} == {"orbit.png", "confusion.png", "selection.png"}
+        metrics = json.loads((folder / "metrics.json").read_text())
+        assert metrics["test/accuracy"] > 0.3
+        assert metrics["features/dim"] <= 20
+        assert metrics["time/total_s"] > 0
+        assert "test accuracy" in out
+        assert str(folder) in out
+        assert "mlflow ui" in out
+
+    def test_is_whole_in_mlflow(self, run, tmp_path):
+        assert run(*SMALL[:-1])[0] == 0
+        (folder,) = folders(tmp_path)
+        (logged,) = mlflow_runs(tmp_path)
+        assert logged.info.status == "FINISHED"
+        assert logged.info.run_name == "rotation-nystrom-gaussian-s0"
+        assert logged.data.metrics == RunFolder(folder).read_metrics()
+        assert logged.data.params["distribution.name"] == "haar"
+        assert {"config_hash", "seed", "launcher", "git.commit", "version.torch"} <= set(logged.data.tags)
+        assert logged.inputs.dataset_inputs[0].dataset.name == "rotated_digits"
+        uri = f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}"
+        artifacts = {item.path for item in mlflow.MlflowClient(uri).list_artifacts(logged.info.run_id)}
+        assert {"config.yaml", "overrides.yaml", "metrics.json", "run.log", "figures"} <= artifacts
+
+        mlflow.set_tracking_uri(uri)
+        model = mlflow.pyfunc.load_model(f"runs:/{logged.info.run_id}/model")
+        example = np.load(folder / "input_example.npz")
+        np.testing.assert_array_equal(model.predict(example["X"]), example["y"])
+
+    def test_same_config_and_seed_give_identical_metrics(self, run, tmp_path):
+        for workers in (1, 1, 2):
+            assert run(*SMALL, "tracking.enabled=false", f"engine.workers={workers}", f"run_name=w{workers}")[0] == 0
+        found = [RunFolder(folder).read_metrics() for folder in folders(tmp_path)]
+        kept = [
+            {k: v for k, v in metrics.items() if k.split("/")[0] in ("test", "train", "kernel")} for metrics in found
+        ]
+        assert len(kept) >= 2
+        assert all(metrics == kept[0] for metrics in kept)
+
+    def test_config_says_which_values_were_defaults(self, run, tmp_path):
+        assert run(*SMALL, "tracking.enabled=false", "distribution=von_mises")[0] == 0
+        text = (folders(tmp_path)[0] / "config.yaml").read_text()
+        assert "# representation was not named" in text
+        assert "# orbit.rule was not named" in text
+        assert "# distribution was not named" not in text
+        assert "# orbit.size was not named" not in text
+
+    def test_polar_representation_makes_the_rotation_exact(self, run, tmp_path):
+        assert run(*SMALL, "tracking.enabled=false", "representation=polar")[0] == 0
+        assert "sampling: polar" in (folders(tmp_path)[0] / "config.yaml").read_text()
+
+    @pytest.mark.parametrize(
+        "overrides",
+        [
+            ("approx=rf", "approx.variant=offset", "learner.selection=hold_out"),
+            ("approx=exact", "learner.selection=loo"),
+            ("landmarks.source=orbit", "learner=svm", "learner.regularization=1e-4"),
+            ("dataset=digits", "distribution=uniform", "representation=unit_norm", "engine.dtype=float64"),
+            ("group=identity", "representation=raw", "kernel.lengthscale=2", "orbit.rule=monte_carlo"),
+            ("distribution=delta", "orbit.random_phase=true"),
+        ],
+    )
+    def test_other_choices_run(self, run, overrides):
+        size = [key for key in SMALL if not (key.startswith("approx.") and "approx=exact" in overrides)]
+        assert run(*size, "tracking.enabled=false", *overrides)[0] == 0
+
+    def test_own_arrays_regression(self, run, tmp_path):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(80, 5))
+        np.savez(tmp_path / "mine.npz", X=X, y=X[:, 0] ** 2)
+        code, out, err = run("dataset=arrays", "dataset.path=mine.npz", "group=identity", "tracking.enabled=false")
+        assert code == 0, err
+        assert "test rmse" in out
+
+    def test_orbit_error_shows_quadrature_ahead(self, run, tmp_path):
+        sizes = ("runner.sizes=[4,16]", "runner.n_points=20", "runner.repeats=2", "approx.n_components=50")
+        assert run("experiment=orbit_quadrature", "tracking.enabled=false", *sizes)[0] == 0
+        (folder,) = folders(tmp_path)
+        metrics = RunFolder(folder).read_metrics()
+        assert metrics["error/quadrature/r16"] < metrics["error/monte_carlo/r16"] / 5
+        assert (folder / "figures" / "orbit_error.png").is_file()
+
+
+class TestBadInput:
+    """One line, exit code 2, no traceback on the terminal, nothing computed."""
+
+    @pytest.mark.parametrize(
+        ("overrides", "expected"),
+        [
+            (["group=rotaton"], "group=rotaton: no such group; did you mean 'rotation'?"),
+            (["learner=rigde"], "did you mean 'ridge'?"),
+            (["grup=rotation"], "grup: no such key; did you mean 'group'?"),
+            (["+colour=red"], "colour: no such key"),
+            (["+approx.width=3"], "approx=nystrom has no parameter 'width'"),
+            (["approx.n_componets=3"], "approx.n_componets: no such key; did you mean 'n_components'?"),
+            (["approx.n_components=many"], "approx.n_components: expected an integer, found 'many'"),
+            (["approx.n_components=0"], "approx.n_components: expected an integer >= 1, found 0"),
+            (["orbit.size=-4"], "orbit.size: expected an integer >= 1 or null, found -4"),
+            (["orbit.rule=simpson"], "orbit.rule: expected one of 'monte_carlo'"),
+            (["seed=-1"], "seed: expected an integer >= 0, found -1"),
+            (["seed=one"], "seed: expected an integer, found 'one'"),
+            (["engine.memory=0"], "engine.memory: expected a finite number > 0, found 0"),
+            (["kernel.lengthscale=big"], "kernel.lengthscale: expected a finite number > 0 or 'median', found 'big'"),
+            (["learner.regularization=[1,-1]"], "learner.regularization: expected"),
+            (["distribution=uniform", "distribution.high=-30"], "distribution.high: expected a number > low=-20"),
+            (["dataset.n_train=5000"], "dataset.n_train: expected at most 1000"),
+            (["representation.norm=tall", "representation=unit_norm"], "representation.norm: expected one of"),
+            (["dataset=mnist", "dataset.root=nowhere"], "expected the file train-images-idx3-ubyte.gz at"),
+            (["dataset=arrays"], "dataset.path: expected the path of an .npz or .npy file, found none"),
+            (["dataset=arrays", "dataset.path=gone.npz"], "dataset.path: expected a file at"),
+            (["tracking.uri=http://127.0.0.1:1"], "no tracking server answers at http://127.0.0.1:1"),
+            (["tracking.uri=nonsense://x"], "tracking.uri: cannot use nonsense://x"),
+            (["approx.n_components"], "missing EQUAL"),
+        ],
+    )
+    def test_says_what_to_change(self, run, tmp_path, overrides, expected):
+        code, out, err = (
+            run("tracking.enabled=false", *overrides) if "tracking" not in overrides[0] else run(*overrides)
+        )
+        assert code == 2
+        assert err.startswith("error: ")
+        assert expected in err
+        assert "Traceback" not in err
+        assert err.count("\n") == 1 + err.count("points of shape")  # the data's own line may stand before it
+        assert "accuracy" not in out
+
+    def test_vectors_given_to_rotation(self, run, tmp_path):
+        np.savez(tmp_path / "vectors.npz", X=np.ones((20, 5)), y=np.arange(20) % 2)
+        code, _, err = run("dataset=arrays", "dataset.path=vectors.npz", "tracking.enabled=false")
+        assert code == 2
+        assert "group=rotation acts on images" in err
+        assert "found vectors of length 5" in err
+
+    def test_nan(self, run, tmp_path):
+        X = np.ones((20, 4, 4))
+        X[3, 1, 2] = np.nan
+        np.savez(tmp_path / "holes.npz", X=X, y=np.arange(20) % 2)
+        code, _, err = run("dataset=arrays", "dataset.path=holes.npz", "tracking.enabled=false")
+        assert code == 2
+        assert "1 values that are NaN or infinite, the first at index (3, 1, 2)" in err
+
+    def test_a_kernel_without_a_spectrum(self, run, monkeypatch):
+        monkeypatch.setattr("orbit.kernels.Gaussian.has_spectrum", False)
+        code, _, err = run("approx=rf", "tracking.enabled=false")
+        assert code == 2
+        assert "kernel=gaussian is not shift invariant" in err
+
+    def test_a_distribution_that_is_not_defined_on_the_group(self, run, monkeypatch):
+        monkeypatch.setattr("orbit.distributions.VonMises.domains", ())
+        code, _, err = run("distribution=von_mises", "tracking.enabled=false")
+        assert code == 2
+        assert "distribution=von_mises is not defined on group=rotation" in err
+
+    def test_unwritable_outputs(self, run, tmp_path):
+        (tmp_path / "out").write_text("a file where the folder should be")
+        code, _, err = run(*SMALL)
+        assert code == 2
+        assert "outputs: cannot write to" in err
+
+    def test_unwritable_outputs_of_a_sweep(self, run, tmp_path):
+        (tmp_path / "out").write_text("a file where the folder should be")
+        with pytest.raises(SystemExit) as stop:
+            run("-m", *SMALL, "seed=0,1")
+        assert stop.value.code == 2
+
+    def test_the_traceback_is_in_the_log(self, run, tmp_path):
+        assert run("approx.n_components=0", "tracking.enabled=false")[0] == 2
+        (folder,) = folders(tmp_path)
+        assert "Traceback" in (folder / "run.log").read_text()
+
+
+class TestSweep:
+    def test_children_under_one_parent(self, run, tmp_path):
+        code, out, _ = run("-m", *SMALL, "group=identity,rotation", "seed=0,1")
+        assert code == 0
+        assert "4 of 4 jobs finished" in out
+        logged = mlflow_runs(tmp_path)
+        (parent,) = [r for r in logged if r.info.run_name.startswith("sweep-")]
+        children = [r for r in logged if r.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
+        assert {r.info.run_name for r in children} == {
+            f"{group}-nystrom-gaussian-s{seed}" for group in ("identity", "rotation") for seed in (0, 1)
+        }
+        assert all(r.info.status == "FINISHED" and "test/accuracy" in r.data.metrics for r in children)
+        assert parent.info.status == "FINISHED"
+        client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+        assert "summary.md" in {item.path for item in client.list_artifacts(parent.info.run_id)}
+        header = next(line for line in out.splitlines() if line.startswith("| job"))
+        assert [cell.strip() for cell in header.strip("|").split("|")][2:5] == ["group", "seed", "test/accuracy"]
+
+    def test_a_failing_job_stops_no_other(self, run, tmp_path):
+        code, out, err = run("-m", *SMALL, "dataset.n_train=5000,50")
+        assert code == 1
+        assert "1 of 2 jobs finished" in out
+        assert "FAILED job 0" in err
+        assert "dataset.n_train: expected at most 1000" in err
+        logged = mlflow_runs(tmp_path)
+        failed = [r for r in logged if r.data.tags.get("job") == "0"]
+        assert [r.info.status for r in failed] == ["FAILED"]
+        client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+        assert "traceback.txt" in {item.path for item in client.list_artifacts(failed[0].info.run_id)}
+        (parent,) = [r for r in logged if r.info.run_name.startswith("sweep-")]
+        assert parent.info.status == "FAILED"
+
+    def test_an_unknown_choice_stops_the_sweep_before_its_first_job(self, run, tmp_path):
+        code, out, err = run("-m", *SMALL, "group=identity,rotaton")
+        assert code == 2
+        assert "did you mean 'rotation'?" in err
+        assert not folders(tmp_path)
+        assert "jobs finished" not in out
+
+    def test_resume_goes_on_where_it_stopped(self, run, tmp_path):
+        assert run("-m", *SMALL, "seed=0,1", "resume=true")[0] == 0
+        before = len(mlflow_runs(tmp_path))
+        code, out, _ = run("-m", *SMALL, "seed=0,1,2", "resume=true")
+        assert code == 0
+        assert out.count("SKIPPED") == 2
+        assert len(mlflow_runs(tmp_path)) == before + 2  # a parent and one new child
+        rows = [line for line in out.splitlines() if line.startswith("| 0")]
+        assert len(rows) == 1
+        assert "SKIPPED" in rows[0]
+
+    def test_a_changed_setting_is_not_resumed(self, run):
+        assert run("-m", *SMALL, "seed=0,1", "resume=true")[0] == 0
+        _, out, _ = run("-m", *SMALL, "seed=0,1", "resume=true", "approx.n_components=21")
+        assert "SKIPPED" not in out
+
+
+class TestFailures:
+    def test_a_tracking_failure_loses_nothing_and_sync_mends_it(self, run, tmp_path, monkeypatch):
+        upload = Tracker._upload
+        monkeypatch.setattr(Tracker, "_upload", lambda *args: (_ for _ in ()).throw(ConnectionError("cut off")))
+        code, out, err = run(*SMALL)
+        assert code == 0
+        assert "Nothing is lost" in err
+        (folder,) = folders(tmp_path)
+        assert RunFolder(folder).read_metrics()["test/accuracy"] > 0
+
+        monkeypatch.setattr(Tracker, "_upload", upload)
+        code, out, _ = run("runner=sync")
+        assert code == 0
+        assert "uploaded       1" in out
+        (logged,) = mlflow_runs(tmp_path)
+        assert logged.info.status == "FINISHED"
+        assert logged.data.metrics == RunFolder(folder).read_metrics()
+        assert run("runner=sync")[1].count("uploaded       0") == 1
+
+    def test_the_next_run_uploads_what_is_pending(self, run, tmp_path, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setattr(Tracker, "_upload", lambda *args: (_ for _ in ()).throw(ConnectionError("cut off")))
+            assert run(*SMALL, "run_name=first")[0] == 0
+        assert run(*SMALL, "run_name=second")[0] == 0
+        assert {r.info.run_name: r.info.status for r in mlflow_runs(tmp_path)} == {
+            "first": "FINISHED",
+            "second": "FINISHED",
+        }
+
+    def test_interrupted(self, run, tmp_path, monkeypatch):
+        monkeypatch.setattr(runners.fit.Fit, "run", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert run(*SMALL)[0] == 130
+        assert [r.info.status for r in mlflow_runs(tmp_path)] == ["KILLED"]
+
+    def test_a_defect_is_shown_in_full_and_exits_1(self, run, tmp_path, monkeypatch):
+        monkeypatch.setattr(runners.fit.Fit, "run", lambda *args: 1 / 0)
+        code, _, err = run(*SMALL)
+        assert code == 1
+        assert "ZeroDivisionError" in err
+        (folder,) = folders(tmp_path)
+        assert "ZeroDivisionError" in (folder / "traceback.txt").read_text()
+        assert [r.info.status for r in mlflow_runs(tmp_path)] == ["FAILED"]
+
+    def test_input_errors_inside_a_run_exit_2(self, run, monkeypatch):
+        def refuse(*args):
+            raise InputError("dataset.x: wrong")
+
+        monkeypatch.setattr(runners.fit.Fit, "run", refuse)
+        code, _, err = run(*SMALL)
+        assert code == 2
+        assert "error: dataset.x: wrong" in err

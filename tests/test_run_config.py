@@ -1,0 +1,89 @@
+"""The configuration files agree with the components they describe."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+import orbit
+import runners.cli  # noqa: F401  registers the runners
+from orbit.params import config_fields
+from runners.plan import plan
+from runners.schema import GROUPS, register_schemas
+
+CONF = Path(__file__).parent.parent / "conf"
+COMPONENTS = sorted(
+    {(group, name) for group, kinds in GROUPS.items() for kind in kinds for name in orbit.available(kind)}
+)
+EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+
+
+def composed(*overrides: str):
+    register_schemas()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("config", overrides=list(overrides))
+
+
+def fields(group: str, name: str) -> dict:
+    found = {}
+    for kind in GROUPS[group]:
+        if name in orbit.available(kind):
+            found |= config_fields(orbit.get(kind, name))
+    return found
+
+
+@pytest.mark.parametrize(("group", "name"), COMPONENTS)
+class TestEveryComponent:
+    def test_has_a_file_with_all_its_parameters_and_their_defaults(self, group, name):
+        content = yaml.safe_load((CONF / group / f"{name}.yaml").read_text())
+        assert content.pop("defaults") == [f"/schema/{group}/{name}@_here_", "_self_"]
+        expected = {key: parameter.default for key, parameter in fields(group, name).items()}
+        expected = {key: list(v) if isinstance(v, tuple) else v for key, v in expected.items()}
+        assert content == expected
+
+    def test_explains_its_keys(self, group, name):
+        lines = (CONF / group / f"{name}.yaml").read_text().splitlines()
+        assert lines[0].startswith("# ")
+        keys = [line for line in lines if re.match(r"\w+:", line) and not line.startswith("defaults")]
+        bare = [line for line in keys if "#" not in line and not re.match(r"(x|y)_(test_)?key", line)]
+        assert not bare
+
+    def test_composes_with_its_types_checked(self, group, name):
+        section = composed(f"{group}={name}")[group]
+        assert section.name == name
+        assert OmegaConf.is_struct(section)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_is_a_plan(name):
+    plan(composed(f"experiment={name}"))
+
+
+def test_nothing_in_conf_can_run_code():
+    for path in CONF.rglob("*.yaml"):
+        targets = re.findall(r"_target_:\s*(\S+)", path.read_text())
+        assert targets in ([], ["runners.sweep.SweepCallback"]), path
+
+
+class TestHash:
+    def test_is_equal_for_what_changes_no_result(self):
+        one = plan(composed("engine.workers=1", "outputs=a", "tracking.enabled=false"))
+        two = plan(composed("engine.workers=2", "outputs=b", "resume=true"))
+        assert one.config_hash == two.config_hash
+
+    @pytest.mark.parametrize("change", ["seed=1", "group=identity", "engine.dtype=float64", "kernel.lengthscale=2"])
+    def test_differs_for_what_does(self, change):
+        assert plan(composed()).config_hash != plan(composed(change)).config_hash
+
+    def test_a_default_equals_the_same_value_named(self):
+        assert plan(composed()).config_hash == plan(composed("distribution=haar", "orbit.size=32")).config_hash
+
+
+def test_seeds_of_purposes_differ():
+    made = plan(composed())
+    assert len({made.seed(purpose) for purpose in ("dataset", "approx", "learner", "runner")}) == 4
