@@ -140,8 +140,6 @@ def _matches_one(value: Any, option: Any) -> bool:
         return isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if option is float:
         return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    if origin is dict:
-        return isinstance(value, dict)
     if option in (str, list, dict, type(None)):
         return isinstance(value, option)
     return True  # components are checked where they are used
@@ -165,6 +163,4 @@ def _describe_one(option: Any) -> str:
         return "a mapping"
     if origin is list:
         return f"a list, each item {_describe(typing.get_args(option)[0])}"
-    if origin is dict:
-        return "a section {name: ..., ...}"
     return _NOUNS.get(option, getattr(option, "__name__", str(option)))

@@ -394,7 +394,7 @@ def test_every_pair_fits_or_says_why_not(group, distribution, rule):
         ),
         (lambda: Product([{"name": "haar"}, {"name": "gaussian", "sigma": -1}]).check(), r"factors\[1\]\.sigma: expec"),
         (lambda: Product([{"name": "gausian"}]).check(), r"factors\[0\]: .*did you mean 'gaussian'"),
-        (lambda: Product(["haar"]).check(), r"factors: expected a list, each item a section"),  # type: ignore[list-item]
+        (lambda: Product(["haar"]).check(), r"factors: expected a list, each item a mapping"),  # type: ignore[list-item]
         (
             lambda: Product([{"name": "noisy_sort"}]).check(),
             r"factors\[0\]: distribution=noisy_sort depends on the dat",

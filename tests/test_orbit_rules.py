@@ -37,19 +37,20 @@ def tones(rng):
 
 
 # group, its points, and how many times smaller than monte_carlo's the mean square errors at 64 elements must be:
-# by qmc, and by quadrature where a tensor rule of 64 nodes has any chance (measured: three times these and more)
+# by qmc, and by quadrature. About a third of what is measured; on clouds of random points, in three dimensions and
+# more, the functions are too rough for 64 elements to gain much.
 CONTINUOUS = {
-    "rotation": ({}, images, 20, 1000),
-    "translation": ({}, images, 4, 1000),
-    "scaling": ({}, images, 10, 50),
-    "shear": ({}, images, 20, 1000),
-    "affine": ({}, images, 1.5, None),
-    "orthogonal": ({}, lambda rng: cloud(rng, 3), 1.5, 5),
-    "orthogonal-plane": ({"dim": 2}, lambda rng: cloud(rng, 2), 20, 1000),
-    "orthogonal-mirrored": ({"special": False}, lambda rng: cloud(rng, 3), 1.2, None),
-    "orthogonal-5": ({"dim": 5}, lambda rng: cloud(rng, 5), 0.5, None),
-    "pitch_tempo": ({"mode": "resample"}, tones, 2, 2),
-    "product": ({}, images, 1.5, None),
+    "rotation": ({}, images, 70, 10_000),
+    "translation": ({}, images, 15, 9),
+    "scaling": ({}, images, 100, 1000),
+    "shear": ({}, images, 100, 3000),
+    "affine": ({}, images, 15, 5),
+    "orthogonal": ({}, lambda rng: cloud(rng, 3), 1.3, 1.4),
+    "orthogonal-plane": ({"dim": 2}, lambda rng: cloud(rng, 2), 40, 10_000),
+    "orthogonal-mirrored": ({"special": False}, lambda rng: cloud(rng, 3), 1.1, 1.5),
+    "orthogonal-5": ({"dim": 5}, lambda rng: cloud(rng, 5), 0.7, None),
+    "pitch_tempo": ({"mode": "resample"}, tones, 3, 50),
+    "product": ({}, images, 5, 2.5),
 }
 
 
@@ -96,7 +97,7 @@ def test_is_whole_group():
     X = np.zeros((1, 6, 6))
     assert Orbit().fit(X).is_whole_group
     assert Orbit(Identity(), size=9).fit(X).is_whole_group
-    assert Orbit(Translation("wrap", "pixel"), Haar()).fit(X).is_whole_group
+    assert Orbit(Translation("wrap", "pixel"), Haar(), rule="quadrature").fit(X).is_whole_group
     assert not Orbit(Translation("wrap", "pixel"), Gaussian()).fit(X).is_whole_group
     assert not Orbit(Translation("wrap", "pixel"), Uniform(-1, 1, "native")).fit(X).is_whole_group
     assert not Orbit(Dihedral(), rule="monte_carlo", size=8, random_state=0).fit(X).is_whole_group
