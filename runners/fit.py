@@ -91,7 +91,7 @@ class Fit(Runner):
     def _draw(self, job: Job, data: Dataset, model: Pipeline, predicted: np.ndarray) -> None:
         features, learner = model["features"], model["learner"]
         examples = model["representation"].transform(data.X_test[:_EXAMPLES])
-        if examples.ndim == 3:
+        if examples.ndim > 2 or features.orbit_.group_.name != "identity":
             job.log_figure("orbit", plots.orbit_examples(features.orbit_, examples))
         if data.task == "classification":
             job.log_figure("confusion", plots.confusion(data.y_test, predicted))
