@@ -13,6 +13,7 @@ import importlib.metadata
 import logging
 import os
 import pickle
+import re
 import socket
 import subprocess
 import warnings
@@ -146,7 +147,7 @@ class Tracker:
         mlflow.set_tracking_uri(self.uri)
         with _fluent_run(mlflow, record.run_id):
             mlflow.log_params({key: str(value)[:6000] for key, value in record.params.items()})
-            mlflow.log_metrics(folder.read_metrics())
+            mlflow.log_metrics({_metric_name(key): value for key, value in folder.read_metrics().items()})
             if record.dataset:
                 _log_dataset(mlflow, record.dataset)
             for path in sorted(folder.path.iterdir()):
@@ -192,6 +193,11 @@ class Tracker:
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.write_text(str(path))
         return marker
+
+
+def _metric_name(name: str) -> str:
+    """The name with what MLflow refuses left out, such as the comma in a row's label."""
+    return re.sub(r"[^\w\-./ :]", "", name)
 
 
 def environment_tags() -> dict[str, str]:
