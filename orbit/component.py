@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
-from orbit.params import check_params
+from orbit.params import check_params, parameters
 
 
 class Component(BaseEstimator):
@@ -21,9 +21,24 @@ class Component(BaseEstimator):
     name: ClassVar[str]
 
     def check(self) -> None:
-        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
-        check_params(self)
+        """Raise ``ParameterError`` if a parameter, or one of a part, has the wrong type or range."""
+        check_with_parts(self)
 
     def label(self) -> str:
         """``group=rotation``: how errors and figures name this component."""
         return f"{self.kind}={self.name}"
+
+
+def check_with_parts(component: object) -> None:
+    """Check the parameters of a component, and of the components among them.
+
+    Raises
+    ------
+    ParameterError
+        For the first one that is wrong.
+    """
+    check_params(component)
+    for name in parameters(type(component)):
+        part = getattr(component, name)
+        if isinstance(part, Component):
+            part.check()

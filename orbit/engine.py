@@ -176,7 +176,9 @@ class Engine(Component):
         n, d = len(X), int(np.prod(X.shape[1:]))
         units = min(embedding.units, _TILE_UNITS)
         elements = min(len(orbit.weights_), _TILE_ELEMENTS)
-        per_row = (d * (elements + 2) + embedding.width + embedding.n_outputs + 3 * units) * X.dtype.itemsize
+        # a block of orbit points while the next one is made from its parts, and some copies of the points
+        moved = d * (3 * elements + 4)
+        per_row = (moved + 2 * embedding.width + embedding.n_outputs + 3 * units) * X.dtype.itemsize
         affordable = int(self.memory * 2**30 / self._n_workers() // per_row)
         fair = -(-n // self._n_workers())  # rather two small tiles than one worker idle
         return Tiling(max(1, min(_TILE_ROWS, affordable, fair)), elements, units)

@@ -18,7 +18,7 @@ from torch import Tensor
 from orbit.component import Component
 from orbit.distributions import Distribution
 from orbit.domains import Point
-from orbit.errors import InputError, ParameterError
+from orbit.errors import InputError
 from orbit.groups import Group, Identity
 from orbit.params import PositiveInt
 from orbit.random import RandomState, generator
@@ -102,12 +102,6 @@ class Orbit(Component):
     def check(self) -> None:
         """Raise ``InputError`` if a parameter is wrong, or group, q and rule do not go together."""
         super().check()
-        for key, part, cls in (("group", self.group, Group), ("distribution", self.distribution, Distribution)):
-            if part is None:
-                continue
-            if not isinstance(part, cls):
-                raise ParameterError(key, f"a {key} as orbit.build({key!r}, NAME) makes it, or null", part)
-            part.check()
         group, q, _, rule = self.resolved()
         assert rule in get_args(Rule)
         q.check_group(group)

@@ -70,7 +70,7 @@ def parameters(cls: type) -> Mapping[str, Parameter]:
     return {
         name: Parameter(hints.get(name, Any), p.default)
         for name, p in signature.parameters.items()
-        if name != "self" and p.kind is not inspect.Parameter.VAR_KEYWORD
+        if name != "self" and p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     }
 
 
@@ -128,7 +128,7 @@ def _matches_one(value: Any, option: Any) -> bool:
         inner, bounds = typing.get_args(option)[:2]
         return _matches_one(value, inner) and bounds.contains(value)
     if origin is Literal:
-        return value in typing.get_args(option)
+        return any(type(value) is type(choice) and value == choice for choice in typing.get_args(option))
     if origin is list:
         (item,) = typing.get_args(option)
         return isinstance(value, (list, tuple)) and all(_matches(v, item) for v in value)
@@ -142,7 +142,7 @@ def _matches_one(value: Any, option: Any) -> bool:
         return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
     if option in (str, list, dict, type(None)):
         return isinstance(value, option)
-    return True  # components are checked where they are used
+    return option is Any or not isinstance(option, type) or isinstance(value, option)
 
 
 def _describe(annotation: Any) -> str:
@@ -163,4 +163,4 @@ def _describe_one(option: Any) -> str:
         return "a mapping"
     if origin is list:
         return f"a list, each item {_describe(typing.get_args(option)[0])}"
-    return _NOUNS.get(option, getattr(option, "__name__", str(option)))
+    return _NOUNS.get(option, f"a {getattr(option, '__name__', option)}")

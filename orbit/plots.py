@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Literal
 
 import matplotlib
@@ -166,7 +167,7 @@ def convergence(
     """
     figure = Figure(figsize=(5.4, 3.8), layout="constrained")
     ax = figure.subplots()
-    for marker, (name, (x, errors)) in zip("osv^D<>", curves.items(), strict=False):
+    for marker, (name, (x, errors)) in zip(itertools.cycle("osv^D<>"), curves.items(), strict=False):
         mean = errors.mean(0)
         slope = f" (slope {np.polyfit(np.log(x), np.log(mean), 1)[0]:.2f})" if slopes and len(x) > 1 else ""
         (line,) = ax.plot(x, mean, marker + "-", ms=4, label=name + slope)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from sklearn.utils import check_random_state
 
-RandomState = int | np.random.RandomState | None
+from orbit.params import Range
+
+RandomState = Annotated[int, Range(low=0)] | np.random.RandomState | None
 
 
 def spawn(random_state: RandomState, count: int) -> list[int]:

@@ -129,8 +129,8 @@ class Standardize(Representation):
         # float64 sums: a float32 mean of many equal values is not that value
         self.mean_ = X.mean(0, dtype=np.float64)
         deviation = X.std(0, dtype=np.float64)
-        negligible = deviation <= 1e-6 * np.abs(self.mean_) if X.dtype == np.float32 else deviation == 0
-        self.scale_ = np.where(negligible | (deviation == 0), 1.0, deviation)
+        negligible = deviation <= 10 * np.finfo(X.dtype).eps * np.abs(self.mean_)
+        self.scale_ = np.where(negligible, 1.0, deviation)
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         return ((X - self.mean_) / self.scale_).astype(X.dtype)

@@ -63,18 +63,19 @@ class Invariance(Runner):
         rows = []
         with Progress(len(plans), "cases", job.plan.config["engine"]["progress"]) as progress:
             for label, case in (self.cases or {}).items():
-                cells = [label, _orbit_label(plans[label, self.approximations[0]])]
+                row = {"group": label}
                 for name in self.approximations:
-                    error = self._error(plans[label, name], case)
+                    error, orbit = self._error(plans[label, name], case)
                     job.log_metrics({f"invariance/{label}/{name}": error})
-                    cells.append(f"{error:.1e}")
+                    row["averaged over"] = orbit
+                    row[name] = f"{error:.1e}"
                     progress.step()
-                rows.append(cells)
-        table = markdown_table(["group", "averaged over", *self.approximations], rows)
+                rows.append(row)
+        table = markdown_table(list(rows[0]), [list(row.values()) for row in rows])
         job.log_text("invariance.md", table + "\n")
         job.say(table)
 
-    def _error(self, plan: Plan, case: dict[str, Any]) -> float:
+    def _error(self, plan: Plan, case: dict[str, Any]) -> tuple[float, str]:
         X = self._points(plan, case)
         orbit = plan.orbit(**({"rule": "monte_carlo", "size": self.n_moves} | case.get("moves", {})), random_state=1)
         moves = orbit.fit(X)
@@ -84,7 +85,10 @@ class Invariance(Runner):
         for i in range(len(moves.weights_)):
             moved = moves.points(torch.from_numpy(X), slice(i, i + 1))[0].numpy()
             errors.append(np.linalg.norm(features.transform(moved) - psi, axis=1) / np.linalg.norm(psi, axis=1))
-        return float(np.mean(errors))
+        config = plan.config
+        return float(np.mean(errors)), (
+            f"{config['distribution']['name']}, {config['orbit']['rule']}, r={len(features.orbit_.weights_)}"
+        )
 
     def _points(self, plan: Plan, case: dict[str, Any]) -> np.ndarray:
         if "shape" in case:
@@ -93,8 +97,3 @@ class Invariance(Runner):
         else:
             X = plan.component("representation").fit_transform(plan.load().X_train[: self.n_points])
         return X.astype(plan.engine().result_dtype(X), copy=False)
-
-
-def _orbit_label(plan: Plan) -> str:
-    config = plan.config
-    return f"{config['distribution']['name']}, {config['orbit']['rule']}, r={config['orbit']['size']}"

@@ -60,8 +60,14 @@ class TestEveryComponent:
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_is_a_plan(name):
-    plan(composed(f"experiment={name}"))
+@pytest.mark.parametrize("size", ["small", "paper"])
+def test_every_experiment_is_a_plan_with_all_its_rows(name, size, monkeypatch):
+    for loader in orbit.available("dataset"):  # the files of an experiment need not be here
+        monkeypatch.setattr(orbit.get("dataset", loader), "check_files", lambda self: None)
+    made = plan(composed(f"experiment={name}", f"size={size}"))
+    runner = made.component("runner")
+    for row in (getattr(runner, "rows", None) or {}).values():
+        made.variant(row)
 
 
 def test_nothing_in_conf_can_run_code():

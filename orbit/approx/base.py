@@ -15,10 +15,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from orbit.component import check_with_parts
 from orbit.engine import Embedding, Engine
 from orbit.kernels import Gaussian, Kernel
 from orbit.orbits import Orbit
-from orbit.params import check_params
 from orbit.random import RandomState, spawn
 
 
@@ -35,11 +35,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def check(self) -> None:
         """Raise ``InputError`` for wrong parameters, or parts that do not go together. Needs no data."""
-        check_params(self)
-        orbit, kernel, engine = self._parts()
-        orbit.check()
-        kernel.check()
-        engine.check()
+        check_with_parts(self)
 
     def fit(self, X, y=None):
         """Freeze the orbit, settle the kernel and draw the map's frequencies or landmarks.

@@ -92,12 +92,11 @@ class Arrays(Loader):
     def _load(self, random_state: RandomState) -> Dataset:
         self.check_files()
         assert self.path is not None
-        arrays = _read(Path(self.path).expanduser())
+        arrays = _read(self.path, self.x_key)
         if self.y_path is not None:
-            arrays = {
-                self.x_key: next(iter(arrays.values())),
-                self.y_key: next(iter(_read(Path(self.y_path).expanduser()).values())),
-            }
+            targets = _read(self.y_path, self.y_key)
+            self._require(targets, self.y_path, self.y_key)
+            arrays = arrays | {self.y_key: targets[self.y_key]}
         X, y = self._pair(arrays, self.x_key, self.y_key)
         task: Task = _guess_task(y) if self.task == "auto" else self.task
         if self.x_test_key is not None and self.y_test_key is not None:
@@ -108,17 +107,21 @@ class Arrays(Loader):
         return Dataset(self.name, task, X, y, X_test, y_test, f"file {Path(self.path).name}")
 
     def _pair(self, arrays: dict[str, np.ndarray], x_key: str, y_key: str) -> tuple[np.ndarray, np.ndarray]:
+        assert self.path is not None
         for key in (x_key, y_key):
-            if key not in arrays:
-                raise InputError(
-                    f"dataset.path: {self.path} has no array named {key!r}{suggestion(key, arrays)} "
-                    f"It has {', '.join(arrays)}; set dataset.x_key and dataset.y_key"
-                )
+            self._require(arrays, self.path, key)
         X, y = arrays[x_key], arrays[y_key]
         if X.dtype.kind not in "biuf":
             raise InputError(f"dataset.x_key: {x_key!r} must hold real numbers, found dtype {X.dtype}")
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         return X if X.dtype in (np.float32, np.float64) else X.astype(np.float32), y
+
+    def _require(self, arrays: dict[str, np.ndarray], path: str, key: str) -> None:
+        if key not in arrays:
+            raise InputError(
+                f"dataset.path: {path} has no array named {key!r}{suggestion(key, arrays)} "
+                f"It has {', '.join(arrays) or 'none'}; set dataset.x_key and dataset.y_key"
+            )
 
     def _split(self, X: np.ndarray, y: np.ndarray, task: Task, random_state: RandomState) -> list[np.ndarray]:
         n_test = min(max(1, round(len(X) * self.test_fraction)), len(X) - 1)
@@ -129,10 +132,12 @@ class Arrays(Loader):
         return train_test_split(X, y, test_size=n_test, stratify=stratify, random_state=spawn(random_state, 1)[0])
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
+def _read(file: str, key: str) -> dict[str, np.ndarray]:
+    """The arrays of an .npz by their names, or the one of an .npy by the name ``key``."""
+    path = Path(file).expanduser()
     try:
         loaded = np.load(path, allow_pickle=False)  # a pickle from a stranger would run code
-        return {"X": loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
+        return {key: loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
     except Exception as error:
         raise DataFileError(
             f"{path.absolute()} is not a readable .npz or .npy file without objects: {error}"

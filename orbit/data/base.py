@@ -108,16 +108,20 @@ class Loader(Component):
 
 def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
     """Raise ``InputError`` for arrays that cannot be learnt from, saying which and where."""
-    if len(X) == 0:
-        raise InputError(f"{where}: X is empty")
     if X.ndim < 2:
         raise InputError(f"{where}: X must have shape (n, ...) with at least 2 axes, found {X.shape}")
+    if y.ndim < 1:
+        raise InputError(f"{where}: y must have shape (n,) or (n, k), found a single value")
+    if X.size == 0:
+        raise InputError(f"{where}: X is empty, its shape is {X.shape}")
     if len(X) != len(y):
         raise InputError(f"{where}: X has {len(X)} points, y has {len(y)} targets; they must agree")
     if not np.issubdtype(X.dtype, np.number) or np.issubdtype(X.dtype, np.complexfloating):
         raise InputError(f"{where}: X must hold real numbers, found dtype {X.dtype}")
     _check_finite(X, f"{where}: X")
     numeric = np.issubdtype(y.dtype, np.number)
+    if np.issubdtype(y.dtype, np.complexfloating):
+        raise InputError(f"{where}: y must hold real numbers or labels, found dtype {y.dtype}")
     if numeric:
         _check_finite(y, f"{where}: y")
     if task == "regression" and not numeric:

@@ -46,6 +46,8 @@ def read_idx(content: bytes) -> np.ndarray:
     if len(content) < 4 or content[:3] != b"\x00\x00\x08":
         raise DataFileError(f"not an IDX file of unsigned bytes: it starts with {content[:4].hex() or 'nothing'}")
     n_axes = content[3]
+    if len(content) < 4 + 4 * n_axes:
+        raise DataFileError(f"IDX file of {n_axes} axes ends after {len(content)} bytes, within its header")
     shape = np.frombuffer(content, ">i4", n_axes, 4)
     data = np.frombuffer(content, np.uint8, offset=4 + 4 * n_axes)
     if data.size != shape.prod():

@@ -162,7 +162,7 @@ def median_distance(X: np.ndarray, random_state: RandomState = None, order: floa
     >>> median_distance(np.array([[0.0], [1.0], [3.0]]))
     2.0
     """
-    X = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+    X = np.array(X, dtype=np.float64).reshape(len(X), -1)  # a copy: torch takes no read-only arrays
     if len(X) > _MEDIAN_POINTS:
         X = X[generator(random_state).choice(len(X), _MEDIAN_POINTS, replace=False)]
     if len(X) < 2:

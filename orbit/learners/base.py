@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from orbit.errors import ParameterError
+from orbit.errors import InputError, ParameterError
 from orbit.random import RandomState, spawn
 
 # Features of a bounded kernel have norm at most one, so these span from no
@@ -27,6 +27,8 @@ def hold_out(
     n: int, fraction: float, labels: np.ndarray | None, random_state: RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices for fitting and for validation; stratified by ``labels`` where every class has two members."""
+    if n < 2:
+        raise InputError("selection by hold-out needs at least 2 points, found n_samples=1")
     n_validation = min(max(1, round(n * fraction)), n - 1)
     stratify = None
     if labels is not None:

@@ -56,8 +56,7 @@ class RidgePath:
         """Coefficients, shape (d, k), and intercept, shape (k,)."""
         W = self.vectors @ (self.rotated / (self.values + regularization)[:, None])
         if not self.primal:
-            W = (self.X.T @ W.astype(self.X.dtype)).astype(np.float64) - np.outer(self.x_mean, W.sum(0))
-            W /= self.n
+            W = self._centred_product(W) / self.n
         return W, self.y_mean - self.x_mean @ W
 
     def gcv(self, regularization: float) -> float:
@@ -81,6 +80,14 @@ class RidgePath:
                 continue
             scores.append(-np.square(residual / (1 - leverage)[:, None]).mean())
         return np.array(scores)
+
+    def _centred_product(self, A: np.ndarray) -> np.ndarray:
+        """(X - mean)^T A in float64, a block of rows at a time."""
+        total = np.zeros((self.X.shape[1], A.shape[1]))
+        for start in range(0, self.n, _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            total += (self.X[rows] - self.x_mean).T @ A[rows]
+        return total
 
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
         d, k = self.X.shape[1], self.Y.shape[1]
@@ -303,4 +310,5 @@ class RidgeClassifier(ClassifierMixin, _Ridge):
 
     def predict(self, X) -> np.ndarray:
         """Class labels, shape (n,)."""
-        return self.classes_[_decide(self._scores(X))]
+        scores = self._scores(X)
+        return self.classes_[_decide(scores)]

@@ -1,0 +1,366 @@
+"""Feature maps: the contract for each; exactness, error bounds and rates against the exact orbit-averaged kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from contracts import FeatureMapContract, FrequenciesContract, LandmarksContract
+from samples import signals, smooth_images, unit_mean_norm
+from scipy import stats
+from sklearn.base import clone
+
+from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.distributions import Haar, VonMises
+from orbit.engine import Engine
+from orbit.errors import InputError, ParameterError
+from orbit.frequencies import MonteCarlo
+from orbit.groups import Rotation
+from orbit.kernels import Gaussian
+from orbit.landmarks import Uniform
+from orbit.orbits import Orbit
+
+
+class TestRandomFourierPairs(FeatureMapContract):
+    gram_error = 0.1  # 400 frequencies, kernel values near one
+
+    def create(self, **params):
+        params = {"kernel": Gaussian(self.lengthscale), "n_components": 400, "random_state": 0, **params}
+        return RandomFourier(**params)
+
+    def evaluate(self, fitted, points, points_fit):
+        return oracles.fourier_pairs(points, fitted.orbit_.weights_, fitted.frequencies_)
+
+
+class TestRandomFourierOffset(FeatureMapContract):
+    gram_error = 0.15
+
+    def create(self, **params):
+        params = {"kernel": Gaussian(self.lengthscale), "n_components": 400, "random_state": 0, **params}
+        return RandomFourier(variant="offset", **params)
+
+    def evaluate(self, fitted, points, points_fit):
+        return oracles.fourier_offset(points, fitted.orbit_.weights_, fitted.frequencies_, fitted.offsets_)
+
+
+class TestNystrom(FeatureMapContract):
+    gram_error = 0.4  # five landmarks for eight points; no features at all would be 1 off
+
+    def create(self, **params):
+        return Nystrom(**{"kernel": Gaussian(self.lengthscale), "n_components": 5, "random_state": 0, **params})
+
+    def evaluate(self, fitted, points, points_fit):
+        columns = oracles.landmark_columns(points, fitted.orbit_.weights_, fitted.landmarks_, self.lengthscale)
+        return columns @ fitted.normalization_.T
+
+
+class TestNystromFromOrbitPoints(TestNystrom):
+    def create(self, **params):
+        return super().create(landmarks=Uniform("orbit"), **params)
+
+
+class TestExact(FeatureMapContract):
+    gram_error = 1e-10
+    random = False
+
+    def create(self, **params):
+        return Exact(**{"kernel": Gaussian(self.lengthscale), "random_state": 0, **params})
+
+    def evaluate(self, fitted, points, points_fit):
+        columns = oracles.exact_gram(points, points_fit, fitted.orbit_.weights_, self.lengthscale)
+        return columns @ fitted.normalization_.T
+
+
+class TestMonteCarloFrequencies(FrequenciesContract):
+    def create(self):
+        return MonteCarlo()
+
+
+class TestUniformLandmarks(LandmarksContract):
+    def create(self, **params):
+        return Uniform(**params)
+
+    def test_landmarks_are_points_of_the_source(self, rng):
+        X = signals(rng, 6, (2, 3))
+        turns = {x.round(10).tobytes() for k in range(3) for x in np.roll(X, k, -1).reshape(6, -1)}
+        plain = {x.round(10).tobytes() for x in X.reshape(6, -1)}
+        data, moved = ({x.round(10).tobytes() for x in self.select(X, 5, source)} for source in ("data", "orbit"))
+        assert len(data) == len(moved) == 5
+        assert data <= plain
+        assert moved <= turns
+        assert not moved <= plain
+
+
+# ---- random Fourier features -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", [Rotation(), Rotation("polar")], ids=repr)
+@pytest.mark.parametrize("shape", [(5, 7), (6, 6)])
+def test_template_side_equals_data_side(rng, group, shape):
+    """<w, g x> = <g* w, x> for every linear action, interpolated images included (SPEC section 1)."""
+    X = signals(rng, 6, shape)
+    fitted = RandomFourier(Gaussian(0.5), Orbit(group, VonMises(0.5), size=9), n_components=20, random_state=0).fit(X)
+    templates = group.adjoint(fitted.orbit_.elements_, fitted.frequencies_.reshape(20, *shape)).reshape(9, 20, -1)
+    angles = np.einsum("rsd,nd->rns", templates, X.reshape(6, -1))
+    averaged = [np.einsum("r,rns->ns", fitted.orbit_.weights_, wave(angles)) for wave in (np.cos, np.sin)]
+    np.testing.assert_allclose(np.hstack(averaged) / np.sqrt(20), fitted.transform(X), atol=1e-10)
+
+
+def test_pairs_have_unit_norm_without_averaging(rng):
+    features = RandomFourier(n_components=30, random_state=0).fit_transform(rng.standard_normal((5, 4)))
+    np.testing.assert_allclose(np.square(features).sum(1), 1)
+
+
+def test_both_variants_share_frequencies_of_the_kernel(rng):
+    X = rng.standard_normal((5, 4))
+    pairs, offset = (
+        RandomFourier(Gaussian(2.0), n_components=4000, variant=v, random_state=0).fit(X) for v in ("pairs", "offset")
+    )
+    np.testing.assert_array_equal(pairs.frequencies_, offset.frequencies_)
+    assert pairs.offsets_ is None
+    assert stats.kstest(offset.offsets_, stats.uniform(0, 2 * np.pi).cdf).pvalue > 1e-3
+    assert pairs.frequencies_.std() == pytest.approx(0.5, rel=0.03)
+    assert pairs.transform(X).shape == (5, 8000)
+    assert offset.transform(X).shape == (5, 4000)
+
+
+@pytest.fixture
+def near_images():
+    return unit_mean_norm(smooth_images(np.random.default_rng(1), 24, 10, 10, blob=1.5))
+
+
+@pytest.mark.parametrize("orb", [Orbit(), Orbit(Rotation(), VonMises(1.0), size=12)], ids=["plain", "turned"])
+class TestAgainstTheExactGram:
+    """The three bounds of scikit-learn's own tests: bias, mean absolute and largest error over seeds."""
+
+    SEEDS = range(8)
+    SIZE = 500
+
+    def errors(self, X, orb, variant, size, seeds):
+        K = Exact(Gaussian(0.5), orb).fit(X).gram(X)
+        out = []
+        for seed in seeds:
+            features = RandomFourier(Gaussian(0.5), orb, size, variant, MonteCarlo(), random_state=seed).fit_transform(
+                X
+            )
+            out.append(features @ features.T - K)
+        return np.array(out)[:, *np.triu_indices(len(X))]
+
+    @pytest.mark.parametrize(("variant", "variance"), [("pairs", 0.5), ("offset", 1.0)])
+    def test_bias_mean_and_largest_error(self, near_images, orb, variant, variance):
+        """One cosine of difference has variance at most 1/2, a random phase adds 1/2 (Jensen: averaging adds none)."""
+        errors = self.errors(near_images, orb, variant, self.SIZE, self.SEEDS)
+        deviation = np.sqrt(variance / self.SIZE)
+        assert np.abs(errors.mean(0)).max() < 4.5 * deviation / np.sqrt(len(self.SEEDS)), "bias, entry by entry"
+        assert np.abs(errors).mean() < np.sqrt(2 / np.pi) * deviation, "mean of a half-normal of largest variance"
+        assert np.abs(errors).max() < 5.5 * deviation
+
+    @pytest.mark.parametrize("variant", ["pairs", "offset"])
+    def test_error_falls_as_the_root_of_the_size(self, near_images, orb, variant):
+        few, many = (
+            np.sqrt(np.square(self.errors(near_images, orb, variant, s, range(10))).mean()) for s in (64, 1024)
+        )
+        assert 4 / 1.5 < few / many < 4 * 1.5
+
+
+def test_pairs_beat_offsets_for_near_pairs(near_images):
+    """The variance of a pair's cosine goes to zero with the distance, that of a random phase goes to 1/2."""
+    n = len(near_images)
+    X = np.concatenate([near_images, near_images + 0.02 * near_images[::-1]])
+    rows = np.arange(n), np.arange(n) + n
+    K = Gaussian(0.5).gram(X)
+    assert K[rows].min() > 0.95
+
+    def error(variant) -> float:
+        errors = []
+        for seed in range(6):
+            values = RandomFourier(Gaussian(0.5), None, 200, variant, MonteCarlo(), random_state=seed).fit_transform(X)
+            errors.append(np.square((values @ values.T - K)[rows]).mean())
+        return float(np.mean(errors))
+
+    assert error("offset") / error("pairs") > 30
+
+
+# ---- Nyström ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", [Rotation("polar"), Rotation()], ids=repr)
+@pytest.mark.parametrize("q", [Haar(), VonMises(1.0)], ids=repr)
+def test_nystrom_with_all_orbit_points_is_exact(rng, group, q):
+    """Every embedded point lies in the span of the landmarks, so nothing is approximated.
+
+    The error left is rounding times the condition number, below 1e-16 * 1e6 by the choice of lengthscale.
+    """
+    X, r = signals(rng, 6, (3, 8)), 8
+    orb = Orbit(group, q, size=r)
+    kernel = Gaussian(0.6)
+    everything = Nystrom(kernel, orb, 6 * r, Uniform("orbit"), rank_tolerance=0.0, random_state=0).fit(X)
+    assert everything.landmarks_.shape == (6 * r, 24)
+    assert np.linalg.cond(kernel.gram(everything.landmarks_)) < 1e6
+    exact = Exact(kernel, orb).fit(X).gram(X)
+    features = everything.transform(X)
+    np.testing.assert_allclose(features @ features.T, exact, atol=1e-9)
+    half = Nystrom(kernel, orb, 3 * r, Uniform("orbit"), rank_tolerance=0.0, random_state=0).fit_transform(X)
+    assert np.abs(half @ half.T - exact).max() > 1e-3, "with half of them it is not"
+
+
+@pytest.mark.parametrize("lengthscale", [0.6, "median"])
+def test_nystrom_with_all_points_is_exact_without_a_group(rng, lengthscale):
+    X = signals(rng, 10, (6,))
+    kernel = Gaussian(lengthscale)
+    features = Nystrom(kernel, n_components=10, random_state=0).fit_transform(X)
+    np.testing.assert_allclose(features @ features.T, kernel.gram(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("source", ["data", "orbit"])
+def test_nystrom_is_the_plain_formula(rng, source):
+    X = signals(rng, 8, (5, 6))
+    fitted = Nystrom(Gaussian(0.6), Orbit(Rotation(), VonMises(0.5), size=5), 6, Uniform(source), random_state=0).fit(X)
+    points = oracles.orbit_points(oracles.rotate, fitted.orbit_.elements_, X)
+    features = fitted.transform(X)
+    expected = oracles.nystrom_gram(points, fitted.orbit_.weights_, fitted.landmarks_, 0.6)
+    np.testing.assert_allclose(features @ features.T, expected, atol=1e-10)
+
+
+def test_nystrom_error_falls_with_landmarks_and_is_one_sided(rng):
+    X = unit_mean_norm(smooth_images(rng, 60, 12, 12))
+    orb = Orbit(Rotation(), size=8)
+    exact = Exact(Gaussian(0.5), orb).fit(X).gram(X)
+    errors = []
+    for m in (4, 16, 60):
+        features = Nystrom(Gaussian(0.5), orb, m, Uniform("orbit"), random_state=0).fit_transform(X)
+        missing = exact - features @ features.T
+        assert np.linalg.eigvalsh(missing).min() > -1e-8, "a projection never overshoots"
+        errors.append(np.linalg.norm(missing))
+    assert errors[0] > 2 * errors[1] > 4 * errors[2]
+
+
+def test_nystrom_of_singular_gram(rng):
+    """Copies of points add no rank, and no infinities (as scikit-learn's test_nystroem_singular_kernel)."""
+    X = rng.standard_normal((6, 4))
+    copies = np.vstack([X, X, X])
+    fitted = Nystrom(Gaussian(1.0), n_components=18, random_state=0).fit(copies)
+    assert fitted.normalization_.shape == (6, 18)
+    features = fitted.transform(X)
+    np.testing.assert_allclose(features @ features.T, Gaussian(1.0).gram(X), atol=1e-9)
+
+
+def test_nystrom_takes_no_more_landmarks_than_there_are_points(rng):
+    assert Nystrom(Gaussian(1.0), n_components=99).fit_transform(rng.standard_normal((7, 3))).shape == (7, 7)
+
+
+def test_rank_tolerance_drops_small_eigenvalues(rng):
+    X = rng.standard_normal((30, 2))
+    values = np.linalg.eigvalsh(Gaussian(1.0).gram(X))
+    for share in (1e-1, 1e-3):
+        fitted = Nystrom(Gaussian(1.0), n_components=30, rank_tolerance=share, random_state=0).fit(X)
+        assert fitted.transform(X).shape == (30, int(np.sum(values > share * values.max())))
+
+
+# ---- the exact kernel ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("group", "move"), [(Rotation(), oracles.rotate), (Rotation("polar"), oracles.turn)], ids=str)
+def test_exact_gram_is_the_double_sum(rng, group, move):
+    X, Z = signals(rng, 5, (4, 6)), signals(rng, 3, (4, 6))
+    fitted = Exact(Gaussian(0.6), Orbit(group, VonMises(0.7), size=6)).fit(X)
+    weights, elements = fitted.orbit_.weights_, fitted.orbit_.elements_
+    points_x, points_z = (oracles.orbit_points(move, elements, P) for P in (X, Z))
+    np.testing.assert_allclose(fitted.gram(X), oracles.exact_gram(points_x, points_x, weights, 0.6), atol=1e-10)
+    np.testing.assert_allclose(fitted.gram(Z), oracles.exact_gram(points_z, points_x, weights, 0.6), atol=1e-10)
+    np.testing.assert_allclose(fitted.gram(X, Z), oracles.exact_gram(points_x, points_z, weights, 0.6), atol=1e-10)
+    np.testing.assert_allclose(fitted.gram(X, Z).T, fitted.gram(Z, X), atol=1e-12)
+
+
+@pytest.mark.parametrize("memory", [1e-7, 1e-5, 1.0])
+def test_exact_gram_does_not_depend_on_memory(rng, memory):
+    X = signals(rng, 30, (5, 6))
+    orb = Orbit(Rotation(), size=7)
+    expected = Exact(Gaussian(0.6), orb).fit(X).gram(X)
+    np.testing.assert_allclose(Exact(Gaussian(0.6), orb, engine=Engine(memory)).fit(X).gram(X), expected, atol=1e-12)
+
+
+def test_exact_features_give_the_kernel_against_training_points(rng):
+    X, Z = signals(rng, 12, (5, 6)), signals(rng, 7, (5, 6))
+    fitted = Exact(Gaussian(0.6), Orbit(Rotation(), VonMises(0.5), size=9)).fit(X)
+    np.testing.assert_allclose(fitted.transform(X) @ fitted.transform(X).T, fitted.gram(X), atol=1e-10)
+    np.testing.assert_allclose(fitted.transform(Z) @ fitted.transform(X).T, fitted.gram(Z), atol=1e-10)
+
+
+def test_exact_features_of_float32_points_lose_their_own_rounding_only(rng):
+    """A smooth kernel has eigenvalues far below float32 rounding, and features divide by their roots."""
+    X = rng.standard_normal((60, 2)).astype(np.float32)
+    fitted = Exact(Gaussian(2.0)).fit(X)
+    features = fitted.transform(X)
+    assert features.dtype == np.float32
+    assert features.shape[1] > 30, "of eigenvalues down to float64 rounding"
+    np.testing.assert_allclose(features @ features.T, fitted.gram(X.astype(np.float64)), atol=1e-6)
+
+
+def test_exact_gram_of_haar_is_the_single_sum(rng):
+    """For a whole finite group and k(g x, g z) = k(x, z) the double sum is mean_g k(g x, z) (SPEC section 3)."""
+    X = signals(rng, 6, (3, 9))
+    fitted = Exact(Gaussian(0.6), Orbit(Rotation("polar"), Haar(), size=9)).fit(X)
+    single = np.mean([Gaussian(0.6).gram(np.roll(X, k, -1), X) for k in range(9)], axis=0)
+    np.testing.assert_allclose(fitted.gram(X), single, atol=1e-12)
+
+
+def test_averaging_contracts():
+    """Mean embeddings are averages of unit vectors: the kernel's diagonal is at most one, below it once q spreads."""
+    X = signals(np.random.default_rng(0), 6, (3, 9))
+    diagonals = []
+    for concentration in (200.0, 5.0, 0.0):
+        fitted = Exact(Gaussian(0.6), Orbit(Rotation("polar"), VonMises(concentration), size=27)).fit(X)
+        diagonals.append(np.diag(fitted.gram(X)).mean())
+    assert 1 > diagonals[0] > diagonals[1] > diagonals[2] > 0
+
+
+def test_float32_gram_is_near_float64(rng):
+    X = signals(rng, 9, (5, 6))
+    orb = Orbit(Rotation(), size=8)
+    single = Exact(Gaussian(0.6), orb).fit(X.astype(np.float32))
+    assert single.gram(X.astype(np.float32)).dtype == np.float32
+    np.testing.assert_allclose(single.gram(X.astype(np.float32)), Exact(Gaussian(0.6), orb).fit(X).gram(X), atol=1e-5)
+
+
+# ---- parameters ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", [RandomFourier, Nystrom])
+@pytest.mark.parametrize("size", [0, -1, 2.0, "many", None, True], ids=str)
+def test_impossible_sizes_are_refused(cls, size):
+    with pytest.raises(ParameterError, match=f"^n_components: expected an integer >= 1, found {size!r}$"):
+        cls(n_components=size).fit(np.ones((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("feature_map", "message"),
+    [
+        (RandomFourier(variant="triples"), "variant: expected one of 'pairs', 'offset', found 'triples'"),
+        (Nystrom(rank_tolerance=-1.0), "rank_tolerance: expected a finite number >= 0 or null, found -1.0"),
+        (Exact(rank_tolerance="small"), "rank_tolerance: expected a finite number >= 0 or null, found 'small'"),
+        (RandomFourier(Gaussian(-1.0)), "lengthscale: expected a finite number > 0 or a string, found -1.0"),
+        (Exact(engine=Engine(memory=0)), "memory: expected a finite number > 0, found 0"),
+        (Nystrom(orbit=Orbit(size=0)), "size: expected an integer >= 1 or null, found 0"),
+        (Nystrom(landmarks=Uniform("nowhere")), "source: expected one of 'data', 'orbit', found 'nowhere'"),
+    ],
+    ids=repr,
+)
+def test_impossible_parameters_are_refused(feature_map, message):
+    for call in (feature_map.check, lambda: clone(feature_map).fit(np.ones((3, 2)))):
+        with pytest.raises(ParameterError) as error:
+            call()
+        assert str(error.value) == message
+
+
+def test_kernel_that_vanishes_between_all_points_still_works(rng):
+    """A lengthscale far too small: the Gram matrix is the identity, features are finite."""
+    features = Nystrom(Gaussian(1e-6), n_components=5, random_state=0).fit_transform(rng.random((5, 3)))
+    np.testing.assert_allclose(features @ features.T, np.eye(5), atol=1e-12)
+
+
+@pytest.mark.parametrize("part", ["frequencies", "landmarks"])
+def test_rules_of_the_wrong_kind_are_named(part):
+    cls = RandomFourier if part == "frequencies" else Nystrom
+    with pytest.raises(InputError, match=part):
+        cls(**{part: "monte_carlo"}).fit(np.random.default_rng(0).random((5, 3)))

@@ -1,0 +1,569 @@
+"""Data sets: the contract for each loader, file formats, and what bad files and arrays are answered with."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from contracts import LoaderContract
+from samples import smooth_images
+from scipy import io, ndimage, stats
+from sklearn.datasets import load_digits
+
+from orbit.data import MNIST, QM7, Arrays, Dataset, Digits, RotatedDigits, RotatedMNIST, files, mnist, qm7
+from orbit.data.base import check_arrays
+from orbit.data.rotate import rotate_randomly
+from orbit.errors import DataFileError, InputError, ParameterError
+
+# ---- files as upstream ships them, made small ------------------------------------------------------------------------
+
+
+def idx(array: np.ndarray) -> bytes:
+    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}i", *array.shape) + array.tobytes()
+
+
+def write_mnist(folder: Path, monkeypatch, n_train: int = 40, n_test: int = 20, side: int = 6) -> dict[str, np.ndarray]:
+    """The four files with random content, and their digests in place of the real ones."""
+    rng = np.random.default_rng(0)
+    content = {
+        "TRAIN_IMAGES": rng.integers(0, 256, (n_train, side, side), dtype=np.uint8),
+        "TRAIN_LABELS": (np.arange(n_train) % 10).astype(np.uint8),
+        "TEST_IMAGES": rng.integers(0, 256, (n_test, side, side), dtype=np.uint8),
+        "TEST_LABELS": (np.arange(n_test) % 10).astype(np.uint8),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for constant, array in content.items():
+        file = getattr(mnist, constant)
+        packed = gzip.compress(idx(array))
+        (folder / file.name).write_bytes(packed)
+        digest = hashlib.sha256(packed).hexdigest()
+        monkeypatch.setattr(mnist, constant, files.DataFile(file.name, digest, file.how))
+    return content
+
+
+def write_amat(folder: Path, n_train: int = 30, n_test: int = 20) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {}
+    for part, file, n in (("train", mnist.AMAT_TRAIN, n_train), ("test", mnist.AMAT_TEST, n_test)):
+        tables[part] = np.column_stack([rng.random((n, 784)).round(5), np.arange(n) % 10])
+        np.savetxt(folder / file.name, tables[part], fmt="%.6e")
+    return tables
+
+
+def write_qm7(folder: Path, monkeypatch, per_fold: int = 10, atoms: int = 4) -> dict[str, np.ndarray]:
+    n, rng = 5 * per_fold, np.random.default_rng(2)
+    X = rng.random((n, atoms, atoms))
+    content = {"X": X + X.transpose(0, 2, 1), "T": rng.random((1, n)), "P": rng.permutation(n).reshape(5, per_fold)}
+    monkeypatch.setattr(qm7, "_SHAPES", {key: array.shape for key, array in content.items()})
+    folder.mkdir(parents=True, exist_ok=True)
+    io.savemat(folder / qm7.QM7_FILE.name, content)
+    return content
+
+
+# ---- the contract ----------------------------------------------------------------------------------------------------
+
+
+class TestDigits(LoaderContract):
+    sizes = (1000, 797)
+
+    def create(self, **params):
+        return Digits(**params)
+
+
+class TestRotatedDigits(LoaderContract):
+    sizes = (1000, 797)
+
+    def create(self, **params):
+        return RotatedDigits(**params)
+
+
+class TestArrays(LoaderContract):
+    sizes = (45, 15)
+    path: str | None = None
+
+    @pytest.fixture(autouse=True)
+    def _file(self, tmp_path):
+        self.path = str(tmp_path / "mine.npz")
+        np.savez(self.path, X=np.random.default_rng(0).random((60, 3, 4)), y=np.arange(60) % 3)
+
+    def create(self, **params):
+        return Arrays(self.path, **params)
+
+
+class TestMNIST(LoaderContract):
+    sizes = (40, 20)
+
+    @pytest.fixture(autouse=True)
+    def _files(self, tmp_path, monkeypatch):
+        write_mnist(tmp_path / "mnist", monkeypatch)
+        monkeypatch.setenv("ORBIT_DATA", str(tmp_path))
+
+    def create(self, **params):
+        return MNIST(**params)
+
+
+class TestRotatedMNIST(LoaderContract):
+    sizes = (30, 20)
+
+    @pytest.fixture(autouse=True)
+    def _files(self, tmp_path, monkeypatch):
+        write_amat(tmp_path / "rotated_mnist")
+        monkeypatch.setenv("ORBIT_DATA", str(tmp_path))
+
+    def create(self, **params):
+        return RotatedMNIST(**params)
+
+
+class TestQM7(LoaderContract):
+    sizes = (40, 10)
+
+    @pytest.fixture(autouse=True)
+    def _file(self, tmp_path, monkeypatch):
+        write_qm7(tmp_path / "qm7", monkeypatch)
+        monkeypatch.setenv("ORBIT_DATA", str(tmp_path))
+
+    def create(self, **params):
+        return QM7(**params)
+
+
+# ---- digits ----------------------------------------------------------------------------------------------------------
+
+
+def rows(data: Dataset) -> np.ndarray:
+    X = np.concatenate([data.X_train, data.X_test]).reshape(1797, -1)
+    return X[np.lexsort(X.T)]
+
+
+def test_digits_are_scikit_learns_split_by_the_seed():
+    one, other = Digits().load(0), Digits().load(1)
+    np.testing.assert_array_equal(rows(one), rows(other))
+    assert not np.array_equal(one.X_train, other.X_train)
+    original = load_digits().images.reshape(1797, -1) / 16
+    np.testing.assert_allclose(rows(one), original[np.lexsort(original.T)].astype(np.float32))
+    shares = [np.bincount(y) / len(y) for y in (one.y_train, one.y_test)]
+    np.testing.assert_allclose(*shares, atol=0.002, err_msg="stratified")
+
+
+def test_turned_digits_are_the_same_whatever_the_seed_of_the_run():
+    one, other = RotatedDigits().load(0), RotatedDigits().load(1)
+    np.testing.assert_array_equal(rows(one), rows(other))
+    assert not np.array_equal(one.X_train, other.X_train)
+    assert np.abs(rows(one) - rows(RotatedDigits(rotation_seed=1).load(0))).max() > 0.1
+    assert np.abs(rows(one) - rows(Digits().load(0))).max() > 0.1
+    np.testing.assert_array_equal(one.y_train, Digits().load(0).y_train, err_msg="labels stay")
+
+
+def test_random_turns_are_turns_by_uniform_angles(rng):
+    """A spot right of the centre says by its centroid how far its image was turned."""
+    y, x = np.mgrid[:15, :15] - 7.0
+    spot = np.exp(-((x - 4) ** 2 + y**2) / 4)
+    turned = rotate_randomly(np.repeat(spot[None], 600, 0), seed=3)
+    assert turned.dtype == np.float32
+    angles = np.arctan2((turned * -y).sum((1, 2)), (turned * x).sum((1, 2))) % (2 * np.pi)
+    assert stats.kstest(angles, stats.uniform(0, 2 * np.pi).cdf).pvalue > 1e-3
+    np.testing.assert_allclose(turned.sum((1, 2)), spot.sum(), rtol=0.05)
+    np.testing.assert_array_equal(rotate_randomly(np.repeat(spot[None], 600, 0), seed=3), turned)
+
+
+def test_random_turns_are_cubic_and_clipped(rng):
+    X = smooth_images(rng, 3, 12, 12)
+    X /= X.max()
+    angles = np.random.default_rng(5).uniform(0, 2 * np.pi, 3)
+    for image, angle, turned in zip(X, angles, rotate_randomly(X, 5), strict=True):
+        both = [ndimage.rotate(image, s * np.degrees(angle), reshape=False, mode="grid-constant") for s in (1, -1)]
+        assert min(np.abs(expected.clip(0, 1) - turned).max() for expected in both) < 1e-5
+    assert rotate_randomly(rng.random((5, 9, 9)), 0).min() >= 0
+    assert rotate_randomly(rng.random((5, 9, 9)), 0).max() <= 1
+
+
+# ---- MNIST -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", ["mnist", "."])
+@pytest.mark.parametrize("by", ["root", "variable"])
+def test_mnist_reads_what_the_files_hold(tmp_path, monkeypatch, folder, by):
+    content = write_mnist(tmp_path / folder, monkeypatch)
+    monkeypatch.setenv("ORBIT_DATA", str(tmp_path if by == "variable" else "/nowhere"))
+    data = MNIST(root=str(tmp_path) if by == "root" else None).load(0)
+    np.testing.assert_allclose(data.X_train, content["TRAIN_IMAGES"] / 255, rtol=1e-6)
+    np.testing.assert_array_equal(data.y_test, content["TEST_LABELS"])
+    assert data.X_train.dtype == np.float32
+    assert data.y_train.dtype == np.int64
+    assert data.task == "classification"
+
+
+@pytest.mark.parametrize("loader", [MNIST, RotatedMNIST, QM7])
+def test_missing_files_say_where_they_belong_and_how_to_get_them(tmp_path, loader):
+    for call in (loader(root=str(tmp_path)).check_files, lambda: loader(root=str(tmp_path)).load(0)):
+        with pytest.raises(DataFileError) as error:
+            call()
+        text = str(error.value)
+        folder = "qm7" if loader is QM7 else "mnist"
+        name = "qm7.mat" if loader is QM7 else "train-images-idx3-ubyte.gz"
+        assert str(tmp_path / folder / name) in text
+        assert "ORBIT_DATA" in text
+        assert "It is " in text
+        assert "\n" not in text
+
+
+def test_one_missing_file_is_the_one_that_is_named(tmp_path, monkeypatch):
+    write_mnist(tmp_path, monkeypatch)
+    MNIST(root=str(tmp_path)).check_files()
+    (tmp_path / mnist.TEST_LABELS.name).unlink()
+    with pytest.raises(DataFileError, match=mnist.TEST_LABELS.name):
+        MNIST(root=str(tmp_path)).check_files()
+
+
+def test_a_corrupt_file_says_both_digests(tmp_path, monkeypatch):
+    write_mnist(tmp_path, monkeypatch)
+    path = tmp_path / mnist.TEST_IMAGES.name
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataFileError) as error:
+        MNIST(root=str(tmp_path)).load(0)
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    for part in (str(path), mnist.TEST_IMAGES.sha256, found, "ossci-datasets"):
+        assert part in str(error.value)
+
+
+def test_real_digests_are_pinned():
+    for file in (mnist.TRAIN_IMAGES, mnist.TRAIN_LABELS, mnist.TEST_IMAGES, mnist.TEST_LABELS):
+        assert len(bytes.fromhex(file.sha256)) == 32
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 3), (2, 3, 4)])
+def test_idx(rng, shape):
+    array = rng.integers(0, 256, shape, dtype=np.uint8)
+    np.testing.assert_array_equal(mnist.read_idx(idx(array)), array)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x00\x00", b"PK\x03\x04 not idx", b"\x00\x00\x0d\x01\x00\x00\x00\x00", b"\x00\x00\x08\x03",
+     idx(np.zeros((2, 3), np.uint8))[:-1], idx(np.zeros((2, 3), np.uint8)) + b"\x00"],
+    ids=["empty", "short", "zip", "floats", "header cut", "data cut", "data too long"],
+)  # fmt: skip
+def test_what_is_no_idx_file_is_refused(content):
+    with pytest.raises(DataFileError, match="IDX"):
+        mnist.read_idx(content)
+
+
+# ---- rotated MNIST ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", ["rotated_mnist", "."])
+def test_original_rotated_mnist_is_read_where_it_is(tmp_path, folder):
+    tables = write_amat(tmp_path / folder)
+    data = RotatedMNIST(root=str(tmp_path)).load(0)
+    np.testing.assert_allclose(data.X_train.reshape(30, 784), tables["train"][:, :784], rtol=1e-6)
+    np.testing.assert_array_equal(data.y_test, tables["test"][:, 784].astype(int))
+    assert "Larochelle" in data.source
+    assert "generated" not in data.source
+
+
+@pytest.mark.parametrize("content", ["1 2 3\n4 5 6\n", "1 2 three\n"], ids=["too few columns", "no numbers"])
+def test_corrupt_amat_files_are_refused(tmp_path, content):
+    write_amat(tmp_path)
+    (tmp_path / mnist.AMAT_TEST.name).write_text(content)
+    with pytest.raises(DataFileError, match=f"{mnist.AMAT_TEST.name} is corrupt: expected lines of 785 numbers"):
+        RotatedMNIST(root=str(tmp_path)).load(0)
+
+
+def test_rotated_mnist_is_generated_by_the_protocol(tmp_path, monkeypatch):
+    """12,000 for training, the rest for testing, each image with its label, turned by its own angle."""
+    content = write_mnist(tmp_path, monkeypatch, n_train=12_030, n_test=30, side=4)
+    data = RotatedMNIST(root=str(tmp_path)).load(0)
+    assert data.X_train.shape == (12_000, 4, 4)
+    assert data.X_test.shape == (60, 4, 4)
+    assert data.y_train.dtype == np.int64
+    assert "generated from MNIST" in data.source
+
+    originals = np.concatenate([content["TRAIN_IMAGES"], content["TEST_IMAGES"]]) / np.float32(255)
+    labels = np.concatenate([content["TRAIN_LABELS"], content["TEST_LABELS"]])
+    y = np.concatenate([data.y_train, data.y_test])
+    np.testing.assert_array_equal(np.bincount(y), np.bincount(labels))
+    X = np.concatenate([data.X_train, data.X_test])
+    order = np.random.default_rng(0).permutation(12_060)
+    np.testing.assert_array_equal(y, labels[order])
+    np.testing.assert_array_equal(X, rotate_randomly(originals[order], 0))
+
+    again = RotatedMNIST(root=str(tmp_path)).load(7)
+    np.testing.assert_array_equal(again.X_train, data.X_train, err_msg="the seed of the run changes nothing")
+    assert not np.array_equal(RotatedMNIST(str(tmp_path), rotation_seed=1).load(0).y_train, data.y_train)
+
+
+# ---- QM7 -------------------------------------------------------------------------------------------------------------
+
+
+def test_qm7_folds_are_the_files_own(tmp_path, monkeypatch):
+    content = write_qm7(tmp_path, monkeypatch)
+    seen = []
+    for fold in range(5):
+        data = QM7(root=str(tmp_path), fold=fold).load(0)
+        np.testing.assert_allclose(data.y_test, content["T"][0, content["P"][fold]])
+        np.testing.assert_allclose(data.X_test, content["X"][content["P"][fold]], rtol=1e-6)
+        assert len(data.X_train) == 40
+        seen.extend(data.y_test)
+        assert not set(data.y_train) & set(data.y_test)
+    assert sorted(seen) == sorted(content["T"][0])
+
+
+@pytest.mark.parametrize("fold", [-1, 5])
+def test_qm7_has_five_folds(fold):
+    with pytest.raises(ParameterError, match=f"fold: expected an integer from 0 to 4, found {fold}"):
+        QM7(fold=fold).check()
+
+
+def test_corrupt_qm7_files_are_refused(tmp_path, monkeypatch):
+    content = write_qm7(tmp_path, monkeypatch)
+    path = tmp_path / "qm7.mat"
+    for broken in ({**content, "X": content["X"][:-1]}, {key: content[key] for key in ("X", "T")}):
+        io.savemat(path, broken)
+        with pytest.raises(DataFileError, match="qm7.mat: expected (X|P) of shape"):
+            QM7(root=str(tmp_path)).load(0)
+    path.write_bytes(b"no mat file")
+    with pytest.raises(DataFileError, match=r"qm7.mat is corrupt.*quantum-machine.org"):
+        QM7(root=str(tmp_path)).load(0)
+
+
+# ---- the real files, where a machine has them ------------------------------------------------------------------------
+
+
+def has(loader) -> bool:
+    try:
+        loader.check_files()
+    except InputError:
+        return False
+    return "ORBIT_DATA" in os.environ
+
+
+@pytest.mark.skipif(not has(MNIST()), reason="needs the files of MNIST in the folder ORBIT_DATA")
+def test_real_mnist():
+    data = MNIST().load(0)
+    assert data.X_train.shape == (60_000, 28, 28)
+    assert data.X_test.shape == (10_000, 28, 28)
+    np.testing.assert_array_equal(np.bincount(data.y_test), [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009])
+    assert data.X_train.mean() == pytest.approx(0.1307, abs=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has(RotatedMNIST()), reason="needs the files of MNIST in the folder ORBIT_DATA")
+def test_real_rotated_mnist():
+    data = RotatedMNIST().load(0)
+    assert data.X_train.shape == (12_000, 28, 28)
+    assert data.X_test.shape == (50_000, 28, 28)
+    assert set(data.y_train) == set(range(10))
+
+
+@pytest.mark.skipif(not has(QM7()), reason="needs qm7.mat in the folder ORBIT_DATA")
+def test_real_qm7():
+    data = QM7(fold=2).load(0)
+    assert data.X_train.shape == (5732, 23, 23)
+    assert data.y_test.shape == (1433,)
+    assert -2200 < data.y_train.min() < data.y_train.max() < -400
+    np.testing.assert_allclose(data.X_train, data.X_train.transpose(0, 2, 1), rtol=1e-5)
+
+
+# ---- a user's own arrays ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def save(tmp_path):
+    """``save(X=..., y=...)`` -> the path of an .npz."""
+
+    def write(name: str = "mine.npz", **arrays) -> str:
+        np.savez(tmp_path / name, **arrays)
+        return str(tmp_path / name)
+
+    return write
+
+
+X20 = np.random.default_rng(0).random((20, 3))
+Y20 = np.arange(20) % 2
+TEST_KEYS = {"x_test_key": "T", "y_test_key": "t"}
+
+
+def test_arrays_under_any_names(save):
+    path = save(inputs=X20, labels=Y20)
+    data = Arrays(path, x_key="inputs", y_key="labels").load(0)
+    assert (data.X_train.shape, data.X_test.shape) == ((15, 3), (5, 3))
+    assert data.source == "file mine.npz"
+
+
+def test_arrays_with_a_test_part_of_their_own(save):
+    path = save(X=X20, y=Y20, X_test=X20[:4] + 1, y_test=Y20[:4])
+    data = Arrays(path, x_test_key="X_test", y_test_key="y_test").load(0)
+    np.testing.assert_array_equal(data.X_train, X20)
+    np.testing.assert_array_equal(data.X_test, X20[:4] + 1)
+
+
+def test_arrays_from_two_npy_files(tmp_path):
+    np.save(tmp_path / "X.npy", X20)
+    np.save(tmp_path / "y.npy", Y20)
+    data = Arrays(str(tmp_path / "X.npy"), y_path=str(tmp_path / "y.npy"), test_fraction=0.5).load(0)
+    assert len(data.X_train) == len(data.X_test) == 10
+    assert {tuple(x) for x in np.concatenate([data.X_train, data.X_test])} == {tuple(x) for x in X20}
+
+
+def test_arrays_from_an_npz_with_targets_elsewhere(tmp_path, save):
+    """The array called ``x_key`` is X, whatever else the file holds before it."""
+    np.save(tmp_path / "y.npy", Y20)
+    path = save(A=np.zeros((20, 3)), X=X20)
+    data = Arrays(path, y_path=str(tmp_path / "y.npy")).load(0)
+    assert np.abs(data.X_train).max() > 0
+
+
+def test_arrays_in_the_home_folder(save, tmp_path, monkeypatch):
+    save(X=X20, y=Y20)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert len(Arrays("~/mine.npz").load(0).X_train) == 15
+
+
+@pytest.mark.parametrize(
+    ("y", "task"),
+    [
+        (Y20, "classification"),
+        (Y20.astype(bool), "classification"),
+        (np.array(["owl", "cat"])[Y20], "classification"),
+        (Y20.astype(float), "classification"),
+        (Y20[:, None], "classification"),
+        (Y20 + 0.5, "regression"),
+        (X20[:, 0], "regression"),
+        (X20[:, :1], "regression"),
+        (X20, "regression"),
+    ],
+    ids=["int", "bool", "str", "whole floats", "column", "halves", "floats", "float column", "two outputs"],
+)
+def test_task_is_guessed(save, y, task):
+    data = Arrays(save(X=X20, y=y)).load(0)
+    assert data.task == task
+    assert data.y_train.ndim == (2 if y.ndim == 2 and y.shape[1] > 1 else 1)
+
+
+def test_task_may_be_said(save):
+    assert Arrays(save(X=X20, y=Y20), task="regression").load(0).task == "regression"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("f4", "f4"), ("f8", "f8"), ("u1", "f4"), ("i8", "f4"), ("?", "f4"), ("f2", "f4")]
+)
+def test_precision_of_arrays(save, given, kept):
+    assert Arrays(save(X=(X20 * 9).astype(given), y=Y20)).load(0).X_train.dtype == kept
+
+
+def test_classes_are_split_evenly(save):
+    y = np.repeat([0, 1, 2], [60, 30, 10])
+    data = Arrays(save(X=np.random.default_rng(0).random((100, 2)), y=y), test_fraction=0.3).load(0)
+    np.testing.assert_array_equal(np.bincount(data.y_test), [18, 9, 3])
+
+
+def test_classes_too_small_to_split_evenly_are_split_anyway(save):
+    y = np.array([0] * 10 + [1] * 9 + [2])
+    data = Arrays(save(X=X20, y=y)).load(0)
+    assert len(data.X_train) == 15
+
+
+@pytest.mark.parametrize(
+    ("arrays", "params", "message"),
+    [
+        ({"X0": X20, "y": Y20}, {}, "no array named 'X'; did you mean 'X0'? It has X0, y; set dataset.x_key"),
+        ({"X": X20, "labels": Y20}, {"y_key": "label"}, "no array named 'label'; did you mean 'labels'?"),
+        ({"X": X20, "y": Y20}, {"x_test_key": "T", "y_test_key": "y"}, "no array named 'T'."),
+        ({"X": X20, "y": Y20}, {"x_test_key": "X"}, "x_test_key and dataset.y_test_key: expected both or neither"),
+        ({"X": X20[:19], "y": Y20}, {}, "X has 19 points, y has 20 targets; they must agree"),
+        ({"X": X20[:0], "y": Y20[:0]}, {}, "X is empty"),
+        ({"X": X20[:1], "y": Y20[:1]}, {}, "has 1 points, too few to split; expected at least 2"),
+        ({"X": X20[:, 0], "y": Y20}, {}, "X must have shape (n, ...) with at least 2 axes, found (20,)"),
+        ({"X": np.where(X20 > 0.9, np.nan, X20), "y": Y20}, {}, "values that are NaN or infinite, the first at index"),
+        ({"X": np.where(X20 > 0.9, -np.inf, X20), "y": Y20}, {}, "values that are NaN or infinite"),
+        ({"X": X20, "y": np.where(Y20, np.nan, 0.5)}, {}, "y has 10 values that are NaN or infinite"),
+        ({"X": X20.astype(complex), "y": Y20}, {}, "'X' must hold real numbers, found dtype complex128"),
+        ({"X": X20.astype(str), "y": Y20}, {}, "'X' must hold real numbers, found dtype <U"),
+        ({"X": X20, "y": X20[:, 0]}, {"task": "classification"}, "must be integers or strings, found fractions"),
+        ({"X": X20, "y": X20}, {"task": "classification"}, "class labels must have shape (n,), found (20, 3)"),
+        ({"X": X20, "y": Y20.astype(str)}, {"task": "regression"}, "regression needs numbers as targets"),
+        ({"X": X20, "y": np.zeros(20, int)}, {}, "the training part has one class only"),
+        ({"X": X20, "y": Y20, "T": X20[:5, :2]}, {"x_test_key": "T", "y_test_key": "t"}, "no array named 't'"),
+        ({"X": X20, "y": Y20, "T": X20[:5, :2], "t": Y20[:5]}, TEST_KEYS, "test points (2,); they must agree"),
+        ({"X": np.array(3.0), "y": Y20}, {}, "X must have shape (n, ...) with at least 2 axes, found ()"),
+        ({"X": X20, "y": np.array(1)}, {}, "y"),
+        ({"X": X20, "y": Y20 + 1j}, {}, "y"),
+        ({"X": X20[:, :0], "y": Y20}, {}, "X"),
+    ],
+    ids=[
+        "X missing", "y missing", "test missing", "half a test part", "lengths", "empty", "one point", "vector", "NaN",
+        "infinite", "NaN in y", "complex", "strings", "fractions", "matrix of labels", "words", "one class",
+        "test targets missing", "test shape",
+        "X is a number", "y is a number", "complex y", "no features",
+    ],
+)  # fmt: skip
+def test_arrays_that_cannot_be_learnt_from_are_refused(save, arrays, params, message):
+    with pytest.raises(InputError) as error:
+        Arrays(save(**arrays), **params).load(0)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_first_bad_value_is_found(save):
+    X = X20.copy()
+    X[7, 2] = np.inf
+    X[9, 0] = np.nan
+    with pytest.raises(InputError, match=r"2 values that are NaN or infinite, the first at index \(7, 2\)"):
+        Arrays(save(X=X, y=Y20)).load(0)
+
+
+def test_large_finite_values_are_no_error():
+    """Their sum is infinite, they are not."""
+    with np.errstate(over="ignore"):
+        check_arrays(np.full((3, 2), 1e308), np.arange(3), "classification", "here")
+
+
+def test_pickled_objects_are_not_loaded(tmp_path):
+    """A pickle from a stranger would run code."""
+
+    class Trap:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "sprung"),))
+
+    np.savez(tmp_path / "trap.npz", X=np.array([[Trap()]], dtype=object), y=Y20)
+    with pytest.raises(DataFileError, match=r"trap\.npz is not a readable .npz or .npy file without objects"):
+        Arrays(str(tmp_path / "trap.npz")).load(0)
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"1,2,3\n", b"PK\x03\x04broken"], ids=["empty", "csv", "broken zip"])
+def test_what_is_no_array_file_is_refused(tmp_path, content):
+    path = tmp_path / "mine.npz"
+    path.write_bytes(content)
+    with pytest.raises(DataFileError, match=r"mine\.npz is not a readable"):
+        Arrays(str(path)).load(0)
+
+
+def test_files_that_are_not_there(tmp_path, save):
+    with pytest.raises(InputError, match=r"dataset\.path: expected the path of an \.npz or \.npy file, found none"):
+        Arrays().load(0)
+    with pytest.raises(DataFileError, match=f"dataset.path: expected a file at {tmp_path}/no.npz, found none"):
+        Arrays(str(tmp_path / "no.npz")).check_files()
+    np.save(tmp_path / "X.npy", X20)
+    with pytest.raises(InputError, match=r"dataset\.y_path: expected an \.npy file with the targets"):
+        Arrays(str(tmp_path / "X.npy")).check_files()
+    with pytest.raises(DataFileError, match=f"dataset.y_path: expected a file at {tmp_path}/y.npy, found none"):
+        Arrays(str(tmp_path / "X.npy"), y_path=str(tmp_path / "y.npy")).check_files()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -0.5, "half"])
+def test_impossible_test_fractions_are_refused(save, value):
+    with pytest.raises(ParameterError, match="test_fraction: expected a finite number > 0 and < 1"):
+        Arrays(save(X=X20, y=Y20), test_fraction=value).load(0)
+
+
+def test_an_empty_npz_is_refused(tmp_path, save):
+    np.save(tmp_path / "y.npy", Y20)
+    for params in ({}, {"y_path": str(tmp_path / "y.npy")}):
+        with pytest.raises(InputError, match="no array named 'X'"):
+            Arrays(save(), **params).load(0)

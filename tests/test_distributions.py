@@ -1,0 +1,206 @@
+"""Distributions on the circle: the contract for each, and the moments that theory gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from contracts import DistributionContract
+from scipy import special
+
+from orbit.distributions import Delta, Haar, Uniform, VonMises
+from orbit.distributions.circular import trapezoid
+from orbit.domains import Circle, wrap
+from orbit.errors import ParameterError
+from orbit.groups import Rotation
+from orbit.orbits import Orbit
+
+
+class TestHaar(DistributionContract):
+    def create(self):
+        return Haar()
+
+
+class TestDelta(DistributionContract):
+    has_density = False
+
+    def create(self):
+        return Delta()
+
+
+class TestVonMises(DistributionContract):
+    def create(self):
+        return VonMises(0.2)
+
+
+class TestConcentratedVonMises(DistributionContract):
+    def create(self):
+        return VonMises(9.0)
+
+
+class TestFlatVonMises(DistributionContract):
+    def create(self):
+        return VonMises(0.0)
+
+
+class TestUniform(DistributionContract):
+    def create(self):
+        return Uniform()
+
+
+class TestLopsidedUniform(DistributionContract):
+    def create(self):
+        return Uniform(-0.5, 2.5, unit="native")
+
+
+class TestUniformOverTheFullCircle(DistributionContract):
+    def create(self):
+        return Uniform(-180, 180)
+
+
+# ---- quadrature ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("r", [1, 4, 7, 16])
+@pytest.mark.parametrize("phase", [0.0, 0.37])
+def test_trapezoid_integrates_waves_below_its_size_exactly(r, phase):
+    nodes, weights = Haar().quadrature(Circle(), r, phase)
+    for k in range(1, r):
+        assert abs(weights @ np.exp(1j * k * nodes)) < 1e-13
+    assert abs(weights @ np.exp(1j * r * nodes)) == pytest.approx(1), "the first wave it takes for a constant"
+
+
+def test_trapezoid_has_the_identity_at_phase_zero():
+    for r in (1, 2, 5, 8):
+        assert 0.0 in trapezoid(r, 0.0)
+    np.testing.assert_allclose(trapezoid(4, 0.5), [np.pi / 4, 3 * np.pi / 4, -3 * np.pi / 4, -np.pi / 4])
+
+
+@pytest.mark.parametrize("concentration", [0.2, 2.0, 9.0, 50.0])
+def test_von_mises_quadrature_has_its_moments(concentration):
+    """E cos(k t) = I_k / I_0: spectral accuracy once the nodes resolve the peak, sqrt(kappa) times the step small."""
+    nodes, weights = VonMises(concentration).quadrature(Circle(), 64, 0.25)
+    for k in range(6):
+        expected = special.ive(k, concentration) / special.ive(0, concentration)
+        assert weights @ np.cos(k * nodes) == pytest.approx(expected, abs=1e-11)
+        assert weights @ np.sin(k * nodes) == pytest.approx(0, abs=1e-11)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-20, 20), (-90, 30), (10, 300)])
+def test_uniform_quadrature_has_its_moments(low, high):
+    """Gauss-Legendre: E exp(i k t) = (exp(i k b) - exp(i k a)) / (i k (b - a)), a sinc."""
+    nodes, weights = Uniform(low, high).quadrature(Circle(), 24, 0.0)
+    a, b = np.radians([low, high])
+    for k in (1, 2, 5):
+        expected = (np.exp(1j * k * b) - np.exp(1j * k * a)) / (1j * k * (b - a))
+        assert abs(weights @ np.exp(1j * k * nodes) - expected) < 1e-12
+
+
+def test_uniform_gauss_rule_is_exact_for_polynomials_to_twice_its_size():
+    nodes, weights = Uniform(-1, 3, unit="native").quadrature(Circle(), 4, 0.9)
+    for p in range(8):
+        assert weights @ nodes**p == pytest.approx((3 ** (p + 1) - (-1) ** (p + 1)) / (4 * (p + 1)))
+
+
+def test_uniform_over_the_full_circle_is_haar():
+    for q in (Uniform(-180, 180), Uniform(0, 360), Uniform(-np.pi, np.pi, unit="native")):
+        for got, expected in zip(q.quadrature(Circle(), 9, 0.2), Haar().quadrature(Circle(), 9, 0.2), strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_delta_is_one_identity_whatever_the_size():
+    for size in (1, 32):
+        nodes, weights = Delta().quadrature(Circle(), size, 0.7)
+        np.testing.assert_array_equal(nodes, [0.0])
+        np.testing.assert_array_equal(weights, [1.0])
+
+
+@pytest.mark.parametrize("concentration", [1e3, 1e5, 1e8])
+@pytest.mark.parametrize("phase", [0.0, 0.5])
+def test_quadrature_of_a_peak_far_narrower_than_a_step_stays_a_distribution(concentration, phase):
+    nodes, weights = VonMises(concentration).quadrature(Circle(), 4, phase)
+    assert np.all(np.isfinite(weights))
+    assert weights.sum() == pytest.approx(1)
+    assert weights[np.abs(nodes).argmin()] == weights.max()
+
+
+# ---- densities and samples -------------------------------------------------------------------------------------------
+
+
+def test_von_mises_has_its_mode_at_the_identity():
+    """LGIKA section 4.2 prints exp(-kappa cos): that mode would be the half turn."""
+    angles = np.linspace(-np.pi, np.pi, 721)
+    for concentration in (0.2, 9.0):
+        density = VonMises(concentration).density(Circle(), angles)
+        assert angles[density.argmax()] == pytest.approx(0, abs=1e-12)
+        assert density[0] == density.min()
+        expected = np.exp(concentration * np.cos(angles)) / special.i0(concentration)
+        np.testing.assert_allclose(density, expected, rtol=1e-12)
+        assert np.abs(VonMises(concentration).ppf(Circle(), np.linspace(0.3, 0.7, 9))).max() < np.pi / 2
+
+
+def test_von_mises_of_no_concentration_is_haar():
+    u = np.linspace(0, 0.999, 50)
+    np.testing.assert_allclose(VonMises(0.0).ppf(Circle(), u), Haar().ppf(Circle(), u))
+    np.testing.assert_allclose(VonMises(1e-9).ppf(Circle(), u[1:]), Haar().ppf(Circle(), u[1:]), atol=1e-6)
+    np.testing.assert_allclose(VonMises(0.0).quadrature(Circle(), 5, 0.0)[1], 0.2)
+
+
+def test_von_mises_of_large_concentration_is_a_gaussian():
+    u = np.linspace(0.01, 0.99, 99)
+    samples = VonMises(1e4).ppf(Circle(), u)
+    np.testing.assert_allclose(samples * 100, special.ndtri(u), atol=1e-2)
+    assert np.isfinite(VonMises(1e6).density(Circle(), np.array([0.0, 1.0, np.pi]))).all()
+
+
+def test_uniform_density_lives_on_its_range_only():
+    q = Uniform(-20, 40)
+    inside, outside = np.radians([-19.9, 0, 39.9]), np.radians([-21, 41, 180, -179])
+    np.testing.assert_allclose(q.density(Circle(), inside), 360 / 60)
+    np.testing.assert_array_equal(q.density(Circle(), outside), 0)
+    samples = q.ppf(Circle(), np.linspace(0, 1, 100, endpoint=False))
+    assert samples.min() == pytest.approx(np.radians(-20))
+    assert samples.max() < np.radians(40)
+
+
+def test_units():
+    for rule in (lambda q: q.ppf(Circle(), np.linspace(0, 0.9, 4)), lambda q: q.quadrature(Circle(), 4, 0.0)[0]):
+        np.testing.assert_allclose(rule(Uniform(-30, 60)), rule(Uniform(-np.pi / 6, np.pi / 3, unit="native")))
+
+
+def test_range_across_the_half_turn_is_on_the_circle():
+    """170 to 190 degrees: samples and density must meet, whichever name an angle goes by."""
+    q = Uniform(170, 190)
+    samples = wrap(q.ppf(Circle(), np.linspace(0.01, 0.99, 50)))
+    assert np.all(np.abs(samples) >= np.radians(169.9))
+    np.testing.assert_allclose(q.density(Circle(), samples), 18)
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("q", "message"),
+    [
+        (Uniform(20, -20), "high: expected a number > low=20, found -20"),
+        (Uniform(5, 5), "high: expected a number > low=5, found 5"),
+        (Uniform(-200, 200), "high: expected a range of at most one full turn, found 200"),
+        (Uniform(-3.2, 3.2, unit="native"), "high: expected a range of at most one full turn, found 3.2"),
+        (Uniform(unit="turns"), "unit: expected one of 'native', 'degrees', found 'turns'"),  # type: ignore[arg-type]
+        (Uniform(low=float("nan")), "low: expected a finite number, found nan"),
+        (VonMises(-0.1), "concentration: expected a finite number >= 0, found -0.1"),
+        (VonMises(float("inf")), "concentration: expected a finite number >= 0, found inf"),
+        (VonMises("high"), "concentration: expected a finite number >= 0, found 'high'"),  # type: ignore[arg-type]
+    ],
+    ids=repr,
+)
+def test_impossible_parameters_are_refused(q, message):
+    orb = Orbit(Rotation(), q)
+    for call in (orb.check, lambda: orb.fit(np.zeros((1, 4, 4)))):
+        with pytest.raises(ParameterError) as error:
+            call()
+        assert str(error.value) == message
+
+
+def test_full_turn_in_degrees_is_not_a_rounding_error():
+    for q in (Uniform(0, 360), Uniform(-180, 180), Uniform(-np.pi, np.pi, unit="native")):
+        Orbit(Rotation(), q).check()

@@ -1,0 +1,339 @@
+"""The engine: every row, orbit point and unit exactly once; bounded memory; threads; errors; devices."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from samples import signals
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from orbit import engine as engine_module
+from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.distributions import VonMises
+from orbit.engine import Engine, Scratch
+from orbit.errors import ParameterError
+from orbit.groups import Rotation
+from orbit.kernels import Gaussian
+from orbit.orbits import Orbit
+
+
+class Spy:
+    """An embedding that is 1 for every point and unit, and keeps a record of what it was given.
+
+    Rows are told apart by their sums, which no turn of a polar image changes.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        broken_row: int | None = None,
+        error: type[BaseException] = RuntimeError,
+        pause: float = 0.0,
+    ) -> None:
+        self.units = self.width = self.n_outputs = units
+        self.broken_row, self.error, self.pause = broken_row, error, pause
+        self.seen: Counter[tuple[int, int, float]] = Counter()
+        self.most_rows = self.most_units = self.most_bytes = self.active = self.most_active = 0
+        self.threads: set[int] = set()
+        self.blas_threads: set[int] = set()
+        self.lock = threading.Lock()
+
+    def add(self, points: torch.Tensor, weight: float, units: slice, total: torch.Tensor, scratch: Scratch) -> None:
+        rows = [round(float(s)) for s in points.sum(1)]
+        if self.broken_row in rows:
+            raise self.error("tile is broken")
+        time.sleep(self.pause)
+        values = scratch.matrix(1, len(points), units.stop - units.start)
+        values.fill_(1.0)
+        with self.lock:
+            self.active += 1
+            self.most_active = max(self.most_active, self.active)
+            for row in rows:
+                self.seen[row, units.start, weight] += 1
+            self.most_rows = max(self.most_rows, len(points))
+            self.most_units = max(self.most_units, units.stop - units.start)
+            self.most_bytes = max(self.most_bytes, points.nbytes + total.nbytes + 2 * values.nbytes)
+            self.threads.add(threading.get_ident())
+            self.blas_threads.add(torch.get_num_threads())
+        total[:, units].add_(values, alpha=weight)
+        with self.lock:
+            self.active -= 1
+
+    def finish(self, total: torch.Tensor) -> torch.Tensor:
+        return total
+
+
+def numbered(n: int, shape: tuple[int, int] = (1, 7)) -> np.ndarray:
+    """Polar images whose sum is their number."""
+    X = np.random.default_rng(0).standard_normal((n, *shape))
+    return X - X.mean((1, 2), keepdims=True) + np.arange(n)[:, None, None] / np.prod(shape)
+
+
+def weights_of(orb: Orbit) -> list[float]:
+    return [float(w) for w in orb.weights_ if w > 0]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("memory", [1.0, 1e-4, 1e-7])
+@pytest.mark.parametrize("units", [1, 700])
+def test_every_row_orbit_point_and_unit_is_visited_once(units, memory, workers):
+    n = 31 if memory < 1e-6 else 300
+    X = numbered(n)
+    orb = Orbit(Rotation("polar"), VonMises(1.0), size=11).fit(X)
+    spy = Spy(units)
+    features = Engine(memory, workers).average(spy, orb, X)
+    np.testing.assert_allclose(features, 1.0, atol=1e-12)
+    starts = {start for _, start, _ in spy.seen}
+    expected = Counter(
+        {(row, start, w): c for row in range(n) for start in starts for w, c in Counter(weights_of(orb)).items()}
+    )
+    assert spy.seen == expected
+
+
+def test_tiles_stay_within_their_bounds():
+    X = numbered(600)
+    orb = Orbit(Rotation("polar"), size=9).fit(X)
+    spy = Spy(1300)
+    Engine(workers=1).average(spy, orb, X)
+    assert spy.most_rows <= engine_module._TILE_ROWS
+    assert spy.most_units <= engine_module._TILE_UNITS
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("megabytes", [0.05, 0.5, 4.0])
+def test_a_tile_takes_no_more_than_its_share_of_the_budget(megabytes, workers):
+    X = numbered(500)
+    orb = Orbit(Rotation("polar"), size=9).fit(X)
+    spy = Spy(400)
+    Engine(megabytes / 1024, workers).average(spy, orb, X)
+    assert spy.most_bytes <= megabytes * 2**20 / workers
+
+
+class LiveBytes(TorchDispatchMode):
+    """The most bytes that tensors made under it hold at one time; ``tracemalloc`` does not see torch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live: dict[int, int] = {}
+        self.total = self.most = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                key, size = storage._cdata, storage.nbytes()
+                if key not in self.live:
+                    self.live[key] = size
+                    self.total += size
+                    weakref.finalize(storage, self.forget, key)
+        self.most = max(self.most, self.total)
+        return result
+
+    def forget(self, key: int) -> None:
+        self.total -= self.live.pop(key)
+
+
+def test_the_measure_of_memory_measures():
+    with torch.inference_mode(), LiveBytes() as memory:
+        kept = torch.zeros(1000)
+        for _ in range(5):
+            torch.ones(500).sin_().reshape(50, 10)
+        torch.stack([kept, kept])
+    assert memory.most == 4000 + 8000
+    assert memory.total == 4000
+
+
+@pytest.mark.parametrize("group", [Rotation(), Rotation("polar")], ids=repr)
+@pytest.mark.parametrize(
+    ("make", "size"),
+    [
+        (lambda **p: RandomFourier(n_components=256, random_state=0, **p), 40),
+        (lambda **p: Nystrom(n_components=100, random_state=0, **p), 40),
+        (Exact, 10),
+    ],
+    ids=["rf", "nystrom", "exact"],
+)
+def test_working_memory_stays_within_the_budget(rng, make, size, group):
+    """Everything above input and output (DESIGN, Engine), while all orbit points together would be far above it."""
+    X = signals(rng, 300, (16, 16)).astype(np.float32)
+    budget = 2**21
+    orb = Orbit(group, size=size)
+    fitted = make(kernel=Gaussian(0.6), orbit=orb, engine=Engine(budget / 2**30, 1)).fit(X[:100])
+    assert X.nbytes * size > 1.4 * budget
+    with LiveBytes() as memory:
+        fitted.transform(X)
+    model = sum(
+        getattr(fitted, name, np.zeros(0)).size * 4 for name in ("frequencies_", "landmarks_", "normalization_")
+    )
+    assert budget / 20 < memory.most
+    assert memory.most < 1.25 * budget + 2 * model, "a quarter for what is not tiles"
+
+
+@pytest.fixture
+def three_torch_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_workers_share_the_tiles_and_run_single_threaded_blas(three_torch_threads):
+    X = numbered(1000)
+    orb = Orbit(Rotation("polar"), size=9).fit(X)
+    alone, shared = Spy(50), Spy(50)
+    Engine(workers=1).average(alone, orb, X)
+    Engine(workers=3).average(shared, orb, X)
+    assert alone.threads == {threading.get_ident()}
+    assert threading.get_ident() not in shared.threads
+    assert 1 <= len(shared.threads) <= 3
+    assert shared.most_active <= 3
+    assert shared.blas_threads == {1}
+    assert torch.get_num_threads() == 3
+
+
+def test_workers_are_torchs_threads_by_default(three_torch_threads):
+    X = numbered(300)
+    orb = Orbit(Rotation("polar"), size=9).fit(X)
+    spy = Spy(50)
+    Engine().average(spy, orb, X)
+    assert 1 <= len(spy.threads) <= 3
+    assert spy.most_rows == 100, "three tiles, so that no worker is idle"
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
+def test_an_error_in_one_tile_comes_out_and_leaves_nothing_behind(three_torch_threads, workers, error):
+    X = numbered(900)
+    orb = Orbit(Rotation("polar"), size=9).fit(X)
+    threads = threading.active_count()
+    with pytest.raises(error, match="tile is broken"):
+        Engine(workers=workers).average(Spy(5, broken_row=400, error=error), orb, X)
+    assert torch.get_num_threads() == 3
+    assert threading.active_count() == threads
+    np.testing.assert_allclose(Engine(workers=workers).average(Spy(5), orb, X), 1.0)
+
+
+def test_an_error_stops_the_tiles_that_have_not_started():
+    X = numbered(400)
+    orb = Orbit(Rotation("polar"), size=3).fit(X)
+    spy = Spy(1, broken_row=0, pause=0.002)
+    with pytest.raises(RuntimeError, match="tile is broken"):
+        Engine(memory=1e-7, workers=2).average(spy, orb, X)
+    assert len({row for row, _, _ in spy.seen}) < 200
+
+
+@pytest.mark.parametrize("tile", [(1, 1, 1), (7, 3, 2), (64, 50, 40)], ids=str)
+def test_results_do_not_depend_on_tile_sizes(rng, monkeypatch, tile):
+    X = signals(rng, 50, (5, 6))
+    orb = Orbit(Rotation(), size=11)
+    for feature_map in (
+        RandomFourier(Gaussian(0.6), orb, 30, random_state=0),
+        RandomFourier(Gaussian(0.6), orb, 30, "offset", random_state=0),
+        Nystrom(Gaussian(0.6), orb, 12, random_state=0),
+        Exact(Gaussian(0.6), orb),
+    ):
+        fitted = feature_map.fit(X[:20])
+        expected = fitted.transform(X)
+        with monkeypatch.context() as patch:
+            for name, value in zip(("_TILE_ROWS", "_TILE_UNITS", "_TILE_ELEMENTS"), tile, strict=True):
+                patch.setattr(engine_module, name, value)
+            np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-11)
+
+
+def test_elements_of_no_weight_are_not_visited():
+    X = numbered(5)
+    orb = Orbit(Rotation("polar"), size=4).fit(X)
+    orb.weights_ = np.array([0.5, 0.0, 0.5, 0.0])
+    spy = Spy(2)
+    np.testing.assert_allclose(Engine(workers=1).average(spy, orb, X), 1.0)
+    assert sum(spy.seen.values()) == 5 * 2
+
+
+def test_orbit_points_are_flattened(rng):
+    X = rng.random((3, 4, 5))
+    orb = Orbit(Rotation(), size=6).fit(X)
+    points = Engine().orbit_points(orb, X)
+    assert points.shape == (6, 3, 20)
+    np.testing.assert_allclose(points.reshape(6, 3, 4, 5), Rotation().act(orb.elements_, X))
+
+
+def test_row_batches_cover_all_rows_within_the_budget():
+    engine = Engine(memory=1e-6)  # 1073 bytes
+    batches = list(engine.row_batches(100, 100))
+    assert [i for b in batches for i in range(b.start, b.stop)] == list(range(100))
+    assert max(b.stop - b.start for b in batches) == 10
+    assert len(list(engine.row_batches(5, 10**9))) == 5, "at least a row at a time"
+
+
+# ---- precision -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "given", "expected"),
+    [
+        ("auto", np.float32, np.float32),
+        ("auto", np.float64, np.float64),
+        ("auto", np.int64, np.float32),
+        ("float64", np.float32, np.float64),
+        ("float32", np.float64, np.float32),
+    ],
+)
+def test_precision(setting, given, expected):
+    assert Engine(dtype=setting).result_dtype(np.zeros(1, dtype=given)) == expected
+
+
+def test_tensor_is_a_copy(rng):
+    array = rng.random(4)
+    Engine().tensor(array, np.dtype(np.float64)).zero_()
+    assert array.min() > 0
+
+
+# ---- devices and parameters ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without a GPU")
+def test_cuda_without_a_gpu_is_refused_before_the_data_is_seen():
+    for call in (Engine(device="cuda").check, RandomFourier(engine=Engine(device="cuda")).check):
+        with pytest.raises(ParameterError, match="^device: expected 'cpu' or 'auto' on a machine without a CUDA GPU"):
+            call()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-4)])
+def test_gpu_gives_what_the_cpu_gives(rng, dtype, tolerance):
+    X = signals(rng, 60, (7, 8)).astype(dtype)
+    for group in (Rotation(), Rotation("polar")):
+        orb = Orbit(group, VonMises(0.5), size=9)
+        for cls, params in ((RandomFourier, {"n_components": 40}), (Nystrom, {"n_components": 20}), (Exact, {})):
+            cpu, gpu = (
+                cls(Gaussian(0.6), orb, engine=Engine(device=device), random_state=0, **params).fit(X).transform(X)
+                for device in ("cpu", "cuda")
+            )
+            np.testing.assert_allclose(gpu @ gpu.T, cpu @ cpu.T, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"memory": 0.0}, "memory: expected a finite number > 0, found 0.0"),
+        ({"memory": float("inf")}, "memory: expected a finite number > 0, found inf"),
+        ({"workers": 0}, "workers: expected an integer >= 1 or null, found 0"),
+        ({"device": "tpu"}, "device: expected one of 'auto', 'cpu', 'cuda', found 'tpu'"),
+        ({"dtype": "float16"}, "dtype: expected one of 'auto', 'float32', 'float64', found 'float16'"),
+        ({"progress": 1}, "progress: expected true or false, found 1"),
+    ],
+    ids=str,
+)
+def test_impossible_parameters_are_refused(params, message):
+    with pytest.raises(ParameterError) as error:
+        Engine(**params).check()
+    assert str(error.value) == message

@@ -1,0 +1,205 @@
+"""Actions on inputs: the group contract for each, and what only rotations must satisfy."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+import torch
+from contracts import GroupContract
+from samples import smooth_images
+from scipy import ndimage
+
+import orbit
+from orbit.errors import InputError, ParameterError
+from orbit.groups import Identity, Rotation
+from orbit.groups.resample import bilinear, gather, images_first, pixels_first, scatter
+
+
+class TestIdentity(GroupContract):
+    def create(self):
+        return Identity()
+
+
+class TestIdentityOnVectors(GroupContract):
+    shape = (7,)
+
+    def create(self):
+        return Identity()
+
+
+class TestCartesianRotation(GroupContract):
+    shape = (24, 24)
+    composes_exactly = False
+    wrong_shapes = [(24,), (2, 3, 4, 5)]
+
+    def create(self):
+        return Rotation()
+
+
+class TestCartesianRotationOfWideImages(GroupContract):
+    shape = (20, 27)
+    composes_exactly = False
+
+    def create(self):
+        return Rotation("cartesian")
+
+
+class TestCartesianRotationOfColourImages(GroupContract):
+    shape = (20, 21, 3)
+    composes_exactly = False
+
+    def create(self):
+        return Rotation()
+
+    def smooth_points(self, rng, n=4):
+        return np.stack([smooth_images(rng, n, 20, 21, 3.0) for _ in range(3)], axis=-1)
+
+
+class TestPolarRotationOddAngles(GroupContract):
+    shape = (4, 15)
+    wrong_shapes = [(15,), (4, 15, 3)]
+
+    def create(self):
+        return Rotation("polar")
+
+
+class TestPolarRotationEvenAngles(GroupContract):
+    """Composes exactly on the grid only: elements are drawn from the grid."""
+
+    shape = (4, 16)
+
+    def create(self):
+        return Rotation("polar")
+
+    def elements(self, seed, r=5):
+        return (np.random.default_rng(seed).integers(-8, 8, r)) * 2 * np.pi / 16
+
+    def test_is_unitary_is_true_exactly_where_inner_products_are_kept(self, rng):
+        group, X = self.create(), rng.standard_normal((5, 64))
+
+        def change(angles) -> float:
+            moved = group.act(angles, X.reshape(5, 4, 16)).reshape(len(angles), 5, 64)
+            return float(np.abs(np.einsum("rnd,rmd->rnm", moved, moved) - X @ X.T).max())
+
+        assert not group.is_unitary(self.shape)
+        assert change(self.elements(0)) < 1e-10
+        assert change(np.array([0.1])) > 1e-3, "between grid angles the highest frequency is damped"
+
+
+# ---- cartesian -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (7, 10)])
+@pytest.mark.parametrize("angle", [0.0, 0.3, -1.0, 2.0, 3.1])
+def test_cartesian_turn_is_scipys(rng, shape, angle):
+    X = rng.random((3, *shape))
+    turned = Rotation().act([angle], X)[0]
+    expected = ndimage.rotate(X, np.degrees(angle), axes=(2, 1), order=1, reshape=False, mode="grid-constant")
+    np.testing.assert_allclose(turned, expected, atol=1e-13)
+    np.testing.assert_allclose(turned[0], oracles.rotate(X[0], angle), atol=1e-13)
+
+
+@pytest.mark.parametrize("side", [7, 8])
+def test_cartesian_quarter_turns_are_exact(rng, side):
+    X = rng.random((3, side, side))
+    for k in range(-2, 5):
+        np.testing.assert_allclose(Rotation().act([k * np.pi / 2], X)[0], np.rot90(X, k, axes=(1, 2)), atol=1e-14)
+
+
+def test_colour_channels_turn_together(rng):
+    X = rng.random((2, 6, 9, 3))
+    turned = Rotation().act([0.4, 2.5], X)
+    for channel in range(3):
+        np.testing.assert_allclose(turned[..., channel], Rotation().act([0.4, 2.5], X[..., channel]), atol=1e-14)
+
+
+def test_nothing_comes_in_from_outside():
+    """A turn of a white image by 45 degrees has black corners, and its middle stays white."""
+    turned = Rotation().act([np.pi / 4], np.ones((1, 11, 11)))[0, 0]
+    assert turned[0, 0] == turned[-1, -1] == 0
+    np.testing.assert_allclose(turned[3:8, 3:8], 1)
+
+
+def test_turns_do_not_depend_on_what_was_turned_before(rng):
+    """Operators are kept between calls: an image of another size must not meet them."""
+    wide, tall = rng.random((1, 4, 6)), rng.random((1, 6, 4))
+    first = Rotation().act([0.5], wide)
+    Rotation().act([0.5], tall)
+    np.testing.assert_array_equal(Rotation().act([0.5], wide), first)
+    np.testing.assert_allclose(Rotation().act([0.5], tall)[0, 0], oracles.rotate(tall[0], 0.5), atol=1e-14)
+
+
+# ---- polar -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_angles", [1, 2, 5, 8])
+@pytest.mark.parametrize("angle", [0.0, 0.2, -1.7, 3.0])
+def test_polar_turn_is_the_trigonometric_polynomial(rng, n_angles, angle):
+    X = rng.standard_normal((2, 3, n_angles))
+    turned = Rotation("polar").act([angle], X)[0]
+    np.testing.assert_allclose(turned, [oracles.turn(x, angle) for x in X], atol=1e-12)
+
+
+@pytest.mark.parametrize("n_angles", [15, 16])
+def test_polar_grid_turns_are_shifts_without_rounding(rng, n_angles):
+    X = rng.standard_normal((2, 3, n_angles))
+    for k in range(-n_angles, n_angles):
+        turned = Rotation("polar").act([k * 2 * np.pi / n_angles], X)[0]
+        np.testing.assert_array_equal(turned, np.roll(X, k, axis=-1))
+
+
+def test_polar_turn_is_a_turn_of_the_signal():
+    """A band-limited ring sampled after a turn is the turned samples."""
+    ring = lambda t: 1 + np.cos(2 * t) - 0.5 * np.sin(5 * t + 1)  # noqa: E731
+    grid = np.arange(12) * 2 * np.pi / 12
+    turned = Rotation("polar").act([0.37], ring(grid)[None, None])[0, 0, 0]
+    np.testing.assert_allclose(turned, ring(grid - 0.37), atol=1e-12)
+
+
+def test_representation_of_a_turned_image_is_the_turned_representation(rng):
+    """Ties three conventions together: image axes, polar sampling and the sense of the turn."""
+    X = smooth_images(rng, 4, 28, 28, blob=2.5)
+    polar = orbit.build("representation", "polar", n_angles=64).fit(X)
+    for angle in (0.5, -2.0):
+        turned_first = polar.transform(
+            ndimage.rotate(X, np.degrees(angle), axes=(2, 1), order=3, reshape=False, mode="grid-constant")
+        )
+        turned_after = Rotation("polar").act([angle], polar.transform(X))[0]
+        error = np.linalg.norm(turned_first - turned_after) / np.linalg.norm(turned_after)
+        assert error < 0.02
+        assert np.linalg.norm(turned_first - polar.transform(X)) / np.linalg.norm(turned_after) > 0.3
+
+
+# ---- parameters and resampling ---------------------------------------------------------------------------------------
+
+
+def test_sampling_is_checked():
+    with pytest.raises(ParameterError, match="sampling: expected one of 'cartesian', 'polar' or null, found 'ring'"):
+        Rotation("ring").check()  # type: ignore[arg-type]
+
+
+def test_error_says_what_to_change():
+    with pytest.raises(InputError, match="found vectors of length 64: change dataset, representation or group"):
+        Rotation().act([0.0], np.zeros((1, 64)))
+
+
+def test_gather_and_scatter_are_transposes(rng):
+    operator = bilinear(rng.uniform(-1, 6, 17), rng.uniform(-1, 5, 17), (5, 4))
+    dense = gather(operator, torch.eye(20, dtype=torch.float64))
+    assert dense.shape == (17, 20)
+    np.testing.assert_allclose(scatter(operator, torch.eye(17, dtype=torch.float64), 20), dense.T, atol=1e-14)
+
+
+def test_bilinear_reads_pixel_centres_exactly_and_interpolates_linearly():
+    image = torch.arange(12.0, dtype=torch.float64).reshape(12, 1)  # row i of a 3 x 4 image starts at 4 i: linear
+    read = gather(bilinear(np.array([0, 2, 0.5, 1.25]), np.array([0, 3, 0.5, 2.5]), (3, 4)), image)[:, 0]
+    np.testing.assert_allclose(read, [0, 11, 2.5, 7.5])
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (3, 4, 2)])
+def test_pixel_order_goes_back(rng, shape):
+    X = torch.from_numpy(rng.random((5, *shape)))
+    pixels = pixels_first(X)
+    assert pixels.shape[0] == 12
+    np.testing.assert_array_equal(images_first(pixels, shape, 5), X)

@@ -1,0 +1,60 @@
+"""Dense linear algebra: eigendecompositions and pseudo-inverse roots."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from orbit.errors import InputError
+from orbit.linalg import eigh, inverse_root
+
+
+def gram(rng, n: int, rank: int) -> np.ndarray:
+    A = rng.standard_normal((n, rank))
+    return A @ A.T
+
+
+def test_eigh_rebuilds_the_matrix_in_float64(rng):
+    A = gram(rng, 9, 4).astype(np.float32)
+    values, vectors = eigh(A)
+    assert values.dtype == vectors.dtype == np.float64
+    assert np.all(np.diff(values) >= 0)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, A, atol=1e-5)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(9), atol=1e-12)
+
+
+def test_eigh_leaves_its_input_alone(rng):
+    A = gram(rng, 5, 5)
+    before = A.copy()
+    A.flags.writeable = False
+    eigh(A)
+    np.testing.assert_array_equal(A, before)
+
+
+@pytest.mark.parametrize("rank", [3, 8])
+def test_inverse_root_is_a_root_of_the_pseudo_inverse(rng, rank):
+    K = gram(rng, 8, rank)
+    L = inverse_root(K, 1e-12)
+    assert L.shape == (rank, 8)
+    np.testing.assert_allclose(L.T @ L, np.linalg.pinv(K, rcond=1e-10), atol=1e-8)
+    np.testing.assert_allclose(L @ K @ L.T, np.eye(rank), atol=1e-8)
+
+
+def test_rows_come_in_the_order_of_falling_eigenvalues(rng):
+    L = inverse_root(gram(rng, 8, 8), 0.0)
+    assert np.all(np.diff(np.linalg.norm(L, axis=1)) > 0)
+
+
+def test_tolerance_is_a_share_of_the_largest_eigenvalue():
+    K = np.diag([100.0, 10.0, 1.0])
+    assert [len(inverse_root(K, t)) for t in (0.0, 0.005, 0.01, 0.05, 0.2)] == [3, 3, 2, 2, 1]
+
+
+def test_negative_eigenvalues_are_dropped():
+    assert inverse_root(np.diag([2.0, -1.0, -1e-17]), 0.0).shape == (1, 3)
+
+
+@pytest.mark.parametrize("K", [np.zeros((3, 3)), -np.eye(2)], ids=["zero", "negative"])
+def test_a_matrix_without_positive_eigenvalues_is_refused(K):
+    with pytest.raises(InputError, match="change kernel.lengthscale"):
+        inverse_root(K, 0.0)

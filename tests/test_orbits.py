@@ -1,0 +1,189 @@
+"""Orbits: the contract for each rule, defaults, and how fast each rule converges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from contracts import OrbitRuleContract
+from samples import smooth_images, unit_mean_norm
+
+from orbit.approx import RandomFourier
+from orbit.data import RotatedDigits
+from orbit.distributions import Haar, Uniform, VonMises
+from orbit.errors import InputError, ParameterError
+from orbit.frequencies import MonteCarlo
+from orbit.groups import Identity, Rotation
+from orbit.kernels import Gaussian
+from orbit.orbits import Orbit
+from orbit.representations import Polar
+
+
+class TestMonteCarlo(OrbitRuleContract):
+    rule = "monte_carlo"
+    moment_error = 0.25  # five standard errors of 64 draws
+
+
+class TestQuadrature(OrbitRuleContract):
+    rule = "quadrature"
+    moment_error = 1e-12
+
+
+# ---- what the orbit is -----------------------------------------------------------------------------------------------
+
+
+def test_defaults_are_the_groups():
+    plain = Orbit().fit(np.zeros((1, 3)))
+    assert isinstance(plain.group_, Identity)
+    np.testing.assert_array_equal(plain.weights_, [1.0])
+    turned = Orbit(Rotation()).fit(np.zeros((1, 4, 4)))
+    assert isinstance(turned.distribution_, Haar)
+    assert len(turned.weights_) == Rotation.default_size
+    np.testing.assert_allclose(turned.weights_, 1 / Rotation.default_size)
+
+
+def test_a_choice_wins_over_the_default():
+    fitted = Orbit(Rotation(), VonMises(3.0), size=6, rule="monte_carlo", random_state=0).fit(np.zeros((1, 4, 4)))
+    assert fitted.distribution_.concentration == 3.0
+    np.testing.assert_allclose(fitted.weights_, 1 / 6)
+    assert len(np.unique(fitted.elements_)) == 6
+
+
+def test_points_are_the_group_acting(rng):
+    X = rng.random((3, 5, 5))
+    fitted = Orbit(Rotation(), size=6).fit(X)
+    expected = Rotation().act(fitted.elements_, X)
+    np.testing.assert_array_equal(fitted.points(torch.from_numpy(X), slice(None)), expected)
+    np.testing.assert_array_equal(fitted.points(torch.from_numpy(X), slice(2, 4)), expected[2:4])
+
+
+def test_label_says_all_choices():
+    assert Orbit(Rotation(), VonMises(), size=12).label() == "rotation, q=von_mises, 12 by quadrature"
+
+
+def test_phase_shifts_the_nodes_only_when_asked():
+    fixed = [Orbit(Rotation(), size=8, random_state=s).fit(np.zeros((1, 4, 4))).elements_ for s in (0, 1)]
+    np.testing.assert_array_equal(*fixed)
+    shifted = Orbit(Rotation(), size=8, random_phase=True, random_state=0).fit(np.zeros((1, 4, 4))).elements_
+    steps = np.mod(shifted - fixed[0], 2 * np.pi) / (2 * np.pi / 8)
+    np.testing.assert_allclose(steps, steps[0])
+    assert 0 < steps[0] < 1
+
+
+def test_random_phase_makes_the_rule_unbiased():
+    """E of sum w_i cos(r t_i), which a fixed grid of r nodes takes for 1 (Haar), is the true 0 over phases."""
+    means = []
+    for seed in range(400):
+        fitted = Orbit(Rotation(), Haar(), size=4, random_phase=True, random_state=seed).fit(np.zeros((1, 4, 4)))
+        means.append(fitted.weights_ @ np.cos(4 * fitted.elements_))
+    assert np.mean(means) == pytest.approx(0, abs=5 * np.std(means) / 20)
+    assert np.std(means) == pytest.approx(np.sqrt(0.5), rel=0.2)
+    fixed = Orbit(Rotation(), Haar(), size=4).fit(np.zeros((1, 4, 4)))
+    assert fixed.weights_ @ np.cos(4 * fixed.elements_) == pytest.approx(1)
+
+
+def test_monte_carlo_without_a_seed_differs_from_fit_to_fit():
+    draws = [Orbit(Rotation(), rule="monte_carlo").fit(np.zeros((1, 4, 4))).elements_ for _ in range(2)]
+    assert np.abs(draws[0] - draws[1]).max() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"size": 0}, "size: expected an integer >= 1 or null, found 0"),
+        ({"size": 2.5}, "size: expected an integer >= 1 or null, found 2.5"),
+        ({"rule": "simpson"}, "rule: expected one of 'monte_carlo', 'qmc', 'quadrature' or null, found 'simpson'"),
+        ({"random_phase": "yes"}, "random_phase: expected true or false, found 'yes'"),
+    ],
+    ids=str,
+)
+def test_impossible_parameters_are_refused(params, message):
+    with pytest.raises(ParameterError) as error:
+        Orbit(Rotation(), **params).fit(np.zeros((1, 4, 4)))
+    assert str(error.value) == message
+
+
+def test_parts_are_checked_too():
+    with pytest.raises(ParameterError, match="high: expected a number > low=3"):
+        Orbit(Rotation(), Uniform(3, 2)).fit(np.zeros((1, 4, 4)))
+
+
+@pytest.mark.parametrize("params", [{"group": "rotation"}, {"distribution": "haar"}, {"group": Haar()}], ids=str)
+def test_a_part_of_the_wrong_kind_is_named(params):
+    with pytest.raises(InputError, match=next(iter(params))):
+        Orbit(**params).check()
+
+
+# ---- convergence: the rate that makes a few turns enough ------------------------------------------------------------
+
+SIZES = (8, 16, 32)
+
+
+def mean_square_errors(images: np.ndarray, sampling: str, q) -> dict[str, np.ndarray]:
+    """E |psi_r - psi_fine|^2 by size for each rule, over frequencies, images and seeds.
+
+    Random phases are on, so that no error is hidden by nodes shared with the fine rule.
+    """
+    X = Polar(n_angles=64).fit_transform(images) if sampling == "polar" else unit_mean_norm(images)
+    group = Rotation(sampling)  # type: ignore[arg-type]
+
+    def features(**params) -> np.ndarray:
+        orb = Orbit(group, q, **params)
+        return RandomFourier(Gaussian(0.5), orb, 48, frequencies=MonteCarlo(), random_state=0).fit_transform(X)
+
+    fine = features(size=512)
+    rules = {"monte_carlo": {"rule": "monte_carlo"}, "quadrature": {"random_phase": True}}
+    return {
+        name: np.array(
+            [
+                np.mean([np.square(features(size=r, random_state=s, **rule) - fine).mean() for s in range(6)])
+                for r in SIZES
+            ]
+        )
+        for name, rule in rules.items()
+    }
+
+
+@pytest.mark.parametrize("sampling", ["cartesian", "polar"])
+@pytest.mark.parametrize("q", [Haar(), VonMises(0.2)], ids=repr)
+@pytest.mark.parametrize(
+    ("source", "least_ratios"),
+    # measured 6, 38, 450 and more on digits; 23, 1300, 4200 and more on smooth images
+    [("digits", (2.5, 12, 120)), ("smooth", (8, 250, 1000))],
+)
+def test_quadrature_converges_by_orders_of_magnitude_where_monte_carlo_goes_as_the_root(
+    rng, source, least_ratios, sampling, q
+):
+    if source == "digits":
+        images = RotatedDigits(n_train=8).load(0).X_train.astype(np.float64)
+    else:
+        images = smooth_images(rng, 8, 28, 28)
+    errors = mean_square_errors(images, sampling, q)
+    monte_carlo, quadrature = errors["monte_carlo"], errors["quadrature"]
+
+    # mean square error 1/r: a quarter from 8 to 32; over 6 seeds of correlated features a factor 2 is room enough
+    assert 2 < monte_carlo[0] / monte_carlo[2] < 8
+    assert quadrature[0] / quadrature[2] > 100
+    assert np.all(monte_carlo / quadrature > least_ratios), f"ratios {monte_carlo / quadrature}"
+
+
+def test_local_invariance_converges_too(rng):
+    """A concentrated q needs the nodes to resolve its peak first: no gain at 8, orders of magnitude at 32."""
+    errors = mean_square_errors(smooth_images(rng, 6, 28, 28), "polar", VonMises(4.0))
+    assert errors["quadrature"][0] / errors["quadrature"][2] > 100
+    assert errors["monte_carlo"][2] / errors["quadrature"][2] > 200
+
+
+def test_gauss_rule_on_a_range_converges_too(rng):
+    X = unit_mean_norm(smooth_images(rng, 6, 20, 20))
+
+    def features(**params) -> np.ndarray:
+        orb = Orbit(Rotation(), Uniform(-60, 60), **params)
+        return RandomFourier(Gaussian(0.5), orb, n_components=48, random_state=0).fit_transform(X)
+
+    fine = features(size=200)
+    quadrature = np.square(features(size=12) - fine).mean()
+    monte_carlo = np.mean(
+        [np.square(features(size=12, rule="monte_carlo", random_state=s) - fine).mean() for s in (0, 1, 2)]
+    )
+    assert monte_carlo / quadrature > 500

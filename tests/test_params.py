@@ -1,0 +1,185 @@
+"""Typed signatures: every kind of annotation, accepted and refused, and what a configuration file can set."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import pickle
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pytest
+
+import orbit
+from orbit.component import Component
+from orbit.errors import InputError, ParameterError, suggestion
+from orbit.kernels import Kernel
+from orbit.params import (
+    Fraction,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    Range,
+    check_params,
+    config_fields,
+    parameters,
+)
+from orbit.random import RandomState
+
+
+class Example:
+    def __init__(
+        self,
+        whole: int = 1,
+        positive: PositiveInt = 1,
+        number: float = 0.5,
+        above: PositiveFloat = 1.0,
+        not_below: NonNegativeFloat = 0.0,
+        share: Fraction = 0.5,
+        bounded: Annotated[int, Range(-2, 2)] = 0,
+        text: str = "a",
+        flag: bool = False,
+        choice: Literal["one", "two"] = "one",
+        optional: PositiveInt | None = None,
+        either: PositiveFloat | str = "median",
+        many: list[PositiveFloat] | None = None,
+        mapping: dict[str, Any] | None = None,
+        kernel: Kernel | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        for name, value in locals().items():
+            setattr(self, name, value)
+
+
+ACCEPTED = {
+    "whole": [0, -5, np.int64(3), 10**12],
+    "positive": [1, 7, np.int32(7)],
+    "number": [0.0, -1.5, 3, np.float32(0.5), np.int64(2)],
+    "above": [1e-12, 5, np.float64(2)],
+    "not_below": [0, 0.0, 3.5],
+    "share": [0.1, 0.999],
+    "bounded": [-2, 0, 2],
+    "text": ["", "any"],
+    "flag": [True, False],
+    "choice": ["one", "two"],
+    "optional": [None, 3],
+    "either": ["median", "anything", 2.0],
+    "many": [None, [], [1.0], (1e-3, 2), [1]],
+    "mapping": [None, {}, {"a": 1}],
+}
+REFUSED = {
+    "whole": ([1.0, "1", None, True, math.nan], "an integer"),
+    "positive": ([0, -1, 1.5, True, "two"], "an integer >= 1"),
+    "number": ([math.nan, math.inf, "0.5", None, True, 1j], "a finite number"),
+    "above": ([0, -1.0, math.inf, "x"], "a finite number > 0"),
+    "not_below": ([-1e-12, math.nan], "a finite number >= 0"),
+    "share": ([0, 1, 1.0, -0.1, 2], "a finite number > 0 and < 1"),
+    "bounded": ([-3, 3, 0.5], "an integer >= -2 and <= 2"),
+    "text": ([None, 1, b"a"], "a string"),
+    "flag": ([0, 1, "true", None], "true or false"),
+    "choice": (["three", None, 1, ["one"], np.array([1, 2])], "one of 'one', 'two'"),
+    "optional": ([0, "none", 1.0], "an integer >= 1 or null"),
+    "either": ([0.0, -1, None, True], "a finite number > 0 or a string"),
+    "many": ([[0.0], [1.0, "x"], 1.0, "12", [[1.0]]], "a list, each item a finite number > 0 or null"),
+    "mapping": ([[], "a", 1], "a mapping or null"),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in ACCEPTED.items() for v in values], ids=str)
+def test_accepted(name, value):
+    check_params(Example(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"), [(n, v, e) for n, (values, e) in REFUSED.items() for v in values], ids=str
+)
+def test_refused(name, value, expected):
+    with pytest.raises(ParameterError) as error:
+        check_params(Example(**{name: value}))
+    assert str(error.value) == f"{name}: expected {expected}, found {value!r}"
+    assert (error.value.name, error.value.expected) == (name, expected)
+
+
+def test_every_plain_annotation_is_tried():
+    assert set(ACCEPTED) == set(REFUSED) == set(config_fields(Example))
+
+
+@pytest.mark.parametrize("seed", ["seed", 1.5, [1], -1], ids=str)
+def test_a_seed_that_is_none_is_refused(seed):
+    with pytest.raises(InputError, match="random_state"):
+        check_params(Example(random_state=seed))
+
+
+@pytest.mark.parametrize("seed", [0, np.int64(3), None, np.random.RandomState(0)], ids=str)
+def test_seeds(seed):
+    check_params(Example(random_state=seed))
+
+
+def test_parameters_are_the_signature_in_order():
+    found = parameters(Example)
+    assert list(found) == list(inspect.signature(Example).parameters)
+    assert found["positive"].annotation == PositiveInt
+    assert found["choice"].default == "one"
+
+
+class Bare(Component):
+    """A component without a constructor."""
+
+
+def test_no_constructor_means_no_parameters():
+    assert dict(parameters(Bare)) == {}
+    Bare().check()
+
+
+def test_configuration_sets_neither_parts_nor_seeds():
+    assert {"kernel", "random_state"}.isdisjoint(config_fields(Example))
+    from_library = config_fields(orbit.get("approx", "nystrom"))
+    assert set(from_library) == {"n_components", "rank_tolerance"}
+    assert set(config_fields(orbit.get("distribution", "uniform"))) == {"low", "high", "unit"}
+
+
+@pytest.mark.parametrize("kind", orbit.available())
+def test_every_component_has_a_usable_signature(kind):
+    for name in orbit.available(kind):
+        for key, parameter in parameters(orbit.get(kind, name)).items():
+            assert parameter.default is not inspect.Parameter.empty, f"{kind}={name}.{key} has no default"
+            assert parameter.annotation is not Any, f"{kind}={name}.{key} has no annotation"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "inside", "outside", "text"),
+    [
+        (Range(), [-1e300, 1e300], [], ""),
+        (Range(low=1), [1, 2], [0.999], ">= 1"),
+        (Range(low=0, open_low=True), [1e-300], [0, -1], "> 0"),
+        (Range(high=2, open_high=True), [1.99], [2], "< 2"),
+        (Range(0, 1), [0, 1], [-0.1, 1.1], ">= 0 and <= 1"),
+    ],
+    ids=str,
+)
+def test_range(bounds, inside, outside, text):
+    assert str(bounds) == text
+    assert all(bounds.contains(v) for v in inside)
+    assert not any(bounds.contains(v) for v in outside)
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+def test_parameter_error_pickles():
+    error = ParameterError("size", "an integer >= 1", 0)
+    copied = pickle.loads(pickle.dumps(error))
+    assert (str(copied), copied.name, copied.expected, copied.found) == (str(error), "size", "an integer >= 1", 0)
+    assert isinstance(copied, InputError)
+    assert isinstance(copied, ValueError)
+
+
+def test_parameter_error_takes_the_name_of_its_configuration_key():
+    error = ParameterError("size", "an integer >= 1", 0).prefixed("orbit")
+    assert str(error) == "orbit.size: expected an integer >= 1, found 0"
+
+
+def test_suggestion():
+    assert suggestion("rotaton", ["identity", "rotation"]) == "; did you mean 'rotation'?"
+    assert suggestion("xyz", ["identity", "rotation"]) == "."
+    assert suggestion(7, ["seven"]) == "."  # type: ignore[arg-type]

@@ -1,0 +1,95 @@
+"""Figures show what they are given."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from samples import smooth_images
+
+from orbit import plots
+from orbit.distributions import VonMises
+from orbit.groups import Rotation
+from orbit.orbits import Orbit
+
+
+@pytest.fixture
+def draw():
+    """Renders a figure, which is where matplotlib finds fault."""
+
+    def rendered(figure):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png")
+        assert buffer.getbuffer().nbytes > 1000
+        return figure
+
+    return rendered
+
+
+def test_orbit_examples(rng, draw):
+    X = smooth_images(rng, 2, 12, 12)
+    orb = Orbit(Rotation(), VonMises(0.5), size=6).fit(X)
+    figure = draw(plots.orbit_examples(orb, X, n_elements=4))
+    assert len(figure.axes) == 2 * 4
+    shown = np.array(figure.axes[0].images[0].get_array())
+    titles = [ax.get_title() for ax in figure.axes[:4]]
+    angle = np.radians(float(titles[0].removesuffix("°")))
+    np.testing.assert_allclose(shown, Rotation().act([angle], X)[0, 0], atol=0.02)
+    assert len(set(titles)) == 4
+
+
+def test_orbit_examples_of_one_element(rng, draw):
+    X = smooth_images(rng, 1, 8, 8)
+    assert len(draw(plots.orbit_examples(Orbit(Rotation(), size=1).fit(X), X)).axes) == 1
+
+
+@pytest.mark.parametrize("classes", [["a", "b"], list(range(10)), list(range(30))], ids=len)
+def test_confusion(rng, draw, classes):
+    y = rng.choice(classes, 200)
+    predicted = np.where(rng.random(200) < 0.8, y, rng.choice(classes, 200))
+    figure = draw(plots.confusion(y, predicted))
+    shares = np.array(figure.axes[0].images[0].get_array())
+    assert shares.shape == (len(classes), len(classes))
+    np.testing.assert_allclose(shares.sum(1), 1)
+    assert figure.axes[0].get_title() == f"accuracy {np.mean(y == predicted):.2%}"
+
+
+def test_confusion_knows_classes_that_were_never_true(draw):
+    figure = draw(plots.confusion(np.array([0, 0, 1]), np.array([0, 2, 1])))
+    assert np.array(figure.axes[0].images[0].get_array()).shape == (3, 3)
+
+
+@pytest.mark.parametrize("sign", [1, -1], ids=["accuracy", "error"])
+def test_selection_curve(draw, sign):
+    path, scores = np.array([0.01, 0.1, 1.0]), sign * np.array([0.5, 0.9, 0.7])
+    ax = draw(plots.selection_curve(path, scores, 0.1, "hold_out")).axes[0]
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), np.abs(scores))
+    assert ax.get_ylabel() == f"hold_out {'accuracy' if sign > 0 else 'error'}"
+
+
+def test_selection_curve_leaves_out_what_could_not_be_scored(draw):
+    scores = np.array([-np.inf, -2.0, -1.0])
+    ax = draw(plots.selection_curve(np.array([0.01, 0.1, 1.0]), scores, 1.0, "gcv")).axes[0]
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), [0.1, 1.0])
+
+
+def test_predicted_against_true(rng, draw):
+    y = rng.random((20, 2))
+    ax = draw(plots.predicted_against_true(y, y + 0.1)).axes[0]
+    np.testing.assert_allclose(ax.lines[0].get_ydata() - ax.lines[0].get_xdata(), 0.1)
+
+
+def test_compared(draw):
+    figure = draw(plots.compared({"rf": [1.0, 3.0], "nystrom": [2.0]}, "rmse", {"rf": 2.5}))
+    assert [bar.get_width() for bar in figure.axes[0].patches] == [2.0, 2.0]
+    draw(plots.compared({"rf": [1.0]}, "rmse"))
+
+
+@pytest.mark.parametrize("n_curves", [1, 3, 9])
+def test_convergence_shows_every_curve(draw, n_curves):
+    x = np.array([8, 16, 32])
+    curves = {f"method {i}": (x, np.array([1.0, 0.5, 0.25]) * (i + np.ones((3, 1)))) for i in range(n_curves)}
+    figure = draw(plots.convergence(curves, "r", "error", "title", slopes=True))
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert labels == [f"method {i} (slope -1.00)" for i in range(n_curves)]

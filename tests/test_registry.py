@@ -1,0 +1,134 @@
+"""Names: registering, looking up, building, and components of other packages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import orbit
+from orbit import registry
+from orbit.errors import InputError, UnknownNameError
+from orbit.groups import Identity, Rotation
+
+
+@pytest.fixture(autouse=True)
+def own_registry(monkeypatch):
+    """Whatever a test registers is forgotten after it."""
+    monkeypatch.setattr(registry, "_classes", {kind: dict(known) for kind, known in registry._classes.items()})
+    registry._load_entry_points.cache_clear()
+    yield
+    registry._load_entry_points.cache_clear()
+
+
+def test_a_registered_class_knows_its_name():
+    @orbit.register("group", "mirror")
+    class Mirror(Identity):
+        pass
+
+    assert (Mirror.kind, Mirror.name) == ("group", "mirror")
+    assert orbit.get("group", "mirror") is Mirror
+    assert isinstance(orbit.build("group", "mirror"), Mirror)
+    assert "mirror" in orbit.available("group")
+
+
+def test_a_duplicate_name_raises_and_changes_nothing():
+    class Impostor(Identity):
+        pass
+
+    with pytest.raises(ValueError, match="group 'rotation' is already registered by orbit.groups.rotation.Rotation"):
+        orbit.register("group", "rotation")(Impostor)
+    assert orbit.get("group", "rotation") is Rotation
+    assert Impostor.name == "identity"
+
+
+def test_registering_the_same_class_again_is_harmless():
+    assert orbit.register("group", "rotation")(Rotation) is Rotation
+
+
+def test_the_same_name_may_stand_for_different_kinds():
+    assert orbit.get("classifier", "ridge") is not orbit.get("regressor", "ridge")
+
+
+def test_available():
+    assert orbit.available("group") == sorted(orbit.available("group"))
+    assert {"identity", "rotation"} <= set(orbit.available("group"))
+    assert {"group", "distribution", "kernel", "approx", "dataset", "classifier", "regressor"} <= set(orbit.available())
+    assert orbit.available("no such kind") == []
+
+
+def test_an_unknown_name_is_answered_with_the_closest_and_all():
+    with pytest.raises(UnknownNameError) as error:
+        orbit.build("group", "rotatoin")
+    text = str(error.value)
+    assert text.startswith("group=rotatoin: no such group; did you mean 'rotation'?")
+    for name in orbit.available("group"):
+        assert name in text
+
+
+def test_a_name_like_no_other_gets_the_list_only():
+    with pytest.raises(UnknownNameError, match=r"^group=xyzzy: no such group\. Choose from "):
+        orbit.get("group", "xyzzy")
+
+
+def test_an_unknown_kind_is_answered_with_the_closest_and_all():
+    with pytest.raises(UnknownNameError, match="unknown kind of component 'grup'; did you mean 'group'.*'kernel'"):
+        orbit.get("grup", "rotation")
+
+
+def test_an_unknown_parameter_is_answered_with_the_closest_and_all():
+    with pytest.raises(InputError) as error:
+        orbit.build("distribution", "von_mises", concentrate=3)
+    expected = (
+        "distribution=von_mises has no parameter 'concentrate'; did you mean 'concentration'? It has concentration."
+    )
+    assert str(error.value) == expected
+    with pytest.raises(InputError, match=r"has no parameter 'angle'\. It has none\.$"):
+        orbit.build("distribution", "haar", angle=1)
+
+
+def test_building_only_stores():
+    assert orbit.build("distribution", "von_mises", concentration=-3).concentration == -3
+
+
+class EntryPoint:
+    def __init__(self, load):
+        self.load = load
+
+
+def test_other_packages_add_components_through_entry_points(monkeypatch):
+    asked = []
+
+    def load():
+        @orbit.register("group", "from_elsewhere")
+        class Elsewhere(Identity):
+            pass
+
+    def entry_points(*, group):
+        asked.append(group)
+        return [EntryPoint(load)]
+
+    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
+    assert orbit.build("group", "from_elsewhere").name == "from_elsewhere"
+    assert "from_elsewhere" in orbit.available("group")
+    assert asked == ["orbit.components"], "asked once, and for this group only"
+
+
+def test_the_library_knows_nothing_of_hydra_and_mlflow():
+    """In a fresh interpreter, since other tests import them."""
+    code = "import sys, orbit; print([m for m in ('hydra', 'omegaconf', 'mlflow', 'runners') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=_root())
+    assert done.stdout.strip() == "[]"
+
+
+def test_public_names_exist():
+    for name in orbit.__all__:
+        assert hasattr(orbit, name), name
+    assert orbit.__version__.count(".") == 2
+
+
+def _root():
+    from pathlib import Path
+
+    return Path(orbit.__file__).parent.parent

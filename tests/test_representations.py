@@ -1,0 +1,230 @@
+"""Representations: the contract for each, and what each does to the data."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from contracts import RepresentationContract
+from samples import smooth_images
+from scipy.spatial.distance import pdist
+from sklearn.preprocessing import StandardScaler
+
+from orbit.errors import InputError, ParameterError
+from orbit.groups import Rotation
+from orbit.representations import Coulomb, Polar, Raw, Standardize, UnitNorm, mean_norm, scale
+
+
+class TestRaw(RepresentationContract):
+    shape = (3, 4, 2)
+
+    def create(self):
+        return Raw()
+
+    def test_changes_nothing(self, X):
+        np.testing.assert_array_equal(Raw().fit_transform(X), X)
+
+
+class TestUnitNormMean(RepresentationContract):
+    shape = (4, 5)
+
+    def create(self):
+        return UnitNorm()
+
+    def test_mean_norm_of_the_training_points_is_one(self, X):
+        fitted = UnitNorm().fit(X)
+        assert np.linalg.norm(fitted.transform(X).reshape(7, -1), axis=1).mean() == pytest.approx(1)
+        np.testing.assert_allclose(fitted.transform(5 * X), 5 * fitted.transform(X), err_msg="the scale is frozen")
+
+
+class TestUnitNormEach(RepresentationContract):
+    def create(self):
+        return UnitNorm("each")
+
+    def test_every_norm_is_one(self, X):
+        np.testing.assert_allclose(np.linalg.norm(UnitNorm("each").fit_transform(X), axis=1), 1)
+
+    def test_zero_stays_zero(self):
+        np.testing.assert_array_equal(UnitNorm("each").fit_transform(np.zeros((2, 3))), 0)
+
+
+class TestStandardize(RepresentationContract):
+    def create(self):
+        return Standardize()
+
+    def test_is_scikit_learns(self, X):
+        X = X * [1.0, 10, 0.1, 5, 1e3] + [0, 1, 2, -3, 1e4]
+        np.testing.assert_allclose(Standardize().fit_transform(X), StandardScaler().fit_transform(X), atol=1e-9)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_constant_features_are_only_shifted(self, rng, dtype):
+        X = rng.random((1000, 3)).astype(dtype)
+        X[:, 1] = 0.1  # not a binary fraction: its mean rounds
+        X[:, 2] = 0
+        out = Standardize().fit_transform(X)
+        np.testing.assert_allclose(out[:, 1:], 0, atol=1e-6)
+        assert out[:, 0].std() == pytest.approx(1, rel=1e-3)
+
+
+class TestPolar(RepresentationContract):
+    shape = (9, 9)
+
+    def create(self):
+        return Polar()
+
+
+class TestPolarOfWideImages(RepresentationContract):
+    shape = (8, 12)
+
+    def create(self):
+        return Polar(n_radii=5, n_angles=9, norm="each")
+
+
+class TestCoulomb(RepresentationContract):
+    shape = (5, 5)
+
+    def create(self):
+        return Coulomb("sorted", "l2")
+
+    @pytest.fixture
+    def X(self, rng):
+        X = rng.random((7, 5, 5))
+        return X + X.transpose(0, 2, 1)
+
+
+# ---- polar -----------------------------------------------------------------------------------------------------------
+
+
+def test_polar_keeps_inner_products_up_to_one_scale(rng):
+    """r dr dtheta is the area: sums over rings, weighted by the root of the radius, stand for sums over pixels."""
+    X = smooth_images(rng, 8, 28, 28, blob=2.5)
+    R = Polar(n_radii=28, n_angles=64, norm="none").fit_transform(X)
+    images, rings = X.reshape(8, -1), R.reshape(8, -1)
+    cell = 14 / 28 * 2 * math.pi / 64  # dr dtheta in pixels
+    np.testing.assert_allclose(rings @ rings.T * cell, images @ images.T, rtol=0.03)
+
+
+def test_polar_of_a_radial_image_does_not_depend_on_the_angle():
+    y, x = np.mgrid[:31, :31] - 15.0
+    image = np.exp(-(x**2 + y**2) / 50)
+    R = Polar(n_radii=12, n_angles=40, norm="none").fit_transform(image[None])[0]
+    assert np.ptp(R, axis=1).max() < 0.03 * R.max()
+    radii = (np.arange(12) + 0.5) * 15.5 / 12
+    np.testing.assert_allclose(R.mean(1), np.sqrt(radii) * np.exp(-(radii**2) / 50), atol=0.02)
+
+
+def test_polar_starts_to_the_right_and_runs_counter_clockwise():
+    image = np.zeros((1, 11, 11))
+    image[0, 5, 8:] = 1  # right of the centre
+    R = Polar(n_radii=5, n_angles=8, norm="none").fit_transform(image)[0]
+    assert R.sum(0).argmax() == 0
+    image = np.zeros((1, 11, 11))
+    image[0, :3, 5] = 1  # above the centre: a quarter turn counter-clockwise
+    assert Polar(n_radii=5, n_angles=8, norm="none").fit_transform(image)[0].sum(0).argmax() == 2
+
+
+def test_polar_of_quarter_turns_are_shifts(rng):
+    X = rng.random((3, 12, 12))
+    polar = Polar(n_angles=16).fit(X)
+    for k in range(4):
+        turned = polar.transform(np.rot90(X, k, axes=(1, 2)).copy())
+        np.testing.assert_allclose(turned, Rotation("polar").act([k * np.pi / 2], polar.transform(X))[0], atol=1e-12)
+
+
+@pytest.mark.parametrize(("side", "n_radii", "n_angles"), [(8, 8, 32), (16, 8, 64), (28, 14, 64), (4, 8, 16)])
+def test_polar_defaults(side, n_radii, n_angles):
+    assert Polar().fit_transform(np.ones((2, side, side))).shape == (2, n_radii, n_angles)
+
+
+@pytest.mark.parametrize("norm", ["mean", "each", "none"])
+def test_polar_norms(rng, norm):
+    X = rng.random((6, 9, 9)) * 10
+    norms = np.linalg.norm(Polar(norm=norm).fit_transform(X).reshape(6, -1), axis=1)
+    if norm == "mean":
+        assert norms.mean() == pytest.approx(1)
+        assert np.ptp(norms) > 1e-3
+    elif norm == "each":
+        np.testing.assert_allclose(norms, 1)
+    else:
+        assert norms.min() > 5
+
+
+def test_polar_radius_limits_what_is_seen(rng):
+    X = np.zeros((1, 15, 15))
+    X[0, 0] = X[0, -1] = X[0, :, 0] = X[0, :, -1] = 1  # a frame, six pixels and more from the centre
+    assert Polar(radius=5, norm="none").fit_transform(X).max() == 0
+    assert Polar(radius=8, norm="none").fit_transform(X).max() > 0
+
+
+def test_polar_of_many_images_is_done_in_blocks(rng):
+    X = rng.random((2100, 4, 4)).astype(np.float32)
+    polar = Polar(n_radii=2, n_angles=4).fit(X)
+    whole = polar.transform(X)
+    np.testing.assert_allclose(whole[[0, 1023, 1024, 2099]], polar.transform(X[[0, 1023, 1024, 2099]]), atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 5, 3)])
+def test_polar_refuses_what_is_no_image(shape):
+    with pytest.raises(InputError, match=r"representation=polar samples images.*found points of shape \(5"):
+        Polar().fit(np.ones((2, *shape)))
+
+
+@pytest.mark.parametrize(
+    ("representation", "message"),
+    [
+        (Polar(n_radii=0), "n_radii: expected an integer >= 1 or null, found 0"),
+        (Polar(radius=-1.0), "radius: expected a finite number > 0 or null, found -1.0"),
+        (Polar(norm="max"), "norm: expected one of 'none', 'mean', 'each', found 'max'"),  # type: ignore[arg-type]
+        (UnitNorm("none"), "norm: expected one of 'mean', 'each', found 'none'"),  # type: ignore[arg-type]
+        (Coulomb("random"), "order: expected one of 'raw', 'sorted', found 'random'"),  # type: ignore[arg-type]
+    ],
+    ids=repr,
+)
+def test_impossible_parameters_are_refused(representation, message):
+    with pytest.raises(ParameterError) as error:
+        representation.fit(np.ones((2, 5, 5)))
+    assert str(error.value) == message
+
+
+# ---- Coulomb matrices ------------------------------------------------------------------------------------------------
+
+
+def matrices(rng, n: int = 6, atoms: int = 5) -> np.ndarray:
+    X = rng.random((n, atoms, atoms))
+    return X + X.transpose(0, 2, 1)
+
+
+def test_sorted_matrices_do_not_depend_on_the_order_of_atoms(rng):
+    X, order = matrices(rng), rng.permutation(5)
+    shuffled = X[:, order][:, :, order]
+    sorted_ = Coulomb("sorted").fit(X)
+    np.testing.assert_allclose(sorted_.transform(shuffled), sorted_.transform(X))
+    norms = np.linalg.norm(sorted_.transform(X), axis=2)
+    assert np.all(np.diff(norms, axis=1) <= 0)
+    assert np.abs(Coulomb().fit(X).transform(shuffled) - X).max() > 0.1
+
+
+@pytest.mark.parametrize(("triangle", "metric"), [("l1", "cityblock"), ("l2", "euclidean")])
+def test_distances_are_those_of_upper_triangles(rng, triangle, metric):
+    X = matrices(rng)
+    weighted = Coulomb(triangle=triangle).fit_transform(X).reshape(6, -1)
+    upper = X[:, *np.triu_indices(5)]
+    np.testing.assert_allclose(pdist(weighted, metric), pdist(upper, metric))
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 4)])
+def test_coulomb_refuses_what_is_no_square_matrix(shape):
+    with pytest.raises(InputError, match=r"representation=coulomb takes matrices.*found points of shape \(5"):
+        Coulomb().fit(np.ones((2, *shape)))
+
+
+# ---- helpers ---------------------------------------------------------------------------------------------------------
+
+
+def test_mean_norm_and_scale(rng):
+    X = rng.random((5, 3, 2))
+    assert mean_norm(X) == pytest.approx(np.mean([np.linalg.norm(x) for x in X]))
+    assert mean_norm(np.zeros((2, 3))) == 1.0
+    np.testing.assert_array_equal(scale(X, "none", 2.0), X)
+    np.testing.assert_allclose(scale(X, "mean", 2.0), X / 2)
