@@ -41,5 +41,6 @@ class DataFileError(InputError):
 
 def suggestion(name: str, choices: Iterable[str]) -> str:
     """``"; did you mean 'rotation'?"`` for the closest choice, or just the full stop."""
-    close = difflib.get_close_matches(str(name), list(choices), n=1)
-    return f"; did you mean {close[0]!r}?" if close else "."
+    by_lower_case = {choice.lower(): choice for choice in choices}
+    close = difflib.get_close_matches(str(name).lower(), list(by_lower_case), n=1)
+    return f"; did you mean {by_lower_case[close[0]]!r}?" if close else "."

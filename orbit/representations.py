@@ -129,8 +129,9 @@ class Standardize(Representation):
         # float64 sums: a float32 mean of many equal values is not that value
         self.mean_ = X.mean(0, dtype=np.float64)
         deviation = X.std(0, dtype=np.float64)
-        negligible = deviation <= 10 * np.finfo(X.dtype).eps * np.abs(self.mean_)
-        self.scale_ = np.where(negligible, 1.0, deviation)
+        constant = (X[:1] == X).all(0)  # a rounded mean would leave a constant feature a tiny deviation
+        self.mean_ = np.where(constant, X[0], self.mean_)
+        self.scale_ = np.where(constant, 1.0, deviation)
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         return ((X - self.mean_) / self.scale_).astype(X.dtype)

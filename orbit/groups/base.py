@@ -170,5 +170,6 @@ def _through_torch(function: Any, elements: np.ndarray, X: Array) -> Array:
     elements = np.asarray(elements)
     if isinstance(X, Tensor):
         return function(elements, X)
+    X = X if X.dtype.kind == "f" else X.astype(np.float32)
     writable = X if X.flags.writeable else X.copy()
     return cast(Array, function(elements, torch.from_numpy(np.ascontiguousarray(writable))).numpy())

@@ -105,11 +105,11 @@ class RidgePath:
         power = np.square(self.rotated).sum(1)
         shrunk = self.values + regularization
         if self.primal:
-            explained = (power * (self.values + 2 * regularization) / shrunk**2).sum()
+            left = total - (power * (self.values + 2 * regularization) / shrunk**2).sum()
         else:
-            explained = (power * (1 - (regularization / shrunk) ** 2)).sum() / self.n
+            left = (power * (regularization / shrunk) ** 2).sum() / self.n
         # a perfect fit leaves rounding, not zero and not less
-        return max(total - explained, total * np.finfo(float).eps)
+        return max(left, total * np.finfo(float).eps)
 
     def _row_shares(self) -> np.ndarray:
         """Squared left singular vectors: the share of each direction in each row's leverage, shape (n, rank)."""

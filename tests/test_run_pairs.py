@@ -1,0 +1,109 @@
+"""Every pair of choices from two configuration groups either fits tiny data or says in one line why it cannot."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from test_run_config import composed, plan
+
+import orbit
+from orbit.errors import InputError
+from runners.base import Stopwatch
+from runners.fit import fit_and_score
+from runners.plan import Plan
+
+# Points that each group acts on; images where the group does not say otherwise.
+SHAPES = {
+    "cyclic": (12,),
+    "orthogonal": (5, 3),
+    "permutation": (5,),
+    "pitch_tempo": (256,),
+}
+COMPONENT_PARAMS = {
+    "approx": {name: {"n_components": 8} for name in orbit.available("approx") if name != "exact"},
+    "distribution": {"noisy_sort": {}},
+}
+PAIRED = ("group", "distribution", "kernel", "approx", "frequencies", "landmarks", "representation", "learner")
+
+
+def names(group: str) -> list[str]:
+    if group == "learner":
+        return orbit.available("classifier")
+    return orbit.available(group)
+
+
+PAIRS = [
+    (first, a, second, b)
+    for first, second in itertools.combinations(PAIRED, 2)
+    for a in names(first)
+    for b in names(second)
+    if not (a == b == "product")
+]
+
+
+@pytest.fixture(scope="module")
+def base() -> Plan:
+    return plan(composed("dataset=digits", "group=identity", "approx=nystrom", "approx.n_components=8", "orbit.size=4"))
+
+
+def data_for(group: str, rng: np.random.Generator) -> orbit.data.Dataset:
+    shape = SHAPES.get(group, (6, 6))
+    X = rng.random((14, *shape)).astype(np.float32)
+    if len(shape) == 2 and shape[0] == shape[1]:
+        X = X + X.transpose(0, 2, 1)  # symmetric, so that it can be a Coulomb matrix
+    y = np.arange(14) % 2
+    return orbit.data.Dataset("tiny", "classification", X[:10], y[:10], X[10:], y[10:], "random numbers")
+
+
+@pytest.mark.parametrize(("first", "a", "second", "b"), PAIRS, ids=lambda value: str(value))
+def test_fits_or_says_why_not(base, first, a, second, b):
+    changes = {first: section(first, a), second: section(second, b)}
+    group = changes.get("group", {"name": "identity"})["name"]
+    try:
+        fitted = fit_and_score(base.variant(changes), data_for(group, np.random.default_rng(0)), Stopwatch())
+    except InputError as error:
+        message = str(error)
+        assert "\n" not in message
+        assert a in message or b in message, f"the message names neither {a} nor {b}: {message}"
+        return
+    assert np.isfinite(fitted.metrics["test/accuracy"])
+
+
+def section(group: str, name: str) -> dict:
+    return {"name": name} | COMPONENT_PARAMS.get(group, {}).get(name, {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sides"),
+    [
+        ({"group": {"name": "rotation"}, "distribution": {"name": "lognormal"}}, ("lognormal", "rotation")),
+        ({"group": {"name": "cyclic"}, "distribution": {"name": "von_mises"}}, ("von_mises", "cyclic")),
+        ({"kernel": {"name": "polynomial"}, "approx": {"name": "rf"}}, ("polynomial", "random Fourier")),
+        (
+            {"kernel": {"name": "laplacian"}, "approx": {"name": "rf"}, "frequencies": {"name": "orthogonal"}},
+            ("laplacian", "orthogonal"),
+        ),
+        (
+            {"group": {"name": "permutation"}, "distribution": {"name": "noisy_sort"}},
+            ("noisy_sort", "permutation"),
+        ),
+    ],
+)
+def test_an_impossible_pair_names_both_sides(base, changes, sides):
+    group = changes.get("group", {"name": "identity"})["name"]
+    with pytest.raises(InputError) as error:
+        fit_and_score(base.variant(changes), data_for(group, np.random.default_rng(0)), Stopwatch())
+    for side in sides:
+        assert side in str(error.value)
+
+
+def test_most_pairs_fit(base):
+    """So that the first test cannot pass by everything being refused."""
+    for group in orbit.available("group"):
+        fit_and_score(base.variant({"group": {"name": group}}), data_for(group, np.random.default_rng(0)), Stopwatch())
+    for kernel in orbit.available("kernel"):
+        fit_and_score(
+            base.variant({"kernel": {"name": kernel}}), data_for("identity", np.random.default_rng(0)), Stopwatch()
+        )
