@@ -14,6 +14,7 @@ from orbit.registry import register
 from runners.base import Job, Runner
 from runners.markdown import markdown_table
 from runners.plan import Plan
+from runners.points import represented_points
 
 _OWN = ("shape", "moves")  # keys of a case that are not settings of the configuration
 
@@ -76,7 +77,7 @@ class Invariance(Runner):
         job.say(table)
 
     def _error(self, plan: Plan, case: dict[str, Any]) -> tuple[float, str]:
-        X = self._points(plan, case)
+        X = represented_points(plan, self.n_points, case.get("shape"))
         orbit = plan.orbit(**({"rule": "monte_carlo", "size": self.n_moves} | case.get("moves", {})), random_state=1)
         moves = orbit.fit(X)
         features = plan.approx().fit(X)
@@ -89,11 +90,3 @@ class Invariance(Runner):
         return float(np.mean(errors)), (
             f"{config['distribution']['name']}, {config['orbit']['rule']}, r={len(features.orbit_.weights_)}"
         )
-
-    def _points(self, plan: Plan, case: dict[str, Any]) -> np.ndarray:
-        if "shape" in case:
-            rng = np.random.default_rng(plan.seed("runner"))
-            X = rng.standard_normal((self.n_points, *case["shape"]))
-        else:
-            X = plan.component("representation").fit_transform(plan.load().X_train[: self.n_points])
-        return X.astype(plan.engine().result_dtype(X), copy=False)
