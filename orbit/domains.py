@@ -99,7 +99,8 @@ class Domain:
         return self._elements()
 
     def _elements(self) -> np.ndarray:
-        raise NotImplementedError
+        """All elements, shape ``(order, ...)``; given by the domains that have a finite order."""
+        raise InputError(f"{self} cannot be listed")
 
     def haar(self, u: np.ndarray) -> np.ndarray:
         """Elements distributed by normalised Haar measure, from uniforms of shape ``(r, *uniforms)``."""

@@ -47,8 +47,9 @@ class Group(Component):
     default_size: ClassVar[int] = 32
 
     @property
+    @abstractmethod
     def domain(self) -> Domain:
-        raise NotImplementedError
+        """The coordinate space of the elements."""
 
     @property
     def order(self) -> int | None:
