@@ -1,0 +1,90 @@
+"""Runners that compare: tables, kernel errors and invariance."""
+
+from __future__ import annotations
+
+import numpy as np
+from test_run_cli import SMALL, folders, mlflow_runs, run  # noqa: F401  run is a fixture
+
+from orbit.metrics import kernel_errors
+from runners.record import RunFolder
+
+ROWS = "runner.rows={plain: {group: {name: identity}}, turned@rf: {approx: {name: rf, n_components: 30}}}"
+
+
+class TestTable:
+    def test_means_deviations_and_published_figures(self, run, tmp_path):  # noqa: F811
+        published = "runner.published={plain: 0.5}"
+        code, out, err = run("runner=table", *SMALL[:-1], ROWS, "runner.repeats={seed: [0, 1]}", published)
+        assert code == 0, err
+        (folder,) = folders(tmp_path)
+        metrics = RunFolder(folder).read_metrics()
+        assert 0 < metrics["plain/test/accuracy"] < 1
+        assert metrics["turned@rf/test/accuracy_std"] >= 0
+        table = (folder / "table.md").read_text()
+        assert "| plain " in table
+        assert " ± " in table
+        assert " 0.5 " in table
+        assert table.splitlines()[0] in out
+        assert (folder / "figures" / "table.png").is_file()
+        (logged,) = mlflow_runs(tmp_path)
+        assert "turnedrf/test/accuracy" in logged.data.metrics  # without what MLflow refuses
+
+    def test_a_row_equals_the_same_run_by_itself(self, run, tmp_path):  # noqa: F811
+        assert run("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "run_name=a")[0] == 0
+        assert run(*SMALL, "group=identity", "tracking.enabled=false", "run_name=b")[0] == 0
+        table, single = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
+        assert table["plain/test/accuracy"] == single["test/accuracy"]
+
+    def test_bad_rows_stop_before_any_work(self, run):  # noqa: F811
+        for rows, expected in (
+            ("{a: {approx: {name: rff}}}", "did you mean 'rf'?"),
+            ("{a: {approx: {name: rf, n_components: 0}}}", "approx.n_components: expected an integer >= 1"),
+            ("{a: {aprox: {name: rf}}}", "did you mean 'approx'?"),
+        ):
+            code, _, err = run("runner=table", f"runner.rows={rows}", "tracking.enabled=false")
+            assert code == 2
+            assert expected in err
+            assert "points of shape" not in err  # no data was loaded
+
+
+class TestKernelError:
+    def test_error_falls_with_the_number_of_components(self, run, tmp_path):  # noqa: F811
+        sizes = ("runner.sizes=[16,256]", "runner.n_points=30", "runner.repeats=4", "frequencies=monte_carlo")
+        assert run("runner=kernel_error", "approx=rf", "orbit.size=4", *sizes, "tracking.enabled=false")[0] == 0
+        (folder,) = folders(tmp_path)
+        metrics = RunFolder(folder).read_metrics()
+        ratio = metrics["kernel/rel_fro_error/error/s16"] / metrics["kernel/rel_fro_error/error/s256"]
+        assert 2 < ratio < 8  # 4 by theory
+        assert {path.stem for path in (folder / "figures").iterdir()} == {"rel_fro_error", "rel_spectral_error"}
+
+    def test_a_curve_for_each_orbit_size_and_rule(self, run, tmp_path):  # noqa: F811
+        settings = ("runner.orbit_sizes=[2,8]", "runner.rules=[monte_carlo,quadrature]", "runner.reference=32")
+        sizes = ("runner.sizes=[64]", "runner.n_points=20", "runner.repeats=2")
+        assert run("runner=kernel_error", "approx=rf", *settings, *sizes, "tracking.enabled=false")[0] == 0
+        metrics = RunFolder(folders(tmp_path)[0]).read_metrics()
+        found = {key.split("/")[2] for key in metrics if key.startswith("kernel/rel_fro_error/")}
+        assert found == {f"r={r} {rule}" for r in (2, 8) for rule in ("monte_carlo", "quadrature")}
+
+    def test_errors_are_the_plain_formulas(self, rng):
+        truth = rng.random((6, 6))
+        estimate = truth + 0.1 * rng.standard_normal((6, 6))
+        errors = kernel_errors(truth, estimate)
+        singular = np.linalg.svd(estimate - truth, compute_uv=False)
+        assert np.isclose(errors["rel_spectral_error"], singular[0] / np.linalg.svd(truth, compute_uv=False)[0])
+        assert np.isclose(errors["rel_fro_error"], np.sqrt((singular**2).sum()) / np.sqrt((truth**2).sum()))
+        off = [(i, j) for i in range(6) for j in range(6) if i != j]
+        pairs = np.array([(truth[i, j], estimate[i, j]) for i, j in off]).T
+        assert np.isclose(errors["correlation"], np.corrcoef(pairs)[0, 1])
+
+
+def test_invariance_is_rounding_for_a_whole_group_and_not_for_a_part(run, tmp_path):  # noqa: F811
+    cases = (
+        "runner.cases={whole: {group: {name: dihedral}}, "
+        "part: {group: {name: dihedral}, orbit: {size: 2, rule: monte_carlo}}}"
+    )
+    settings = ("runner=invariance", cases, "engine.dtype=float64", "runner.n_points=5", "tracking.enabled=false")
+    assert run(*settings)[0] == 0
+    metrics = RunFolder(folders(tmp_path)[0]).read_metrics()
+    for approx in ("rf", "nystrom", "exact"):
+        assert metrics[f"invariance/whole/{approx}"] < 1e-10
+        assert metrics[f"invariance/part/{approx}"] > 1e-3
