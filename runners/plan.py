@@ -21,7 +21,7 @@ from orbit.data import Dataset, Loader
 from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
 from orbit.params import config_fields, parameters
 from orbit.random import spawn
-from runners.schema import GROUPS, Root
+from runners.schema import GROUPS, Root, registered_names
 
 _PARTS = ("group", "distribution", "kernel", "frequencies", "landmarks", "representation", "dataset")
 
@@ -163,8 +163,8 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     for key in config:
         if key not in known:
             raise InputError(f"{key}: no such key{suggestion(key, known)} Choose from {', '.join(known)}.")
-    for group, kinds in GROUPS.items():
-        _check_name(group, kinds, config[group])
+    for group in GROUPS:
+        _check_name(group, config[group])
     result = Plan(config, _fill_defaults(config), composed)
     if config["seed"] < 0:
         raise ParameterError("seed", "an integer >= 0", config["seed"])
@@ -180,8 +180,8 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     return result
 
 
-def _check_name(group: str, kinds: tuple[str, ...], section: Any) -> None:
-    names = sorted({name for kind in kinds for name in orbit.available(kind)})
+def _check_name(group: str, section: Any) -> None:
+    names = registered_names(group)
     if not isinstance(section, dict) or "name" not in section:
         raise UnknownNameError(f"{group}: expected one of {', '.join(names)}, found {section!r}")
     if section["name"] not in [*names, "auto"]:
@@ -222,7 +222,7 @@ def _complete(group: str, section: dict[str, Any]) -> dict[str, Any]:
     """A section with the component's other parameters spelled out, so that the resolved config hides nothing."""
     if section["name"] == "auto":
         return section
-    _check_name(group, GROUPS[group], section)
+    _check_name(group, section)
     kinds = [kind for kind in GROUPS[group] if section["name"] in orbit.available(kind)]
     params = {key: p.default for kind in kinds for key, p in config_fields(orbit.get(kind, section["name"])).items()}
     return params | section

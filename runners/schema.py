@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, make_dataclass
 from typing import Annotated, Any, Literal, Optional, Union
 
 from hydra.core.config_store import ConfigStore
+from omegaconf import OmegaConf
 
 import orbit
 from orbit.params import Parameter, config_fields
@@ -68,15 +69,27 @@ class Root:
 
 def register_schemas() -> None:
     """Store the schema of every registered component with Hydra. Safe to call twice."""
+    OmegaConf.register_new_resolver("orbit_choices", choices, replace=True)
     store = ConfigStore.instance()
     store.store(group="schema", name="root", node=Root)
     store.store(group="schema", name="tracking", node=Tracking)
     store.store(group="schema", name="orbit", node=_schema("orbit", orbit.Orbit))
     store.store(group="schema", name="engine", node=_schema("engine", orbit.Engine))
     for group, kinds in GROUPS.items():
-        for name in sorted({name for kind in kinds for name in orbit.available(kind)}):
+        for name in registered_names(group):
             classes = [orbit.get(kind, name) for kind in kinds if name in orbit.available(kind)]
             store.store(group=f"schema/{group}", name=name, node=_schema(name, *classes))
+
+
+def choices() -> str:
+    """A line for each kind of component and its names, for ``--help``."""
+    lines = [f"{group}: {', '.join(registered_names(group))}" for group in GROUPS]
+    return "\n".join(lines)
+
+
+def registered_names(group: str) -> list[str]:
+    """The component names that a configuration group can take, sorted."""
+    return sorted({name for kind in GROUPS[group] for name in orbit.available(kind)})
 
 
 def _schema(name: str, *classes: type) -> type:
