@@ -21,13 +21,8 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-import runners.fit
-import runners.invariance
-import runners.kernel_error
-import runners.orbit_error
-import runners.sync
-import runners.table
 from orbit.errors import InputError
+from runners import fit, invariance, kernel_error, orbit_error, sync, table  # noqa: F401  importing registers them
 from runners.base import Job
 from runners.messages import is_configuration_error, one_line
 from runners.plan import Plan, plan
@@ -56,6 +51,10 @@ def main(config_dir: Path) -> int:
         return 130
     except Exception as error:
         close_sweep()
+        if isinstance(error, OSError) and not is_configuration_error(error):
+            # a job reports its own errors, so this is Hydra making the run folder
+            what = f"outputs: cannot write to {error.filename} ({error.strerror})"
+            return _report(InputError(f"{what}; set outputs to a folder you can write to"))
         return _report(error)
     failed = close_sweep()
     return _exit_code if failed is None else int(failed > 0)
@@ -89,7 +88,7 @@ def _run_job(cfg: DictConfig) -> float:
     folder.write_text("overrides.yaml", "".join(f"- {o}\n" for o in hydra_config.overrides.task))
     if multirun:
         log.info("job %d: %s", record.job, " ".join(record.overrides))
-    with _recorded(folder, record):
+    with contextlib.ExitStack() as afterwards, _recorded(folder, record):
         plan_ = plan(cfg)
         folder.write_config(plan_.config, plan_.defaults)
         runner = plan_.component("runner")
@@ -102,53 +101,52 @@ def _run_job(cfg: DictConfig) -> float:
         }
         if multirun:
             record.tags |= {"sweep": os.environ.get(SWEEP_ENV, ""), "job": str(record.job)}
+        job = Job(plan_, folder, record)
         tracker = _tracker(plan_) if runner.tracked else None
-        return _run(Job(plan_, folder, record), runner, tracker, shown=not multirun)
-
-
-def _run(job: Job, runner: runners.base.Runner, tracker: Tracker | None, shown: bool) -> float:
-    record = job.record
-    if tracker is not None and job.plan.config["resume"] and (done := tracker.finished(record.config_hash)):
-        log.info("skipped: run %s has finished with this configuration (resume=true)", done)
-        record.status, record.run_id = "SKIPPED", done
-        job.log_metrics(tracker.metrics(done))
-        return _main_metric(job)
-    if tracker is not None:
-        record.run_id = tracker.start(record)
-        job.folder.write_record(record)
-    try:
+        if tracker is not None:
+            if _is_done(job, tracker):
+                return _main_metric(job)
+            record.run_id = tracker.start(record)
+            folder.write_record(record)
+            afterwards.callback(_upload, tracker, folder)  # once the record of how it went is written
         with job.stage("total"):
             runner.run(job)
         job.log_metrics({})
         record.status = "FINISHED"
-    except BaseException as error:
-        record.status = "KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED"
-        record.error = _describe(error)
-        job.folder.write_text(TRACEBACK, traceback.format_exc())
-        raise
-    finally:
-        record.end = time.time()
-        job.folder.write_record(record)
-        if tracker is not None and tracker.upload(job.folder):
-            tracker.sync()
-    _show(job, tracker, shown)
-    return _main_metric(job)
+        _show(job, tracker, shown=not multirun)
+        return _main_metric(job)
+
+
+def _is_done(job: Job, tracker: Tracker) -> bool:
+    """Whether an earlier run of the same configuration finished, and this one is to be skipped for it."""
+    done = tracker.finished(job.record.config_hash) if job.plan.config["resume"] else None
+    if done is None:
+        return False
+    log.info("skipped: run %s has finished with this configuration (resume=true)", done)
+    job.record.status, job.record.run_id = "SKIPPED", done
+    job.log_metrics(tracker.metrics(done))
+    return True
+
+
+def _upload(tracker: Tracker, folder: RunFolder) -> None:
+    if tracker.upload(folder):
+        tracker.sync()
 
 
 @contextlib.contextmanager
 def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
-    """Keep the record of a job on disk whatever happens."""
+    """Keep the record of a job on disk whatever happens, and the traceback of what went wrong beside it."""
     folder.write_record(record)
     try:
         yield
-    except KeyboardInterrupt:
-        record.status, record.error = "KILLED", "interrupted"
-        raise
-    except Exception as error:
-        record.status, record.error = "FAILED", _describe(error)
+    except BaseException as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        record.status = "KILLED" if interrupted else "FAILED"
+        record.error = "interrupted" if interrupted else _describe(error)
+        folder.write_text(TRACEBACK, traceback.format_exc())
         raise
     finally:
-        record.end = record.end or time.time()
+        record.end = time.time()
         folder.write_record(record)
 
 
@@ -187,8 +185,6 @@ def _report(error: BaseException) -> int:
         line = str(error)
     elif is_configuration_error(error):
         line = one_line(error)
-    elif isinstance(error, OSError) and error.filename and not isinstance(error, FileNotFoundError):
-        line = f"outputs: cannot write to {error.filename} ({error.strerror}); set outputs to a folder you can write to"
     else:
         log.error("the program failed; this is a defect", exc_info=error)
         if not logging.getLogger().handlers:

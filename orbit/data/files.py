@@ -56,9 +56,12 @@ def read_checked(path: Path, file: DataFile) -> bytes:
     Raises
     ------
     DataFileError
-        If the digest is not the expected one.
+        If the file cannot be read, or its digest is not the expected one.
     """
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataFileError(f"{path.absolute()} cannot be read ({error.strerror})") from error
     found = hashlib.sha256(content).hexdigest()
     if file.sha256 is not None and found != file.sha256:
         raise DataFileError(
