@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from orbit.component import Component
-from orbit.errors import InputError
+from orbit.data.files import DataFile, existing_file, find, read_arrays
+from orbit.errors import InputError, suggestion
 from orbit.params import PositiveInt
 from orbit.random import RandomState, generator
 
@@ -26,6 +29,7 @@ class Dataset:
     y_train, y_test : arrays, shape (n,) or (n, k)
     task : {"classification", "regression"}
     source : where it came from, one line, shown with every result
+    extra : what :meth:`Loader.read_points` needs to read new points like these; of JSON's types
     """
 
     name: str
@@ -56,6 +60,20 @@ class Dataset:
         )
 
 
+@dataclass(frozen=True)
+class Points:
+    """New points, without targets.
+
+    Attributes
+    ----------
+    X : array, shape (n, *shape)
+    ids : what each point is called: a row number, or a file name
+    """
+
+    X: np.ndarray
+    ids: list[str]
+
+
 class Loader(Component):
     """Loads a :class:`Dataset`. A subclass gives ``_load``, and the defaults that suit its data.
 
@@ -64,10 +82,14 @@ class Loader(Component):
     default_representation : dict
         The representation used when none is named.
     fixed_task : the kind of targets, or None if that depends on the data.
+    pixels : whether points are images with values in [0, 1], whose arrays of bytes are to be divided by 255.
+    x_key : name of the array of points in an .npz with new points.
     """
 
     default_representation: ClassVar[dict[str, Any]] = {"name": "unit_norm"}
     fixed_task: ClassVar[Task | None] = "classification"
+    pixels: ClassVar[bool] = False
+    x_key: str = "X"
 
     n_train: PositiveInt | None
     n_test: PositiveInt | None
@@ -94,6 +116,47 @@ class Loader(Component):
     def check_files(self) -> None:
         """Raise ``InputError`` if a file this loader needs is missing. Reads nothing."""
 
+    def read_points(self, path: str, like: Mapping[str, Any]) -> Points:
+        """New points from a file or folder, in the form of the data that this loader loaded.
+
+        Parameters
+        ----------
+        path : str
+            What this loader reads: an .npz or .npy file of arrays unless it says otherwise.
+        like : mapping
+            :meth:`like` of the data set that the model was fitted to.
+
+        Raises
+        ------
+        InputError
+            If they cannot be read, are not finite, or have another shape.
+        """
+        points = self._read_points(path, like)
+        expected = tuple(like["shape"])
+        if points.X.ndim < 1 or points.X.shape[1:] != expected:
+            raise InputError(f"{path}: expected points of shape {expected}, found {points.X.shape[1:]}")
+        if len(points.X) == 0:
+            raise InputError(f"{path}: expected at least one point, found none")
+        _check_finite(points.X, path)
+        return points
+
+    @staticmethod
+    def like(data: Dataset) -> dict[str, Any]:
+        """What :meth:`read_points` has to know of a data set; of JSON's types."""
+        return {"shape": list(data.X_train.shape[1:]), **data.extra}
+
+    def _read_points(self, path: str, like: Mapping[str, Any]) -> Points:
+        arrays = read_arrays(existing_file(path, self.label()), self.x_key)
+        if self.x_key not in arrays:
+            raise InputError(
+                f"{path} has no array named {self.x_key!r}{suggestion(self.x_key, arrays)} "
+                f"It has {', '.join(arrays) or 'none'}"
+            )
+        X = real_numbers(arrays[self.x_key], f"{path}, {self.x_key!r}")
+        if self.pixels and arrays[self.x_key].dtype == np.uint8:
+            X = X / np.float32(255)
+        return Points(X, [str(i) for i in range(len(X) if X.ndim else 0)])
+
     @abstractmethod
     def _load(self, random_state: RandomState) -> Dataset:
         """The whole data set."""
@@ -104,6 +167,45 @@ class Loader(Component):
         if size > n:
             raise InputError(f"dataset.{key}: expected at most {n}, which is all that {self.label()} has, found {size}")
         return np.sort(rng.choice(n, size, replace=False))
+
+
+class FileLoader(Loader):
+    """A loader of files as upstream ships them: found in the data folder, or downloaded into it on request.
+
+    Attributes
+    ----------
+    folder : subfolder of the data folder
+    """
+
+    folder: ClassVar[str]
+    root: str | None
+    download: bool
+
+    @abstractmethod
+    def files(self) -> list[DataFile]:
+        """The files that are needed."""
+
+    def check_files(self) -> None:
+        for file in self.files():
+            if not (self.download and file.url):
+                find(self.root, self.folder, file)
+
+    def path(self, file: DataFile) -> Path:
+        """Where ``file`` is; it is downloaded first where it is missing and ``download`` is set."""
+        return find(self.root, self.folder, file, self.download)
+
+
+def real_numbers(X: np.ndarray, where: str) -> np.ndarray:
+    """``X`` in float32, or in float64 if it is; booleans and integers count as numbers.
+
+    Raises
+    ------
+    InputError
+        If it holds anything else, naming ``where``.
+    """
+    if X.dtype.kind not in "biuf":
+        raise InputError(f"{where} must hold real numbers, found dtype {X.dtype}")
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float32)
 
 
 def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
