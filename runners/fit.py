@@ -25,7 +25,7 @@ class Fitted:
 
     Attributes
     ----------
-    model : Pipeline with the steps ``representation``, ``features``, ``learner``
+    model : Pipeline with the steps ``representation``, ``features``, ``hyper``, ``learner``
     predicted : predictions of the test part, shape (n_test,) or (n_test, k)
     metrics : ``train/...``, ``test/...``, sizes and chosen parameters, by flat names
     """
@@ -36,9 +36,9 @@ class Fitted:
 
 
 def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch) -> Fitted:
-    """dataset -> representation -> features -> learner, each stage timed, and the metrics on both parts."""
+    """dataset -> representation -> features -> hyper -> learner, each stage timed; the metrics on both parts."""
     representation, features = plan.component("representation"), plan.approx()
-    learner, engine = plan.learner(data.task), plan.engine()
+    hyper, learner, engine = plan.hyper(), plan.learner(data.task), plan.engine()
     with clock.stage("representation"):
         X = representation.fit_transform(data.X_train)
         X = X.astype(engine.result_dtype(X), copy=False)
@@ -46,9 +46,12 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch) -> Fitted:
         features.fit(X)
     with clock.stage("features"):
         psi = features.transform(X)
+    with clock.stage("hyper"):
+        psi = hyper.fit_transform(psi)
     with clock.stage("learner"):
         learner.fit(psi, data.y_train)
-    model = Pipeline([("representation", representation), ("features", features), ("learner", learner)])
+    steps = {"representation": representation, "features": features, "hyper": hyper, "learner": learner}
+    model = Pipeline(list(steps.items()))
     with clock.stage("predict"):
         predicted = _predict(model, data.X_test, psi.shape[1], engine)
 
@@ -67,7 +70,7 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch) -> Fitted:
 
 @register("runner", "fit")
 class Fit(Runner):
-    """dataset -> representation -> features -> learner, then metrics, figures and the model.
+    """dataset -> representation -> features -> hyper -> learner, then metrics, figures and the model.
 
     Parameters
     ----------
@@ -115,7 +118,7 @@ def _tabulate(job: Job, data: Dataset) -> None:
     for key, value in metrics.items():
         if key.startswith("test/"):
             job.row(key.replace("/", " "), f"{value:.2%}" if key == "test/accuracy" else f"{value:.4g}")
-    stages = ("load", "representation", "fit_features", "features", "learner", "predict")
+    stages = ("load", "representation", "fit_features", "features", "hyper", "learner", "predict")
     job.row("time", ", ".join(f"{name} {metrics[f'time/{name}_s']:.2f} s" for name in stages))
     job.row("features", f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}")
     job.row("peak memory", f"{metrics['memory/peak_mb']:.0f} MB")

@@ -772,6 +772,29 @@ def _rows(array: np.ndarray) -> list[tuple[float, ...]]:
 # ---- representations -------------------------------------------------------------------------------------------------
 
 
+class HyperContract(ComponentContract):
+    """A second layer on features: keeps precision, maps point by point once fitted, and pickles."""
+
+    kind = "hyper"
+
+    @pytest.fixture
+    def psi(self, rng):
+        return rng.standard_normal((20, 6)) / 6**0.5
+
+    @pytest.mark.parametrize("dtype", FLOATS)
+    def test_precision_is_kept(self, psi, dtype):
+        assert self.create().fit_transform(psi.astype(dtype)).dtype == dtype
+
+    def test_points_are_mapped_one_by_one(self, psi):
+        fitted = self.create().fit(psi)
+        one_by_one = np.concatenate([fitted.transform(x[None]) for x in psi])
+        np.testing.assert_allclose(one_by_one, fitted.transform(psi), atol=1e-10)
+
+    def test_a_fitted_one_pickles(self, psi):
+        fitted = self.create().fit(psi)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).transform(psi), fitted.transform(psi))
+
+
 class RepresentationContract(ComponentContract):
     """scikit-learn transformers that keep precision and act on every point alone once fitted."""
 

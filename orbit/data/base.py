@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, replace
+    reading : mapping, of JSON\'s types
+        What the loader found out when it read the files, and needs to read new points in the same way.
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -29,7 +29,14 @@ class Dataset:
     y_train, y_test : arrays, shape (n,) or (n, k)
     task : {"classification", "regression"}
     source : where it came from, one line, shown with every result
+<<<<<<< HEAD
     extra : what :meth:`Loader.read_points` needs to read new points like these; of JSON's types
+=======
+    folds : int array, shape (n_train,), or None
+        The folds of the training part that its publishers fixed, for ``selection=given``.
+    sample_weight : array, shape (n_train,), or None
+        How much each training point counts.
+>>>>>>> main
     """
 
     name: str
@@ -39,11 +46,19 @@ class Dataset:
     X_test: np.ndarray
     y_test: np.ndarray
     source: str
-    extra: dict[str, Any] = field(default_factory=dict)
+    folds: np.ndarray | None = None
+    sample_weight: np.ndarray | None = None
+    reading: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
             check_arrays(getattr(self, f"X_{part}"), getattr(self, f"y_{part}"), self.task, f"{self.name}, {part} part")
+        for values in (self.folds, self.sample_weight):
+            if values is not None and values.shape != (len(self.X_train),):
+                raise InputError(
+                    f"{self.name}: folds and sample weights must have shape ({len(self.X_train)},), one for each "
+                    f"training point, found {values.shape}"
+                )
         if self.X_train.shape[1:] != self.X_test.shape[1:]:
             raise InputError(
                 f"dataset={self.name}: training points have shape {self.X_train.shape[1:]}, "
@@ -53,6 +68,27 @@ class Dataset:
             raise InputError(
                 f"dataset={self.name}: the training part has one class only; take more points (dataset.n_train)"
             )
+
+    def split(self, fit: np.ndarray, validation: np.ndarray) -> Dataset:
+        """Training points ``fit`` to learn from and training points ``validation`` as the test part, by index."""
+        return replace(self.take(fit), X_test=self.X_train[validation], y_test=self.y_train[validation])
+
+    def take(self, train: Any = slice(None), test: Any = slice(None)) -> Dataset:
+        """The data set cut to some of its training and test points, by index."""
+        return replace(
+            self,
+            X_train=self.X_train[train],
+            y_train=self.y_train[train],
+            X_test=self.X_test[test],
+            y_test=self.y_test[test],
+            folds=None if self.folds is None else self.folds[train],
+            sample_weight=None if self.sample_weight is None else self.sample_weight[train],
+        )
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """What points look like, of JSON's types: their ``shape``, and what ``reading`` holds."""
+        return {"shape": list(self.X_train.shape[1:]), **self.reading}
 
     def describe(self) -> str:
         return (
@@ -108,31 +144,28 @@ class Loader(Component):
         train_rng, test_rng = generator(random_state).spawn(2)
         train = self._subset(len(full.X_train), self.n_train, train_rng, "n_train")
         test = self._subset(len(full.X_test), self.n_test, test_rng, "n_test")
-        return Dataset(
-            full.name, full.task, full.X_train[train], full.y_train[train],
-            full.X_test[test], full.y_test[test], full.source, full.extra,
-        )  # fmt: skip
+        return full.take(train, test)
 
     def check_files(self) -> None:
         """Raise ``InputError`` if a file this loader needs is missing. Reads nothing."""
 
-    def read_points(self, path: str, like: Mapping[str, Any]) -> Points:
+    def read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         """New points from a file or folder, in the form of the data that this loader loaded.
 
         Parameters
         ----------
         path : str
             What this loader reads: an .npz or .npy file of arrays unless it says otherwise.
-        like : mapping
-            :meth:`like` of the data set that the model was fitted to.
+        form : mapping
+            :attr:`Dataset.form` of the data that the model was fitted to.
 
         Raises
         ------
         InputError
             If they cannot be read, are not finite, or have another shape.
         """
-        points = self._read_points(path, like)
-        expected = tuple(like["shape"])
+        points = self._read_points(path, form)
+        expected = tuple(form["shape"])
         if points.X.ndim < 1 or points.X.shape[1:] != expected:
             raise InputError(f"{path}: expected points of shape {expected}, found {points.X.shape[1:]}")
         if len(points.X) == 0:
@@ -140,12 +173,7 @@ class Loader(Component):
         _check_finite(points.X, path)
         return points
 
-    @staticmethod
-    def like(data: Dataset) -> dict[str, Any]:
-        """What :meth:`read_points` has to know of a data set; of JSON's types."""
-        return {"shape": list(data.X_train.shape[1:]), **data.extra}
-
-    def _read_points(self, path: str, like: Mapping[str, Any]) -> Points:
+    def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         arrays = read_arrays(existing_file(path, self.label()), self.x_key)
         if self.x_key not in arrays:
             raise InputError(

@@ -85,14 +85,14 @@ class Images(Loader):
             X, y, X_test, y_test = X_all[train], y_all[train], X_all[test], y_all[test]
         return Dataset(self.name, "classification", X, y, X_test, y_test, source)
 
-    def _read_points(self, path: str, like: Mapping[str, Any]) -> Points:
+    def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         base = Path(path).expanduser()
         if base.is_file() and base.suffix.lower() not in _SUFFIXES:
-            return super()._read_points(path, like)
+            return super()._read_points(path, form)
         files = [base] if base.is_file() else _pictures(base.rglob("*"))
         if not files:
             raise DataFileError(f"{path}: expected a folder with .png or .jpg files, or one such file, found none")
-        expected = tuple(like["shape"][:2])
+        expected = tuple(form["shape"][:2])
         return Points(self._read(files, expected), [str(f.relative_to(base)) if f != base else f.name for f in files])
 
     def _folder(self) -> Path:

@@ -130,9 +130,9 @@ class SpokenDigits(FileLoader):
         source = f"Free Spoken Digit Dataset, {len(recordings)} recordings, {self.split}: {self._test_part(recordings, test)}"
         return Dataset(self.name, "classification", X[~test], y[~test], X[test], y[test], source)
 
-    def _read_points(self, path: str, like: Mapping[str, Any]) -> Points:
+    def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         if not Path(path).expanduser().is_dir():
-            return super()._read_points(path, like)
+            return super()._read_points(path, form)
         files = sorted(Path(path).expanduser().rglob("*.wav"))
         if not files:
             raise DataFileError(f"{path}: expected a folder with .wav files, or an .npz or .npy file, found none")

@@ -55,7 +55,7 @@ class Table(Loader):
     >>> path = tempfile.mkdtemp() + "/mine.csv"
     >>> pd.DataFrame({"width": range(20), "height": range(20), "kind": ["cat", "owl"] * 10}).to_csv(path, index=False)
     >>> data = Table(path, target="kind").load(0)
-    >>> data.X_train.shape, data.task, data.extra["features"]
+    >>> data.X_train.shape, data.task, data.reading["features"]
     ((15, 2), 'classification', ['width', 'height'])
     """
 
@@ -116,18 +116,18 @@ class Table(Loader):
         weight = None if self.weight is None else whole.weights(self.weight)[train]
         fill = self._fill(features, X)
         X, X_test = whole.complete(X, features, fill), tested.complete(X_test, features, fill)
-        extra = {"features": features, "targets": self._targets(), "fill": fill}
+        reading = {"features": features, "targets": self._targets(), "fill": fill}
         source = f"file {Path(self.path).name}"
-        return Dataset(self.name, task, X, y, X_test, y_test, source, extra, sample_weight=weight)
+        return Dataset(self.name, task, X, y, X_test, y_test, source, sample_weight=weight, reading=reading)
 
-    def _read_points(self, path: str, like: Mapping[str, Any]) -> Points:
+    def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         existing_file(path, self.label())
         part = _Part(self._read(path, self.label()), path)
-        features = like["features"]
+        features = form["features"]
         part.require(features, "the model was fitted to it")
         if self.features is None:
-            part.refuse_others([*features, *like["targets"], self.weight])
-        X = part.complete(part.numbers(features), features, like["fill"])
+            part.refuse_others([*features, *form["targets"], self.weight])
+        X = part.complete(part.numbers(features), features, form["fill"])
         return Points(X, [str(i) for i in range(len(X))])
 
     def _targets(self) -> list[str]:
