@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
-    reading : mapping, of JSON\'s types
-        What the loader found out when it read the files, and needs to read new points in the same way.
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -29,14 +29,12 @@ class Dataset:
     y_train, y_test : arrays, shape (n,) or (n, k)
     task : {"classification", "regression"}
     source : where it came from, one line, shown with every result
-<<<<<<< HEAD
-    extra : what :meth:`Loader.read_points` needs to read new points like these; of JSON's types
-=======
     folds : int array, shape (n_train,), or None
         The folds of the training part that its publishers fixed, for ``selection=given``.
     sample_weight : array, shape (n_train,), or None
         How much each training point counts.
->>>>>>> main
+    reading : mapping, of JSON's types
+        What the loader found out when it read the files, and needs to read new points in the same way.
     """
 
     name: str

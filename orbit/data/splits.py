@@ -51,8 +51,9 @@ def balanced(y: np.ndarray, per_class: int, rng: np.random.Generator, key: str) 
 
     Examples
     --------
-    >>> balanced(np.array([5, 5, 5, 8, 8]), 2, np.random.default_rng(0), "dataset.per_class").tolist()
-    [0, 2, 3, 4]
+    >>> y = np.array([5, 5, 5, 8, 8])
+    >>> y[balanced(y, 2, np.random.default_rng(0), "dataset.per_class")].tolist()
+    [5, 5, 8, 8]
     """
     classes, counts = np.unique(y, return_counts=True)
     if counts.min() < per_class:
