@@ -58,8 +58,8 @@ class SpokenDigits(FileLoader):
         files ``DIGIT_SPEAKER_INDEX.wav``, in whichever folder or .zip.
     form : {"spectrogram", "waveform"}
         ``spectrogram``: shape (bands, frames), for ``group=translation``: the energy in bands of equal width on the
-        mel scale, low ones first, in decibels below the recording's loudest; 0 is 80 dB below or less, 1 is the
-        loudest. ``waveform``: shape (samples,), for ``group=pitch_tempo``.
+        mel scale, the highest in the first row, in decibels below the recording's loudest; 0 is 80 dB below or less,
+        1 is the loudest. ``waveform``: shape (samples,), for ``group=pitch_tempo``.
     duration : float > 0
         Seconds. One recording in a hundred is longer than 0.92.
     bands, frames : int
@@ -127,7 +127,8 @@ class SpokenDigits(FileLoader):
             )
         X = np.stack([self._represent(recording.samples) for recording in recordings])
         y = np.array([recording.digit for recording in recordings])
-        source = f"Free Spoken Digit Dataset, {len(recordings)} recordings, {self.split}: {self._test_part(recordings, test)}"
+        held_out = self._test_part(recordings, test)
+        source = f"Free Spoken Digit Dataset, {len(recordings)} recordings, {self.split}: {held_out}"
         return Dataset(self.name, "classification", X[~test], y[~test], X[test], y[test], source)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
@@ -176,7 +177,9 @@ class SpokenDigits(FileLoader):
             held_out = set(generator(random_state).choice(speakers, self.n_speakers, replace=False))
         elif self.speaker not in speakers:
             close = suggestion(self.speaker, speakers)
-            raise InputError(f"dataset.speaker={self.speaker}: no such speaker{close} Choose from {', '.join(speakers)}.")
+            raise InputError(
+                f"dataset.speaker={self.speaker}: no such speaker{close} Choose from {', '.join(speakers)}."
+            )
         return np.array([recording.speaker in held_out for recording in recordings])
 
     def _test_part(self, recordings: list[Recording], test: np.ndarray) -> str:
@@ -208,14 +211,14 @@ def mel_spectrogram(samples: np.ndarray, bands: int, frames: int) -> np.ndarray:
 
     Returns
     -------
-    array, shape (bands, frames)
+    array, shape (bands, frames), the highest band first, as spectrograms are drawn
 
     Examples
     --------
     >>> tone = np.sin(2 * np.pi * 1000 * np.arange(8000) / RATE)
     >>> picture = mel_spectrogram(tone, 32, 20)
     >>> picture.shape, int(picture[:, 10].argmax())
-    ((32, 20), 14)
+    ((32, 20), 17)
     """
     starts = np.linspace(0, len(samples) - _WINDOW, frames).round().astype(int)
     windows = samples[starts[:, None] + np.arange(_WINDOW)] * signal.windows.hann(_WINDOW, sym=False)
@@ -226,7 +229,7 @@ def mel_spectrogram(samples: np.ndarray, bands: int, frames: int) -> np.ndarray:
     if loudest == 0:
         return np.zeros((bands, frames))
     decibels = 10 * np.log10(np.maximum(energy / loudest, 10 ** (-_FLOOR_DB / 10)))
-    return 1 + decibels / _FLOOR_DB
+    return (1 + decibels / _FLOOR_DB)[::-1]
 
 
 def _mel_filters(bands: int, bins: int) -> np.ndarray:
