@@ -31,7 +31,7 @@ class Arrays(Loader):
     x_test_key, y_test_key : str or None
         Names of a test part in the .npz; None splits one off at random.
     task : {"auto", "classification", "regression"}
-        ``auto``: integers, strings and booleans are classes, fractions are numbers to predict.
+        ``auto``: strings, booleans and at most 100 different whole numbers are classes, else numbers to predict.
     test_fraction : float in (0, 1)
         Share of the points that becomes the test part where none is named.
     n_train, n_test : int >= 1 or None

@@ -103,13 +103,14 @@ def _read_npz(path: Path) -> list[np.ndarray]:
 
 def _archive_reader(path: Path) -> Any:
     """Reads members of the archive by name, after its digest has been checked."""
-    content = read_checked(path, ARCHIVE)
     members = {}
-    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        for member in archive:
-            file = archive.extractfile(member) if member.isfile() else None
-            if file is not None:
-                members[Path(member.name).name] = file.read()
+    try:
+        with tarfile.open(fileobj=io.BytesIO(read_checked(path, ARCHIVE))) as archive:
+            for member in archive:
+                if member.isfile() and (file := archive.extractfile(member)) is not None:
+                    members[Path(member.name).name] = file.read()
+    except tarfile.TarError as error:
+        raise DataFileError(f"{path.absolute()} is corrupt or no archive. {ARCHIVE.how}") from error
 
     def read(name: str) -> tuple[str, bytes]:
         if name not in members:

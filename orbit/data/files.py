@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import logging
@@ -109,7 +110,8 @@ def fetch(file: DataFile, target: Path) -> Path:
             "Get it by other means and put it there, or set dataset.root to the folder that has it."
         ) from error
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # there is nothing to remove once it has its name, or if it had no folder
+            part.unlink()
     return target
 
 

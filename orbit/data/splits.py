@@ -9,14 +9,20 @@ from orbit.data.base import Task
 from orbit.errors import InputError
 from orbit.random import RandomState, spawn
 
+_MOST_CLASSES = 100
+
 
 def guess_task(y: np.ndarray) -> Task:
-    """Integers, strings and booleans are classes; fractions, and several outputs, are numbers to predict.
+    """Words are classes, and so are at most 100 different whole numbers; all else are numbers to predict.
 
-    >>> guess_task(np.array([0.0, 1.0])), guess_task(np.array([0.5, 1.0]))
-    ('classification', 'regression')
+    >>> guess_task(np.array([0.0, 1.0])), guess_task(np.array([0.5, 1.0])), guess_task(np.arange(200))
+    ('classification', 'regression', 'regression')
     """
-    return "regression" if y.dtype.kind == "f" and (y.ndim > 1 or np.any(y != np.round(y))) else "classification"
+    if y.dtype.kind not in "iuf":
+        return "classification"
+    if y.dtype.kind == "f" and (y.ndim > 1 or np.any(y != np.round(y))):
+        return "regression"
+    return "classification" if len(np.unique(y)) <= _MOST_CLASSES else "regression"
 
 
 def split_off_test(

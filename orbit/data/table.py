@@ -42,7 +42,7 @@ class Table(Loader):
     test_fraction : float in (0, 1)
         Share of the points that becomes the test part where there is no ``test_path``.
     task : {"auto", "classification", "regression"}
-        ``auto``: integers, strings and booleans are classes, fractions are numbers to predict.
+        ``auto``: words, booleans and at most 100 different whole numbers are classes, else numbers to predict.
     separator : str
         What stands between the columns of a CSV.
     n_train, n_test : int >= 1 or None
@@ -104,18 +104,17 @@ class Table(Loader):
         features = self._features(whole)
         y = whole.targets(self._targets())
         task: Task = guess_task(y) if self.task == "auto" else self.task
+        X = self._numbers(whole, features)
         if self.test_path is not None:
             tested = _Part(self._read(self.test_path, "dataset.test_path"), f"dataset.test_path: {self.test_path}")
-            train, y_test = np.arange(len(y)), tested.targets(self._targets())
-            X, X_test = whole.numbers(features), tested.numbers(features)
+            train, X_test, y_test = np.arange(len(y)), self._numbers(tested, features), tested.targets(self._targets())
         else:
-            tested = whole
             train, test = split_off_test(y, task, self.test_fraction, random_state, self.path)
-            numbers = whole.numbers(features)
-            X, X_test, y, y_test = numbers[train], numbers[test], y[train], y[test]
+            X_test, y_test = X[test], y[test]
+        X, y = X[train], y[train]
         weight = None if self.weight is None else whole.weights(self.weight)[train]
         fill = self._fill(features, X)
-        X, X_test = whole.complete(X, features, fill), tested.complete(X_test, features, fill)
+        X, X_test = _filled(X, features, fill), _filled(X_test, features, fill)
         reading = {"features": features, "targets": self._targets(), "fill": fill}
         source = f"file {Path(self.path).name}"
         return Dataset(self.name, task, X, y, X_test, y_test, source, sample_weight=weight, reading=reading)
@@ -127,7 +126,7 @@ class Table(Loader):
         part.require(features, "the model was fitted to it")
         if self.features is None:
             part.refuse_others([*features, *form["targets"], self.weight])
-        X = part.complete(part.numbers(features), features, form["fill"])
+        X = _filled(self._numbers(part, features), features, form["fill"])
         return Points(X, [str(i) for i in range(len(X))])
 
     def _targets(self) -> list[str]:
@@ -145,6 +144,12 @@ class Table(Loader):
         if not features:
             raise InputError(f"{part.where} has no columns besides targets and weight")
         return features
+
+    def _numbers(self, part: _Part, features: list[str]) -> np.ndarray:
+        X = part.numbers(features)
+        if self.missing == "refuse":
+            part.refuse_missing(features, "remove those rows, or fill them in with dataset.missing=mean or median")
+        return X
 
     def _fill(self, features: list[str], X: np.ndarray) -> dict[str, float]:
         """What stands in for a missing value, by column; empty where missing values are refused."""
@@ -211,7 +216,7 @@ class _Part:
     def targets(self, columns: list[str]) -> np.ndarray:
         """One target as it is, shape (n,); several as numbers, shape (n, k)."""
         self.require(columns, "set dataset.target")
-        self._refuse_missing(columns, "a target cannot be filled in: remove those rows")
+        self.refuse_missing(columns, "a target cannot be filled in: remove those rows")
         if len(columns) > 1:
             return self.numbers(columns)
         values = self.frame[columns[0]]
@@ -223,24 +228,20 @@ class _Part:
 
     def weights(self, column: str) -> np.ndarray:
         """Weights of the points, shape (n,)."""
-        self._refuse_missing([column], "a weight cannot be filled in: remove those rows")
+        self.refuse_missing([column], "a weight cannot be filled in: remove those rows")
         weights = self.numbers([column])[:, 0]
         if not (np.isfinite(weights).all() and weights.min() >= 0):
             raise InputError(f"{self.where}: column {column} (dataset.weight) expected numbers >= 0, found others")
         return weights
 
-    def complete(self, X: np.ndarray, columns: list[str], fill: Mapping[str, float]) -> np.ndarray:
-        """``X`` with missing values filled in; raises ``InputError`` naming the columns where there is nothing to."""
-        if not fill:
-            counts = dict(zip(columns, np.isnan(X).sum(0), strict=True))
-            self._refuse(counts, "remove those rows, or fill them in with dataset.missing=mean or median")
-            return X
-        return np.where(np.isnan(X), [fill[column] for column in columns], X)
-
-    def _refuse_missing(self, columns: list[str], what_to_do: str) -> None:
-        self._refuse({column: int(self.frame[column].isna().sum()) for column in columns}, what_to_do)
-
-    def _refuse(self, counts: Mapping[str, int], what_to_do: str) -> None:
+    def refuse_missing(self, columns: list[str], what_to_do: str) -> None:
+        """Raise ``InputError`` naming the columns that lack values, and in how many rows."""
+        counts = {column: int(self.frame[column].isna().sum()) for column in columns}
         found = [f"{column} ({count} row{'s' if count > 1 else ''})" for column, count in counts.items() if count]
         if found:
             raise InputError(f"{self.where} has missing values: {', '.join(found)}; {what_to_do}")
+
+
+def _filled(X: np.ndarray, columns: list[str], fill: Mapping[str, float]) -> np.ndarray:
+    """``X`` with missing values filled in, where there is anything to fill in."""
+    return np.where(np.isnan(X), [fill[column] for column in columns], X) if fill else X
