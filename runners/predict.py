@@ -71,8 +71,7 @@ class Predict(Runner):
             except InputError as error:
                 raise InputError(f"runner.input: {error}") from error
         with job.stage("predict"):
-            width = model[:-1].transform(points.X[:1]).shape[1]
-            batches = job.plan.engine().row_batches(len(points.X), 2 * width * points.X.itemsize)
+            batches = job.plan.engine().row_batches(len(points.X), 2 * _widest(model, points.X[:1]))
             frames = [predictions(model, points.X[rows], form.get("targets")) for rows in batches]
         table = pd.concat(frames, ignore_index=True)
         table.insert(0, "point", points.ids)
@@ -116,6 +115,15 @@ def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None
     if hasattr(learner, "predict_proba"):
         columns |= _named("probability", learner.predict_proba(psi), [str(label) for label in learner.classes_])
     return pd.DataFrame(columns)
+
+
+def _widest(model: Pipeline, X: np.ndarray) -> int:
+    """Bytes of the largest form that a point, the one in ``X``, takes on its way to the learner."""
+    sizes = [X.nbytes]
+    for _, step in model.steps[:-1]:
+        X = step.transform(X)
+        sizes.append(X.nbytes)
+    return max(sizes)
 
 
 def _named(what: str, values: np.ndarray, names: list[str] | None) -> dict[str, np.ndarray]:
