@@ -20,7 +20,19 @@ from orbit.distributions import VonMises
 from orbit.errors import ParameterError
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
-from orbit.learners import RidgeClassifier, RidgePath, RidgeRegressor, SVMClassifier
+from orbit.learners import (
+    GaussianProcess,
+    KernelRidgeRegressor,
+    KernelSVMClassifier,
+    KernelSVMRegressor,
+    LogisticClassifier,
+    NeighborsClassifier,
+    NeighborsRegressor,
+    RidgeClassifier,
+    RidgePath,
+    RidgeRegressor,
+    SVMClassifier,
+)
 from orbit.learners.base import DEFAULT_PATH, best_of_path, hold_out, regularization_path
 from orbit.orbits import Orbit
 
@@ -58,8 +70,61 @@ class TestRidgeClassifierByHoldOut(ClassifierContract):
 
 
 class TestSVM(ClassifierContract):
+    weighted_within = 1e-3  # liblinear stops by the scale of its gradient
+
     def create(self, **params):
         return SVMClassifier(**{"random_state": 0, **params})
+
+
+class TestLogistic(ClassifierContract):
+    weighted_within = 1e-5
+
+    def create(self, **params):
+        return LogisticClassifier(**{"tolerance": 1e-8, "random_state": 0, **params})
+
+
+class TestKernelSVMClassifier(ClassifierContract):
+    weighted_within = 0.02  # libsvm's tolerance of 1e-3, on dual problems of different sizes
+
+    def create(self, **params):
+        return KernelSVMClassifier(**{"random_state": 0, **params})
+
+
+class TestKernelSVMRegressor(RegressorContract):
+    exactness = 0.05
+    weighted_within = 0.05
+
+    def create(self, **params):
+        return KernelSVMRegressor(**{"random_state": 0, **params})
+
+
+class TestNeighborsClassifier(ClassifierContract):
+    path = [9, 1, 30, 3]
+
+    def create(self, **params):
+        return NeighborsClassifier(**{"random_state": 0, **params})
+
+
+class TestNeighborsRegressor(RegressorContract):
+    path = [9, 1, 30, 3]
+
+    def create(self, **params):
+        return NeighborsRegressor(**{"vote": "distance", "random_state": 0, **params})
+
+
+class TestKernelRidgeByGcv(RegressorContract):
+    def create(self, **params):
+        return KernelRidgeRegressor(**params)
+
+
+class TestKernelRidgeByLoo(RegressorContract):
+    def create(self, **params):
+        return KernelRidgeRegressor(selection="loo", **params)
+
+
+class TestGaussianProcess(RegressorContract):
+    def create(self, **params):
+        return GaussianProcess(**params)
 
 
 # ---- ridge: solutions ------------------------------------------------------------------------------------------------

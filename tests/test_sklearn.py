@@ -20,7 +20,18 @@ from orbit.engine import Engine
 from orbit.groups import Rotation
 from orbit.hyper import Linear
 from orbit.kernels import Gaussian
-from orbit.learners import RidgeClassifier, RidgeRegressor, SVMClassifier
+from orbit.learners import (
+    GaussianProcess,
+    KernelRidgeRegressor,
+    KernelSVMClassifier,
+    KernelSVMRegressor,
+    LogisticClassifier,
+    NeighborsClassifier,
+    NeighborsRegressor,
+    RidgeClassifier,
+    RidgeRegressor,
+    SVMClassifier,
+)
 from orbit.orbits import Orbit
 from orbit.representations import Coulomb, Polar, Raw, Standardize, UnitNorm
 
@@ -43,6 +54,14 @@ ESTIMATORS = [
     RidgeClassifier(selection="loo"),
     RidgeClassifier(selection="hold_out"),
     SVMClassifier(),
+    LogisticClassifier(),
+    NeighborsClassifier(),
+    NeighborsClassifier(n_neighbors=[1, 3]),
+    NeighborsRegressor(),
+    KernelSVMClassifier(),
+    KernelSVMRegressor(),
+    KernelRidgeRegressor(),
+    GaussianProcess(),
 ]
 
 
