@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import oracles
 import pytest
@@ -86,20 +88,29 @@ class TestLogistic(ClassifierContract):
 class TestKernelSVMClassifier(ClassifierContract):
     weighted_within = 0.02  # libsvm's tolerance of 1e-3, on dual problems of different sizes
 
+    path = [1e-1, 1e-3, 1.0, 1e-2]
+
     def create(self, **params):
-        return KernelSVMClassifier(**{"random_state": 0, **params})
+        return KernelSVMClassifier(**{"random_state": 0, "regularization": [1e-3, 1e-2], **params})
+
+    def scores(self, fitted, X):
+        """One against one: the others count votes, and jump."""
+        solver = copy.deepcopy(fitted.estimator_).set_params(decision_function_shape="ovo", break_ties=False)
+        return solver.decision_function(X)
 
 
 class TestKernelSVMRegressor(RegressorContract):
-    exactness = 0.05
-    weighted_within = 0.05
+    exactness = weighted_within = within = 0.05
+    weights_repeat = False  # the targets' standard deviation is not weighted
+
+    path = [1e-1, 1e-3, 1.0, 1e-2]
 
     def create(self, **params):
-        return KernelSVMRegressor(**{"random_state": 0, **params})
+        return KernelSVMRegressor(**{"random_state": 0, "regularization": [1e-3, 1e-2], **params})
 
 
 class TestNeighborsClassifier(ClassifierContract):
-    path = [9, 1, 30, 3]
+    path = [60, 1, 90, 3]
 
     def create(self, **params):
         return NeighborsClassifier(**{"random_state": 0, **params})
@@ -110,6 +121,14 @@ class TestNeighborsRegressor(RegressorContract):
 
     def create(self, **params):
         return NeighborsRegressor(**{"vote": "distance", "random_state": 0, **params})
+
+    def problem(self, rng, n=120):
+        X, y = super().problem(rng, n)
+        return X[:, :1], X[:, 0] + 4
+
+    def scores(self, fitted, X):
+        """Not of training points, which predict themselves where votes count by distance."""
+        return fitted.predict(X + 0.05)
 
 
 class TestKernelRidgeByGcv(RegressorContract):

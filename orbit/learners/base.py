@@ -150,8 +150,11 @@ class SolverLearner(BaseEstimator):
         return best_of_path(self.path_, score)
 
     def _trained(self, value: float, X, y, weights: np.ndarray | None, seed: int) -> Any:
-        solver = self._solver(self.value_type(value), y, seed)
-        return solver.fit(X, y) if weights is None else solver.fit(X, y, sample_weight=weights / weights.mean())
+        if weights is None:
+            return self._solver(self.value_type(value), y, seed).fit(X, y)
+        kept = weights > 0  # libsvm loses count of the points of a Gram matrix where some weigh nothing
+        X, y, weights = X[kept], y[kept], weights[kept]
+        return self._solver(self.value_type(value), y, seed).fit(X, y, sample_weight=weights / weights.mean())
 
     def _points(self, X) -> np.ndarray:
         check_is_fitted(self)

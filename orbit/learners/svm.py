@@ -11,7 +11,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 
-from orbit.learners.base import WeightedClassifier, SolverRegressor
+from orbit.learners.base import SolverRegressor, WeightedClassifier
 from orbit.params import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.random import RandomState
 from orbit.registry import register
@@ -80,6 +80,8 @@ class KernelSVMClassifier(WeightedClassifier):
     regularization : float > 0, list of them, or None
         lambda; scikit-learn's C is 1 / (2 lambda n). A list is a path chosen from
         by hold-out; None is 1e-6, 1e-5, 1e-4, 1e-3.
+    max_iter : int >= 1
+        Steps of the solver, each of two points.
     validation_fraction : float in (0, 1)
         Share of the training data held out to choose lambda.
     random_state : int, RandomState or None
@@ -105,16 +107,18 @@ class KernelSVMClassifier(WeightedClassifier):
     def __init__(
         self,
         regularization: PositiveFloat | list[PositiveFloat] | None = None,
+        max_iter: PositiveInt = 200_000,
         validation_fraction: Fraction = 0.2,
         random_state: RandomState = None,
     ) -> None:
         self.regularization = regularization
+        self.max_iter = max_iter
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
     def _solver(self, value: float, y: np.ndarray, seed: int) -> SVC:
         # a callable kernel is evaluated once and handed to libsvm as a matrix
-        return SVC(C=1 / (2 * value * len(y)), kernel=linear_kernel, break_ties=True)
+        return SVC(C=1 / (2 * value * len(y)), kernel=linear_kernel, break_ties=True, max_iter=self.max_iter)
 
 
 @register("regressor", "kernel_svm")
@@ -131,6 +135,8 @@ class KernelSVMRegressor(SolverRegressor):
         by hold-out; None is 1e-6, 1e-5, 1e-4, 1e-3.
     epsilon : float >= 0
         Half the width of the band without loss, in standard deviations of the targets.
+    max_iter : int >= 1
+        Steps of the solver, each of two points.
     validation_fraction : float in (0, 1)
         Share of the training data held out to choose lambda.
     random_state : int, RandomState or None
@@ -156,11 +162,13 @@ class KernelSVMRegressor(SolverRegressor):
         self,
         regularization: PositiveFloat | list[PositiveFloat] | None = None,
         epsilon: NonNegativeFloat = 0.01,
+        max_iter: PositiveInt = 200_000,
         validation_fraction: Fraction = 0.2,
         random_state: RandomState = None,
     ) -> None:
         self.regularization = regularization
         self.epsilon = epsilon
+        self.max_iter = max_iter
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
@@ -169,7 +177,8 @@ class KernelSVMRegressor(SolverRegressor):
         return self._fit_numbers(X, y, sample_weight)
 
     def _solver(self, value: float, y: np.ndarray, seed: int) -> TransformedTargetRegressor:
-        solver: Any = SVR(C=1 / (2 * value * len(y)), epsilon=self.epsilon, kernel=linear_kernel)
+        C = 1 / (2 * value * len(y))
+        solver: Any = SVR(C=C, epsilon=self.epsilon, kernel=linear_kernel, max_iter=self.max_iter)
         if y.ndim == 2 and y.shape[1] > 1:
             solver = MultiOutputRegressor(solver)
         return TransformedTargetRegressor(solver, transformer=StandardScaler())
