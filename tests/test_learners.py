@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import oracles
 import pytest
-from contracts import ClassifierContract, RegressorContract
+from contracts import ClassifierContract, PathContract, RegressorContract
 from samples import signals
 from scipy import optimize
 from sklearn.datasets import load_digits
@@ -41,51 +41,51 @@ from orbit.orbits import Orbit
 PATH = [1e-6, 1e-4, 1e-2, 1.0]
 
 
-class TestRidgeRegressorByGcv(RegressorContract):
+class TestRidgeRegressorByGcv(PathContract, RegressorContract):
     def create(self, **params):
         return RidgeRegressor(**params)
 
 
-class TestRidgeRegressorByLoo(RegressorContract):
+class TestRidgeRegressorByLoo(PathContract, RegressorContract):
     def create(self, **params):
         return RidgeRegressor(selection="loo", **params)
 
 
-class TestRidgeRegressorByHoldOut(RegressorContract):
+class TestRidgeRegressorByHoldOut(PathContract, RegressorContract):
     def create(self, **params):
         return RidgeRegressor(selection="hold_out", **params)
 
 
-class TestRidgeClassifierByGcv(ClassifierContract):
+class TestRidgeClassifierByGcv(PathContract, ClassifierContract):
     def create(self, **params):
         return RidgeClassifier(**params)
 
 
-class TestRidgeClassifierByLoo(ClassifierContract):
+class TestRidgeClassifierByLoo(PathContract, ClassifierContract):
     def create(self, **params):
         return RidgeClassifier(selection="loo", **params)
 
 
-class TestRidgeClassifierByHoldOut(ClassifierContract):
+class TestRidgeClassifierByHoldOut(PathContract, ClassifierContract):
     def create(self, **params):
         return RidgeClassifier(selection="hold_out", **params)
 
 
-class TestSVM(ClassifierContract):
+class TestSVM(PathContract, ClassifierContract):
     weighted_within = 1e-3  # liblinear stops by the scale of its gradient
 
     def create(self, **params):
         return SVMClassifier(**{"random_state": 0, **params})
 
 
-class TestLogistic(ClassifierContract):
+class TestLogistic(PathContract, ClassifierContract):
     weighted_within = 1e-5
 
     def create(self, **params):
         return LogisticClassifier(**{"tolerance": 1e-8, "random_state": 0, **params})
 
 
-class TestKernelSVMClassifier(ClassifierContract):
+class TestKernelSVMClassifier(PathContract, ClassifierContract):
     weighted_within = 0.02  # libsvm's tolerance of 1e-3, on dual problems of different sizes
 
     path = [1e-1, 1e-3, 1.0, 1e-2]
@@ -99,7 +99,7 @@ class TestKernelSVMClassifier(ClassifierContract):
         return solver.decision_function(X)
 
 
-class TestKernelSVMRegressor(RegressorContract):
+class TestKernelSVMRegressor(PathContract, RegressorContract):
     exactness = weighted_within = within = 0.05
     weights_repeat = False  # the targets' standard deviation is not weighted
 
@@ -109,39 +109,43 @@ class TestKernelSVMRegressor(RegressorContract):
         return KernelSVMRegressor(**{"random_state": 0, "regularization": [1e-3, 1e-2], **params})
 
 
-class TestNeighborsClassifier(ClassifierContract):
+class TestNeighborsClassifier(PathContract, ClassifierContract):
     path = [60, 1, 90, 3]
+    fixed = {"n_neighbors": 3}
 
     def create(self, **params):
         return NeighborsClassifier(**{"random_state": 0, **params})
 
 
-class TestNeighborsRegressor(RegressorContract):
+class TestNeighborsRegressor(PathContract, RegressorContract):
     path = [9, 1, 30, 3]
+    fixed = {"n_neighbors": 3}
 
     def create(self, **params):
         return NeighborsRegressor(**{"vote": "distance", "random_state": 0, **params})
 
     def problem(self, rng, n=120):
-        X, y = super().problem(rng, n)
-        return X[:, :1], X[:, 0] + 4
+        X = rng.standard_normal((n, 1))
+        return X, X[:, 0] + 4
 
     def scores(self, fitted, X):
         """Not of training points, which predict themselves where votes count by distance."""
         return fitted.predict(X + 0.05)
 
 
-class TestKernelRidgeByGcv(RegressorContract):
+class TestKernelRidgeByGcv(PathContract, RegressorContract):
     def create(self, **params):
         return KernelRidgeRegressor(**params)
 
 
-class TestKernelRidgeByLoo(RegressorContract):
+class TestKernelRidgeByLoo(PathContract, RegressorContract):
     def create(self, **params):
         return KernelRidgeRegressor(selection="loo", **params)
 
 
-class TestGaussianProcess(RegressorContract):
+class TestGaussianProcess(PathContract, RegressorContract):
+    fixed = {"noise": 0.1}
+
     def create(self, **params):
         return GaussianProcess(**params)
 

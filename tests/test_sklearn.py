@@ -21,6 +21,8 @@ from orbit.groups import Rotation
 from orbit.hyper import Linear
 from orbit.kernels import Gaussian
 from orbit.learners import (
+    AdaGradClassifier,
+    AdaGradRegressor,
     GaussianProcess,
     KernelRidgeRegressor,
     KernelSVMClassifier,
@@ -54,10 +56,11 @@ ESTIMATORS = [
     RidgeClassifier(selection="loo"),
     RidgeClassifier(selection="hold_out"),
     SVMClassifier(),
+    AdaGradRegressor(epochs=20),
+    AdaGradClassifier(epochs=20),
     LogisticClassifier(),
     NeighborsClassifier(),
-    NeighborsClassifier(n_neighbors=[1, 3]),
-    NeighborsRegressor(),
+    NeighborsRegressor(n_neighbors=[1, 3]),
     KernelSVMClassifier(),
     KernelSVMRegressor(),
     KernelRidgeRegressor(),

@@ -1,5 +1,6 @@
 """Learners on features: scikit-learn classifiers and regressors, registered by task."""
 
+from orbit.learners.adagrad import AdaGradClassifier, AdaGradRegressor
 from orbit.learners.gp import GaussianProcess
 from orbit.learners.krr import KernelRidgeRegressor
 from orbit.learners.logistic import LogisticClassifier
@@ -8,6 +9,8 @@ from orbit.learners.ridge import RidgeClassifier, RidgePath, RidgeRegressor
 from orbit.learners.svm import KernelSVMClassifier, KernelSVMRegressor, SVMClassifier
 
 __all__ = [
+    "AdaGradClassifier",
+    "AdaGradRegressor",
     "GaussianProcess",
     "KernelRidgeRegressor",
     "KernelSVMClassifier",

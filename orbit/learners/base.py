@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, mean_squared_error
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import label_binarize
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -32,6 +33,20 @@ def regularization_path(
     if len(path) == 0:
         raise ParameterError(name, "at least one value", values)
     return np.sort(path)
+
+
+def one_against_all(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Targets of -1 and 1, float64, shape (n, k); one column for two classes.
+
+    Raises
+    ------
+    ValueError
+        For a label that is not among ``classes``.
+    """
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise ValueError(f"label {unknown.tolist()[0]!r} is not one of the classes {classes.tolist()}")
+    return np.asarray(label_binarize(y, classes=classes, neg_label=-1), dtype=np.float64)
 
 
 def hold_out(
