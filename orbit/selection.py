@@ -68,6 +68,8 @@ class Selection(Component):
 class NoSelection(Component):
     """Settings are used as they are given."""
 
+    grid = None
+
     def points(self) -> list[dict[str, Any]]:
         return []
 

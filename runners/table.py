@@ -102,7 +102,7 @@ class Table(Runner):
         # that is stopped half-way has whole folds
         for repeat in self._repeats():
             for label, changes in (self.rows or {}).items():
-                results[label].append(trials.fit(job.plan.variant(changes | repeat)))
+                results[label].append(trials.fit(job.plan.variant(changes | repeat), label))
                 self._record(job, results)
                 progress.step()
         return results
@@ -137,12 +137,25 @@ class Table(Runner):
     def _markdown(self, results: Results) -> str:
         header = ["", self.metric, "published", "columns", "seconds"]
         rows = [[label, *self._cells(label, found)] for label, found in results.items() if found]
+        chosen = [_chosen(found) for found in results.values() if found]
+        if any(chosen):
+            header.append("selected")
+            rows = [[*row, cell] for row, cell in zip(rows, chosen, strict=True)]
         return markdown_table(header, rows) + (f"\n\nPublished: {self.source}.\n" if self.source else "\n")
 
     def _cells(self, label: str, found: list[dict[str, float]]) -> list[str]:
         columns, seconds = (np.mean([m[key] for m in found]) for key in ("features/dim", "time/total_s"))
         published = str((self.published or {}).get(label, ""))
         return [_mean([metrics[self.metric] for metrics in found]), published, f"{columns:.0f}", f"{seconds:.1f}"]
+
+
+def _chosen(found: list[dict[str, float]]) -> str:
+    """The settings that were selected, a value for each repeat."""
+    keys = [key for key in found[0] if key.startswith("selection/") and "." in key]
+    values = {
+        key.removeprefix("selection/"): [f"{metrics[key]:g}" for metrics in found if key in metrics] for key in keys
+    }
+    return "; ".join(f"{key} {', '.join(dict.fromkeys(v))}" for key, v in values.items())
 
 
 @dataclass

@@ -30,6 +30,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 import orbit
 from orbit.approx import Exact
+from orbit.data import Dataset
 from orbit.distributions import Delta, Haar, VonMises
 from orbit.domains import Circle, Domain, wrap
 from orbit.engine import Engine
@@ -1043,6 +1044,53 @@ class RegressorContract(LearnerContract):
         assert predicted.shape == Y.shape
         if self.linear_in_targets:
             np.testing.assert_allclose(predicted[:, 1], 2 * predicted[:, 0] + 1, atol=self.exactness)
+
+
+# ---- selection -------------------------------------------------------------------------------------------------------
+
+
+class SelectionContract(ComponentContract):
+    """What settings are tried."""
+
+    kind = "selection"
+
+    def create(self, **params) -> Any:
+        raise NotImplementedError
+
+    def test_without_a_grid_nothing_is_tried(self):
+        assert self.create().points() == []
+
+
+class SplittingContract(SelectionContract):
+    """Ways to split training points into some to fit to and some to judge by."""
+
+    def data(self, n: int = 30) -> Dataset:
+        X, y = np.arange(2.0 * n).reshape(n, 2), np.arange(n) % 2
+        return Dataset("rows", "classification", X, y, X[:3] - 1, y[:3], "made here", folds=np.arange(n) % 3)
+
+    def test_judges_are_training_points_kept_from_the_fit(self):
+        splits = self.create().splits(self.data(), 0)
+        assert splits
+        for fit, judge in splits:
+            assert len(judge) > 0
+            assert sorted([*fit, *judge]) == list(range(30))
+            part = self.data().split(fit, judge)
+            assert not {tuple(x) for x in part.X_test} & {tuple(x) for x in self.data().X_test}, "never the test part"
+            assert set(part.y_test) == {0, 1}
+
+    def test_same_seed_same_splits(self):
+        for one, two in zip(*(self.create().splits(self.data(), 4) for _ in range(2)), strict=True):
+            np.testing.assert_array_equal(one[1], two[1])
+
+    def test_points_are_all_combinations(self):
+        grid = {"kernel.lengthscale": [1, 2], "approx": [{"name": "rf"}]}
+        expected = [{"kernel.lengthscale": value, "approx": {"name": "rf"}} for value in (1, 2)]
+        assert self.create(grid=grid).points() == expected
+
+    @pytest.mark.parametrize("values", [[], 3, None])
+    def test_a_key_without_values_is_refused(self, values):
+        with pytest.raises(ParameterError, match=r"^grid.seed: expected a list of values to try, found"):
+            self.create(grid={"seed": values}).check()
 
 
 # ---- loaders ---------------------------------------------------------------------------------------------------------
