@@ -13,7 +13,7 @@ from orbit.errors import InputError, suggestion
 from orbit.progress import Progress
 from orbit.registry import register
 from runners.base import Job, Runner
-from runners.markdown import markdown_table
+from runners.markdown import markdown_table, mean_and_spread
 from runners.plan import Plan
 from runners.trials import Trials, settings
 
@@ -146,7 +146,12 @@ class Table(Runner):
     def _cells(self, label: str, found: list[dict[str, float]]) -> list[str]:
         columns, seconds = (np.mean([m[key] for m in found]) for key in ("features/dim", "time/total_s"))
         published = str((self.published or {}).get(label, ""))
-        return [_mean([metrics[self.metric] for metrics in found]), published, f"{columns:.0f}", f"{seconds:.1f}"]
+        return [
+            mean_and_spread([metrics[self.metric] for metrics in found]),
+            published,
+            f"{columns:.0f}",
+            f"{seconds:.1f}",
+        ]
 
 
 def _chosen(found: list[dict[str, float]]) -> str:
@@ -196,13 +201,10 @@ class _Curve:
 
     def markdown(self) -> str:
         rows = [
-            [str(point[self.key]), *(_mean(self.found[label, point[self.key]]) for label in self.series)]
+            [str(point[self.key]), *(mean_and_spread(self.found[label, point[self.key]]) for label in self.series)]
             for point in self.points
         ]
-        rows += [[label, _mean(values), *[""] * (len(self.series) - 1)] for label, values in self.levels.items()]
+        rows += [
+            [label, mean_and_spread(values), *[""] * (len(self.series) - 1)] for label, values in self.levels.items()
+        ]
         return markdown_table([self.key, *self.series], rows) + "\n"
-
-
-def _mean(values: list[float]) -> str:
-    spread = f" ± {np.std(values):.2g}" if len(values) > 1 else ""
-    return f"{np.mean(values):.4g}{spread}"
