@@ -22,6 +22,7 @@ from orbit import (
     landmarks,
     learners,
     representations,
+    selection,
 )
 from orbit.engine import Engine
 from orbit.errors import DataFileError, InputError, ParameterError, UnknownNameError
@@ -51,4 +52,5 @@ __all__ = [
     "learners",
     "register",
     "representations",
+    "selection",
 ]

@@ -6,6 +6,7 @@ import itertools
 from typing import Literal
 
 import matplotlib
+import matplotlib.patches
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -97,8 +98,10 @@ def confusion(y: np.ndarray, predicted: np.ndarray) -> Figure:
     return figure
 
 
-def selection_curve(path: np.ndarray, scores: np.ndarray, chosen: float, criterion: str) -> Figure:
-    """The score of every regularisation strength tried, and the one chosen."""
+def selection_curve(
+    path: np.ndarray, scores: np.ndarray, chosen: float, criterion: str, name: str = "regularization"
+) -> Figure:
+    """The score of every strength tried, and the one chosen; ``name`` is the parameter."""
     figure = Figure(figsize=(5, 3.4), layout="constrained")
     ax = figure.subplots()
     finite = np.isfinite(scores)
@@ -108,7 +111,7 @@ def selection_curve(path: np.ndarray, scores: np.ndarray, chosen: float, criteri
     ax.set_xscale("log")
     if negative:
         ax.set_yscale("log")
-    ax.set_xlabel("regularisation $\\lambda$")
+    ax.set_xlabel("regularisation $\\lambda$" if name == "regularization" else name)
     ax.set_ylabel(f"{criterion} {'error' if negative else 'accuracy'}")
     ax.legend()
     ax.grid(alpha=0.3)
@@ -126,6 +129,120 @@ def predicted_against_true(y: np.ndarray, predicted: np.ndarray) -> Figure:
     ax.set_xlabel("true")
     ax.set_ylabel("predicted")
     ax.grid(alpha=0.3)
+    return figure
+
+
+_MOST_ERRORS = 24
+
+
+def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: str) -> Figure | None:
+    """Points that were predicted wrongly, each with its target and its prediction; None without an error.
+
+    Of classes the first errors in the order of the data, of numbers the points
+    with the largest residuals (over several outputs, the root mean square).
+
+    Parameters
+    ----------
+    X : array, shape (n, *shape): images as pictures, vectors and signals as lines
+    y, predicted : arrays, shape (n,) or (n, k)
+    task : {"classification", "regression"}
+    """
+    if task == "classification":
+        worst, total = np.flatnonzero(predicted != y), int(np.sum(predicted != y))
+    else:
+        residual = np.square(np.asarray(predicted - y, dtype=np.float64).reshape(len(y), -1)).mean(1)
+        worst, total = np.argsort(-residual, kind="stable"), len(y)
+    worst = worst[:_MOST_ERRORS]
+    if len(worst) == 0:
+        return None
+    columns = min(6, len(worst))
+    rows = -(-len(worst) // columns)
+    figure = Figure(figsize=(1.5 * columns, 1.6 * rows + 0.5), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    draw = _DRAW[min(X.ndim - 1, 3)]
+    for ax in axes:
+        ax.set_axis_off()
+    for ax, i in zip(axes, worst, strict=False):
+        ax.set_axis_on()
+        draw(ax, X[i], X[i])
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.set_title(f"{short(y[i])} → {short(predicted[i])}", fontsize=8)
+    shown = f"{len(worst)} of {total} errors" if task == "classification" else f"the {len(worst)} largest residuals"
+    figure.suptitle(f"{shown}: true → predicted", fontsize=9)
+    return figure
+
+
+def short(value: object) -> str:
+    """A value in few letters: numbers to four digits, the name of a component's section.
+
+    >>> short(0.123456), short({"name": "rf", "n_components": 5}), short(np.array([1.0, 2.5]))
+    ('0.1235', 'rf n_components=5', '1, 2.5')
+    """
+    if isinstance(value, np.ndarray):
+        return ", ".join(short(item) for item in value[:3].tolist()) + (", …" if len(value) > 3 else "")
+    if isinstance(value, dict):
+        return " ".join(str(v) if k == "name" else f"{k}={short(v)}" for k, v in value.items())
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def grid_scores(points: list[dict[str, object]], scores: np.ndarray, metric: str, best: int) -> Figure:
+    """A figure of merit over a grid of settings: a curve, a heat map, or a curve for each of several settings.
+
+    Parameters
+    ----------
+    points : key -> value, for every point of the grid
+    scores : array, shape (points, splits); curves show mean and standard deviation over splits
+    metric : its name
+    best : index of the chosen point
+    """
+    keys = list(points[0])
+    if len(keys) == 2:
+        return _heat_map(points, scores.mean(1), metric, best)
+    figure = Figure(figsize=(5 * len(keys), 3.6), layout="constrained")
+    for ax, key in zip(figure.subplots(1, len(keys), squeeze=False)[0], keys, strict=True):
+        # other settings at their chosen values
+        line = [i for i, p in enumerate(points) if all(p[k] == points[best][k] for k in keys if k != key)]
+        values = np.array([points[i][key] for i in line])
+        numeric = np.issubdtype(values.dtype, np.number) and values.ndim == 1
+        at = values if numeric else np.arange(len(line))
+        order = np.argsort(at)
+        ax.errorbar(at[order], scores[line].mean(1)[order], scores[line].std(1)[order], fmt="o-", ms=4, capsize=3)
+        ax.plot(
+            at[line.index(best)], scores[best].mean(), "D", color="C1", ms=8, label=f"chosen {short(points[best][key])}"
+        )
+        if not numeric:
+            ax.set_xticks(at, [short(points[i][key]) for i in line], rotation=20)
+        elif _is_geometric(at):
+            ax.set_xscale("log")
+            ax.set_xticks(at, [f"{value:g}" for value in at])
+            ax.minorticks_off()
+        ax.set_xlabel(key)
+        ax.set_ylabel(f"{metric} on points kept from the fit")
+        ax.legend()
+        ax.grid(alpha=0.3)
+    return figure
+
+
+def _heat_map(points: list[dict[str, object]], means: np.ndarray, metric: str, best: int) -> Figure:
+    rows_key, columns_key = points[0]
+    rows, columns = (list(dict.fromkeys(short(p[key]) for p in points)) for key in (rows_key, columns_key))
+    table = np.full((len(rows), len(columns)), np.nan)
+    for point, mean in zip(points, means, strict=True):
+        table[rows.index(short(point[rows_key])), columns.index(short(point[columns_key]))] = mean
+    figure = Figure(figsize=(1.0 * len(columns) + 2.4, 0.6 * len(rows) + 1.6), layout="constrained")
+    ax = figure.subplots()
+    image = ax.imshow(table, cmap="viridis", aspect="auto")
+    figure.colorbar(image, label=f"{metric} on points kept from the fit")
+    middle = (np.nanmin(table) + np.nanmax(table)) / 2
+    for (i, j), mean in np.ndenumerate(table):
+        ax.text(j, i, f"{mean:.4g}", ha="center", va="center", fontsize=8, color="white" if mean < middle else "black")
+    at = rows.index(short(points[best][rows_key])), columns.index(short(points[best][columns_key]))
+    ax.add_patch(matplotlib.patches.Rectangle((at[1] - 0.5, at[0] - 0.5), 1, 1, fill=False, ec="C1", lw=3))
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_xlabel(columns_key)
+    ax.set_ylabel(rows_key)
     return figure
 
 

@@ -25,7 +25,13 @@ from orbit.random import spawn
 from orbit.streaming import check_streams
 from runners.schema import GROUPS, Root, registered_names
 
-_PARTS = ("group", "distribution", "kernel", "frequencies", "landmarks", "representation", "dataset")
+_PARTS = ("group", "distribution", "kernel", "frequencies", "landmarks", "representation", "dataset", "selection")
+
+# A grid may change what is learnt and how, never the data that it is judged on.
+_SELECTABLE = (
+    *("representation", "group", "distribution", "orbit", "kernel"),
+    *("frequencies", "landmarks", "approx", "hyper", "learner"),
+)
 
 # What does not change a result does not change its identity.
 _NOT_IN_HASH = ("tracking", "outputs", "resume", "run_name")
@@ -60,7 +66,7 @@ class Plan:
 
     def seed(self, purpose: str) -> int:
         """An independent seed for each purpose, from the run's one seed."""
-        purposes = ("dataset", "approx", "learner", "runner", "hyper")
+        purposes = ("dataset", "approx", "learner", "runner", "hyper", "selection")
         return spawn(self.config["seed"], len(purposes))[purposes.index(purpose)]
 
     def component(self, kind: str) -> Any:
@@ -142,6 +148,10 @@ class Plan:
                 config[section] = value if not isinstance(value, Mapping) else _complete(section, dict(value))
         return make_plan(config)
 
+    def settled(self, changes: Mapping[str, Any]) -> Plan:
+        """A variant with nothing left to select: one point of a grid."""
+        return self.variant({**changes, "selection": {"name": "none"}})
+
     def params(self) -> dict[str, Any]:
         """What was computed, as flat names: ``approx.n_components`` and so on, for tracking."""
         flat: dict[str, Any] = {}
@@ -187,6 +197,7 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     result.hyper()
     if _uses_data(config):
         result.component("dataset").check_files()
+    _check_selection(result)
     task = _loader_class(config).fixed_task
     if task is not None:
         learner = result.learner(task)
@@ -195,6 +206,23 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     if world_size() > 1 and not result.engine().stream:
         raise InputError("several processes share a stream: set engine.stream=true, or start one process")
     return result
+
+
+def _check_selection(plan: Plan) -> None:
+    name, points = plan.config["selection"]["name"], plan.component("selection").points()
+    if name == "none":
+        return
+    if not points:
+        raise InputError(f"selection.grid: selection={name} needs a key and its values, {{kernel.lengthscale: [1, 2]}}")
+    if plan.config["engine"]["stream"]:
+        raise InputError(f"engine.stream=true: selection={name} needs all features at once; use selection=none")
+    for key in points[0]:
+        section = key.partition(".")[0]
+        if section not in _SELECTABLE:
+            hint = suggestion(section, _SELECTABLE)
+            raise InputError(f"selection.grid: {key} cannot be selected{hint} Choose from {', '.join(_SELECTABLE)}.")
+    for point in points:
+        plan.settled(point)
 
 
 def _check_name(group: str, section: Any) -> None:
@@ -237,6 +265,11 @@ def _fill_defaults(config: dict[str, Any]) -> list[str]:
         if config["orbit"][key] is None:
             config["orbit"][key] = getattr(group, f"default_{key}")
             filled.append(f"orbit.{key}")
+    if config["approx"].get("residual", False) is None:
+        name = config["learner"]["name"]
+        learners = [orbit.get(kind, name) for kind in GROUPS["learner"] if name in orbit.available(kind)]
+        config["approx"]["residual"] = any(getattr(learner, "needs_norms", False) for learner in learners)
+        filled.append("approx.residual")
     return filled
 
 

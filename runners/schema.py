@@ -30,6 +30,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "hyper": ("hyper",),
     "representation": ("representation",),
     "learner": ("classifier", "regressor"),
+    "selection": ("selection",),
     "dataset": ("dataset",),
     "runner": ("runner",),
 }
@@ -60,6 +61,7 @@ class Root:
     approx: Any = None
     hyper: Any = None
     learner: Any = None
+    selection: Any = None
     engine: Any = None
     tracking: Any = None
     seed: int = 0

@@ -23,6 +23,7 @@ CONTRACTS = [
     contracts.RepresentationContract,
     contracts.ClassifierContract,
     contracts.RegressorContract,
+    contracts.SelectionContract,
     contracts.LoaderContract,
 ]
 

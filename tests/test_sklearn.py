@@ -20,7 +20,20 @@ from orbit.engine import Engine
 from orbit.groups import Rotation
 from orbit.hyper import Linear
 from orbit.kernels import Gaussian
-from orbit.learners import AdaGradClassifier, AdaGradRegressor, RidgeClassifier, RidgeRegressor, SVMClassifier
+from orbit.learners import (
+    AdaGradClassifier,
+    AdaGradRegressor,
+    GaussianProcess,
+    KernelRidgeRegressor,
+    KernelSVMClassifier,
+    KernelSVMRegressor,
+    LogisticClassifier,
+    NeighborsClassifier,
+    NeighborsRegressor,
+    RidgeClassifier,
+    RidgeRegressor,
+    SVMClassifier,
+)
 from orbit.orbits import Orbit
 from orbit.representations import Bag, Coulomb, Polar, Raw, Standardize, UnitNorm
 
@@ -46,6 +59,13 @@ ESTIMATORS = [
     SVMClassifier(),
     AdaGradRegressor(epochs=20),
     AdaGradClassifier(epochs=20),
+    LogisticClassifier(),
+    NeighborsClassifier(),
+    NeighborsRegressor(n_neighbors=[1, 3]),
+    KernelSVMClassifier(),
+    KernelSVMRegressor(),
+    KernelRidgeRegressor(),
+    GaussianProcess(),
 ]
 
 
