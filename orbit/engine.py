@@ -18,7 +18,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -53,6 +53,14 @@ class Embedding(Protocol):
 
     def finish(self, total: Tensor) -> Tensor:
         """The linear step after averaging: (n, width) to (n, n_outputs)."""
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """What an :class:`Embedding` may add: a form of the points that all its units share."""
+
+    def prepare(self, points: Tensor) -> Tensor:
+        """What ``add`` is handed instead of ``points`` (n, d): computed once for all units, of at most some n x d."""
 
 
 class Scratch:
@@ -147,6 +155,8 @@ class Engine(Component):
             scratch = Scratch(2, len(points), tiling.units, points)
             total = points.new_zeros(len(points), embedding.width)
             for moved, weight in self._orbit_points(orbit, points, tiling.elements):
+                if isinstance(embedding, Prepared):
+                    moved = embedding.prepare(moved)
                 for units in _slices(embedding.units, tiling.units):
                     embedding.add(moved, weight, units, total, scratch)
             out[rows] = embedding.finish(total).cpu().numpy()
