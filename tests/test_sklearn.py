@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orbit
-from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.approx import Exact, Nystrom, RandomFourier, RandomSkeleton
 from orbit.data import RotatedDigits
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
@@ -27,6 +27,7 @@ from orbit.representations import Coulomb, Polar, Raw, Standardize, UnitNorm
 ESTIMATORS = [
     RandomFourier(n_components=10),
     RandomFourier(n_components=10, variant="offset"),
+    RandomSkeleton(n_components=10),
     Nystrom(n_components=5),
     Exact(),
     Raw(),

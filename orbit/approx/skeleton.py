@@ -19,7 +19,7 @@ from orbit.params import PositiveInt
 from orbit.random import RandomState
 from orbit.registry import register
 from orbit.skeletons.activations import Exp
-from orbit.skeletons.sampling import Features, Sampler, narrow
+from orbit.skeletons.sampling import Features, Sampler
 from orbit.skeletons.spaces import CircleSpace, PatchFourier, Space
 
 
@@ -79,7 +79,8 @@ class RandomSkeleton(AveragedMap):
     >>> layers = [{"kind": "conv", "size": 3, "stride": 2}, {"kind": "full"}]
     >>> kernel = orbit.build("kernel", "skeleton", layers=layers)
     >>> orb = orbit.Orbit(orbit.build("group", "rotation"), size=16)
-    >>> orbit.build("approx", "skeleton", kernel=kernel, orbit=orb, n_components=50, random_state=0).fit_transform(X).shape
+    >>> phi = orbit.build("approx", "skeleton", kernel=kernel, orbit=orb, n_components=50, random_state=0)
+    >>> phi.fit_transform(X).shape
     (20, 100)
     """
 
@@ -160,6 +161,8 @@ class _Products:
     On one core ``embedding_bag`` took 0.25 ns an angle where scipy's product took 0.5 and torch's sparse matrices
     0.6 (docs/skeletons.md). It adds rows of a matrix, so the points stand in columns until the angles are complete.
     """
+
+    sums_are_features = True
 
     def __init__(self, features: Features, space: Space, columns: str, engine: Engine, dtype: np.dtype) -> None:
         self.space, self.columns = space, columns

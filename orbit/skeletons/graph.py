@@ -87,7 +87,8 @@ def from_nodes(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> 
     InputError
         For an unknown name, a cycle, a node without inputs, several outputs, or a wrong activation.
 
-    >>> diamond = [{"name": "a", "inputs": [0, 1]}, {"name": "b", "inputs": [1, 2]}, {"name": "top", "inputs": ["a", "b"]}]
+    >>> diamond = [{"name": "a", "inputs": [0, 1]}, {"name": "b", "inputs": [1, 2]}]
+    >>> diamond += [{"name": "top", "inputs": ["a", "b"]}]
     >>> from_nodes(diamond, 3, "relu").n_nodes
     6
     """
@@ -104,7 +105,8 @@ def from_nodes(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> 
     for name, (_, _, activation) in read.items():
         groups.setdefault((depths[name], repr(activation)), []).append(name)
     numbers: dict[Any, int] = {i: i for i in range(n_inputs)}
-    levels, labels = [], []
+    levels: list[Level] = []
+    labels: list[str] = []
     for key in sorted(groups):  # by depth; what is at one depth is independent
         names = groups[key]
         start = n_inputs + sum(level.stop - level.start for level in levels)
