@@ -21,6 +21,7 @@ from orbit import (
     kernels,
     landmarks,
     learners,
+    patches,
     representations,
 )
 from orbit.engine import Engine
@@ -49,6 +50,7 @@ __all__ = [
     "kernels",
     "landmarks",
     "learners",
+    "patches",
     "register",
     "representations",
 ]

@@ -22,6 +22,7 @@ from orbit.hyper import Linear
 from orbit.kernels import Gaussian
 from orbit.learners import AdaGradClassifier, AdaGradRegressor, RidgeClassifier, RidgeRegressor, SVMClassifier
 from orbit.orbits import Orbit
+from orbit.patches import Crop, PatchPCA
 from orbit.representations import Bag, Coulomb, Polar, Raw, Standardize, UnitNorm
 
 ESTIMATORS = [
@@ -37,6 +38,8 @@ ESTIMATORS = [
     Polar(),  # takes images only, and says so in its tags: most checks feed vectors and are left out
     Coulomb(),  # the same
     Bag(),  # the same
+    Crop(2),  # the same
+    PatchPCA(2, n_components=2),  # the same
     Linear(),
     RidgeRegressor(),
     RidgeRegressor(selection="loo"),
