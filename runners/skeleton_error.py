@@ -24,6 +24,9 @@ _MEASURES = {
     "correlation": "correlation",
 }
 
+# Features drawn at once where they are independent: Fourier features of whole images have thousands of entries each.
+_PART = 2000
+
 
 @register("runner", "skeleton_error")
 class SkeletonError(Runner):
@@ -85,11 +88,17 @@ class SkeletonError(Runner):
         return plan.variant({"approx": {"name": "exact"}}).approx(random_state=seed).fit_gram(X)
 
     def _errors(self, plan: Plan, X: np.ndarray, truth: np.ndarray, seed: int) -> list[dict[str, float]]:
-        found = []
-        for size in self.sizes:
-            psi = plan.approx(n_components=size, random_state=seed).fit_transform(X)
-            found.append(kernel_errors(truth, psi @ psi.T))
-        return found
+        return [kernel_errors(truth, self._gram(plan, X, size, seed)) for size in self.sizes]
+
+    def _gram(self, plan: Plan, X: np.ndarray, size: int, seed: int) -> np.ndarray:
+        """Inner products of ``size`` features; independent ones in parts, because whole patches take much memory."""
+        merged = plan.config["approx"].get("deduplicate", False)
+        parts = [size] if merged else [min(_PART, size - done) for done in range(0, size, _PART)]
+        total = np.zeros((len(X), len(X)))
+        for part, part_seed in zip(parts, spawn(seed, len(parts)), strict=True):
+            psi = plan.approx(n_components=part, random_state=part_seed).fit_transform(X)
+            total += (psi @ psi.T) * (part / size)
+        return total
 
     def _record(self, job: Job, found: dict[tuple[str, str], list[list[dict[str, float]]]]) -> None:
         panels: dict[str, dict[str, Any]] = {}
