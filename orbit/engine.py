@@ -18,7 +18,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -41,7 +41,8 @@ class Embedding(Protocol):
     """The non-linear part of a base feature map, ready to run on one device in one precision.
 
     A *unit* is one frequency, landmark or template: whatever the map can be
-    computed by pieces of.
+    computed by pieces of. One whose ``finish`` changes nothing may say so by
+    ``sums_are_features = True``: then no sums are held beside the result.
     """
 
     units: int
@@ -53,6 +54,14 @@ class Embedding(Protocol):
 
     def finish(self, total: Tensor) -> Tensor:
         """The linear step after averaging: (n, width) to (n, n_outputs)."""
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """What an :class:`Embedding` may add: a form of the points that all its units share."""
+
+    def prepare(self, points: Tensor) -> Tensor:
+        """What ``add`` is handed instead of ``points`` (n, d): computed once for all units, of at most some n x d."""
 
 
 class Scratch:
@@ -142,7 +151,9 @@ class Engine(Component):
         -------
         array, shape (n, embedding.n_outputs)
         """
-        out = np.empty((len(X), embedding.n_outputs), dtype=X.dtype)
+        # zeros of the operating system, so that nothing is written before the features are
+        out = np.zeros((len(X), embedding.n_outputs), dtype=X.dtype)
+        in_place = self._in_place(embedding)
         tiling = self._tiling(embedding, orbit, X)
         starts = range(0, len(X), tiling.rows)
 
@@ -150,11 +161,15 @@ class Engine(Component):
             rows = slice(start, start + tiling.rows)
             points = self.tensor(X[rows], X.dtype)
             scratch = Scratch(2, len(points), tiling.units, points)
-            total = points.new_zeros(len(points), embedding.width)
+            shape = len(points), embedding.width
+            total = torch.from_numpy(out[rows]) if in_place else points.new_zeros(shape)
             for moved, weight in self._orbit_points(orbit, points, tiling.elements):
+                if isinstance(embedding, Prepared):
+                    moved = embedding.prepare(moved)
                 for units in _slices(embedding.units, tiling.units):
                     embedding.add(moved, weight, units, total, scratch)
-            out[rows] = embedding.finish(total).cpu().numpy()
+            if not in_place:
+                out[rows] = embedding.finish(total).cpu().numpy()
 
         with Progress(len(starts), what, self.progress) as progress:
             self._run(work, starts, progress)
@@ -183,10 +198,15 @@ class Engine(Component):
         elements = min(len(orbit.weights_), _TILE_ELEMENTS)
         # a block of orbit points while the next one is made from its parts, and some copies of the points
         moved = d * (3 * elements + 4)
-        per_row = (moved + 2 * embedding.width + embedding.n_outputs + 3 * units) * X.dtype.itemsize
+        sums = 0 if self._in_place(embedding) else 2 * embedding.width + embedding.n_outputs
+        per_row = (moved + sums + 3 * units) * X.dtype.itemsize
         affordable = int(self.memory * 2**30 / self._n_workers() // per_row)
         fair = -(-n // self._n_workers())  # rather two small tiles than one worker idle
         return Tiling(max(1, min(_TILE_ROWS, affordable, fair)), elements, units)
+
+    def _in_place(self, embedding: Embedding) -> bool:
+        """Whether sums are made in the result itself: on a GPU they cannot be."""
+        return getattr(embedding, "sums_are_features", False) and self._torch_device().type == "cpu"
 
     def _n_workers(self) -> int:
         return 1 if self._torch_device().type == "cuda" else self.workers or torch.get_num_threads()

@@ -337,3 +337,48 @@ def curves(
 def _is_geometric(x: np.ndarray) -> bool:
     """Whether values rise by factors rather than by steps."""
     return len(x) > 2 and bool(x.min() > 0) and bool(x.max() / x.min() >= 8)
+
+
+def panels(curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]], x_label: str, n_columns: int) -> Figure:
+    """A panel for each title, a line a method: mean, and a band from least to largest; errors on logarithmic axes.
+
+    Parameters
+    ----------
+    curves : title -> name -> (x, values), shapes (m,) and (repeats, m)
+    """
+    n_rows = -(-len(curves) // n_columns)
+    figure = Figure(figsize=(3.3 * n_columns, 2.9 * n_rows + 0.4), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for ax, (title, lines) in zip(axes, curves.items(), strict=False):
+        for marker, (name, (x, values)) in zip(itertools.cycle("osv^D<>"), lines.items(), strict=False):
+            (line,) = ax.plot(x, values.mean(0), marker + "-", ms=3, label=name)
+            ax.fill_between(x, values.min(0), values.max(0), alpha=0.2, color=line.get_color())
+        ax.set_xscale("log")
+        ax.set_yscale("linear" if title.endswith("correlation") else "log")
+        ax.set_title(title, fontsize=9)
+        ax.set_xlabel(x_label)
+        ax.grid(alpha=0.3)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)
+    return figure
+
+
+def locality(maps: dict[str, np.ndarray], pixels: list[list[int]]) -> Figure:
+    """For each name, the largest correlation of any chosen pixel with every other; the chosen ones are blue.
+
+    Parameters
+    ----------
+    maps : name -> correlations, shape (chosen, height, width)
+    """
+    figure = Figure(figsize=(2.6 * len(maps), 2.9), layout="constrained")
+    for ax, (name, values) in zip(figure.subplots(1, len(maps), squeeze=False)[0], maps.items(), strict=True):
+        shown = values.max(0)
+        for row, column in pixels:
+            shown[row, column] = np.nan
+        # the tiers differ by factors of ten: a power of the correlation shows all of them
+        ax.imshow(np.sqrt(np.clip(shown, 0, None)), cmap="gray", vmin=0, vmax=max(0.05, np.sqrt(np.nanmax(shown))))
+        ax.plot([column for _, column in pixels], [row for row, _ in pixels], "s", color="C0", ms=4)
+        ax.set_title(name, fontsize=9)
+        ax.set_xticks([])
+        ax.set_yticks([])
+    return figure

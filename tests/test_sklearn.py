@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orbit
-from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.approx import Exact, Nystrom, RandomFourier, RandomSkeleton
 from orbit.data import RotatedDigits
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
@@ -35,11 +35,13 @@ from orbit.learners import (
     SVMClassifier,
 )
 from orbit.orbits import Orbit
+from orbit.patches import Crop, PatchPCA
 from orbit.representations import Bag, Coulomb, Polar, Raw, Standardize, UnitNorm
 
 ESTIMATORS = [
     RandomFourier(n_components=10),
     RandomFourier(n_components=10, variant="offset"),
+    RandomSkeleton(n_components=10),
     Nystrom(n_components=5),
     Exact(),
     Raw(),
@@ -49,6 +51,8 @@ ESTIMATORS = [
     Polar(),  # takes images only, and says so in its tags: most checks feed vectors and are left out
     Coulomb(),  # the same
     Bag(),  # the same
+    Crop(2),  # the same
+    PatchPCA(2, n_components=2),  # the same
     Linear(),
     RidgeRegressor(),
     RidgeRegressor(selection="loo"),

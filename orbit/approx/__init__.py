@@ -4,5 +4,6 @@ from orbit.approx.base import AveragedMap, FeatureMap
 from orbit.approx.exact import Exact
 from orbit.approx.nystrom import Nystrom
 from orbit.approx.rf import RandomFourier
+from orbit.approx.skeleton import RandomSkeleton
 
-__all__ = ["AveragedMap", "Exact", "FeatureMap", "Nystrom", "RandomFourier"]
+__all__ = ["AveragedMap", "Exact", "FeatureMap", "Nystrom", "RandomFourier", "RandomSkeleton"]

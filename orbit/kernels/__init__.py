@@ -7,6 +7,7 @@ from orbit.kernels.laplacian import Laplacian
 from orbit.kernels.matern import Exponential, Matern
 from orbit.kernels.polynomial import Polynomial
 from orbit.kernels.rational_quadratic import RationalQuadratic
+from orbit.kernels.skeleton import SkeletonKernel
 
 __all__ = [
     "ArcCos",
@@ -18,4 +19,5 @@ __all__ = [
     "Matern",
     "Polynomial",
     "RationalQuadratic",
+    "SkeletonKernel",
 ]
