@@ -2,6 +2,7 @@
 
 from orbit.kernels.arccos import ArcCos
 from orbit.kernels.base import Kernel, LengthscaleKernel
+from orbit.kernels.cdf import CDF
 from orbit.kernels.gaussian import Gaussian
 from orbit.kernels.laplacian import Laplacian
 from orbit.kernels.matern import Exponential, Matern
@@ -9,6 +10,7 @@ from orbit.kernels.polynomial import Polynomial
 from orbit.kernels.rational_quadratic import RationalQuadratic
 
 __all__ = [
+    "CDF",
     "ArcCos",
     "Exponential",
     "Gaussian",
