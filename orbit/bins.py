@@ -22,20 +22,21 @@ def uniform_thresholds(s: float, n_bins: int) -> tuple[np.ndarray, np.ndarray]:
     return thresholds, np.full(len(thresholds), s / n_bins)
 
 
-def trapezoid_widths(thresholds: np.ndarray, s: float) -> np.ndarray:
-    """Widths for an integral over [-s, s] of products of distribution functions, known at ``thresholds``.
+def trapezoid_widths(thresholds: np.ndarray) -> np.ndarray:
+    """Widths for an integral of products of distribution functions known at ``thresholds``, shape ``(m, count)``.
 
-    The trapezoidal rule between the first and the last threshold of each row, zero
-    below and one above, where distribution functions are that.
+    The last threshold of a row is s, the end of the range, where every distribution
+    function is one; the one before it is the largest projection expected, above
+    which they are one already. Between the others it is the trapezoidal rule.
 
-    >>> trapezoid_widths(np.array([[-0.5, 0.0, 0.5]]), 1.0)
-    array([[0.25, 0.5 , 0.75]])
+    >>> trapezoid_widths(np.array([[-0.5, 0.0, 0.5, 2.0]]))
+    array([[0.25, 0.5 , 0.25, 1.5 ]])
     """
     gaps = np.diff(thresholds, axis=1)
     widths = np.zeros_like(thresholds)
-    widths[:, :-1] += gaps / 2
-    widths[:, 1:] += gaps / 2
-    widths[:, -1] += s - thresholds[:, -1]
+    widths[:, :-2] += gaps[:, :-1] / 2
+    widths[:, 1:-1] += gaps[:, :-1] / 2
+    widths[:, -1] = gaps[:, -1]
     return widths
 
 

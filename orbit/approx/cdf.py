@@ -70,9 +70,10 @@ class CumulativeDistribution(AveragedMap):
         ``uniform``: tau_k = s k / n for k = -n..n with c = s / n, the paper's; s is
         (1 + epsilon) times the norm of points, and most bins are empty in many
         dimensions, where projections are of size d^(-1/2). ``quantile``: each
-        template's own quantiles of the projections of training orbit points, with
-        the widths of the trapezoidal rule for c, so that inner products remain
-        the same integral and columns are spent where the projections are.
+        template's own 2n quantiles, the extremes included, of projections of training
+        orbit points, and s. With the widths of the trapezoidal rule for c, inner
+        products remain the same integral, and columns are spent where projections
+        are: their mean over points differs from template to template.
     norm : {"each", "radius"}
         ``each`` scales every point to norm one, before the group acts. ``radius``
         leaves points as they are and scales s by the largest norm of the training
@@ -232,13 +233,12 @@ class CumulativeDistribution(AveragedMap):
         X = X[rng.choice(len(X), min(len(X), _QUANTILE_POINTS), replace=False)]
         points = Uniform("orbit").select(X, self.kernel_, self.orbit_, self.engine_, _QUANTILE_POINTS, rng)
         thresholds = np.empty((self.n_components, 2 * self.n_bins + 1))
-        levels = (np.arange(2 * self.n_bins + 1) + 0.5) / (2 * self.n_bins + 1)
+        levels, s = np.linspace(0, 1, 2 * self.n_bins), self.kernel_.range_
         for units in self.engine_.row_batches(self.n_components, 4 * len(points) * points.itemsize):
             projections = points @ self.templates_[units].T.astype(points.dtype)
-            thresholds[units] = np.quantile(projections, levels, axis=0).T
-        s = self.kernel_.range_
-        thresholds = np.clip(thresholds + _ABOVE * s, -s, s)
-        return thresholds, trapezoid_widths(thresholds, s)
+            thresholds[units, :-1] = np.quantile(projections, levels, axis=0).T + _ABOVE * s
+        thresholds[:, -1] = s
+        return np.minimum(thresholds, s, out=thresholds), trapezoid_widths(thresholds)
 
     def _mean_features(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         X = X[rng.choice(len(X), min(len(X), _CENTRE_POINTS), replace=False)]
