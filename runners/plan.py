@@ -21,6 +21,7 @@ from orbit.data import Dataset, Loader
 from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
 from orbit.params import config_fields, parameters
 from orbit.random import spawn
+from orbit.streaming import check_streams
 from runners.schema import GROUPS, Root, registered_names
 
 _PARTS = ("group", "distribution", "kernel", "frequencies", "landmarks", "representation", "dataset")
@@ -186,7 +187,9 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     result.component("dataset").check_files()
     task = _loader_class(config).fixed_task
     if task is not None:
-        result.learner(task)
+        learner = result.learner(task)
+        if result.engine().stream:
+            check_streams(learner)
     return result
 
 

@@ -21,7 +21,7 @@ from orbit.groups import Rotation
 from orbit.hyper import Gaussian as GaussianHyper
 from orbit.hyper import Linear
 from orbit.kernels import Gaussian
-from orbit.learners import RidgeClassifier, RidgeRegressor, SVMClassifier
+from orbit.learners import AdaGradClassifier, AdaGradRegressor, RidgeClassifier, RidgeRegressor, SVMClassifier
 from orbit.orbits import Orbit
 from orbit.representations import Coulomb, Polar, Raw, Standardize, UnitNorm
 
@@ -49,6 +49,8 @@ ESTIMATORS = [
     RidgeClassifier(selection="loo"),
     RidgeClassifier(selection="hold_out"),
     SVMClassifier(),
+    AdaGradRegressor(epochs=20),
+    AdaGradClassifier(epochs=20),
 ]
 
 
