@@ -265,8 +265,8 @@ def draw_templates(
         return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
     accepted = np.empty((0, n_features))
     for _ in range(_MAX_DRAWS):
-        drawn = rule.draw(spectrum, size, n_features, rng)
+        drawn = rule.draw(spectrum, size - len(accepted), n_features, rng)
         accepted = np.concatenate([accepted, drawn[np.square(drawn).sum(1) < 1 + epsilon]])
-        if len(accepted) >= size:
-            return accepted[:size]
+        if len(accepted) == size:
+            return accepted
     raise InputError(f"{rule.label()} draws no template of norm below {math.sqrt(1 + epsilon):.2f}: choose another")
