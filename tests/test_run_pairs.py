@@ -24,8 +24,9 @@ SHAPES = {
 COMPONENT_PARAMS = {
     "approx": {name: {"n_components": 8} for name in orbit.available("approx") if name != "exact"},
     "distribution": {"noisy_sort": {}},
+    "hyper": {"gaussian": {"n_components": 8}},
 }
-PAIRED = ("group", "distribution", "kernel", "approx", "frequencies", "landmarks", "representation", "learner")
+PAIRED = ("group", "distribution", "kernel", "approx", "frequencies", "landmarks", "hyper", "representation", "learner")
 
 
 def names(group: str) -> list[str]:

@@ -13,11 +13,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orbit
-from orbit.approx import Exact, Nystrom, RandomFourier, RandomSkeleton
+from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier, RandomSkeleton
 from orbit.data import RotatedDigits
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
 from orbit.groups import Rotation
+from orbit.hyper import Gaussian as GaussianHyper
 from orbit.hyper import Linear
 from orbit.kernels import Gaussian
 from orbit.learners import (
@@ -43,6 +44,9 @@ ESTIMATORS = [
     RandomFourier(n_components=10, variant="offset"),
     RandomSkeleton(n_components=10),
     Nystrom(n_components=5),
+    CumulativeDistribution(n_components=5, n_bins=3),
+    CumulativeDistribution(n_components=5, n_bins=3, thresholds="quantile", norm="radius"),
+    CumulativeDistribution(n_components=5, n_bins=3, sketch=7),
     Exact(),
     Raw(),
     UnitNorm(),
@@ -54,6 +58,8 @@ ESTIMATORS = [
     Crop(2),  # the same
     PatchPCA(2, n_components=2),  # the same
     Linear(),
+    GaussianHyper(n_components=5),
+    GaussianHyper(approx="nystrom", n_components=5),
     RidgeRegressor(),
     RidgeRegressor(selection="loo"),
     RidgeRegressor(selection="hold_out"),

@@ -2,6 +2,7 @@
 
 from orbit.kernels.arccos import ArcCos
 from orbit.kernels.base import Kernel, LengthscaleKernel
+from orbit.kernels.cdf import CDF
 from orbit.kernels.gaussian import Gaussian
 from orbit.kernels.laplacian import Laplacian
 from orbit.kernels.matern import Exponential, Matern
@@ -10,6 +11,7 @@ from orbit.kernels.rational_quadratic import RationalQuadratic
 from orbit.kernels.skeleton import SkeletonKernel
 
 __all__ = [
+    "CDF",
     "ArcCos",
     "Exponential",
     "Gaussian",

@@ -162,9 +162,9 @@ def median_distance(X: np.ndarray, random_state: RandomState = None, order: floa
     >>> median_distance(np.array([[0.0], [1.0], [3.0]]))
     2.0
     """
-    X = np.array(X, dtype=np.float64).reshape(len(X), -1)  # a copy: torch takes no read-only arrays
     if len(X) > _MEDIAN_POINTS:
         X = X[generator(random_state).choice(len(X), _MEDIAN_POINTS, replace=False)]
+    X = np.array(X, dtype=np.float64).reshape(len(X), -1)  # a copy: torch takes no read-only arrays
     if len(X) < 2:
         return 1.0
     distances = torch.nn.functional.pdist(torch.from_numpy(X), order)
