@@ -18,7 +18,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -123,7 +123,14 @@ class Engine(Component):
         """``array`` on this engine's device; a copy, so that read-only input is safe."""
         return torch.from_numpy(np.array(array, dtype=dtype)).to(self._torch_device())
 
-    def average(self, embedding: Embedding, orbit: Orbit, X: np.ndarray, what: str = "features") -> np.ndarray:
+    def average(
+        self,
+        embedding: Embedding,
+        orbit: Orbit,
+        X: np.ndarray,
+        what: str = "features",
+        weights: np.ndarray | None = None,
+    ) -> np.ndarray:
         """psi(x) for every row of ``X``: the embedding averaged over the fitted orbit.
 
         Nothing of size n x r x d or n x r x units is ever held: memory beyond
@@ -132,11 +139,14 @@ class Engine(Component):
         Parameters
         ----------
         X : array, shape (n, *shape), of the dtype the result shall have
+        weights : array, shape (r, ...), or None for the orbit's own
+            One number or matrix for each element, handed to the embedding as it is.
 
         Returns
         -------
         array, shape (n, embedding.n_outputs)
         """
+        weights = orbit.weights_ if weights is None else weights
         out = np.empty((len(X), embedding.n_outputs), dtype=X.dtype)
         tiling = self._tiling(embedding, orbit, X)
         starts = range(0, len(X), tiling.rows)
@@ -146,7 +156,7 @@ class Engine(Component):
             points = self.tensor(X[rows], X.dtype)
             scratch = Scratch(2, len(points), tiling.units, points)
             total = points.new_zeros(len(points), embedding.width)
-            for moved, weight in self._orbit_points(orbit, points, tiling.elements):
+            for moved, weight in self._orbit_points(orbit, points, tiling.elements, weights):
                 for units in _slices(embedding.units, tiling.units):
                     embedding.add(moved, weight, units, total, scratch)
             out[rows] = embedding.finish(total).cpu().numpy()
@@ -165,12 +175,14 @@ class Engine(Component):
         affordable = max(1, int(self.memory * 2**30 // max(1, bytes_per_row)))
         return _slices(n, min(affordable, at_most or n))
 
-    def _orbit_points(self, orbit: Orbit, points: Tensor, block: int) -> Iterator[tuple[Tensor, float]]:
-        for elements in _slices(len(orbit.weights_), block):
+    def _orbit_points(
+        self, orbit: Orbit, points: Tensor, block: int, weights: np.ndarray
+    ) -> Iterator[tuple[Tensor, Any]]:
+        for elements in _slices(len(weights), block):
             moved = orbit.points(points, elements)
-            for i, weight in enumerate(orbit.weights_[elements]):
-                if weight > 0:
-                    yield moved[i].reshape(len(points), -1), float(weight)
+            for i, weight in enumerate(weights[elements]):
+                if np.any(weight):
+                    yield moved[i].reshape(len(points), -1), weight if np.ndim(weight) else float(weight)
 
     def _tiling(self, embedding: Embedding, orbit: Orbit, X: np.ndarray) -> Tiling:
         n, d = len(X), int(np.prod(X.shape[1:]))

@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 import orbit
 from orbit.data import Dataset, Loader
 from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
+from orbit.kernels import OperatorKernel
 from orbit.params import config_fields, parameters
 from orbit.random import spawn
 from runners.schema import GROUPS, Root, registered_names
@@ -64,7 +65,9 @@ class Plan:
     def component(self, kind: str) -> Any:
         """A new, checked component of one of the simple kinds."""
         section = dict(self.config[kind])
-        return _checked(kind, orbit.build(kind, section.pop("name"), **section))
+        name = section.pop("name")
+        registered = next(k for k in GROUPS[kind] if name in orbit.available(k))
+        return _checked(kind, orbit.build(registered, name, **section))
 
     def load(self) -> Dataset:
         """The data set."""
@@ -87,6 +90,9 @@ class Plan:
         parts |= {kind: lambda kind=kind: self.component(kind) for kind in ("kernel", "frequencies", "landmarks")}
         wired = {key: make() for key, make in parts.items() if key in parameters(cls)}
         wired["random_state"] = self.seed("approx")
+        kernel = wired.get("kernel")
+        if isinstance(kernel, OperatorKernel) and not getattr(cls, "operator_valued", False):
+            raise InputError(f"{kernel.label()} is operator valued, approx={name} is not: choose approx=orff")
         return _checked("approx", orbit.build("approx", name, **(section | wired | changes)))
 
     def learner(self, task: str) -> Any:
@@ -100,7 +106,14 @@ class Plan:
                 f"learner={name} is not for {task}, which dataset={self.config['dataset']['name']} needs: "
                 f"choose from {others}"
             )
-        known = parameters(orbit.get(kind, name))
+        cls, approx = orbit.get(kind, name), self.config["approx"]["name"]
+        if getattr(orbit.get("approx", approx), "operator_valued", False) and not getattr(cls, "uses_operator", False):
+            able = [other for other in orbit.available(kind) if hasattr(orbit.get(kind, other), "uses_operator")]
+            raise InputError(
+                f"learner={name} does not know how the outputs of approx={approx} hang together: "
+                f"choose learner={' or learner='.join(able)}"
+            )
+        known = parameters(cls)
         # a key of the same name's other task is no error, an unknown one is
         other = {key for k in GROUPS["learner"] if name in orbit.available(k) for key in parameters(orbit.get(k, name))}
         params = {key: value for key, value in section.items() if key in known or key not in other}

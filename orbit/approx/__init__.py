@@ -3,6 +3,8 @@
 from orbit.approx.base import AveragedMap, FeatureMap
 from orbit.approx.exact import Exact
 from orbit.approx.nystrom import Nystrom
+from orbit.approx.orff import OperatorRandomFourier
+from orbit.approx.ovk import OperatorExact
 from orbit.approx.rf import RandomFourier
 
-__all__ = ["AveragedMap", "Exact", "FeatureMap", "Nystrom", "RandomFourier"]
+__all__ = ["AveragedMap", "Exact", "FeatureMap", "Nystrom", "OperatorExact", "OperatorRandomFourier", "RandomFourier"]

@@ -1,6 +1,15 @@
 """Learners on features: scikit-learn classifiers and regressors, registered by task."""
 
+from orbit.learners.operator import CGRegressor, SteinClassifier, SteinRegressor
 from orbit.learners.ridge import RidgeClassifier, RidgePath, RidgeRegressor
 from orbit.learners.svm import SVMClassifier
 
-__all__ = ["RidgeClassifier", "RidgePath", "RidgeRegressor", "SVMClassifier"]
+__all__ = [
+    "CGRegressor",
+    "RidgeClassifier",
+    "RidgePath",
+    "RidgeRegressor",
+    "SVMClassifier",
+    "SteinClassifier",
+    "SteinRegressor",
+]
