@@ -48,8 +48,11 @@ class Embedding(Protocol):
     width: int  # columns of the accumulator
     n_outputs: int  # columns after ``finish``
 
-    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
-        """Add ``weight`` times the features of ``points`` (n, d) for ``units`` into ``total`` (n, width)."""
+    def add(self, points: Tensor, weight: Any, units: slice, total: Tensor, scratch: Scratch) -> None:
+        """Add ``weight`` times the features of ``points`` (n, d) for ``units`` into ``total`` (n, width).
+
+        ``weight`` is a number, or an entry of the ``weights`` given to :meth:`Engine.average`.
+        """
 
     def finish(self, total: Tensor) -> Tensor:
         """The linear step after averaging: (n, width) to (n, n_outputs)."""

@@ -54,6 +54,14 @@ class Constant:
     def adjoint(self, V: np.ndarray) -> np.ndarray:
         return (V @ self.basis) * np.sqrt(self.scales)
 
+    def n_parameters(self, n_features: int) -> int:
+        """Size of the eigendecomposition that a closed form takes: outputs come apart in the rotated basis."""
+        return n_features
+
+    def n_rows(self, n: int) -> int:
+        """Its size for ``n`` points, if it is taken of a Gram matrix instead."""
+        return n
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -66,6 +74,16 @@ class Blocks:
 
     def adjoint(self, V: np.ndarray) -> np.ndarray:
         return np.einsum("jab,ja->jb", self.factors, V)
+
+    def n_parameters(self, n_features: int) -> int:
+        return n_features * self.factors.shape[2]
+
+    def n_rows(self, n: int) -> int:
+        return n * self.factors.shape[1]
+
+    def dense(self, psi: np.ndarray) -> np.ndarray:
+        """P as a matrix, shape ``(n p, F q)``: for few points only."""
+        return np.einsum("nj,jab->najb", psi, self.factors).reshape(self.n_rows(len(psi)), -1)
 
     def normal_matrix(self, G: np.ndarray) -> np.ndarray:
         """P^T P as a matrix, shape ``(F q, F q)``: blocks G_ij B_i^T B_j, so psi^T psi is all that is needed."""

@@ -63,6 +63,7 @@ def _draw_colours(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
 
 
 def _draw_cloud(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
+    moved, x = np.atleast_2d(moved, x)
     depth = moved[:, 2] if moved.shape[1] > 2 else None
     ax.scatter(moved[:, 0], moved[:, 1], s=6, c=depth)
     radius = 1.1 * float(np.linalg.norm(x, axis=1).max()) or 1.0

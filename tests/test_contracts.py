@@ -16,6 +16,7 @@ CONTRACTS = [
     contracts.GroupContract,
     contracts.DistributionContract,
     contracts.KernelContract,
+    contracts.OperatorKernelContract,
     contracts.FrequenciesContract,
     contracts.LandmarksContract,
     contracts.FeatureMapContract,

@@ -13,13 +13,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orbit
-from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.approx import Exact, Nystrom, OperatorExact, OperatorRandomFourier, RandomFourier
 from orbit.data import RotatedDigits
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
-from orbit.learners import RidgeClassifier, RidgeRegressor, SVMClassifier
+from orbit.learners import CGRegressor, RidgeClassifier, RidgeRegressor, SteinClassifier, SteinRegressor, SVMClassifier
 from orbit.orbits import Orbit
 from orbit.representations import Coulomb, Polar, Raw, Standardize, UnitNorm
 
@@ -41,6 +41,14 @@ ESTIMATORS = [
     RidgeClassifier(selection="loo"),
     RidgeClassifier(selection="hold_out"),
     SVMClassifier(),
+    OperatorRandomFourier(n_components=10),
+    OperatorRandomFourier(n_components=10, equivariant=True),
+    OperatorExact(),
+    SteinRegressor(),
+    SteinRegressor(selection="hold_out"),
+    SteinClassifier(),
+    SteinClassifier(selection="hold_out"),
+    CGRegressor(),
 ]
 
 

@@ -85,7 +85,7 @@ class OperatorRandomFourier(RandomFourier):
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
-        self.kernel = kernel  # type: ignore[assignment]
+        self.kernel = kernel
         self.orbit = orbit
         self.n_components = n_components
         self.equivariant = equivariant

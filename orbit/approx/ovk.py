@@ -69,7 +69,7 @@ class OperatorExact(FeatureMap):
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
-        self.kernel = kernel  # type: ignore[assignment]
+        self.kernel = kernel
         self.orbit = orbit
         self.max_size = max_size
         self.engine = engine

@@ -79,9 +79,9 @@ class VectorField(Loader):
         parts = []
         for rng, size in zip(generator(random_state).spawn(2), (self.size, self.test_size), strict=True):
             X = rng.uniform(-2, 2, (size, 2))
-            parts += [X, self.values(X) + self.noise * rng.standard_normal((size, 2))]
+            parts.append((X, self.values(X) + self.noise * rng.standard_normal((size, 2))))
         source = f"generated: {self.field} field of five Gaussians, noise {self.noise:g}"
-        return Dataset(self.name, "regression", *parts, source)
+        return Dataset(self.name, "regression", *parts[0], *parts[1], source)
 
 
 @register("dataset", "low_rank_multitask")

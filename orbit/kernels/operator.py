@@ -88,7 +88,7 @@ class OperatorKernel(Component):
 
     @property
     def lengthscale_(self) -> float:
-        return self.base_.lengthscale_  # type: ignore[attr-defined]
+        return self.base_.lengthscale_
 
     @abstractmethod
     def factors(self, frequencies: np.ndarray) -> np.ndarray:

@@ -30,8 +30,11 @@ _BLOCK_ROWS = 4096
 # Directions of the features below this share of the largest variance are rounding.
 _RANK_TOLERANCE = 1e-15
 
-# Parameters up to which the closed form of a curl-free or divergence-free kernel is worth its cube.
+# Size of the eigendecomposition, in rows, up to which the closed form is worth its cube: some gigabytes and minutes.
 _MAX_PARAMETERS = 12_000
+
+# Each value costs a solve, not a division.
+_CG_PATH = [10.0**k for k in range(-9, 0)]
 
 # A learned output matrix has settled when it changes by less than this share; it does within some tens of rounds.
 _SETTLED = 1e-6
@@ -107,34 +110,34 @@ class SteinPath:
 
     Parameters
     ----------
-    second : array or None, shape (F, F); None if ``psi`` is given
-    cross : array, shape (F, p)
-    psi : centred features, shape (n, F) with n < F: then G's eigenvectors come from the n x n Gram matrix
+    second, cross : arrays, shapes (F, F) and (F, p)
     """
 
-    def __init__(
-        self,
-        operator: Constant | Blocks,
-        cross: np.ndarray,
-        second: np.ndarray | None = None,
-        psi: np.ndarray | None = None,
-    ) -> None:
-        self.operator = operator
+    def __init__(self, operator: Constant | Blocks, second: np.ndarray, cross: np.ndarray) -> None:
         if isinstance(operator, Constant):
-            values, self.vectors = _thin_eigh(psi) if psi is not None else eigh(second)
-            self.values = np.maximum(values, 0.0)[:, None] * operator.scales
-            self.rotated = (self.vectors.T @ cross @ operator.basis) * np.sqrt(operator.scales)
-            return
-        second = psi.T @ psi / len(psi) if second is None and psi is not None else second
-        size = len(cross) * operator.factors.shape[2]
-        if size > _MAX_PARAMETERS:
-            raise InputError(
-                f"learner=stein: {size:,} parameters are too many for the closed form of this kernel, "
-                f"at most {_MAX_PARAMETERS:,}: choose learner=cg or fewer approx.n_components"
-            )
-        values, self.vectors = eigh(operator.normal_matrix(second))
-        self.values = np.maximum(values, 0.0)[:, None]
-        self.rotated = self.vectors.T @ operator.adjoint(cross).reshape(size, 1)
+            values, vectors = eigh(second)
+        else:
+            values, vectors = eigh(operator.normal_matrix(second))
+        self._rotate(operator, values, vectors, cross)
+
+    @classmethod
+    def of_few_rows(cls, operator: Constant | Blocks, psi: np.ndarray, cross: np.ndarray) -> SteinPath:
+        """The same from features, shape (n, F): the eigenvectors come from a Gram matrix of n, or n p, rows."""
+        path = cls.__new__(cls)
+        rows = psi if isinstance(operator, Constant) else operator.dense(psi)
+        values, left = eigh(rows @ rows.T / len(psi))
+        keep = values > _RANK_TOLERANCE * max(values[-1], np.finfo(float).tiny)
+        vectors = rows.T @ (left[:, keep] / np.sqrt(len(psi) * values[keep]))
+        path._rotate(operator, values[keep], vectors, cross)
+        return path
+
+    def _rotate(self, operator: Constant | Blocks, values: np.ndarray, vectors: np.ndarray, cross: np.ndarray) -> None:
+        self.operator, self.vectors = operator, vectors
+        target = operator.adjoint(cross)
+        if isinstance(operator, Constant):
+            self.values, self.rotated = np.maximum(values, 0)[:, None] * operator.scales, vectors.T @ target
+        else:
+            self.values, self.rotated = np.maximum(values, 0)[:, None], vectors.T @ target.reshape(-1, 1)
 
     def theta(self, regularization: float) -> np.ndarray:
         """Parameters, shape ``(F, q)``."""
@@ -154,13 +157,6 @@ class SteinPath:
     def freedom(self, regularization: float) -> float:
         """Degrees of freedom over all outputs."""
         return float((self.values / (self.values + regularization)).sum())
-
-
-def _thin_eigh(psi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positive eigenvalues and eigenvectors of psi^T psi / n, from the n x n Gram matrix."""
-    values, left = eigh(psi @ psi.T / len(psi))
-    keep = values > _RANK_TOLERANCE * max(values[-1], np.finfo(float).tiny)
-    return values[keep], psi.T @ (left[:, keep] / np.sqrt(len(psi) * values[keep]))
 
 
 class MatrixFree:
@@ -316,22 +312,28 @@ class _Stein(_OperatorLearner):
         self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray, centred: bool
     ) -> tuple[SteinPath, Moments]:
         operator = self._operator(structure, Y)
-        if len(psi) >= psi.shape[1] or not isinstance(operator, Constant) or (structure and structure.learns_output):
+        learns = structure is not None and structure.learns_output
+        if learns or operator.n_rows(len(psi)) >= operator.n_parameters(psi.shape[1]):
             moments = Moments(psi.shape[1], Y.shape[1], centred).add(psi, Y)
             return self._settled(operator, moments, structure), moments
         moments = _few_rows(psi, Y, centred)
-        centred_psi = psi.astype(np.float64) - moments.x_mean
-        return SteinPath(operator, moments.cross, psi=centred_psi), moments
+        return SteinPath.of_few_rows(operator, psi - moments.x_mean, moments.cross), moments
 
     def _settled(self, operator: Constant | Blocks, moments: Moments, structure: Structure | None) -> SteinPath:
         second = moments.second
         if structure is not None and structure.learns_output and isinstance(operator, Constant):
             regularization = float(self.path_[0]) if len(self.path_) == 1 else self._chosen(operator, moments)
             operator = learn_output(second, moments.cross, regularization)
-        return SteinPath(operator, moments.cross, second)
+        size = operator.n_parameters(len(second))
+        if size > _MAX_PARAMETERS:
+            raise InputError(
+                f"learner=stein: {size:,} parameters are too many for the closed form of this kernel, "
+                f"at most {_MAX_PARAMETERS:,}: choose learner=cg or fewer approx.n_components"
+            )
+        return SteinPath(operator, second, moments.cross)
 
     def _chosen(self, operator: Constant, moments: Moments) -> float:
-        system = SteinPath(operator, moments.cross, moments.second)
+        system = SteinPath(operator, moments.second, moments.cross)
         return best_of_path(self.path_, lambda value: gcv(system, moments, value))[0]
 
     def _finish(
@@ -461,7 +463,7 @@ class SteinRegressor(MultiOutputMixin, RegressorMixin, _Stein):
     def fit(self, X, y):
         """Fit to features ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""
         self.check()
-        vars(self).pop("_stream", None)
+        self.__dict__.pop("_stream", None)
         features, Y = _validated(self, X, y, reset=True)
         self._fit(features, Y)
         _publish(self)
@@ -501,8 +503,8 @@ class SteinRegressor(MultiOutputMixin, RegressorMixin, _Stein):
 
 def _validated(learner: _OperatorLearner, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
     """Features, with the structure they came with, and targets as float64 columns."""
-    kind = {"dtype": [np.float64, np.float32], "multi_output": True, "y_numeric": True}
-    checked, y = validate_data(learner, X, y, reset=reset, **kind)
+    floats = [np.float64, np.float32]
+    checked, y = validate_data(learner, X, y, reset=reset, dtype=floats, multi_output=True, y_numeric=True)
     structure = structure_of(X)
     learner._flat = y.ndim == 1
     features = checked if structure is None else OperatorFeatures.of(checked, structure)
@@ -602,8 +604,9 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, _OperatorLearner):
 
     Parameters
     ----------
-    regularization : float > 0 or list of them
-        lambda. A list is a path to choose from by hold-out, each solution the start of the next.
+    regularization : float > 0, list of them, or None
+        lambda. A list is a path to choose from by hold-out, each solution the start of
+        the next. None is 1e-9, 1e-8 and so on to 0.1.
     validation_fraction : float in (0, 1)
         Share of the training data held out.
     fit_intercept : bool
@@ -638,7 +641,7 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, _OperatorLearner):
 
     def __init__(
         self,
-        regularization: PositiveFloat | list[PositiveFloat] = 1e-6,
+        regularization: PositiveFloat | list[PositiveFloat] | None = None,
         validation_fraction: Fraction = 0.2,
         fit_intercept: bool = True,
         rank: PositiveInt = 200,
@@ -661,7 +664,7 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, _OperatorLearner):
         structure, psi, Y = self._prepare(features, Y)
         if structure is not None and structure.learns_output:
             raise InputError("learner=cg: kernel.output=learned is found in closed form only; choose learner=stein")
-        self.path_ = regularization_path(self.regularization)
+        self.path_ = regularization_path(_CG_PATH if self.regularization is None else self.regularization)
         self.path_scores_, self.n_iter_ = np.full(len(self.path_), np.nan), 0
         self.regularization_ = float(self.path_[0])
         if len(self.path_) > 1:
