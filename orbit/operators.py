@@ -130,7 +130,9 @@ class Structure:
         """Features and targets as the learner solves for them: one row an output where features are stacked."""
         if self.stacked is None:
             return psi, Y
-        return psi.reshape(len(psi) * self.stacked, -1), Y.reshape(-1, 1)
+        # the mean over rows is then the mean over points of the squared norm, which lambda is weighed against
+        scale = np.sqrt(self.stacked).astype(psi.dtype)
+        return scale * psi.reshape(len(psi) * self.stacked, -1), scale * Y.reshape(-1, 1)
 
     def operator(self, Y: np.ndarray) -> Constant | Blocks:
         """The operator for training targets ``Y``, shape ``(n, p)``, as :meth:`rows` gave them."""
