@@ -91,6 +91,9 @@ class Engine(Component):
     dtype : {"auto", "float32", "float64"}
         ``auto`` keeps the precision of the data: float32 for float32 and
         integers, float64 for float64.
+    stream : bool
+        Learn from a batch of rows of features at a time, and never hold them all.
+        For learners that can (ridge, adagrad); memory does not grow with n.
     progress : bool
         Show a progress bar (on a terminal) or a line a minute (elsewhere).
     """
@@ -103,12 +106,14 @@ class Engine(Component):
         workers: PositiveInt | None = None,
         device: Literal["auto", "cpu", "cuda"] = "auto",
         dtype: Literal["auto", "float32", "float64"] = "auto",
+        stream: bool = False,
         progress: bool = False,
     ) -> None:
         self.memory = memory
         self.workers = workers
         self.device = device
         self.dtype = dtype
+        self.stream = stream
         self.progress = progress
 
     def check(self) -> None:

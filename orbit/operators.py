@@ -48,6 +48,11 @@ class Constant:
         values, vectors = eigh(A)
         return cls(np.maximum(values, 0.0), vectors)
 
+    @property
+    def output_matrix(self) -> np.ndarray:
+        """A."""
+        return (self.basis * self.scales) @ self.basis.T
+
     def coefficients(self, theta: np.ndarray) -> np.ndarray:
         return (theta * np.sqrt(self.scales)) @ self.basis.T
 
@@ -180,3 +185,9 @@ class OperatorFeatures(np.ndarray):
 def structure_of(psi: object) -> Structure | None:
     """The structure that features carry; None for plain arrays, whose outputs are independent."""
     return getattr(psi, "structure", None)
+
+
+def with_structure_of(source: object, psi: np.ndarray) -> np.ndarray:
+    """``psi`` with the structure that ``source`` carries, if any: validation by scikit-learn drops it."""
+    structure = structure_of(source)
+    return psi if structure is None else OperatorFeatures.of(psi, structure)

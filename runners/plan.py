@@ -10,7 +10,7 @@ import copy
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from orbit.errors import InputError, ParameterError, UnknownNameError, suggestio
 from orbit.kernels import OperatorKernel
 from orbit.params import config_fields, parameters
 from orbit.random import spawn
+from orbit.streaming import check_streams
 from runners.schema import GROUPS, Root, registered_names
 
 _PARTS = ("group", "distribution", "kernel", "frequencies", "landmarks", "representation", "dataset")
@@ -59,7 +60,7 @@ class Plan:
 
     def seed(self, purpose: str) -> int:
         """An independent seed for each purpose, from the run's one seed."""
-        purposes = ("dataset", "approx", "learner", "runner")
+        purposes = ("dataset", "approx", "learner", "runner", "hyper")
         return spawn(self.config["seed"], len(purposes))[purposes.index(purpose)]
 
     def component(self, kind: str) -> Any:
@@ -83,17 +84,13 @@ class Plan:
 
     def approx(self, **changes: Any) -> Any:
         """The feature map, wired to its kernel, orbit, engine and rules; ``changes`` override parts."""
-        section = dict(self.config["approx"])
-        name = section.pop("name")
-        cls = orbit.get("approx", name)
         parts: dict[str, Any] = {"orbit": self.orbit, "engine": self.engine}
         parts |= {kind: lambda kind=kind: self.component(kind) for kind in ("kernel", "frequencies", "landmarks")}
-        wired = {key: make() for key, make in parts.items() if key in parameters(cls)}
-        wired["random_state"] = self.seed("approx")
-        kernel = wired.get("kernel")
-        if isinstance(kernel, OperatorKernel) and not getattr(cls, "operator_valued", False):
-            raise InputError(f"{kernel.label()} is operator valued, approx={name} is not: choose approx=orff")
-        return _checked("approx", orbit.build("approx", name, **(section | wired | changes)))
+        return self._wired("approx", parts, changes)
+
+    def hyper(self) -> Any:
+        """The second layer."""
+        return self._wired("hyper", {"engine": self.engine}, {})
 
     def learner(self, task: str) -> Any:
         """The learner for classification or regression."""
@@ -106,13 +103,8 @@ class Plan:
                 f"learner={name} is not for {task}, which dataset={self.config['dataset']['name']} needs: "
                 f"choose from {others}"
             )
-        cls, approx = orbit.get(kind, name), self.config["approx"]["name"]
-        if getattr(orbit.get("approx", approx), "operator_valued", False) and not getattr(cls, "uses_operator", False):
-            able = [other for other in orbit.available(kind) if hasattr(orbit.get(kind, other), "uses_operator")]
-            raise InputError(
-                f"learner={name} does not know how the outputs of approx={approx} hang together: "
-                f"choose learner={' or learner='.join(able)}"
-            )
+        cls = orbit.get(kind, name)
+        self._check_operator(name, kind)
         known = parameters(cls)
         # a key of the same name's other task is no error, an unknown one is
         other = {key for k in GROUPS["learner"] if name in orbit.available(k) for key in parameters(orbit.get(k, name))}
@@ -120,6 +112,33 @@ class Plan:
         if "random_state" in known:
             params["random_state"] = self.seed("learner")
         return _checked("learner", orbit.build(kind, name, **params))
+
+    def _check_operator(self, learner: str, kind: str) -> None:
+        """Features of an operator-valued map are of use only to a learner that knows its operator, and as they are."""
+        approx, hyper = self.config["approx"]["name"], self.config["hyper"]["name"]
+        if not getattr(orbit.get("approx", approx), "operator_valued", False):
+            return
+        able = [name for name in orbit.available(kind) if getattr(orbit.get(kind, name), "uses_operator", False)]
+        if learner not in able:
+            raise InputError(
+                f"learner={learner} does not know how the outputs of approx={approx} hang together: "
+                f"choose learner={' or learner='.join(able)}"
+            )
+        if hyper != "linear":
+            raise InputError(f"hyper={hyper} mixes the features of approx={approx}: choose hyper=linear")
+
+    def _wired(self, kind: str, parts: Mapping[str, Callable[[], Any]], changes: Mapping[str, Any]) -> Any:
+        """A component of ``kind`` with those of the parts, and the seed, that its constructor takes."""
+        section = dict(self.config[kind])
+        name = section.pop("name")
+        known = parameters(orbit.get(kind, name))
+        wired = {key: make() for key, make in parts.items() if key in known}
+        if "random_state" in known:
+            wired["random_state"] = self.seed(kind)
+        kernel = wired.get("kernel")
+        if isinstance(kernel, OperatorKernel) and not getattr(orbit.get(kind, name), "operator_valued", False):
+            raise InputError(f"{kernel.label()} is operator valued, {kind}={name} is not: choose approx=orff")
+        return _checked(kind, orbit.build(kind, name, **{**section, **wired, **changes}))
 
     def variant(self, changes: Mapping[str, Any]) -> Plan:
         """The plan with some settings changed, checked like any other.
@@ -186,10 +205,13 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     result.engine()
     result.orbit()
     result.approx()
+    result.hyper()
     result.component("dataset").check_files()
     task = _loader_class(config).fixed_task
     if task is not None:
-        result.learner(task)
+        learner = result.learner(task)
+        if result.engine().stream:
+            check_streams(learner)
     return result
 
 

@@ -18,8 +18,18 @@ from orbit.data import RotatedDigits
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
 from orbit.groups import Rotation
+from orbit.hyper import Linear
 from orbit.kernels import Gaussian
-from orbit.learners import CGRegressor, RidgeClassifier, RidgeRegressor, SteinClassifier, SteinRegressor, SVMClassifier
+from orbit.learners import (
+    AdaGradClassifier,
+    AdaGradRegressor,
+    CGRegressor,
+    RidgeClassifier,
+    RidgeRegressor,
+    SteinClassifier,
+    SteinRegressor,
+    SVMClassifier,
+)
 from orbit.orbits import Orbit
 from orbit.representations import Coulomb, Polar, Raw, Standardize, UnitNorm
 
@@ -34,6 +44,7 @@ ESTIMATORS = [
     Standardize(),
     Polar(),  # takes images only, and says so in its tags: most checks feed vectors and are left out
     Coulomb(),  # the same
+    Linear(),
     RidgeRegressor(),
     RidgeRegressor(selection="loo"),
     RidgeRegressor(selection="hold_out"),
@@ -49,6 +60,8 @@ ESTIMATORS = [
     SteinClassifier(),
     SteinClassifier(selection="hold_out"),
     CGRegressor(),
+    AdaGradRegressor(epochs=20),
+    AdaGradClassifier(epochs=20),
 ]
 
 
@@ -58,7 +71,7 @@ def test_scikit_learns_checks(estimator, check):
 
 
 def test_every_estimator_is_checked():
-    kinds = ("approx", "representation", "classifier", "regressor")
+    kinds = ("approx", "hyper", "representation", "classifier", "regressor")
     registered = {orbit.get(kind, name) for kind in kinds for name in orbit.available(kind)}
     assert registered <= {type(estimator) for estimator in ESTIMATORS}
 

@@ -7,7 +7,9 @@ features alone, which can be summed over batches of rows.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -18,13 +20,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.errors import InputError
 from orbit.learners.base import best_of_path, hold_out, regularization_path
+from orbit.learners.moments import Moments
+from orbit.learners.ridge import SINGLE_PRECISION_FLOOR
 from orbit.linalg import eigh
-from orbit.operators import Blocks, Constant, Operator, OperatorFeatures, Structure, structure_of
+from orbit.operators import Blocks, Constant, Operator, Structure, structure_of, with_structure_of
 from orbit.params import Fraction, PositiveFloat, PositiveInt, check_params
 from orbit.random import RandomState, generator
 from orbit.registry import register
 
-# Rows that are turned to float64 at once while second moments are summed.
+# Rows that are centred at once while second moments are summed.
 _BLOCK_ROWS = 4096
 
 # Directions of the features below this share of the largest variance are rounding.
@@ -41,63 +45,47 @@ _SETTLED = 1e-6
 _MAX_ROUNDS = 200
 
 
-class Moments:
-    """Means, second moments and cross moments of features and targets, summed over batches of rows in float64.
+@dataclass(frozen=True)
+class System:
+    """Everything least squares needs to know of features and targets, over n rows.
 
-    Parameters
+    Attributes
     ----------
-    centred : bool
-        Whether moments are about the means, which gives the model an intercept.
+    n : number of rows
+    cross, power : psi^T Y / n, shape (F, p), and |Y|^2 / n, about the means
+    x_mean, y_mean : zero where there is no intercept
+    has_intercept : bool
+    second : psi^T psi / n, shape (F, F); None where there are too few rows for it to pay
     """
 
-    def __init__(self, n_features: int, n_outputs: int, centred: bool) -> None:
-        self.centred = centred
-        self.n = 0
-        self.x_mean, self.y_mean = np.zeros(n_features), np.zeros(n_outputs)
-        self._second, self._cross = np.zeros((n_features, n_features)), np.zeros((n_features, n_outputs))
-        self._outer = np.zeros((n_outputs, n_outputs))
+    n: int
+    cross: np.ndarray
+    power: float
+    x_mean: np.ndarray
+    y_mean: np.ndarray
+    has_intercept: bool
+    second: np.ndarray | None = None
 
-    def add(self, psi: np.ndarray, Y: np.ndarray) -> Moments:
-        """Add rows ``psi``, shape (n, F), and ``Y``, shape (n, p)."""
+    @classmethod
+    def of(cls, moments: Moments) -> System:
+        """Ends the stream of the moments."""
+        second, cross, power = moments.system()
+        return cls(moments.n, cross, power, moments.x_mean, moments.y_mean, moments.centred, second)
+
+    @classmethod
+    def of_rows(cls, psi: np.ndarray, Y: np.ndarray, centred: bool, precise: bool) -> System:
+        """A block of rows at a time, because centring makes a copy."""
+        moments = Moments(precise, centred)
         for start in range(0, len(psi), _BLOCK_ROWS):
-            rows = slice(start, start + _BLOCK_ROWS)
-            self._add_block(np.asarray(psi[rows], dtype=np.float64), np.asarray(Y[rows], dtype=np.float64))
-        return self
+            moments.add(psi[start : start + _BLOCK_ROWS], Y[start : start + _BLOCK_ROWS])
+        return cls.of(moments)
 
-    def _add_block(self, psi: np.ndarray, Y: np.ndarray) -> None:
-        m = len(psi)
-        if self.centred:
-            # about the block's own means first: sums about zero would cancel digits
-            x, y = psi.mean(0), Y.mean(0)
-            psi, Y = psi - x, Y - y
-            shift_x, shift_y, weight = x - self.x_mean, y - self.y_mean, self.n * m / (self.n + m)
-            self._second += weight * np.outer(shift_x, shift_x)
-            self._cross += weight * np.outer(shift_x, shift_y)
-            self._outer += weight * np.outer(shift_y, shift_y)
-            self.x_mean += shift_x * m / (self.n + m)
-            self.y_mean += shift_y * m / (self.n + m)
-        self._second += psi.T @ psi
-        self._cross += psi.T @ Y
-        self._outer += Y.T @ Y
-        self.n += m
-
-    @property
-    def second(self) -> np.ndarray:
-        return self._second / self.n
-
-    @property
-    def cross(self) -> np.ndarray:
-        return self._cross / self.n
-
-    @property
-    def power(self) -> float:
-        return float(np.trace(self._outer)) / self.n
-
-    def targets_like(self) -> np.ndarray:
-        """Rows with the covariance of the targets seen so far: what an output matrix can be made from."""
-        values, vectors = eigh(self._outer / self.n)
-        rows = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
-        return np.concatenate([rows, -rows])
+    @classmethod
+    def of_few_rows(cls, psi: np.ndarray, Y: np.ndarray, centred: bool) -> tuple[System, np.ndarray]:
+        """The same without ``second``, and the centred features in float64."""
+        x_mean, y_mean = centred * psi.mean(0, dtype=np.float64), centred * Y.mean(0)
+        psi, Y, n = psi - x_mean, Y - y_mean, len(psi)
+        return cls(n, psi.T @ Y / n, float(np.square(Y).sum()) / n, x_mean, y_mean, centred), psi
 
 
 class SteinPath:
@@ -266,8 +254,8 @@ class _OperatorLearner(BaseEstimator):
         # a constant field is not equivariant
         return self.fit_intercept and (structure is None or structure.stacked is None)
 
-    def _keep(self, W: np.ndarray, moments: Moments, structure: Structure | None, dtype: np.dtype) -> None:
-        b = moments.y_mean - moments.x_mean @ W
+    def _keep(self, W: np.ndarray, system: System, structure: Structure | None, dtype: np.dtype) -> None:
+        b = system.y_mean - system.x_mean @ W
         if structure is not None and structure.stacked is not None:
             W, b = structure.unstacked(W), np.zeros(structure.stacked)
         self._coefficients, self._intercept = W.astype(dtype), b.astype(dtype)
@@ -279,12 +267,12 @@ class _OperatorLearner(BaseEstimator):
 
     def _hold_out_score(
         self, psi: np.ndarray, Y: np.ndarray, labels: np.ndarray | None
-    ) -> tuple[np.ndarray, Callable[[np.ndarray, Moments], float]]:
+    ) -> tuple[np.ndarray, Callable[[np.ndarray, System], float]]:
         """Indices to fit on, and the score of coefficients on the others: accuracy for labels, else minus the MSE."""
         fit, validation = hold_out(len(psi), self.validation_fraction, labels, self.random_state)
 
-        def score(W: np.ndarray, moments: Moments) -> float:
-            predicted = psi[validation] @ W + (moments.y_mean - moments.x_mean @ W)
+        def score(W: np.ndarray, system: System) -> float:
+            predicted = psi[validation] @ W + (system.y_mean - system.x_mean @ W)
             if labels is None:
                 return -float(np.square(predicted - Y[validation]).mean())
             return float(np.mean(predicted.argmax(1) == Y[validation].argmax(1)))
@@ -302,67 +290,62 @@ class _Stein(_OperatorLearner):
         centred = self._has_intercept(structure)
         if len(self.path_) > 1 and self.selection == "hold_out":
             fit, score = self._hold_out_score(psi, Y, labels)
-            part, moments = self._path_of(structure, psi[fit], Y[fit], centred)
-            scores = {value: score(part.solve(value), moments) for value in self.path_}
+            part, seen = self._path_of(structure, psi[fit], Y[fit], centred)
+            scores = {value: score(part.solve(value), seen) for value in self.path_}
             self.regularization_, self.path_scores_ = best_of_path(self.path_, scores.__getitem__)
-        system, moments = self._path_of(structure, psi, Y, centred)
-        self._finish(system, moments, structure, psi.dtype, self.selection)
+        path, system = self._path_of(structure, psi, Y, centred)
+        self._finish(path, system, structure, psi.dtype, self.selection)
 
     def _path_of(
         self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray, centred: bool
-    ) -> tuple[SteinPath, Moments]:
+    ) -> tuple[SteinPath, System]:
         operator = self._operator(structure, Y)
         learns = structure is not None and structure.learns_output
         if learns or operator.n_rows(len(psi)) >= operator.n_parameters(psi.shape[1]):
-            moments = Moments(psi.shape[1], Y.shape[1], centred).add(psi, Y)
-            return self._settled(operator, moments, structure), moments
-        moments = _few_rows(psi, Y, centred)
-        return SteinPath.of_few_rows(operator, psi - moments.x_mean, moments.cross), moments
+            system = System.of_rows(psi, Y, centred, _is_precise(psi.dtype, self.path_))
+            return self._settled(operator, system, structure), system
+        system, psi = System.of_few_rows(psi, Y, centred)
+        return SteinPath.of_few_rows(operator, psi, system.cross), system
 
-    def _settled(self, operator: Constant | Blocks, moments: Moments, structure: Structure | None) -> SteinPath:
-        second = moments.second
+    def _settled(self, operator: Constant | Blocks, system: System, structure: Structure | None) -> SteinPath:
+        second = system.second
+        assert second is not None
         if structure is not None and structure.learns_output and isinstance(operator, Constant):
-            regularization = float(self.path_[0]) if len(self.path_) == 1 else self._chosen(operator, moments)
-            operator = learn_output(second, moments.cross, regularization)
+            regularization = float(self.path_[0]) if len(self.path_) == 1 else self._chosen(operator, system)
+            operator = learn_output(second, system.cross, regularization)
         size = operator.n_parameters(len(second))
         if size > _MAX_PARAMETERS:
             raise InputError(
                 f"learner=stein: {size:,} parameters are too many for the closed form of this kernel, "
                 f"at most {_MAX_PARAMETERS:,}: choose learner=cg or fewer approx.n_components"
             )
-        return SteinPath(operator, second, moments.cross)
+        return SteinPath(operator, second, system.cross)
 
-    def _chosen(self, operator: Constant, moments: Moments) -> float:
-        system = SteinPath(operator, moments.second, moments.cross)
-        return best_of_path(self.path_, lambda value: gcv(system, moments, value))[0]
+    def _chosen(self, operator: Constant, system: System) -> float:
+        assert system.second is not None
+        path = SteinPath(operator, system.second, system.cross)
+        return best_of_path(self.path_, lambda value: gcv(path, system, value))[0]
 
     def _finish(
-        self, system: SteinPath, moments: Moments, structure: Structure | None, dtype: np.dtype, selection: str
+        self, path: SteinPath, system: System, structure: Structure | None, dtype: np.dtype, selection: str
     ) -> None:
         if len(self.path_) == 1:
             self.regularization_ = float(self.path_[0])
         elif selection == "gcv":
-            self.regularization_, self.path_scores_ = best_of_path(
-                self.path_, lambda value: gcv(system, moments, value)
-            )
-        if isinstance(system.operator, Constant):
-            self.output_matrix_ = (system.operator.basis * system.operator.scales) @ system.operator.basis.T
-        self._keep(system.solve(self.regularization_), moments, structure, dtype)
+            self.regularization_, self.path_scores_ = best_of_path(self.path_, lambda value: gcv(path, system, value))
+        if isinstance(path.operator, Constant):
+            self.output_matrix_ = path.operator.output_matrix
+        self._keep(path.solve(self.regularization_), system, structure, dtype)
 
 
-def _few_rows(psi: np.ndarray, Y: np.ndarray, centred: bool) -> Moments:
-    """Moments without the F x F one, for fewer rows than features."""
-    moments = Moments(0, Y.shape[1], centred).add(psi[:, :0], Y)
-    moments.x_mean = psi.mean(0, dtype=np.float64) if centred else np.zeros(psi.shape[1])
-    moments._cross = (psi - moments.x_mean).T @ (Y - moments.y_mean)
-    return moments
+def _is_precise(dtype: np.dtype, path: np.ndarray) -> bool:
+    return dtype == np.float64 or path[0] < SINGLE_PRECISION_FLOOR
 
 
-def gcv(system: SteinPath, moments: Moments, regularization: float) -> float:
+def gcv(path: SteinPath, system: System, regularization: float) -> float:
     """The negative generalised cross-validation score (Golub, Heath and Wahba 1979), over all outputs."""
-    p = len(moments.y_mean)
-    share = (system.freedom(regularization) / p + moments.centred) / moments.n
-    return -np.inf if share >= 1 else -system.training_error(regularization, moments.power) / (1 - share) ** 2
+    share = (path.freedom(regularization) / len(system.y_mean) + system.has_intercept) / system.n
+    return -np.inf if share >= 1 else -path.training_error(regularization, system.power) / (1 - share) ** 2
 
 
 def learn_output(second: np.ndarray, cross: np.ndarray, regularization: float) -> Constant:
@@ -469,46 +452,72 @@ class SteinRegressor(MultiOutputMixin, RegressorMixin, _Stein):
         _publish(self)
         return self
 
-    def partial_fit(self, X, y):
-        """Add a batch of rows: the model is then that of all rows so far, though only their moments are kept.
+    def partial_fit(self, X, y, sample_weight=None):
+        """Take in a batch of a stream, of which only moments are kept; see :meth:`finalize`.
 
-        lambda is chosen by ``gcv`` whatever ``selection`` says, since no row is left to hold out.
-        The model is solved for when it is first asked.
+        lambda is then chosen by ``gcv`` whatever ``selection`` says, since no row is left to hold out.
         """
         self.check()
-        features, Y = _validated(self, X, y, reset=not hasattr(self, "_stream"))
+        first = not hasattr(self, "_stream")
+        features, Y = _validated(self, X, y, reset=first)
         structure, psi, Y = self._prepare(features, Y)
-        if not hasattr(self, "_stream"):
-            self._stream = structure, Moments(psi.shape[1], Y.shape[1], self._has_intercept(structure)), psi.dtype
+        if first:
             self.path_ = regularization_path(self.regularization)
             self.path_scores_ = np.full(len(self.path_), np.nan)
-        self._stream[1].add(psi, Y)
+            precise = _is_precise(psi.dtype, self.path_)
+            self._stream = _Stream(structure, Moments(precise, self._has_intercept(structure)), psi.dtype)
+        copies = len(Y) // len(X)
+        self._stream.add(psi, Y, None if sample_weight is None else np.repeat(sample_weight, copies))
         self._stale = True
+        return self
+
+    def finalize(self):
+        """Choose lambda and solve, from the moments of the whole stream, which end with it."""
+        stream = self._stream
+        self._stale = False
+        del self._stream
+        system = System.of(stream.moments)
+        path = self._settled(self._operator(stream.structure, stream.targets_like()), system, stream.structure)
+        self._finish(path, system, stream.structure, stream.dtype, "gcv")
+        _publish(self)
         return self
 
     def predict(self, X) -> np.ndarray:
         """Predictions, shaped as the targets were: (n,) or (n, k)."""
         if getattr(self, "_stale", False):
-            self._solve_stream()
+            stream = copy.deepcopy(self._stream)  # more batches may follow
+            self.finalize()
+            self._stream = stream
         scores = self._scores(X)
         return scores[:, 0] if self._flat else scores
 
-    def _solve_stream(self) -> None:
-        self._stale = False
-        structure, moments, dtype = self._stream
-        system = self._settled(self._operator(structure, moments.targets_like()), moments, structure)
-        self._finish(system, moments, structure, dtype, "gcv")
-        _publish(self)
+
+class _Stream:
+    """What is kept of the rows seen so far."""
+
+    def __init__(self, structure: Structure | None, moments: Moments, dtype: np.dtype) -> None:
+        self.structure, self.moments, self.dtype = structure, moments, dtype
+        self._sum: np.ndarray | float = 0.0
+        self._outer: np.ndarray | float = 0.0
+
+    def add(self, psi: np.ndarray, Y: np.ndarray, sample_weight: np.ndarray | None) -> None:
+        self.moments.add(psi, Y, sample_weight)
+        self._sum, self._outer = self._sum + Y.sum(0), self._outer + Y.T @ Y
+
+    def targets_like(self) -> np.ndarray:
+        """Rows with the covariance of the targets: what an output matrix can be made from."""
+        mean = np.asarray(self._sum) / self.moments.n
+        values, vectors = eigh(self._outer / self.moments.n - np.outer(mean, mean))
+        rows = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+        return np.concatenate([rows, -rows])
 
 
 def _validated(learner: _OperatorLearner, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
     """Features, with the structure they came with, and targets as float64 columns."""
     floats = [np.float64, np.float32]
     checked, y = validate_data(learner, X, y, reset=reset, dtype=floats, multi_output=True, y_numeric=True)
-    structure = structure_of(X)
     learner._flat = y.ndim == 1
-    features = checked if structure is None else OperatorFeatures.of(checked, structure)
-    return features, y.astype(np.float64).reshape(len(y), -1)
+    return with_structure_of(X, checked), y.astype(np.float64).reshape(len(y), -1)
 
 
 def _publish(learner: _OperatorLearner) -> None:
@@ -573,14 +582,12 @@ class SteinClassifier(ClassifierMixin, _Stein):
     def fit(self, X, y):
         """Fit to features ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
         self.check()
-        structure = structure_of(X)
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        features, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"a classifier needs at least 2 classes, found one class: {self.classes_[0]!r}")
-        features = X if structure is None else OperatorFeatures.of(X, structure)
-        self._fit(features, np.eye(len(self.classes_))[labels], y)
+        self._fit(with_structure_of(X, features), np.eye(len(self.classes_))[labels], y)
         self.coef_, self.intercept_ = self._coefficients.T, self._intercept
         return self
 
@@ -669,10 +676,10 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, _OperatorLearner):
         self.regularization_ = float(self.path_[0])
         if len(self.path_) > 1:
             self._choose(structure, psi, Y)
-        solver, moments = self._solver(structure, psi, Y)
+        solver, system = self._solver(structure, psi, Y)
         W = solver.solve(self.regularization_)
         self.n_iter_ += solver.n_iter
-        self._keep(W, moments, structure, psi.dtype)
+        self._keep(W, system, structure, psi.dtype)
         _publish(self)
         return self
 
@@ -683,21 +690,20 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, _OperatorLearner):
 
     def _choose(self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray) -> None:
         fit, score = self._hold_out_score(psi, Y, None)
-        solver, moments = self._solver(structure, psi[fit], Y[fit])
-        scores = {value: score(solver.solve(value), moments) for value in self.path_[::-1]}
+        solver, system = self._solver(structure, psi[fit], Y[fit])
+        scores = {value: score(solver.solve(value), system) for value in self.path_[::-1]}
         self.regularization_, self.path_scores_ = best_of_path(self.path_, scores.__getitem__)
         self.n_iter_ += solver.n_iter
 
-    def _solver(self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray) -> tuple[MatrixFree, Moments]:
+    def _solver(self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray) -> tuple[MatrixFree, System]:
         centred = self._has_intercept(structure)
         if len(psi) >= psi.shape[1]:
-            moments = Moments(psi.shape[1], Y.shape[1], centred).add(psi, Y)
-            second = moments.second
-            product = second.__matmul__
+            system = System.of_rows(psi, Y, centred, _is_precise(psi.dtype, self.path_))
+            assert system.second is not None
+            product = system.second.__matmul__
         else:
-            moments = _few_rows(psi, Y, centred)
-            rows = psi.astype(np.float64) - moments.x_mean
+            system, rows = System.of_few_rows(psi, Y, centred)
             product = lambda W: rows.T @ (rows @ W) / len(rows)  # noqa: E731
         operator, rng = self._operator(structure, Y), generator(self.random_state)
-        solver = MatrixFree(operator, product, moments.cross, self.rank, self.max_iter, self.tolerance, rng)
-        return solver, moments
+        solver = MatrixFree(operator, product, system.cross, self.rank, self.max_iter, self.tolerance, rng)
+        return solver, system
