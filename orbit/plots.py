@@ -185,7 +185,11 @@ def convergence(
 
 
 def curves(
-    lines: dict[str, tuple[np.ndarray, np.ndarray]], levels: dict[str, list[float]], x_label: str, y_label: str
+    lines: dict[str, tuple[np.ndarray, np.ndarray]],
+    levels: dict[str, list[float]],
+    x_label: str,
+    y_label: str,
+    log_y: bool = False,
 ) -> Figure:
     """A figure of merit along a setting, a line a method: mean, and a band of one standard deviation.
 
@@ -211,6 +215,8 @@ def curves(
         ax.set_xscale("log")
         ax.set_xticks(x, [f"{value:g}" for value in x])
         ax.minorticks_off()
+    if log_y:
+        ax.set_yscale("log")
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     ax.legend()
@@ -221,3 +227,22 @@ def curves(
 def _is_geometric(x: np.ndarray) -> bool:
     """Whether values rise by factors rather than by steps."""
     return len(x) > 2 and bool(x.min() > 0) and bool(x.max() / x.min() >= 8)
+
+
+def fields(points: np.ndarray, values: dict[str, np.ndarray], title: str) -> Figure:
+    """Vector fields in the plane beside each other, all arrows to one scale.
+
+    Parameters
+    ----------
+    points : array, shape (n, 2)
+    values : name -> vectors at the points, shape (n, 2)
+    """
+    figure = Figure(figsize=(3.6 * len(values), 3.9), layout="constrained")
+    longest = max(float(np.linalg.norm(vectors, axis=1).max()) for vectors in values.values())
+    for ax, (name, vectors) in zip(np.ravel(figure.subplots(1, len(values))), values.items(), strict=True):
+        ax.quiver(*points.T, *vectors.T, np.linalg.norm(vectors, axis=1), scale=12 * longest, clim=(0, longest))
+        rms = float(np.sqrt(np.square(vectors).mean()))
+        ax.set_title(f"{name} (root mean square {rms:.2g})", fontsize=9)
+        ax.set_aspect("equal")
+    figure.suptitle(title, fontsize=10)
+    return figure
