@@ -8,7 +8,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from contracts import FeatureMapContract, OperatorKernelContract
+from contracts import ComponentContract, FeatureMapContract, OperatorKernelContract
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
@@ -88,6 +88,15 @@ class TestOperatorRandomFourier(FeatureMapContract):
 
     def evaluate(self, fitted, points, points_fit):
         return oracles.fourier_pairs(points, fitted.orbit_.weights_, fitted.frequencies_)
+
+
+class TestOperatorExact(ComponentContract):
+    """Of the contract of feature maps most is about orbits, over which this one does not average."""
+
+    kind = "approx"
+
+    def create(self):
+        return OperatorExact(CurlFree(lengthscale=0.8))
 
 
 # ---- kernels ---------------------------------------------------------------------------------------------------------

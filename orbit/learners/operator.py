@@ -598,7 +598,8 @@ class SteinClassifier(ClassifierMixin, _Stein):
 
     def predict(self, X) -> np.ndarray:
         """Class labels, shape (n,)."""
-        return self.classes_[self._scores(X).argmax(1)]
+        chosen = self._scores(X).argmax(1)
+        return self.classes_[chosen]
 
 
 @register("regressor", "cg")
