@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from orbit.distributed import add_up
 from orbit.errors import InputError
 from orbit.learners.base import best_of_path, hold_out, regularization_path
 from orbit.learners.moments import Moments
@@ -471,6 +472,10 @@ class SteinRegressor(MultiOutputMixin, RegressorMixin, _Stein):
         self._stale = True
         return self
 
+    def gather(self) -> None:
+        """Add up what all processes of a distributed job have taken in; call before :meth:`finalize`."""
+        self._stream.gather()
+
     def finalize(self):
         """Choose lambda and solve, from the moments of the whole stream, which end with it."""
         stream = self._stream
@@ -497,16 +502,21 @@ class _Stream:
 
     def __init__(self, structure: Structure | None, moments: Moments, dtype: np.dtype) -> None:
         self.structure, self.moments, self.dtype = structure, moments, dtype
-        self._sum: np.ndarray | float = 0.0
-        self._outer: np.ndarray | float = 0.0
+
+    def gather(self) -> None:
+        self.moments.gather()
+        add_up(self._sum, self._outer)
 
     def add(self, psi: np.ndarray, Y: np.ndarray, sample_weight: np.ndarray | None) -> None:
+        if self.moments.n == 0:
+            self._sum, self._outer = np.zeros(Y.shape[1]), np.zeros((Y.shape[1],) * 2)
         self.moments.add(psi, Y, sample_weight)
-        self._sum, self._outer = self._sum + Y.sum(0), self._outer + Y.T @ Y
+        self._sum += Y.sum(0)
+        self._outer += Y.T @ Y
 
     def targets_like(self) -> np.ndarray:
         """Rows with the covariance of the targets: what an output matrix can be made from."""
-        mean = np.asarray(self._sum) / self.moments.n
+        mean = self._sum / self.moments.n
         values, vectors = eigh(self._outer / self.moments.n - np.outer(mean, mean))
         rows = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
         return np.concatenate([rows, -rows])
