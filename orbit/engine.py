@@ -18,7 +18,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -49,8 +49,11 @@ class Embedding(Protocol):
     width: int  # columns of the accumulator
     n_outputs: int  # columns after ``finish``
 
-    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
-        """Add ``weight`` times the features of ``points`` (n, d) for ``units`` into ``total`` (n, width)."""
+    def add(self, points: Tensor, weight: Any, units: slice, total: Tensor, scratch: Scratch) -> None:
+        """Add ``weight`` times the features of ``points`` (n, d) for ``units`` into ``total`` (n, width).
+
+        ``weight`` is a number, or an entry of the ``weights`` given to :meth:`Engine.average`.
+        """
 
     def finish(self, total: Tensor) -> Tensor:
         """The linear step after averaging: (n, width) to (n, n_outputs)."""
@@ -137,7 +140,14 @@ class Engine(Component):
         """``array`` on this engine's device; a copy, so that read-only input is safe."""
         return torch.from_numpy(np.array(array, dtype=dtype)).to(self._torch_device())
 
-    def average(self, embedding: Embedding, orbit: Orbit, X: np.ndarray, what: str = "features") -> np.ndarray:
+    def average(
+        self,
+        embedding: Embedding,
+        orbit: Orbit,
+        X: np.ndarray,
+        what: str = "features",
+        weights: np.ndarray | None = None,
+    ) -> np.ndarray:
         """psi(x) for every row of ``X``: the embedding averaged over the fitted orbit.
 
         Nothing of size n x r x d or n x r x units is ever held: memory beyond
@@ -146,11 +156,14 @@ class Engine(Component):
         Parameters
         ----------
         X : array, shape (n, *shape), of the dtype the result shall have
+        weights : array, shape (r, ...), or None for the orbit's own
+            One number or matrix for each element, handed to the embedding as it is.
 
         Returns
         -------
         array, shape (n, embedding.n_outputs)
         """
+        weights = orbit.weights_ if weights is None else weights
         # zeros of the operating system, so that nothing is written before the features are
         out = np.zeros((len(X), embedding.n_outputs), dtype=X.dtype)
         in_place = self._in_place(embedding)
@@ -163,7 +176,7 @@ class Engine(Component):
             scratch = Scratch(2, len(points), tiling.units, points)
             shape = len(points), embedding.width
             total = torch.from_numpy(out[rows]) if in_place else points.new_zeros(shape)
-            for moved, weight in self._orbit_points(orbit, points, tiling.elements):
+            for moved, weight in self._orbit_points(orbit, points, tiling.elements, weights):
                 if isinstance(embedding, Prepared):
                     moved = embedding.prepare(moved)
                 for units in _slices(embedding.units, tiling.units):
@@ -185,12 +198,14 @@ class Engine(Component):
         affordable = max(1, int(self.memory * 2**30 // max(1, bytes_per_row)))
         return _slices(n, min(affordable, at_most or n))
 
-    def _orbit_points(self, orbit: Orbit, points: Tensor, block: int) -> Iterator[tuple[Tensor, float]]:
-        for elements in _slices(len(orbit.weights_), block):
+    def _orbit_points(
+        self, orbit: Orbit, points: Tensor, block: int, weights: np.ndarray
+    ) -> Iterator[tuple[Tensor, Any]]:
+        for elements in _slices(len(weights), block):
             moved = orbit.points(points, elements)
-            for i, weight in enumerate(orbit.weights_[elements]):
-                if weight > 0:
-                    yield moved[i].reshape(len(points), -1), float(weight)
+            for i, weight in enumerate(weights[elements]):
+                if np.any(weight):
+                    yield moved[i].reshape(len(points), -1), weight if np.ndim(weight) else float(weight)
 
     def _tiling(self, embedding: Embedding, orbit: Orbit, X: np.ndarray) -> Tiling:
         n, d = len(X), int(np.prod(X.shape[1:]))

@@ -64,6 +64,7 @@ def _draw_colours(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
 
 
 def _draw_cloud(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
+    moved, x = np.atleast_2d(moved, x)
     depth = moved[:, 2] if moved.shape[1] > 2 else None
     ax.scatter(moved[:, 0], moved[:, 1], s=6, c=depth)
     radius = 1.1 * float(np.linalg.norm(x, axis=1).max()) or 1.0
@@ -301,7 +302,11 @@ def convergence(
 
 
 def curves(
-    lines: dict[str, tuple[np.ndarray, np.ndarray]], levels: dict[str, list[float]], x_label: str, y_label: str
+    lines: dict[str, tuple[np.ndarray, np.ndarray]],
+    levels: dict[str, list[float]],
+    x_label: str,
+    y_label: str,
+    log_y: bool = False,
 ) -> Figure:
     """A figure of merit along a setting, a line a method: mean, and a band of one standard deviation.
 
@@ -327,6 +332,8 @@ def curves(
         ax.set_xscale("log")
         ax.set_xticks(x, [f"{value:g}" for value in x])
         ax.minorticks_off()
+    if log_y:
+        ax.set_yscale("log")
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     ax.legend()
@@ -381,4 +388,23 @@ def locality(maps: dict[str, np.ndarray], pixels: list[list[int]]) -> Figure:
         ax.set_title(name, fontsize=9)
         ax.set_xticks([])
         ax.set_yticks([])
+    return figure
+
+
+def fields(points: np.ndarray, values: dict[str, np.ndarray], title: str) -> Figure:
+    """Vector fields in the plane beside each other, all arrows to one scale.
+
+    Parameters
+    ----------
+    points : array, shape (n, 2)
+    values : name -> vectors at the points, shape (n, 2)
+    """
+    figure = Figure(figsize=(3.6 * len(values), 3.9), layout="constrained")
+    longest = max(float(np.linalg.norm(vectors, axis=1).max()) for vectors in values.values())
+    for ax, (name, vectors) in zip(np.ravel(figure.subplots(1, len(values))), values.items(), strict=True):
+        ax.quiver(*points.T, *vectors.T, np.linalg.norm(vectors, axis=1), scale=12 * longest, clim=(0, longest))
+        rms = float(np.sqrt(np.square(vectors).mean()))
+        ax.set_title(f"{name} (root mean square {rms:.2g})", fontsize=9)
+        ax.set_aspect("equal")
+    figure.suptitle(title, fontsize=10)
     return figure

@@ -25,10 +25,12 @@ from omegaconf import DictConfig
 from orbit import distributed
 from orbit.errors import InputError
 from runners import (  # noqa: F401  importing registers them
+    fields,
     fit,
     invariance,
     kernel_error,
     orbit_error,
+    orff_error,
     predict,
     skeleton_error,
     skeleton_locality,

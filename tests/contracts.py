@@ -495,6 +495,50 @@ class KernelContract(ComponentContract):
         np.testing.assert_allclose(kernel.gram(moved), kernel.gram(X), atol=1e-10)
 
 
+class OperatorKernelContract(ComponentContract):
+    """Exact signatures against sampled and differentiated ones, factors, positive matrices."""
+
+    kind = "operator_kernel"
+    n_features: ClassVar[int] = 3
+
+    def evaluate(self, delta: np.ndarray) -> np.ndarray:
+        """K0(delta) for a Gaussian base of lengthscale 1.3, by its formula."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def delta(self, rng):
+        return np.concatenate([np.zeros((1, self.n_features)), rng.standard_normal((6, self.n_features))])
+
+    def test_signature_is_the_formula(self, delta):
+        kernel = self.create().fit(delta)
+        np.testing.assert_allclose(kernel.signatures(delta), [self.evaluate(x) for x in delta], atol=1e-13)
+
+    def test_waves_average_to_the_signature(self, delta):
+        kernel, size = self.create().fit(delta), 40_000
+        W = kernel.base_.sample_spectrum(size, self.n_features, np.random.default_rng(0))
+        A = kernel.spectral_matrices(W)
+        for x, exact in zip(delta, kernel.signatures(delta), strict=True):
+            draws = np.cos(W @ x)[:, None, None] * A
+            np.testing.assert_array_less(abs(draws.mean(0) - exact), 5 * draws.std(0) / np.sqrt(size) + 1e-12)
+
+    def test_gram_is_symmetric_positive_semidefinite(self, delta):
+        K = self.create().fit(delta).gram(delta)
+        assert K.shape == (len(delta) * self.n_features,) * 2
+        np.testing.assert_allclose(K, K.T, atol=1e-12)
+        assert np.linalg.eigvalsh(K).min() > -1e-10
+
+    def test_a_base_without_spectrum_is_refused(self):
+        kernel = self.create().set_params(base="polynomial", lengthscale=1.0)
+        with pytest.raises(InputError, match="lengthscale|not shift invariant"):
+            kernel.check()
+
+    def test_fit_changes_no_parameter(self, delta):
+        kernel = self.create()
+        before = repr(kernel)
+        kernel.fit(delta, 0)
+        assert repr(kernel) == before
+
+
 # ---- feature maps ----------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orbit
-from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier, RandomSkeleton
+from orbit.approx import (
+    CumulativeDistribution,
+    Exact,
+    Nystrom,
+    OperatorExact,
+    OperatorRandomFourier,
+    RandomFourier,
+    RandomSkeleton,
+)
 from orbit.data import RotatedDigits
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
@@ -24,6 +32,7 @@ from orbit.kernels import Gaussian
 from orbit.learners import (
     AdaGradClassifier,
     AdaGradRegressor,
+    CGRegressor,
     GaussianProcess,
     KernelRidgeRegressor,
     KernelSVMClassifier,
@@ -33,6 +42,8 @@ from orbit.learners import (
     NeighborsRegressor,
     RidgeClassifier,
     RidgeRegressor,
+    SteinClassifier,
+    SteinRegressor,
     SVMClassifier,
 )
 from orbit.orbits import Orbit
@@ -67,6 +78,14 @@ ESTIMATORS = [
     RidgeClassifier(selection="loo"),
     RidgeClassifier(selection="hold_out"),
     SVMClassifier(),
+    OperatorRandomFourier(n_components=10),
+    OperatorRandomFourier(n_components=10, equivariant=True),
+    OperatorExact(),
+    SteinRegressor(),
+    SteinRegressor(selection="hold_out"),
+    SteinClassifier(),
+    SteinClassifier(selection="hold_out"),
+    CGRegressor(),
     AdaGradRegressor(epochs=20),
     AdaGradClassifier(epochs=20),
     LogisticClassifier(),

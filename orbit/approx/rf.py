@@ -95,7 +95,7 @@ class RandomFourier(AveragedMap):
         _, kernel, _ = self._parts()
         rule = self.frequencies or Automatic()
         rule.check()
-        rule.check_kernel(kernel)
+        rule.check_kernel(self._scalar_kernel(kernel))
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)
@@ -104,6 +104,10 @@ class RandomFourier(AveragedMap):
         self.frequencies_ = rule.draw(self.kernel_, self.n_components, n_features, rng)
         self.offsets_ = rng.uniform(0, 2 * math.pi, self.n_components) if self.variant == "offset" else None
         self._n_features_out = self.n_components * (2 if self.variant == "pairs" else 1)
+
+    def _scalar_kernel(self, kernel: Kernel) -> Kernel:
+        """The kernel whose spectrum the frequencies are drawn from."""
+        return kernel
 
     def _embedding(self, dtype: np.dtype) -> Embedding:
         frequencies = self.engine_.tensor(self.frequencies_, dtype)

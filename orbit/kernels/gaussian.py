@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from scipy.special import ndtri
@@ -32,6 +34,13 @@ class Gaussian(RadialKernel):
 
     def __init__(self, lengthscale: PositiveFloat | str = "median") -> None:
         super().__init__(lengthscale)
+
+    @property
+    def spectral_moments(self) -> float:
+        return math.inf
+
+    def signature(self, delta: Tensor) -> Tensor:
+        return (-delta.square().sum() / (2 * self.lengthscale_**2)).exp()
 
     def against(self, B: Tensor) -> Against:
         return RadialColumns(B, -0.5 / self.lengthscale_**2, torch.exp_)

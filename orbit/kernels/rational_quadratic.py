@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -43,6 +44,13 @@ class RationalQuadratic(ScaleMixtureKernel):
     def __init__(self, lengthscale: PositiveFloat | str = "median", alpha: PositiveFloat = 1.0) -> None:
         super().__init__(lengthscale)
         self.alpha = alpha
+
+    @property
+    def spectral_moments(self) -> float:
+        return math.inf
+
+    def signature(self, delta: Tensor) -> Tensor:
+        return (1 + delta.square().sum() / (2 * self.alpha * self.lengthscale_**2)) ** -self.alpha
 
     def against(self, B: Tensor) -> Against:
         return RadialColumns(B, 0.5 / (self.alpha * self.lengthscale_**2), partial(_power_, exponent=-self.alpha))
