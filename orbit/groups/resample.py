@@ -8,6 +8,7 @@ matrix ``M``, so that its adjoint is exactly the transpose, not an approximation
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,6 +114,12 @@ def scatter(operator: Resampling, pixels: Tensor, n_pixels: int) -> Tensor:
     for corner in range(index.shape[1]):
         out.index_add_(0, index[:, corner], weight[:, corner, None] * pixels)
     return out
+
+
+def stacked(operators: Sequence[Resampling]) -> Resampling:
+    """One operator whose outputs are those of all operators, one after the other."""
+    index, weight = ([getattr(operator, name) for operator in operators] for name in ("index", "weight"))
+    return Resampling(np.concatenate(index), np.concatenate(weight))
 
 
 def pixels_first(X: Tensor) -> Tensor:

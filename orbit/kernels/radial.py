@@ -58,6 +58,20 @@ class RadialColumns:
         return self.profile(out)
 
 
+class ProjectedRadialColumns(RadialColumns):
+    """:class:`RadialColumns` of a profile without a square root, which small errors of ``|a - b|^2`` do not hurt."""
+
+    def __init__(self, B: Tensor, factor: float, profile: Callable[[Tensor], Tensor]) -> None:
+        super().__init__(B, factor, profile)
+        self.norms = B.square().sum(1).mul_(factor)
+        self.points = B
+
+    def from_projections(self, projections: Tensor, squares: Tensor, columns: slice) -> Tensor:
+        values = projections.mul_(-2 * self.factor).add_(self.norms[columns])
+        values.add_(squares[..., None], alpha=self.factor)
+        return self.profile(values.clamp_(min=0) if self.factor > 0 else values.clamp_(max=0))
+
+
 class RadialKernel(LengthscaleKernel):
     """A shift-invariant kernel of ``|x - z|_2`` alone, positive definite in every dimension."""
 

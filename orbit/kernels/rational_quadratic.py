@@ -9,7 +9,7 @@ from scipy.special import gammaincinv
 from torch import Tensor
 
 from orbit.kernels.base import Against
-from orbit.kernels.radial import RadialColumns, ScaleMixtureKernel
+from orbit.kernels.radial import ProjectedRadialColumns, ScaleMixtureKernel
 from orbit.params import PositiveFloat
 from orbit.registry import register
 
@@ -45,7 +45,9 @@ class RationalQuadratic(ScaleMixtureKernel):
         self.alpha = alpha
 
     def against(self, B: Tensor) -> Against:
-        return RadialColumns(B, 0.5 / (self.alpha * self.lengthscale_**2), partial(_power_, exponent=-self.alpha))
+        return ProjectedRadialColumns(
+            B, 0.5 / (self.alpha * self.lengthscale_**2), partial(_power_, exponent=-self.alpha)
+        )
 
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return np.sqrt(gammaincinv(self.alpha, uniforms) / self.alpha) / self.lengthscale_
