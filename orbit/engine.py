@@ -41,11 +41,11 @@ from orbit.spectral import CyclicAxes, Synthesis, band, synthesis
 # second-level cache while cosine, sine and both sums pass over it.
 _TILE_ROWS = 256
 _TILE_UNITS = 512
-_TILE_ELEMENTS = 8
+_TILE_ELEMENTS = 4
 
 # Units of a spectral tile, and the numbers all its buffers hold together: a few megabytes.
 _SPECTRAL_UNITS = 128
-_SPECTRAL_NUMBERS = 2**20
+_SPECTRAL_NUMBERS = 2**21
 _SPECTRAL_BUFFERS = 3
 
 # Share of a point's norm in modes that may be left out when no tolerance is given: what rounding loses anyway.

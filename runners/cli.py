@@ -22,7 +22,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from orbit.errors import InputError
-from runners import fit, invariance, kernel_error, orbit_error, sync, table  # noqa: F401  importing registers them
+from runners import fit, invariance, kernel_error, orbit_error, sync, table, timing  # noqa: F401  importing registers them
 from runners.base import Job
 from runners.messages import is_configuration_error, one_line
 from runners.plan import Plan, plan
