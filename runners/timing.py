@@ -89,8 +89,8 @@ class Timing(Runner):
             ratios = seconds[above] / seconds[below]  # round by round: neighbours in time
             clock, processor = np.median(ratios, axis=0)
             metrics |= {f"ratio/{label}": clock, f"cpu_ratio/{label}": processor}
-            ends = f"{ratios[:, 0].min():.3g} to {ratios[:, 0].max():.3g}"
-            job.row(f"ratio {label}", f"{clock:.3g} ({ends}), of processor time {processor:.3g}")
+            span = f"{ratios[:, 0].min():.3g} to {ratios[:, 0].max():.3g}"
+            job.row(f"ratio {label}", f"{clock:.3g} ({span}), of processor time {processor:.3g}")
         for name, value in comparison.metrics.items():
             job.row(name, f"{value:.3g}")
         job.log_metrics(metrics)

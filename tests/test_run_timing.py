@@ -28,7 +28,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, name):  # noqa: F811
-    code, out, err = run(f"experiment=bench_{name}", *TINY)
+    code, _, err = run(f"experiment=bench_{name}", *TINY)
     assert code == 0, err
     (folder,) = folders(tmp_path)
     metrics = RunFolder(folder).read_metrics()
