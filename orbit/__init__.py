@@ -11,7 +11,18 @@
 (20, 128)
 """
 
-from orbit import approx, data, distributions, frequencies, groups, kernels, landmarks, learners, representations
+from orbit import (
+    approx,
+    data,
+    distributions,
+    frequencies,
+    groups,
+    hyper,
+    kernels,
+    landmarks,
+    learners,
+    representations,
+)
 from orbit.engine import Engine
 from orbit.errors import DataFileError, InputError, ParameterError, UnknownNameError
 from orbit.orbits import Orbit
@@ -34,6 +45,7 @@ __all__ = [
     "frequencies",
     "get",
     "groups",
+    "hyper",
     "kernels",
     "landmarks",
     "learners",

@@ -182,6 +182,9 @@ class Engine(Component):
     dtype : {"auto", "float32", "float64"}
         ``auto`` keeps the precision of the data: float32 for float32 and
         integers, float64 for float64.
+    stream : bool
+        Learn from a batch of rows of features at a time, and never hold them all.
+        For learners that can (ridge, adagrad); memory does not grow with n.
     progress : bool
         Show a progress bar (on a terminal) or a line a minute (elsewhere).
     path : {"auto", "direct", "template", "spectral"}
@@ -209,6 +212,7 @@ class Engine(Component):
         workers: PositiveInt | None = None,
         device: Literal["auto", "cpu", "cuda"] = "auto",
         dtype: Literal["auto", "float32", "float64"] = "auto",
+        stream: bool = False,
         progress: bool = False,
         path: Literal["auto", "direct", "template", "spectral"] = "auto",
         spectral_tolerance: NonNegativeFloat | None = None,
@@ -218,6 +222,7 @@ class Engine(Component):
         self.workers = workers
         self.device = device
         self.dtype = dtype
+        self.stream = stream
         self.progress = progress
         self.path = path
         self.spectral_tolerance = spectral_tolerance

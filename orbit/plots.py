@@ -181,3 +181,42 @@ def convergence(
     ax.legend()
     ax.grid(alpha=0.3, which="both")
     return figure
+
+
+def curves(
+    lines: dict[str, tuple[np.ndarray, np.ndarray]], levels: dict[str, list[float]], x_label: str, y_label: str
+) -> Figure:
+    """A figure of merit along a setting, a line a method: mean, and a band of one standard deviation.
+
+    Parameters
+    ----------
+    lines : name -> (x, values), shapes (m,) and (repeats, m); x are numbers or names
+    levels : name -> values of what does not depend on x, drawn as dashed lines at their mean
+    """
+    figure = Figure(figsize=(5.4, 3.8), layout="constrained")
+    ax = figure.subplots()
+    numeric = True
+    for marker, (name, (x, values)) in zip(itertools.cycle("osv^D<>"), lines.items(), strict=False):
+        numeric = np.issubdtype(x.dtype, np.number)
+        at = x if numeric else np.arange(len(x))
+        mean, spread = values.mean(0), values.std(0)
+        (line,) = ax.plot(at, mean, marker + "-", ms=4, label=name)
+        ax.fill_between(at, mean - spread, mean + spread, alpha=0.2, color=line.get_color())
+        if not numeric:
+            ax.set_xticks(at, x)
+    for i, (name, level) in enumerate(levels.items()):
+        ax.axhline(float(np.mean(level)), ls="--", lw=1.2, color=f"C{(len(lines) + i) % 10}", label=name)
+    if numeric and _is_geometric(x):
+        ax.set_xscale("log")
+        ax.set_xticks(x, [f"{value:g}" for value in x])
+        ax.minorticks_off()
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    ax.legend()
+    ax.grid(alpha=0.3)
+    return figure
+
+
+def _is_geometric(x: np.ndarray) -> bool:
+    """Whether values rise by factors rather than by steps."""
+    return len(x) > 2 and bool(x.min() > 0) and bool(x.max() / x.min() >= 8)

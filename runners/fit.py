@@ -13,6 +13,7 @@ from orbit.data import Dataset
 from orbit.engine import Engine
 from orbit.metrics import evaluate
 from orbit.registry import register
+from orbit.streaming import FeatureStream, fit_stream, sample_rows
 from runners.base import Job, Runner, Stopwatch, peak_memory_mb
 from runners.plan import Plan
 
@@ -25,7 +26,7 @@ class Fitted:
 
     Attributes
     ----------
-    model : Pipeline with the steps ``representation``, ``features``, ``learner``
+    model : Pipeline with the steps ``representation``, ``features``, ``hyper``, ``learner``
     predicted : predictions of the test part, shape (n_test,) or (n_test, k)
     metrics : ``train/...``, ``test/...``, sizes and chosen parameters, by flat names
     """
@@ -36,26 +37,29 @@ class Fitted:
 
 
 def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch) -> Fitted:
-    """dataset -> representation -> features -> learner, each stage timed, and the metrics on both parts."""
-    representation, features = plan.component("representation"), plan.approx()
-    learner, engine = plan.learner(data.task), plan.engine()
+    """dataset -> representation -> features -> hyper -> learner, each stage timed; the metrics on both parts."""
+    model = pipeline(plan, data.task)
+    features, learner, engine = model["features"], model["learner"], plan.engine()
     with clock.stage("representation"):
-        X = representation.fit_transform(data.X_train)
+        X = model["representation"].fit_transform(data.X_train)
         X = X.astype(engine.result_dtype(X), copy=False)
     with clock.stage("fit_features"):
         features.fit(X)
-    with clock.stage("features"):
-        psi = features.transform(X)
-    with clock.stage("learner"):
-        learner.fit(psi, data.y_train)
-    model = Pipeline([("representation", representation), ("features", features), ("learner", learner)])
+    if engine.stream:
+        _fit_streamed(plan, model, data, X, clock)
+        seen = sample_rows(len(X), plan.seed("runner"))  # features were forgotten: computing some again will do
+        fitted_values = _predict(model, data.X_train[seen], _width(model), engine)
+    else:
+        psi = _fit_at_once(model, data, X, clock)
+        seen, fitted_values = np.arange(len(X)), learner.predict(psi)
+        del psi
     with clock.stage("predict"):
-        predicted = _predict(model, data.X_test, psi.shape[1], engine)
+        predicted = _predict(model, data.X_test, _width(model), engine)
 
-    scores = {f"train/{k}": v for k, v in evaluate(data.task, data.y_train, learner.predict(psi)).items()}
+    scores = {f"train/{k}": v for k, v in evaluate(data.task, data.y_train[seen], fitted_values).items()}
     scores |= {f"test/{k}": v for k, v in evaluate(data.task, data.y_test, predicted).items()}
     scores |= {
-        "features/dim": float(psi.shape[1]),
+        "features/dim": float(learner.n_features_in_),
         "orbit/size": float(len(features.orbit_.weights_)),
         "memory/peak_mb": peak_memory_mb(),
         "learner/regularization": learner.regularization_,
@@ -65,9 +69,47 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch) -> Fitted:
     return Fitted(model, predicted, scores)
 
 
+def pipeline(plan: Plan, task: str) -> Pipeline:
+    """The steps of a plan, not fitted."""
+    steps = {"representation": plan.component("representation"), "features": plan.approx()}
+    steps |= {"hyper": plan.hyper(), "learner": plan.learner(task)}
+    return Pipeline(list(steps.items()))
+
+
+def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> np.ndarray:
+    with clock.stage("features"):
+        psi = model["features"].transform(X)
+    with clock.stage("hyper"):
+        psi = model["hyper"].fit_transform(psi)
+    with clock.stage("learner"):
+        model["learner"].fit(psi, data.y_train)
+    return psi
+
+
+def _fit_streamed(plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> None:
+    """The features of a batch of rows at a time are computed, learnt from and forgotten."""
+    features, hyper, learner = model["features"], model["hyper"], model["learner"]
+    with clock.stage("hyper"):
+        hyper.fit(features.transform(X[sample_rows(len(X), plan.seed("hyper"))]))
+    with clock.stage("learner"):
+        stream = FeatureStream(
+            lambda points: hyper.transform(features.transform(points)),
+            X,
+            _width(model),
+            plan.engine(),
+            plan.seed("learner"),
+        )
+        fit_stream(learner, stream, data.y_train, data.task)
+
+
+def _width(model: Pipeline) -> int:
+    """Columns of the widest features on the way."""
+    return max(len(model[step].get_feature_names_out()) for step in ("features", "hyper"))
+
+
 @register("runner", "fit")
 class Fit(Runner):
-    """dataset -> representation -> features -> learner, then metrics, figures and the model.
+    """dataset -> representation -> features -> hyper -> learner, then metrics, figures and the model.
 
     Parameters
     ----------
@@ -115,7 +157,8 @@ def _tabulate(job: Job, data: Dataset) -> None:
     for key, value in metrics.items():
         if key.startswith("test/"):
             job.row(key.replace("/", " "), f"{value:.2%}" if key == "test/accuracy" else f"{value:.4g}")
-    stages = ("load", "representation", "fit_features", "features", "learner", "predict")
-    job.row("time", ", ".join(f"{name} {metrics[f'time/{name}_s']:.2f} s" for name in stages))
+    stages = ("load", "representation", "fit_features", "features", "hyper", "learner", "predict")
+    times = {name: metrics.get(f"time/{name}_s") for name in stages}
+    job.row("time", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items() if seconds is not None))
     job.row("features", f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}")
     job.row("peak memory", f"{metrics['memory/peak_mb']:.0f} MB")

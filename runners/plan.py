@@ -10,7 +10,7 @@ import copy
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from orbit.data import Dataset, Loader
 from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
 from orbit.params import config_fields, parameters
 from orbit.random import spawn
+from orbit.streaming import check_streams
 from runners.schema import GROUPS, Root, registered_names
 
 _PARTS = ("group", "distribution", "kernel", "frequencies", "landmarks", "representation", "dataset")
@@ -58,7 +59,7 @@ class Plan:
 
     def seed(self, purpose: str) -> int:
         """An independent seed for each purpose, from the run's one seed."""
-        purposes = ("dataset", "approx", "learner", "runner")
+        purposes = ("dataset", "approx", "learner", "runner", "hyper")
         return spawn(self.config["seed"], len(purposes))[purposes.index(purpose)]
 
     def component(self, kind: str) -> Any:
@@ -80,14 +81,13 @@ class Plan:
 
     def approx(self, **changes: Any) -> Any:
         """The feature map, wired to its kernel, orbit, engine and rules; ``changes`` override parts."""
-        section = dict(self.config["approx"])
-        name = section.pop("name")
-        cls = orbit.get("approx", name)
         parts: dict[str, Any] = {"orbit": self.orbit, "engine": self.engine}
         parts |= {kind: lambda kind=kind: self.component(kind) for kind in ("kernel", "frequencies", "landmarks")}
-        wired = {key: make() for key, make in parts.items() if key in parameters(cls)}
-        wired["random_state"] = self.seed("approx")
-        return _checked("approx", orbit.build("approx", name, **(section | wired | changes)))
+        return self._wired("approx", parts, changes)
+
+    def hyper(self) -> Any:
+        """The second layer."""
+        return self._wired("hyper", {"engine": self.engine}, {})
 
     def learner(self, task: str) -> Any:
         """The learner for classification or regression."""
@@ -107,6 +107,16 @@ class Plan:
         if "random_state" in known:
             params["random_state"] = self.seed("learner")
         return _checked("learner", orbit.build(kind, name, **params))
+
+    def _wired(self, kind: str, parts: Mapping[str, Callable[[], Any]], changes: Mapping[str, Any]) -> Any:
+        """A component of ``kind`` with those of the parts, and the seed, that its constructor takes."""
+        section = dict(self.config[kind])
+        name = section.pop("name")
+        known = parameters(orbit.get(kind, name))
+        wired = {key: make() for key, make in parts.items() if key in known}
+        if "random_state" in known:
+            wired["random_state"] = self.seed(kind)
+        return _checked(kind, orbit.build(kind, name, **{**section, **wired, **changes}))
 
     def variant(self, changes: Mapping[str, Any]) -> Plan:
         """The plan with some settings changed, checked like any other.
@@ -173,10 +183,13 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     result.engine()
     result.orbit()
     result.approx()
+    result.hyper()
     result.component("dataset").check_files()
     task = _loader_class(config).fixed_task
     if task is not None:
-        result.learner(task)
+        learner = result.learner(task)
+        if result.engine().stream:
+            check_streams(learner)
     return result
 
 

@@ -27,6 +27,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "frequencies": ("frequencies",),
     "landmarks": ("landmarks",),
     "approx": ("approx",),
+    "hyper": ("hyper",),
     "representation": ("representation",),
     "learner": ("classifier", "regressor"),
     "dataset": ("dataset",),
@@ -57,6 +58,7 @@ class Root:
     frequencies: Any = None
     landmarks: Any = None
     approx: Any = None
+    hyper: Any = None
     learner: Any = None
     engine: Any = None
     tracking: Any = None

@@ -1,35 +1,44 @@
-"""runner=table: a table of a paper, our figures beside the published ones."""
+"""runner=table: the tables and curves of a paper, our figures beside the published ones."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from orbit import plots
-from orbit.data import Dataset
-from orbit.errors import InputError
+from orbit.errors import InputError, suggestion
 from orbit.progress import Progress
 from orbit.registry import register
-from runners.base import Job, Runner, Stopwatch
-from runners.fit import fit_and_score
+from runners.base import Job, Runner
 from runners.markdown import markdown_table
 from runners.plan import Plan
+from runners.trials import Trials, settings
+
+_CURVE_KEYS = ("along", "series", "references")
+
+Results = dict[str, list[dict[str, float]]]
 
 
 @register("runner", "table")
 class Table(Runner):
-    """Fits every row of a table, over folds or seeds, and sets means and deviations beside published figures.
+    """Fits every row of a table and every point of its curves, over folds or seeds, beside published figures.
 
     Parameters
     ----------
-    rows : dict of dict, at least one
+    rows : dict of dict, or None
         Label -> what the row changes in the configuration: whole sections
         (``approx: {name: rf}``) or single keys (``kernel.lengthscale: 4000``).
+    curves : dict of dict, or None
+        Name of a figure -> ``along``, one key and the values it takes
+        (``{dataset.n_train: [100, 1000]}``); ``series``, label -> changes, a line
+        each; and ``references``, label -> changes, for which the key does not
+        matter: each is fitted once and drawn as a level.
     repeats : dict or None
         One key -> the values it takes, e.g. ``{dataset.fold: [0, 1, 2, 3, 4]}``. A
-        row's figure is the mean over them, with its standard deviation.
+        figure is the mean over them, with its standard deviation.
     metric : str
         The figure of the table, e.g. ``test/rmse``.
     published : dict or None
@@ -41,12 +50,14 @@ class Table(Runner):
     def __init__(
         self,
         rows: dict[str, Any] | None = None,
+        curves: dict[str, Any] | None = None,
         repeats: dict[str, Any] | None = None,
         metric: str = "test/accuracy",
         published: dict[str, Any] | None = None,
         source: str = "",
     ) -> None:
         self.rows = rows
+        self.curves = curves
         self.repeats = repeats
         self.metric = metric
         self.published = published
@@ -54,43 +65,68 @@ class Table(Runner):
 
     def check(self) -> None:
         super().check()
-        if not self.rows:
+        if not self.rows and not self.curves:
             raise InputError("runner.rows: expected at least one row; choose an experiment, e.g. experiment=qm7")
-        if len(self.repeats or {}) > 1:
-            raise InputError(f"runner.repeats: expected one key, found {', '.join(self.repeats or {})}")
-        unknown = set(self.published or {}) - set(self.rows)
+        settings(self.repeats, "runner.repeats")
+        self._curves()
+        unknown = set(self.published or {}) - set(self.rows or {})
         if unknown:
             raise InputError(f"runner.published: {', '.join(sorted(unknown))} is not a row of the table")
 
+    def plans(self, base: Plan) -> list[Plan]:
+        """Every configuration that will be fitted, checked like any other."""
+        changes = [*(self.rows or {}).values(), *(point for curve in self._curves() for point in curve.changes())]
+        return [base.variant(change | repeat) for repeat in self._repeats() for change in changes]
+
     def run(self, job: Job) -> None:
-        plans = [
-            (label, job.plan.variant(changes | repeat))
-            for repeat in self._repeats()
-            for label, changes in (self.rows or {}).items()
-        ]
-        results: dict[str, list[dict[str, float]]] = {label: [] for label in self.rows or {}}
-        loaded = _LastLoaded(job)
-        # all rows of a fold before the next fold: its data is loaded once, and a table
-        # that is stopped half-way has whole folds
-        with Progress(len(plans), "table", job.plan.config["engine"]["progress"]) as progress:
-            for label, plan in plans:
-                results[label].append(self._fit(plan, loaded))
-                self._record(job, results)
-                progress.step()
-        self._show(job, results)
+        trials = Trials(job, self.metric)
+        # whatever is wrong with the last row is said before the first is fitted
+        with Progress(len(self.plans(job.plan)), "table", job.plan.config["engine"]["progress"]) as progress:
+            results = self._fit_rows(job, trials, progress)
+            for curve in self._curves():
+                self._fit_curve(job, curve, trials, progress)
+        if results:
+            values = {label: [metrics[self.metric] for metrics in found] for label, found in results.items()}
+            job.log_figure("table", plots.compared(values, self.metric, self.published))
+            job.say(self._markdown(results))
 
     def _repeats(self) -> list[dict[str, Any]]:
-        return [{key: value} for key, values in (self.repeats or {}).items() for value in values] or [{}]
+        return settings(self.repeats, "runner.repeats")
 
-    def _fit(self, plan: Plan, loaded: _LastLoaded) -> dict[str, float]:
-        clock = Stopwatch()
-        with clock.stage("total"):
-            metrics = fit_and_score(plan, loaded.data(plan), clock).metrics
-        if self.metric not in metrics:
-            raise InputError(f"runner.metric: no such figure {self.metric!r}; choose from {', '.join(metrics)}")
-        return metrics | clock.metrics
+    def _curves(self) -> list[_Curve]:
+        return [_Curve.read(name, section) for name, section in (self.curves or {}).items()]
 
-    def _record(self, job: Job, results: dict[str, list[dict[str, float]]]) -> None:
+    def _fit_rows(self, job: Job, trials: Trials, progress: Progress) -> Results:
+        results: Results = {label: [] for label in self.rows or {}}
+        # all rows of a fold before the next fold: its data is loaded once, and a table
+        # that is stopped half-way has whole folds
+        for repeat in self._repeats():
+            for label, changes in (self.rows or {}).items():
+                results[label].append(trials.fit(job.plan.variant(changes | repeat)))
+                self._record(job, results)
+                progress.step()
+        return results
+
+    def _fit_curve(self, job: Job, curve: _Curve, trials: Trials, progress: Progress) -> None:
+        for repeat in self._repeats():
+            for label, changes in curve.references.items():
+                metrics = trials.fit(job.plan.variant(changes | repeat))
+                curve.levels.setdefault(label, []).append(metrics[self.metric])
+                progress.step()
+            for point in curve.points:
+                for label, changes in curve.series.items():
+                    metrics = trials.fit(job.plan.variant(changes | point | repeat))
+                    curve.found.setdefault((label, *point.values()), []).append(metrics[self.metric])
+                    progress.step()
+        names = {f"{curve.name}/{label} {curve.key}={x}": found for (label, x), found in curve.found.items()}
+        names |= {f"{curve.name}/{label}": found for label, found in curve.levels.items()}
+        job.log_metrics({name: float(np.mean(found)) for name, found in names.items()})
+        job.log_metrics({f"{name} std": float(np.std(found)) for name, found in names.items()})
+        job.log_text(f"{curve.name}.md", curve.markdown())
+        job.log_figure(curve.name, plots.curves(curve.lines(), curve.levels, curve.key, self.metric))
+        job.say(f"{self.metric}, {curve.name}:\n{curve.markdown()}")
+
+    def _record(self, job: Job, results: Results) -> None:
         for label, found in results.items():
             values = [metrics[self.metric] for metrics in found]
             if values:
@@ -98,33 +134,62 @@ class Table(Runner):
                 job.log_metrics({f"{label}/{self.metric}": mean, f"{label}/{self.metric}_std": deviation})
         job.log_text("table.md", self._markdown(results))
 
-    def _show(self, job: Job, results: dict[str, list[dict[str, float]]]) -> None:
-        values = {label: [metrics[self.metric] for metrics in found] for label, found in results.items()}
-        job.log_figure("table", plots.compared(values, self.metric, self.published))
-        job.say(self._markdown(results))
-
-    def _markdown(self, results: dict[str, list[dict[str, float]]]) -> str:
+    def _markdown(self, results: Results) -> str:
         header = ["", self.metric, "published", "columns", "seconds"]
         rows = [[label, *self._cells(label, found)] for label, found in results.items() if found]
         return markdown_table(header, rows) + (f"\n\nPublished: {self.source}.\n" if self.source else "\n")
 
     def _cells(self, label: str, found: list[dict[str, float]]) -> list[str]:
-        values = [metrics[self.metric] for metrics in found]
-        spread = f" ± {np.std(values):.2g}" if len(values) > 1 else ""
         columns, seconds = (np.mean([m[key] for m in found]) for key in ("features/dim", "time/total_s"))
         published = str((self.published or {}).get(label, ""))
-        return [f"{np.mean(values):.4g}{spread}", published, f"{columns:.0f}", f"{seconds:.1f}"]
+        return [_mean([metrics[self.metric] for metrics in found]), published, f"{columns:.0f}", f"{seconds:.1f}"]
 
 
-class _LastLoaded:
-    """Keeps the data set that was loaded last, because the rows of a table mostly share it."""
+@dataclass
+class _Curve:
+    """A figure: lines over the values of one key, and levels."""
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._last: dict[str, Dataset] = {}
+    name: str
+    points: list[dict[str, Any]]
+    series: dict[str, dict[str, Any]]
+    references: dict[str, dict[str, Any]]
+    found: dict[tuple[str, Any], list[float]] = field(default_factory=dict)
+    levels: dict[str, list[float]] = field(default_factory=dict)
 
-    def data(self, plan: Plan) -> Dataset:
-        key = json.dumps([plan.config["dataset"], plan.config["seed"]], sort_keys=True)
-        if key not in self._last:
-            self._last = {key: Job(plan, self._job.folder, self._job.record).load()}
-        return self._last[key]
+    @classmethod
+    def read(cls, name: str, section: Mapping[str, Any]) -> _Curve:
+        where = f"runner.curves.{name}"
+        for key in section:
+            if key not in _CURVE_KEYS:
+                raise InputError(f"{where}.{key}: no such key{suggestion(key, _CURVE_KEYS)} It has {_CURVE_KEYS}.")
+        if not section.get("along") or not section.get("series"):
+            raise InputError(f"{where}: expected one key with its values in `along`, and at least one of `series`")
+        points = settings(section["along"], f"{where}.along")
+        series, references = ({k: v or {} for k, v in (section.get(part) or {}).items()} for part in _CURVE_KEYS[1:])
+        return cls(name, points, series, references)
+
+    @property
+    def key(self) -> str:
+        return next(iter(self.points[0]))
+
+    def changes(self) -> list[dict[str, Any]]:
+        moving = [changes | point for point in self.points for changes in self.series.values()]
+        return [*self.references.values(), *moving]
+
+    def lines(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Label -> (values of the key, metrics of shape (repeats, values))."""
+        x = [point[self.key] for point in self.points]
+        return {label: (np.array(x), np.array([self.found[label, value] for value in x]).T) for label in self.series}
+
+    def markdown(self) -> str:
+        rows = [
+            [str(point[self.key]), *(_mean(self.found[label, point[self.key]]) for label in self.series)]
+            for point in self.points
+        ]
+        rows += [[label, _mean(values), *[""] * (len(self.series) - 1)] for label, values in self.levels.items()]
+        return markdown_table([self.key, *self.series], rows) + "\n"
+
+
+def _mean(values: list[float]) -> str:
+    spread = f" ± {np.std(values):.2g}" if len(values) > 1 else ""
+    return f"{np.mean(values):.4g}{spread}"

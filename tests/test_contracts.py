@@ -19,6 +19,7 @@ CONTRACTS = [
     contracts.FrequenciesContract,
     contracts.LandmarksContract,
     contracts.FeatureMapContract,
+    contracts.HyperContract,
     contracts.RepresentationContract,
     contracts.ClassifierContract,
     contracts.RegressorContract,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
-from contracts import ClassifierContract, RegressorContract
+from contracts import ClassifierContract, PathContract, RegressorContract
 from samples import signals
 from scipy import optimize
 from sklearn.datasets import load_digits
@@ -27,37 +27,37 @@ from orbit.orbits import Orbit
 PATH = [1e-6, 1e-4, 1e-2, 1.0]
 
 
-class TestRidgeRegressorByGcv(RegressorContract):
+class TestRidgeRegressorByGcv(PathContract, RegressorContract):
     def create(self, **params):
         return RidgeRegressor(**params)
 
 
-class TestRidgeRegressorByLoo(RegressorContract):
+class TestRidgeRegressorByLoo(PathContract, RegressorContract):
     def create(self, **params):
         return RidgeRegressor(selection="loo", **params)
 
 
-class TestRidgeRegressorByHoldOut(RegressorContract):
+class TestRidgeRegressorByHoldOut(PathContract, RegressorContract):
     def create(self, **params):
         return RidgeRegressor(selection="hold_out", **params)
 
 
-class TestRidgeClassifierByGcv(ClassifierContract):
+class TestRidgeClassifierByGcv(PathContract, ClassifierContract):
     def create(self, **params):
         return RidgeClassifier(**params)
 
 
-class TestRidgeClassifierByLoo(ClassifierContract):
+class TestRidgeClassifierByLoo(PathContract, ClassifierContract):
     def create(self, **params):
         return RidgeClassifier(selection="loo", **params)
 
 
-class TestRidgeClassifierByHoldOut(ClassifierContract):
+class TestRidgeClassifierByHoldOut(PathContract, ClassifierContract):
     def create(self, **params):
         return RidgeClassifier(selection="hold_out", **params)
 
 
-class TestSVM(ClassifierContract):
+class TestSVM(PathContract, ClassifierContract):
     def create(self, **params):
         return SVMClassifier(**{"random_state": 0, **params})
 

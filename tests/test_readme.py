@@ -25,6 +25,16 @@ def test_it_names_every_choice():
     import orbit
 
     table = TEXT[TEXT.index("| kind | names |") : TEXT.index("A group knows its usual")]
-    for kind in ("group", "distribution", "kernel", "approx", "frequencies", "landmarks", "representation", "dataset"):
+    for kind in (
+        "group",
+        "distribution",
+        "kernel",
+        "approx",
+        "hyper",
+        "frequencies",
+        "landmarks",
+        "representation",
+        "dataset",
+    ):
         for name in orbit.available(kind):
             assert f"`{name}`" in table, f"README's table of choices lacks {kind}={name}"

@@ -47,6 +47,46 @@ class TestTable:
             assert "points of shape" not in err  # no data was loaded
 
 
+class TestCurves:
+    CURVE = (
+        "runner.curves={size: {along: {approx.n_components: [5, 40]}, series: {turned: {}}, "
+        "references: {exact: {approx: {name: exact}}}}}"
+    )
+
+    def test_lines_and_levels(self, run, tmp_path):  # noqa: F811
+        code, out, err = run("runner=table", *SMALL[:-1], self.CURVE, "runner.repeats={seed: [0, 1]}")
+        assert code == 0, err
+        (folder,) = folders(tmp_path)
+        metrics = RunFolder(folder).read_metrics()
+        few, many = (metrics[f"size/turned approx.n_components={s}"] for s in (5, 40))
+        assert few < many <= 1
+        assert metrics["size/exact"] > few
+        assert metrics["size/turned approx.n_components=5 std"] > 0
+        assert (folder / "figures" / "size.png").is_file()
+        assert "| 40 " in (folder / "size.md").read_text()
+        assert "| 40 " in out
+
+    def test_a_point_equals_the_same_run_by_itself(self, run, tmp_path):  # noqa: F811
+        assert run("runner=table", *SMALL[:-1], self.CURVE, "tracking.enabled=false", "run_name=a")[0] == 0
+        few = (*SMALL, "approx.n_components=5", "tracking.enabled=false", "run_name=b")
+        assert run(*few)[0] == 0
+        table, single = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
+        assert table["size/turned approx.n_components=5"] == single["test/accuracy"]
+
+    def test_a_bad_curve_stops_before_any_work(self, run):  # noqa: F811
+        for curve, expected in (
+            ("{along: {seed: [0]}}", "at least one of `series`"),
+            ("{along: {seed: 0}, series: {a: {}}}", "expected a list of values for seed"),
+            ("{along: {seed: [0], orbit.size: [1]}, series: {a: {}}}", "expected one key"),
+            ("{along: {approx.n_component: [4]}, series: {a: {}}}", "n_component"),
+            ("{alng: {}, series: {a: {}}}", "did you mean 'along'?"),
+        ):
+            code, _, err = run("runner=table", f"runner.curves={{c: {curve}}}", "tracking.enabled=false")
+            assert code == 2
+            assert expected in err
+            assert "points of shape" not in err
+
+
 class TestKernelError:
     def test_error_falls_with_the_number_of_components(self, run, tmp_path):  # noqa: F811
         sizes = ("runner.sizes=[16,256]", "runner.n_points=30", "runner.repeats=4", "frequencies=monte_carlo")

@@ -18,8 +18,9 @@ from orbit.data import RotatedDigits
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
 from orbit.groups import Rotation
+from orbit.hyper import Linear
 from orbit.kernels import Gaussian
-from orbit.learners import RidgeClassifier, RidgeRegressor, SVMClassifier
+from orbit.learners import AdaGradClassifier, AdaGradRegressor, RidgeClassifier, RidgeRegressor, SVMClassifier
 from orbit.orbits import Orbit
 from orbit.representations import Coulomb, Polar, Raw, Standardize, UnitNorm
 
@@ -34,6 +35,7 @@ ESTIMATORS = [
     Standardize(),
     Polar(),  # takes images only, and says so in its tags: most checks feed vectors and are left out
     Coulomb(),  # the same
+    Linear(),
     RidgeRegressor(),
     RidgeRegressor(selection="loo"),
     RidgeRegressor(selection="hold_out"),
@@ -41,6 +43,8 @@ ESTIMATORS = [
     RidgeClassifier(selection="loo"),
     RidgeClassifier(selection="hold_out"),
     SVMClassifier(),
+    AdaGradRegressor(epochs=20),
+    AdaGradClassifier(epochs=20),
 ]
 
 
@@ -50,7 +54,7 @@ def test_scikit_learns_checks(estimator, check):
 
 
 def test_every_estimator_is_checked():
-    kinds = ("approx", "representation", "classifier", "regressor")
+    kinds = ("approx", "hyper", "representation", "classifier", "regressor")
     registered = {orbit.get(kind, name) for kind in kinds for name in orbit.available(kind)}
     assert registered <= {type(estimator) for estimator in ESTIMATORS}
 

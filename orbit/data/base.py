@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -26,6 +26,10 @@ class Dataset:
     y_train, y_test : arrays, shape (n,) or (n, k)
     task : {"classification", "regression"}
     source : where it came from, one line, shown with every result
+    folds : int array, shape (n_train,), or None
+        The folds of the training part that its publishers fixed, for ``selection=given``.
+    sample_weight : array, shape (n_train,), or None
+        How much each training point counts.
     """
 
     name: str
@@ -35,11 +39,18 @@ class Dataset:
     X_test: np.ndarray
     y_test: np.ndarray
     source: str
-    extra: dict[str, Any] = field(default_factory=dict)
+    folds: np.ndarray | None = None
+    sample_weight: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
             check_arrays(getattr(self, f"X_{part}"), getattr(self, f"y_{part}"), self.task, f"{self.name}, {part} part")
+        for values in (self.folds, self.sample_weight):
+            if values is not None and values.shape != (len(self.X_train),):
+                raise InputError(
+                    f"{self.name}: folds and sample weights must have shape ({len(self.X_train)},), one for each "
+                    f"training point, found {values.shape}"
+                )
         if self.X_train.shape[1:] != self.X_test.shape[1:]:
             raise InputError(
                 f"dataset={self.name}: training points have shape {self.X_train.shape[1:]}, "
@@ -49,6 +60,22 @@ class Dataset:
             raise InputError(
                 f"dataset={self.name}: the training part has one class only; take more points (dataset.n_train)"
             )
+
+    def split(self, fit: np.ndarray, validation: np.ndarray) -> Dataset:
+        """Training points ``fit`` to learn from and training points ``validation`` as the test part, by index."""
+        return replace(self.take(fit), X_test=self.X_train[validation], y_test=self.y_train[validation])
+
+    def take(self, train: Any = slice(None), test: Any = slice(None)) -> Dataset:
+        """The data set cut to some of its training and test points, by index."""
+        return replace(
+            self,
+            X_train=self.X_train[train],
+            y_train=self.y_train[train],
+            X_test=self.X_test[test],
+            y_test=self.y_test[test],
+            folds=None if self.folds is None else self.folds[train],
+            sample_weight=None if self.sample_weight is None else self.sample_weight[train],
+        )
 
     def describe(self) -> str:
         return (
@@ -86,10 +113,7 @@ class Loader(Component):
         train_rng, test_rng = generator(random_state).spawn(2)
         train = self._subset(len(full.X_train), self.n_train, train_rng, "n_train")
         test = self._subset(len(full.X_test), self.n_test, test_rng, "n_test")
-        return Dataset(
-            full.name, full.task, full.X_train[train], full.y_train[train],
-            full.X_test[test], full.y_test[test], full.source, full.extra,
-        )  # fmt: skip
+        return full.take(train, test)
 
     def check_files(self) -> None:
         """Raise ``InputError`` if a file this loader needs is missing. Reads nothing."""

@@ -27,7 +27,8 @@ class QM7(Loader):
     """Coulomb matrices (23 x 23) and atomisation energies in kcal/mol (Rupp et al. 2012).
 
     The file's own five folds split the data: one is the test part, the other
-    four are for training, as in LGIKA Table 1.
+    four are for training, as in LGIKA Table 1, and the given folds of an inner
+    cross-validation.
 
     Parameters
     ----------
@@ -67,9 +68,10 @@ class QM7(Loader):
         content = self._read()
         X, y = content["X"].astype(np.float32), content["T"][0].astype(np.float64)
         test = content["P"][self.fold].astype(int)
-        train = np.delete(content["P"], self.fold, axis=0).ravel().astype(int)
+        others = np.delete(content["P"], self.fold, axis=0).astype(int)
+        train, folds = others.ravel(), np.repeat(np.arange(len(others)), others.shape[1])
         source = f"{self._source()}, test fold {self.fold}"
-        return Dataset(self.name, "regression", X[train], y[train], X[test], y[test], source)
+        return Dataset(self.name, "regression", X[train], y[train], X[test], y[test], source, folds)
 
     def _source(self) -> str:
         digest = hashlib.sha256(find(self.root, "qm7", QM7_FILE).read_bytes()).hexdigest()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import label_binarize
 
 from orbit.errors import InputError, ParameterError
 from orbit.random import RandomState, spawn
@@ -21,6 +22,20 @@ def regularization_path(regularization: float | list[float] | None) -> np.ndarra
     if len(values) == 0:
         raise ParameterError("regularization", "at least one value", regularization)
     return np.sort(np.asarray(values))
+
+
+def one_against_all(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Targets of -1 and 1, float64, shape (n, k); one column for two classes.
+
+    Raises
+    ------
+    ValueError
+        For a label that is not among ``classes``.
+    """
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise ValueError(f"label {unknown.tolist()[0]!r} is not one of the classes {classes.tolist()}")
+    return np.asarray(label_binarize(y, classes=classes, neg_label=-1), dtype=np.float64)
 
 
 def hold_out(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from orbit.learners.base import best_of_path, hold_out, regularization_path
+from orbit.learners.base import best_of_path, hold_out, one_against_all, regularization_path
+from orbit.learners.moments import Moments
+from orbit.learners.shifted import ShiftedSystem
 from orbit.linalg import eigh
 from orbit.params import Fraction, PositiveFloat, check_params
 from orbit.random import RandomState
@@ -18,6 +21,10 @@ from orbit.registry import register
 
 # Rows that are turned to float64 at once while the second moments are summed.
 _BLOCK_ROWS = 4096
+
+# Products of float32 tiles have errors of this size next to features of norm one: a stream
+# that is to tell smaller lambdas apart takes them in float64.
+_SINGLE_PRECISION_FLOOR = 1e-8
 
 Selection = Literal["gcv", "loo", "hold_out"]
 
@@ -134,6 +141,8 @@ class _Ridge(BaseEstimator):
 
     def _fit(self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None) -> None:
         """Choose lambda and solve. ``Y``: (n, k) float64; ``labels`` for stratified and accuracy-scored hold-out."""
+        self.__dict__.pop("_moments", None)
+        self._stale = False
         self.path_ = regularization_path(self.regularization)
         system = None
         if len(self.path_) == 1:
@@ -146,6 +155,59 @@ class _Ridge(BaseEstimator):
             self.regularization_, self.path_scores_ = best_of_path(self.path_, scores.__getitem__)
         W, b = (system or RidgePath(X, Y)).solve(self.regularization_)
         self._coefficients, self._intercept = W.astype(X.dtype), b.astype(X.dtype)
+
+    def finalize(self):
+        """End a stream: choose lambda by generalised cross-validation, solve, and let go of the moments.
+
+        :meth:`predict` does the same on a copy where it has not been called, so that
+        the stream can go on.
+        """
+        if (moments := self.__dict__.pop("_moments", None)) is not None:
+            self._solve_moments(moments)
+        return self
+
+    def _partial(self, X: np.ndarray, Y: np.ndarray, sample_weight) -> None:
+        if not hasattr(self, "_moments"):
+            self.path_ = regularization_path(self.regularization)
+            if self.regularization is None and X.dtype == np.float32:
+                self.path_ = self.path_[self.path_ >= _SINGLE_PRECISION_FLOOR]
+            self._moments = Moments(precise=self.path_[0] < _SINGLE_PRECISION_FLOOR)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X)
+        self._moments.add(X, Y, sample_weight)
+        self._stale = True
+
+    def _solve_moments(self, moments: Moments) -> None:
+        A, cross, power = moments.system()
+        system = ShiftedSystem.of(A, cross, len(self.path_))
+        solutions: dict[float, np.ndarray] = {}
+
+        def score(regularization: float) -> float:
+            W, freedom = system.solve(regularization)
+            solutions[regularization] = W
+            # |Y - X W|^2 / n, with A W = cross - lambda W
+            left = power - float((W * cross).sum()) - regularization * float(np.square(W).sum())
+            share = (1 + freedom) / moments.n
+            return -np.inf if share >= 1 else -max(left, power * np.finfo(float).eps) / (1 - share) ** 2
+
+        if len(self.path_) == 1:
+            self.regularization_, self.path_scores_ = float(self.path_[0]), np.full(1, np.nan)
+            W = system.solve(self.regularization_)[0]
+        else:
+            self.regularization_, self.path_scores_ = system.search(self.path_, score)
+            W = solutions[self.regularization_]
+        self._coefficients = W.astype(moments.dtype)
+        self._intercept = (moments.y_mean - moments.x_mean @ W).astype(moments.dtype)
+        self._stale = False
+        self._publish()
+
+    def _settle(self) -> None:
+        if getattr(self, "_stale", False):
+            self._solve_moments(copy.deepcopy(self._moments))
+
+    def _publish(self) -> None:
+        """Set ``coef_`` and ``intercept_`` from the coefficients."""
+        raise NotImplementedError
 
     def _in_sample(self, system: RidgePath) -> np.ndarray:
         if self.selection == "loo":
@@ -166,7 +228,8 @@ class _Ridge(BaseEstimator):
         return best_of_path(self.path_, score)
 
     def _scores(self, X) -> np.ndarray:
-        check_is_fitted(self)
+        check_is_fitted(self, "path_")
+        self._settle()
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return X @ self._coefficients.astype(X.dtype) + self._intercept.astype(X.dtype)
 
@@ -230,9 +293,21 @@ class RidgeRegressor(MultiOutputMixin, RegressorMixin, _Ridge):
         y = y.astype(np.float64)
         self._flat = y.ndim == 1
         self._fit(X, y.reshape(len(y), -1), None)
+        self._publish()
+        return self
+
+    def partial_fit(self, X, y, sample_weight=None):
+        """Take in a batch of a stream; see :meth:`finalize`. Needs memory for d x d numbers, not for the stream."""
+        self.check()
+        first = not hasattr(self, "_moments")
+        X, y = validate_data(self, X, y, reset=first, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
+        self._flat = y.ndim == 1
+        self._partial(X, y.reshape(len(y), -1).astype(np.float64), sample_weight)
+        return self
+
+    def _publish(self) -> None:
         self.coef_ = self._coefficients[:, 0] if self._flat else self._coefficients.T
         self.intercept_ = self._intercept[0] if self._flat else self._intercept
-        return self
 
     def predict(self, X) -> np.ndarray:
         """Predictions, shaped as the targets were: (n,) or (n, k)."""
@@ -300,8 +375,30 @@ class RidgeClassifier(ClassifierMixin, _Ridge):
         if len(self.classes_) < 2:
             raise ValueError(f"a classifier needs at least 2 classes, found one class: {self.classes_[0]!r}")
         self._fit(X, Y, y)
-        self.coef_, self.intercept_ = self._coefficients.T, self._intercept
+        self._publish()
         return self
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Take in a batch of a stream; see :meth:`finalize`. Needs memory for d x d numbers, not for the stream.
+
+        Parameters
+        ----------
+        X : array, shape (m, d)
+        y : array, shape (m,)
+        classes : array or None
+            All labels that will come, with the first batch; None: those in it.
+        sample_weight : array, shape (m,), or None
+        """
+        self.check()
+        first = not hasattr(self, "_moments")
+        X, y = validate_data(self, X, y, reset=first, dtype=[np.float64, np.float32])
+        if first:
+            self.classes_ = np.unique(y if classes is None else classes)
+        self._partial(X, one_against_all(y, self.classes_), sample_weight)
+        return self
+
+    def _publish(self) -> None:
+        self.coef_, self.intercept_ = self._coefficients.T, self._intercept
 
     def decision_function(self, X) -> np.ndarray:
         """Scores, shape (n, k), or (n,) for two classes."""

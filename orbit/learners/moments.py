@@ -1,0 +1,72 @@
+"""Means and second moments of a stream of features: all that least squares needs to know of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# Columns of the second moments that are updated at once; the temporary is this wide.
+_BLOCK_COLUMNS = 2048
+
+
+class Moments:
+    """Sums over a stream of batches; memory d (d + k) numbers of 8 bytes, however long the stream.
+
+    Products of a batch are taken in its own precision (float32 tiles are twice as
+    fast) unless ``precise``, and accumulated in float64. Everything is relative to
+    the mean of the first batch, because invariant features vary little about it.
+
+    Parameters
+    ----------
+    precise : bool
+        Take the products in float64 too.
+    """
+
+    def __init__(self, precise: bool = False) -> None:
+        self.precise = precise
+        self.n = 0
+        self.weight = 0.0
+
+    def add(self, X: np.ndarray, Y: np.ndarray, sample_weight: np.ndarray | None = None) -> None:
+        """Add a batch: ``X``, shape (m, d); ``Y``, shape (m, k), float64; weights, shape (m,)."""
+        w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if self.n == 0:
+            self._begin(X, Y)
+        root = np.sqrt(w)[:, None]
+        centred = (X - self.shift_x) if self.precise else (X - self.shift_x.astype(X.dtype))
+        targets = (Y - self.shift_y) * root
+        centred *= root.astype(centred.dtype)
+        for start in range(0, centred.shape[1], _BLOCK_COLUMNS):
+            columns = slice(start, start + _BLOCK_COLUMNS)
+            self.xx[columns, start:] += centred[:, columns].T @ centred[:, start:]  # the upper triangle
+        self.xy += centred.T @ targets.astype(centred.dtype)
+        self.sum_x += (centred.T @ root.astype(centred.dtype))[:, 0]
+        self.sum_y += (targets * root).sum(0)
+        self.yy += float(np.square(targets).sum())
+        self.n += len(X)
+        self.weight += float(w.sum())
+
+    def system(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """Centred A = X^T X / n, cross moments X^T Y / n and power |Y|^2 / n. Ends the stream: A is made in place."""
+        A, mean_x, mean_y = self.xx, self.sum_x / self.weight, self.sum_y / self.weight
+        for start in range(0, len(A), _BLOCK_COLUMNS):
+            rows = slice(start, start + _BLOCK_COLUMNS)
+            A[rows, start:] /= self.weight
+            A[rows, start:] -= mean_x[rows, None] * mean_x[None, start:]
+            A[start:, rows] = A[rows, start:].T
+        del self.xx
+        return A, self.xy / self.weight - mean_x[:, None] * mean_y, self.yy / self.weight - float(mean_y @ mean_y)
+
+    @property
+    def x_mean(self) -> np.ndarray:
+        return self.shift_x + self.sum_x / self.weight
+
+    @property
+    def y_mean(self) -> np.ndarray:
+        return self.shift_y + self.sum_y / self.weight
+
+    def _begin(self, X: np.ndarray, Y: np.ndarray) -> None:
+        d, k = X.shape[1], Y.shape[1]
+        self.dtype = X.dtype
+        self.shift_x, self.shift_y = X.mean(0, dtype=np.float64), Y.mean(0)
+        self.xx, self.xy = np.zeros((d, d)), np.zeros((d, k))
+        self.sum_x, self.sum_y, self.yy = np.zeros(d), np.zeros(k), 0.0

@@ -1,0 +1,103 @@
+"""Learning from features that are never all held: a batch of rows at a time, computed, used and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from orbit.engine import Engine
+from orbit.errors import InputError
+from orbit.progress import Progress
+from orbit.random import RandomState, generator
+
+# Points that a second layer settles its lengthscale and landmarks on.
+_SAMPLE_ROWS = 4096
+# Batches need no more rows than this to keep every core busy with matrix products.
+_BATCH_ROWS = 2048
+
+
+class FeatureStream:
+    """The features of some points in batches of rows, in a new order each time it is gone through.
+
+    Parameters
+    ----------
+    transform : callable
+        Points (m, *shape) to features (m, n_outputs).
+    X : array, shape (n, *shape)
+    n_outputs : int
+    engine : Engine
+        Its memory budget bounds a batch.
+    random_state : int, RandomState or None
+        Seed of the orders; the first is the given one.
+    """
+
+    def __init__(
+        self,
+        transform: Callable[[np.ndarray], np.ndarray],
+        X: np.ndarray,
+        n_outputs: int,
+        engine: Engine,
+        random_state: RandomState = None,
+    ) -> None:
+        self.transform, self.X, self.engine = transform, X, engine
+        self._rng = generator(random_state)
+        # the features, and a learner's centred copy of them
+        bytes_per_row = 3 * n_outputs * X.dtype.itemsize
+        self._batches = list(engine.row_batches(len(X), bytes_per_row, at_most=_BATCH_ROWS))
+
+    def batches(self, shuffle: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Pairs of row indices and the features of those rows."""
+        order = self._rng.permutation(len(self.X)) if shuffle else np.arange(len(self.X))
+        with Progress(len(self._batches), "stream", self.engine.progress) as progress:
+            for batch in self._batches:
+                rows = order[batch]
+                yield rows, self.transform(self.X[rows])
+                progress.step()
+
+
+def fit_stream(
+    learner: Any, stream: FeatureStream, y: np.ndarray, task: str, sample_weight: np.ndarray | None = None
+) -> Any:
+    """Fit a learner that has ``partial_fit``: one pass for least squares, ``epochs`` of them for gradient steps.
+
+    Parameters
+    ----------
+    learner : classifier or regressor
+        With ``partial_fit`` and ``finalize``; one that has ``epochs`` also with ``end_epoch``.
+    stream : FeatureStream
+    y : array, shape (n,) or (n, k)
+    task : {"classification", "regression"}
+    sample_weight : array, shape (n,), or None
+
+    Raises
+    ------
+    InputError
+        If the learner needs all features at once.
+    """
+    check_streams(learner)
+    epochs = getattr(learner, "epochs", 1)
+    known = {"classes": np.unique(y)} if task == "classification" else {}
+    for _ in range(epochs):
+        for rows, psi in stream.batches(shuffle=epochs > 1):
+            weights = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
+            learner.partial_fit(psi, y[rows], **known, **weights)
+        if hasattr(learner, "end_epoch"):
+            learner.end_epoch()
+    return learner.finalize()
+
+
+def check_streams(learner: Any) -> None:
+    """Raise ``InputError`` if a learner cannot learn from batches."""
+    if not hasattr(learner, "partial_fit"):
+        raise InputError(
+            f"engine.stream=true: learner={learner.name} needs all features at once; choose ridge or adagrad"
+        )
+
+
+def sample_rows(n: int, random_state: RandomState) -> np.ndarray:
+    """Rows that a second layer is fitted on, at most 4,096, sorted."""
+    if n <= _SAMPLE_ROWS:
+        return np.arange(n)
+    return np.sort(generator(random_state).choice(n, _SAMPLE_ROWS, replace=False))

@@ -1,0 +1,270 @@
+"""Learning from batches: equal to learning from all features at once, in memory that does not grow with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from contracts import ClassifierContract, RegressorContract
+from sklearn.linear_model import SGDClassifier
+
+from orbit.engine import Engine
+from orbit.errors import InputError
+from orbit.learners import (
+    AdaGradClassifier,
+    AdaGradRegressor,
+    RidgeClassifier,
+    RidgePath,
+    RidgeRegressor,
+    SVMClassifier,
+)
+from orbit.learners.moments import Moments
+from orbit.learners.shifted import Cholesky, Eigen
+from orbit.streaming import FeatureStream, fit_stream
+
+PATH = [1e-6, 1e-4, 1e-2]
+
+
+@pytest.fixture
+def problem(rng):
+    X = rng.standard_normal((300, 12)) * np.geomspace(1, 0.1, 12) + 3.0
+    Y = X @ rng.standard_normal((12, 2)) + 0.3 * rng.standard_normal((300, 2))
+    return X, Y
+
+
+def batches(X, *others, size=70):
+    for start in range(0, len(X), size):
+        yield tuple(array[start : start + size] for array in (X, *others))
+
+
+class TestMoments:
+    def test_are_the_plain_sums(self, problem, rng):
+        X, Y = problem
+        w = rng.random(len(X))
+        moments = Moments()
+        for batch in batches(X, Y, w):
+            moments.add(*batch)
+        x_mean, y_mean = np.average(X, axis=0, weights=w), np.average(Y, axis=0, weights=w)
+        np.testing.assert_allclose(moments.x_mean, x_mean)
+        np.testing.assert_allclose(moments.y_mean, y_mean)
+        A, cross, power = moments.system()
+        np.testing.assert_allclose(A, ((X - x_mean) * w[:, None]).T @ (X - x_mean) / w.sum(), atol=1e-12)
+        np.testing.assert_allclose(cross, ((X - x_mean) * w[:, None]).T @ (Y - y_mean) / w.sum(), atol=1e-12)
+        assert power == pytest.approx((w[:, None] * (Y - y_mean) ** 2).sum() / w.sum())
+
+    def test_columns_in_blocks_make_no_difference(self, problem, monkeypatch):
+        X, Y = problem
+        whole, blocks = Moments(), Moments()
+        whole.add(X, Y)
+        monkeypatch.setattr("orbit.learners.moments._BLOCK_COLUMNS", 5)
+        blocks.add(X, Y)
+        np.testing.assert_allclose(blocks.system()[0], whole.system()[0], atol=1e-13)
+
+    @pytest.mark.parametrize(("precise", "tolerance"), [(False, 1e-6), (True, 1e-12)])
+    def test_float32_tiles_lose_no_more_than_rounding(self, problem, precise, tolerance):
+        X, Y = problem
+        moments, expected = Moments(precise), Moments()
+        for x, y in batches(X.astype(np.float32), Y):
+            moments.add(x, y)
+            expected.add(x.astype(np.float64), y)
+        A, B = moments.system()[0], expected.system()[0]
+        error = np.abs(A - B).max() / np.abs(B).max()
+        assert error < tolerance
+
+
+class TestShifted:
+    @pytest.fixture
+    def system(self, rng):
+        X = rng.standard_normal((400, 150)) * np.geomspace(1, 1e-3, 150)
+        return X.T @ X / 400, rng.standard_normal((150, 3))
+
+    @pytest.mark.parametrize("solver", [Eigen, Cholesky])
+    def test_solutions_for_several_shifts_from_one_system(self, system, solver, monkeypatch):
+        monkeypatch.setattr("orbit.learners.shifted._COPY_BLOCK", 40)
+        A, B = system
+        solved = solver(A.copy(), B)
+        for shift in (1e-1, 1e-5, 1e-2):  # in no order: each starts from A itself
+            W, _ = solved.solve(shift)
+            np.testing.assert_allclose((A + shift * np.eye(len(A))) @ W, B, atol=1e-9)
+
+    def test_degrees_of_freedom(self, system):
+        A, B = system
+        values = np.linalg.eigvalsh(A)
+        for shift in (1e-4, 1e-2):
+            expected = (values / (values + shift)).sum()
+            assert Eigen(A.copy(), B).solve(shift)[1] == pytest.approx(expected)
+            # Hutchinson with 16 signs: four standard deviations
+            inverse = np.linalg.inv(A + shift * np.eye(len(A)))
+            off_diagonal = np.square(shift * inverse).sum() - np.square(shift * np.diag(inverse)).sum()
+            error = abs(Cholesky(A.copy(), B).solve(shift)[1] - expected)
+            assert error < 4 * np.sqrt(2 * off_diagonal / 16)
+
+    @pytest.mark.parametrize("solver", [Eigen, Cholesky])
+    @pytest.mark.parametrize("best", [0, 3, 10, 22])
+    def test_search_finds_the_peak(self, system, solver, best):
+        path = np.geomspace(1e-8, 1, 23)
+        chosen, scores = solver(*system).search(path, lambda value: -abs(np.log(value / path[best])))
+        assert chosen == path[best]
+        assert np.isnan(scores).sum() == (0 if solver is Eigen else np.isnan(scores).sum())
+        assert scores[best] == 0
+
+    def test_a_matrix_that_rounding_made_indefinite_says_what_to_change(self):
+        with pytest.raises(np.linalg.LinAlgError, match=r"raise the smallest learner\.regularization"):
+            Cholesky(np.diag([1.0, -1.0]), np.ones((2, 1))).solve(1e-9)
+
+
+class TestRidge:
+    @pytest.mark.parametrize("solver_limit", [3000, 1], ids=["eigen", "cholesky"])
+    def test_a_stream_gives_what_all_data_at_once_give(self, problem, solver_limit, monkeypatch):
+        monkeypatch.setattr("orbit.learners.shifted._EIGEN_UP_TO", solver_limit)
+        X, Y = problem
+        whole, stream = RidgeRegressor(PATH).fit(X, Y), RidgeRegressor(PATH)
+        for batch in batches(X, Y):
+            stream.partial_fit(*batch)
+        stream.finalize()
+        assert stream.regularization_ == whole.regularization_
+        np.testing.assert_allclose(stream.coef_, whole.coef_, atol=1e-9)
+        np.testing.assert_allclose(stream.intercept_, whole.intercept_, atol=1e-8)
+
+    def test_gcv_scores_are_those_of_all_data(self, problem):
+        X, Y = problem
+        stream = RidgeRegressor(PATH).partial_fit(X, Y).finalize()
+        path = RidgePath(X, Y)
+        np.testing.assert_allclose(stream.path_scores_, [path.gcv(value) for value in PATH], rtol=1e-8)
+
+    def test_classes(self, rng):
+        X = rng.standard_normal((200, 5))
+        y = np.array(["owl", "cat", "eel"])[X[:, :3].argmax(1)]
+        whole, stream = RidgeClassifier(PATH).fit(X, y), RidgeClassifier(PATH)
+        for x, labels in batches(X, y):
+            stream.partial_fit(x, labels, classes=["cat", "eel", "owl"])
+        np.testing.assert_allclose(stream.decision_function(X), whole.decision_function(X), atol=1e-9)
+        np.testing.assert_array_equal(stream.predict(X), whole.predict(X))
+
+    def test_predictions_in_between_do_not_end_the_stream(self, problem):
+        X, Y = problem
+        stream = RidgeRegressor(PATH).partial_fit(X[:150], Y[:150])
+        first = stream.predict(X)
+        np.testing.assert_allclose(first, RidgeRegressor(PATH).fit(X[:150], Y[:150]).predict(X), atol=1e-8)
+        stream.partial_fit(X[150:], Y[150:])
+        np.testing.assert_allclose(stream.predict(X), RidgeRegressor(PATH).fit(X, Y).predict(X), atol=1e-8)
+
+    def test_weights_count_points(self, problem, rng):
+        X, Y = problem
+        times = rng.integers(0, 3, len(X))
+        weighted = RidgeRegressor(1e-3).partial_fit(X, Y, sample_weight=times).finalize()
+        repeated = RidgeRegressor(1e-3).fit(np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0))
+        np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-9)
+
+    def test_an_unknown_label_is_refused(self):
+        for learner in (RidgeClassifier(), AdaGradClassifier()):
+            with pytest.raises(ValueError, match="label 3 is not one of the classes"):
+                learner.partial_fit(np.eye(2), [0, 1]).partial_fit(np.eye(2), [0, 3])
+
+    def test_fit_forgets_a_stream(self, problem):
+        X, Y = problem
+        learner = RidgeRegressor(PATH).partial_fit(X[:50], Y[:50]).fit(X, Y)
+        np.testing.assert_array_equal(learner.predict(X), RidgeRegressor(PATH).fit(X, Y).predict(X))
+
+
+class TestAdaGradClassifier(ClassifierContract):
+    def create(self, **params):
+        return AdaGradClassifier(**{"epochs": 20, "random_state": 0, **params})
+
+
+class TestAdaGradRegressor(RegressorContract):
+    linear_in_targets = False
+
+    def create(self, **params):
+        return AdaGradRegressor(**{"epochs": 100, "random_state": 0, **params})
+
+
+class TestAdaGrad:
+    @pytest.fixture
+    def digits(self):
+        from sklearn.datasets import load_digits
+
+        X, y = load_digits(return_X_y=True)
+        return X / 16, y
+
+    @pytest.mark.parametrize("loss", ["logistic", "hinge", "squared"])
+    def test_steps_are_the_plain_formula(self, rng, loss):
+        X, y = rng.standard_normal((40, 4)), rng.integers(0, 3, 40)
+        learner = AdaGradClassifier(loss, learning_rate=0.2, regularization=0.01, batch_size=16)
+        learner.partial_fit(X, y, classes=[0, 1, 2])
+        W, b = np.zeros((4, 3)), np.zeros(3)
+        squares, squares_b = np.full((4, 3), 1e-8), np.full(3, 1e-8)
+        Y = 2.0 * np.eye(3)[y] - 1
+        for start in (0, 16, 32):
+            x, t = X[start : start + 16], Y[start : start + 16]
+            s = x @ W + b
+            if loss == "logistic":
+                e = np.exp(s - s.max(1, keepdims=True))
+                slope = e / e.sum(1, keepdims=True) - (t > 0)
+            else:
+                slope = -t * (s * t < 1) if loss == "hinge" else 2 * (s - t)
+            slope = slope / len(x)
+            gradient, gradient_b = x.T @ slope + 0.02 * W, slope.sum(0)
+            squares, squares_b = squares + gradient**2, squares_b + gradient_b**2
+            W, b = W - 0.2 * gradient / np.sqrt(squares), b - 0.2 * gradient_b / np.sqrt(squares_b)
+        np.testing.assert_allclose(learner.coef_, W.T, atol=1e-12)
+        np.testing.assert_allclose(learner.intercept_, b, atol=1e-12)
+
+    def test_rates_side_by_side_are_rates_one_by_one(self, digits):
+        X, y = digits
+        together = AdaGradClassifier(learning_rate=[0.01, 0.3], random_state=0).fit(X, y)
+        alone = [AdaGradClassifier(learning_rate=rate, random_state=0).fit(X, y) for rate in (0.01, 0.3)]
+        np.testing.assert_allclose(together.path_scores_, [learner.path_scores_[0] for learner in alone])
+        best = alone[int(np.argmax(together.path_scores_))]
+        np.testing.assert_allclose(together.coef_, best.coef_, atol=1e-10)
+
+    def test_scores_of_rates_are_on_points_not_yet_seen(self, rng):
+        X, y = rng.standard_normal((400, 300)), rng.integers(0, 2, 400)  # nothing to learn
+        learner = AdaGradClassifier(learning_rate=[0.1, 1.0], epochs=20, random_state=0).fit(X, y)
+        assert learner.score(X, y) > 0.95  # learnt by heart
+        assert np.all(np.abs(learner.path_scores_ - 0.5) < 0.1)
+
+    def test_is_as_good_as_a_known_one(self, digits):
+        X, y = digits
+        ours = AdaGradClassifier(random_state=0).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:])
+        other = SGDClassifier(loss="log_loss", random_state=0).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:])
+        assert ours > other - 0.02
+
+
+class TestStream:
+    def test_batches_are_the_features_of_their_rows(self, rng):
+        X = rng.random((50, 3))
+        stream = FeatureStream(lambda x: x**2, X, 3, Engine(memory=800 / 2**30), 0)
+        for shuffle in (False, True, True):
+            found = list(stream.batches(shuffle))
+            assert len(found) > 3
+            rows = np.concatenate([rows for rows, _ in found])
+            np.testing.assert_array_equal(np.sort(rows), np.arange(50))
+            np.testing.assert_array_equal(np.concatenate([psi for _, psi in found]), X[rows] ** 2)
+
+    def test_a_learner_that_needs_everything_is_refused(self, rng):
+        stream = FeatureStream(lambda x: x, rng.random((5, 2)), 2, Engine())
+        with pytest.raises(InputError, match="learner=svm needs all features at once"):
+            fit_stream(SVMClassifier(), stream, np.arange(5), "classification")
+
+    @pytest.mark.parametrize("learner", ["ridge", "adagrad"])
+    def test_a_streamed_run_is_the_run(self, learner):
+        from test_run_config import composed, plan
+
+        from runners.base import Stopwatch
+        from runners.fit import fit_and_score
+
+        settings = (
+            f"learner={learner}",
+            *(["learner.epochs=60"] if learner == "adagrad" else []),
+            "approx=rf",
+            "approx.n_components=40",
+            "dataset.n_train=300",
+            "dataset=digits",
+        )
+        settings += ("engine.memory=0.0002", "orbit.size=4", "engine.dtype=float64", "engine.progress=false")
+        whole, streamed = (plan(composed(*settings, f"engine.stream={value}")) for value in ("false", "true"))
+        results = [fit_and_score(made, made.load(), Stopwatch()).metrics for made in (whole, streamed)]
+        expected = results[0]["test/accuracy"]
+        assert expected > 0.5
+        # adagrad's order of points differs, ridge has none
+        assert results[1]["test/accuracy"] == pytest.approx(expected, abs=1e-12 if learner == "ridge" else 0.06)
