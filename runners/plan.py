@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 
 import orbit
 from orbit.data import Dataset, Loader
+from orbit.distributed import world_size
 from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
 from orbit.params import config_fields, parameters
 from orbit.random import spawn
@@ -190,6 +191,8 @@ def make_plan(composed: dict[str, Any]) -> Plan:
         learner = result.learner(task)
         if result.engine().stream:
             check_streams(learner)
+    if world_size() > 1 and not result.engine().stream:
+        raise InputError("several processes share a stream: set engine.stream=true, or start one process")
     return result
 
 
