@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -61,10 +62,14 @@ class RadialColumns:
 class ProjectedRadialColumns(RadialColumns):
     """:class:`RadialColumns` of a profile without a square root, which small errors of ``|a - b|^2`` do not hurt."""
 
-    def __init__(self, B: Tensor, factor: float, profile: Callable[[Tensor], Tensor]) -> None:
-        super().__init__(B, factor, profile)
-        self.norms = B.square().sum(1).mul_(factor)
-        self.points = B
+    # Made when asked for: the exact kernel holds such columns for every orbit element, and asks for neither.
+    @cached_property
+    def points(self) -> Tensor:
+        return self.B + self.origin
+
+    @cached_property
+    def norms(self) -> Tensor:
+        return self.points.square().sum(1).mul_(self.factor)
 
     def from_projections(self, projections: Tensor, squares: Tensor, columns: slice) -> Tensor:
         values = projections.mul_(-2 * self.factor).add_(self.norms[columns])
