@@ -185,7 +185,8 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     result.orbit()
     result.approx()
     result.hyper()
-    result.component("dataset").check_files()
+    if _uses_data(config):
+        result.component("dataset").check_files()
     task = _loader_class(config).fixed_task
     if task is not None:
         learner = result.learner(task)
@@ -205,6 +206,11 @@ def _check_name(group: str, section: Any) -> None:
             f"{group}={section['name']}: no such {group}{suggestion(section['name'], names)} "
             f"Choose from {', '.join(names)}."
         )
+
+
+def _uses_data(config: dict[str, Any]) -> bool:
+    runner: Any = orbit.get("runner", config["runner"]["name"])
+    return runner.uses_data
 
 
 def _loader_class(config: dict[str, Any]) -> type[Loader]:

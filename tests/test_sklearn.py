@@ -22,7 +22,7 @@ from orbit.hyper import Linear
 from orbit.kernels import Gaussian
 from orbit.learners import AdaGradClassifier, AdaGradRegressor, RidgeClassifier, RidgeRegressor, SVMClassifier
 from orbit.orbits import Orbit
-from orbit.representations import Coulomb, Polar, Raw, Standardize, UnitNorm
+from orbit.representations import Bag, Coulomb, Polar, Raw, Standardize, UnitNorm
 
 ESTIMATORS = [
     RandomFourier(n_components=10),
@@ -35,6 +35,7 @@ ESTIMATORS = [
     Standardize(),
     Polar(),  # takes images only, and says so in its tags: most checks feed vectors and are left out
     Coulomb(),  # the same
+    Bag(),  # the same
     Linear(),
     RidgeRegressor(),
     RidgeRegressor(selection="loo"),
