@@ -36,6 +36,7 @@ from runners import (  # noqa: F401  importing registers them
     skeleton_locality,
     sync,
     table,
+    timing,
 )
 from runners.base import Job
 from runners.messages import is_configuration_error, one_line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -30,6 +30,16 @@ class Against(Protocol):
 
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
         """Write k(a_i, b_j) for ``j`` in ``columns`` into ``out``, shape ``(n, columns)``, and return it."""
+
+
+@runtime_checkable
+class AgainstProjections(Against, Protocol):
+    """Columns that also follow from the projections ``<a_i, b_j>``, for kernels that lose nothing by it."""
+
+    points: Tensor  # the points B, shape (m, d)
+
+    def from_projections(self, projections: Tensor, squares: Tensor, columns: slice) -> Tensor:
+        """Turn projections (..., n, columns) into kernel values, in place; ``squares`` (..., n) are ``|a_i|^2``."""
 
 
 class Kernel(Component):

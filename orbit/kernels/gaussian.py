@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from orbit.kernels.base import Against
-from orbit.kernels.radial import RadialColumns, RadialKernel
+from orbit.kernels.radial import ProjectedRadialColumns, RadialKernel
 from orbit.params import PositiveFloat
 from orbit.registry import register
 
@@ -43,7 +43,7 @@ class Gaussian(RadialKernel):
         return (-delta.square().sum() / (2 * self.lengthscale_**2)).exp()
 
     def against(self, B: Tensor) -> Against:
-        return RadialColumns(B, -0.5 / self.lengthscale_**2, torch.exp_)
+        return ProjectedRadialColumns(B, -0.5 / self.lengthscale_**2, torch.exp_)
 
     def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return ndtri(uniforms) / self.lengthscale_
