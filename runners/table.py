@@ -74,14 +74,15 @@ class Table(Runner):
             raise InputError(f"runner.published: {', '.join(sorted(unknown))} is not a row of the table")
 
     def plans(self, base: Plan) -> list[Plan]:
-        """Every configuration that will be fitted, checked like any other."""
-        changes = [*(self.rows or {}).values(), *(point for curve in self._curves() for point in curve.changes())]
-        return [base.variant(change | repeat) for repeat in self._repeats() for change in changes]
+        """The configurations of the first repeat, and of the first row in all others, checked like any other."""
+        changes, (first, *others) = self._changes(), self._repeats()
+        return [base.variant(c | first) for c in changes] + [base.variant(changes[0] | repeat) for repeat in others]
 
     def run(self, job: Job) -> None:
         trials = Trials(job, self.metric)
-        # whatever is wrong with the last row is said before the first is fitted
-        with Progress(len(self.plans(job.plan)), "table", job.plan.config["engine"]["progress"]) as progress:
+        self.plans(job.plan)  # whatever is wrong with the last row is said before the first is fitted
+        n_fits = len(self._changes()) * len(self._repeats())
+        with Progress(n_fits, "table", job.plan.config["engine"]["progress"]) as progress:
             results = self._fit_rows(job, trials, progress)
             for curve in self._curves():
                 self._fit_curve(job, curve, trials, progress)
@@ -92,6 +93,9 @@ class Table(Runner):
 
     def _repeats(self) -> list[dict[str, Any]]:
         return settings(self.repeats, "runner.repeats")
+
+    def _changes(self) -> list[dict[str, Any]]:
+        return [*(self.rows or {}).values(), *(point for curve in self._curves() for point in curve.changes())]
 
     def _curves(self) -> list[_Curve]:
         return [_Curve.read(name, section) for name, section in (self.curves or {}).items()]

@@ -9,7 +9,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from contracts import FeatureMapContract, KernelContract
+from contracts import KernelContract, KernelMapContract
 from samples import smooth_images
 from scipy import stats
 
@@ -49,7 +49,7 @@ class TestSkeletonKernel(KernelContract):
         return oracles.relu_dual((a + b + k[0]) / 3)
 
 
-class TestRandomSkeleton(FeatureMapContract):
+class TestRandomSkeleton(KernelMapContract):
     """A skeleton whose one node is the identity of one Gaussian input is the Gaussian kernel."""
 
     gram_error = 0.1
@@ -61,6 +61,9 @@ class TestRandomSkeleton(FeatureMapContract):
             scale = 1.0 if lengthscale == "median" else 1 / lengthscale
             params["kernel"] = SkeletonKernel(base="gaussian", scale=scale, activation="identity")
         return RandomSkeleton(**params)
+
+    def expected_gram(self, fitted, points):
+        return oracles.exact_gram(points, points, fitted.orbit_.weights_, 1 / fitted.kernel_.scale)
 
     def evaluate(self, fitted, points, points_fit):
         np.testing.assert_array_equal(fitted.features_.counts, 1)
