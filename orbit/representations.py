@@ -272,6 +272,37 @@ class Coulomb(Representation):
         return tags
 
 
+@register("representation", "bag")
+class Bag(Representation):
+    """Rows of each point added up, which forgets their order: of one-hot letters, a bag of words (GICDF appendix D.1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.representations import Bag
+    >>> Bag().fit_transform(np.eye(3)[[[0, 2, 2]]])
+    array([[1., 0., 2.]])
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def _fit(self, X: np.ndarray) -> None:
+        if X.ndim < 3:
+            raise InputError(
+                f"{self.label()} adds up the rows of points of shape (rows, columns), found points of shape "
+                f"{X.shape[1:]}: change dataset or representation"
+            )
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        return X.sum(1)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
 def mean_norm(X: np.ndarray) -> float:
     """The mean Euclidean norm of the points; 1 if they are all zero."""
     return float(np.linalg.norm(X.reshape(len(X), -1), axis=1).mean()) or 1.0

@@ -56,6 +56,7 @@ class Job(Stopwatch):
         """The data set of the plan; noted for tracking."""
         data = self.plan.load()
         self.record.dataset = {"name": data.name, "source": data.source, "description": data.describe()}
+        self.record.dataset["form"] = data.form
         log.info("%s (%s)", data.describe(), data.source)
         return data
 
@@ -95,9 +96,12 @@ class Runner(Component):
     ----------
     tracked : bool
         Whether a run of it becomes a run in MLflow.
+    uses_data : bool
+        Whether it loads the data set of the plan, whose files then must be there.
     """
 
     tracked: ClassVar[bool] = True
+    uses_data: ClassVar[bool] = True
 
     @abstractmethod
     def run(self, job: Job) -> None:

@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 
 import orbit
 from orbit.data import Dataset, Loader
+from orbit.distributed import world_size
 from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
 from orbit.params import config_fields, parameters
 from orbit.random import spawn
@@ -194,13 +195,16 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     result.orbit()
     result.approx()
     result.hyper()
-    result.component("dataset").check_files()
+    if _uses_data(config):
+        result.component("dataset").check_files()
     _check_selection(result)
     task = _loader_class(config).fixed_task
     if task is not None:
         learner = result.learner(task)
         if result.engine().stream:
             check_streams(learner)
+    if world_size() > 1 and not result.engine().stream:
+        raise InputError("several processes share a stream: set engine.stream=true, or start one process")
     return result
 
 
@@ -230,6 +234,11 @@ def _check_name(group: str, section: Any) -> None:
             f"{group}={section['name']}: no such {group}{suggestion(section['name'], names)} "
             f"Choose from {', '.join(names)}."
         )
+
+
+def _uses_data(config: dict[str, Any]) -> bool:
+    runner: Any = orbit.get("runner", config["runner"]["name"])
+    return runner.uses_data
 
 
 def _loader_class(config: dict[str, Any]) -> type[Loader]:

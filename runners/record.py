@@ -19,6 +19,7 @@ METRICS = "metrics.json"
 MODEL = "model.pkl"
 EXAMPLE = "input_example.npz"
 TRACEBACK = "traceback.txt"
+CONFIG = "config.yaml"
 
 
 @dataclass
@@ -41,7 +42,7 @@ class Record:
     error: str | None = None
     params: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
-    dataset: dict[str, str] = field(default_factory=dict)
+    dataset: dict[str, Any] = field(default_factory=dict)
 
 
 class RunFolder:
@@ -65,7 +66,11 @@ class RunFolder:
     def write_config(self, config: dict[str, Any], defaults: list[str]) -> None:
         header = "# The configuration of this run, every default filled in.\n"
         header += "".join(f"# {key} was not named: its value is the default that fits.\n" for key in defaults)
-        _write_whole(self.path / "config.yaml", header + OmegaConf.to_yaml(OmegaConf.create(config)))
+        _write_whole(self.path / CONFIG, header + OmegaConf.to_yaml(OmegaConf.create(config)))
+
+    def read_config(self) -> dict[str, Any]:
+        config: Any = OmegaConf.to_container(OmegaConf.load(self.path / CONFIG))
+        return config
 
     def write_text(self, name: str, text: str) -> Path:
         _write_whole(self.path / name, text)

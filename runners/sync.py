@@ -16,6 +16,7 @@ class Sync(Runner):
     """Uploads every run folder whose tracking failed. Needs nothing but ``outputs`` and ``tracking``."""
 
     tracked: ClassVar[bool] = False
+    uses_data: ClassVar[bool] = False
 
     def __init__(self) -> None:
         pass

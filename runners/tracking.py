@@ -25,7 +25,7 @@ from urllib.parse import urlparse
 import numpy as np
 
 from orbit.errors import InputError
-from runners.record import EXAMPLE, MODEL, Record, RunFolder
+from runners.record import CONFIG, EXAMPLE, MODEL, RECORD, Record, RunFolder
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +117,28 @@ class Tracker:
             max_results=1,
         )
         return runs[0].info.run_id if runs else None
+
+    def fetch(self, run_id: str, folder: RunFolder) -> Any:
+        """The model of a run; its record and configuration are copied into ``folder``.
+
+        Raises
+        ------
+        InputError
+            If the server cannot be reached, or has no such run with a model.
+        """
+        self._check_reachable()
+        mlflow = _mlflow()
+        mlflow.set_tracking_uri(self.uri)
+        try:
+            for name in (RECORD, CONFIG):
+                mlflow.artifacts.download_artifacts(run_id=run_id, artifact_path=name, dst_path=str(folder.path))
+            return mlflow.sklearn.load_model(f"runs:/{run_id}/model")
+        except Exception as error:
+            log.debug("fetching %s failed", run_id, exc_info=True)
+            raise InputError(
+                f"runner.model: {self.uri} has no run {run_id} with a model ({str(error).strip().splitlines()[0]}); "
+                "set tracking.uri if it is elsewhere"
+            ) from error
 
     def metrics(self, run_id: str) -> dict[str, float]:
         """The metrics of a run."""
@@ -244,7 +266,7 @@ def _fluent_run(mlflow: Any, run_id: str) -> Iterator[None]:
             mlflow.end_run("RUNNING")
 
 
-def _log_dataset(mlflow: Any, dataset: dict[str, str]) -> None:
+def _log_dataset(mlflow: Any, dataset: dict[str, Any]) -> None:
     from mlflow.data.code_dataset_source import CodeDatasetSource
     from mlflow.data.meta_dataset import MetaDataset
 

@@ -17,7 +17,7 @@ from sklearn.datasets import load_digits
 
 from orbit.data import MNIST, QM7, Arrays, Dataset, Digits, RotatedDigits, RotatedMNIST, files, mnist, qm7
 from orbit.data.base import check_arrays
-from orbit.data.rotate import rotate_randomly
+from orbit.data.move import rotate_randomly
 from orbit.errors import DataFileError, InputError, ParameterError
 
 # ---- files as upstream ships them, made small ------------------------------------------------------------------------

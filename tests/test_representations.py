@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from orbit.errors import InputError, ParameterError
 from orbit.groups import Rotation
-from orbit.representations import Coulomb, Polar, Raw, Standardize, UnitNorm, mean_norm, scale
+from orbit.representations import Bag, Coulomb, Polar, Raw, Standardize, UnitNorm, mean_norm, scale
 
 
 class TestRaw(RepresentationContract):
@@ -91,6 +91,13 @@ class TestCoulomb(RepresentationContract):
     def X(self, rng):
         X = rng.random((7, 5, 5))
         return X + X.transpose(0, 2, 1)
+
+
+class TestBag(RepresentationContract):
+    shape = (5, 3)
+
+    def create(self):
+        return Bag()
 
 
 # ---- polar -----------------------------------------------------------------------------------------------------------
@@ -217,6 +224,22 @@ def test_distances_are_those_of_upper_triangles(rng, triangle, metric):
 def test_coulomb_refuses_what_is_no_square_matrix(shape):
     with pytest.raises(InputError, match=r"representation=coulomb takes matrices.*found points of shape \(5"):
         Coulomb().fit(np.ones((2, *shape)))
+
+
+# ---- bags ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_bag_counts_letters_whatever_their_order(rng):
+    words = rng.integers(0, 8, (6, 5))
+    X = np.eye(8)[words]
+    counts = Bag().fit_transform(X)
+    np.testing.assert_array_equal(counts, [np.bincount(word, minlength=8) for word in words])
+    np.testing.assert_array_equal(Bag().fit_transform(X[:, rng.permutation(5)]), counts)
+
+
+def test_a_bag_needs_rows():
+    with pytest.raises(InputError, match=r"representation=bag adds up the rows .* found points of shape \(4,\)"):
+        Bag().fit(np.ones((3, 4)))
 
 
 # ---- helpers ---------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ from orbit.learners import (
     SVMClassifier,
 )
 from orbit.orbits import Orbit
-from orbit.representations import Coulomb, Polar, Raw, Standardize, UnitNorm
+from orbit.representations import Bag, Coulomb, Polar, Raw, Standardize, UnitNorm
 
 ESTIMATORS = [
     RandomFourier(n_components=10),
@@ -48,6 +48,7 @@ ESTIMATORS = [
     Standardize(),
     Polar(),  # takes images only, and says so in its tags: most checks feed vectors and are left out
     Coulomb(),  # the same
+    Bag(),  # the same
     Linear(),
     RidgeRegressor(),
     RidgeRegressor(selection="loo"),

@@ -1,9 +1,30 @@
 """Data sets. See :class:`orbit.data.base.Loader` for the interface."""
 
 from orbit.data.arrays import Arrays
-from orbit.data.base import Dataset, Loader
+from orbit.data.base import Dataset, Loader, Points
+from orbit.data.cifar10 import CIFAR10
 from orbit.data.digits import Digits, RotatedDigits
-from orbit.data.mnist import MNIST, RotatedMNIST
+from orbit.data.images import Images
+from orbit.data.mnist import MNIST, MNISTLocal, RotatedMNIST
 from orbit.data.qm7 import QM7
+from orbit.data.spoken_digits import SpokenDigits
+from orbit.data.table import Table
+from orbit.data.xperm import XPerm
 
-__all__ = ["MNIST", "QM7", "Arrays", "Dataset", "Digits", "Loader", "RotatedDigits", "RotatedMNIST"]
+__all__ = [
+    "CIFAR10",
+    "MNIST",
+    "QM7",
+    "Arrays",
+    "Dataset",
+    "Digits",
+    "Images",
+    "Loader",
+    "MNISTLocal",
+    "Points",
+    "RotatedDigits",
+    "RotatedMNIST",
+    "SpokenDigits",
+    "Table",
+    "XPerm",
+]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from orbit.component import Component
-from orbit.errors import InputError
+from orbit.data.files import DataFile, existing_file, find, read_arrays
+from orbit.errors import InputError, suggestion
 from orbit.params import PositiveInt
 from orbit.random import RandomState, generator
 
@@ -30,6 +33,8 @@ class Dataset:
         The folds of the training part that its publishers fixed, for ``selection=given``.
     sample_weight : array, shape (n_train,), or None
         How much each training point counts.
+    reading : mapping, of JSON's types
+        What the loader found out when it read the files, and needs to read new points in the same way.
     """
 
     name: str
@@ -41,6 +46,7 @@ class Dataset:
     source: str
     folds: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
+    reading: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
@@ -77,10 +83,29 @@ class Dataset:
             sample_weight=None if self.sample_weight is None else self.sample_weight[train],
         )
 
+    @property
+    def form(self) -> dict[str, Any]:
+        """What points look like, of JSON's types: their ``shape``, and what ``reading`` holds."""
+        return {"shape": list(self.X_train.shape[1:]), **self.reading}
+
     def describe(self) -> str:
         return (
             f"{self.name}: {len(self.X_train)} train, {len(self.X_test)} test, points of shape {self.X_train.shape[1:]}"
         )
+
+
+@dataclass(frozen=True)
+class Points:
+    """New points, without targets.
+
+    Attributes
+    ----------
+    X : array, shape (n, *shape)
+    ids : what each point is called: a row number, or a file name
+    """
+
+    X: np.ndarray
+    ids: list[str]
 
 
 class Loader(Component):
@@ -91,10 +116,14 @@ class Loader(Component):
     default_representation : dict
         The representation used when none is named.
     fixed_task : the kind of targets, or None if that depends on the data.
+    pixels : whether points are images with values in [0, 1], whose arrays of bytes are to be divided by 255.
+    x_key : name of the array of points in an .npz with new points.
     """
 
     default_representation: ClassVar[dict[str, Any]] = {"name": "unit_norm"}
     fixed_task: ClassVar[Task | None] = "classification"
+    pixels: ClassVar[bool] = False
+    x_key: str = "X"
 
     n_train: PositiveInt | None
     n_test: PositiveInt | None
@@ -118,6 +147,42 @@ class Loader(Component):
     def check_files(self) -> None:
         """Raise ``InputError`` if a file this loader needs is missing. Reads nothing."""
 
+    def read_points(self, path: str, form: Mapping[str, Any]) -> Points:
+        """New points from a file or folder, in the form of the data that this loader loaded.
+
+        Parameters
+        ----------
+        path : str
+            What this loader reads: an .npz or .npy file of arrays unless it says otherwise.
+        form : mapping
+            :attr:`Dataset.form` of the data that the model was fitted to.
+
+        Raises
+        ------
+        InputError
+            If they cannot be read, are not finite, or have another shape.
+        """
+        points = self._read_points(path, form)
+        expected = tuple(form["shape"])
+        if points.X.ndim < 1 or points.X.shape[1:] != expected:
+            raise InputError(f"{path}: expected points of shape {expected}, found {points.X.shape[1:]}")
+        if len(points.X) == 0:
+            raise InputError(f"{path}: expected at least one point, found none")
+        _check_finite(points.X, path)
+        return points
+
+    def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
+        arrays = read_arrays(existing_file(path, self.label()), self.x_key)
+        if self.x_key not in arrays:
+            raise InputError(
+                f"{path} has no array named {self.x_key!r}{suggestion(self.x_key, arrays)} "
+                f"It has {', '.join(arrays) or 'none'}"
+            )
+        X = real_numbers(arrays[self.x_key], f"{path}, {self.x_key!r}")
+        if self.pixels and arrays[self.x_key].dtype == np.uint8:
+            X = X / np.float32(255)
+        return Points(X, [str(i) for i in range(len(X) if X.ndim else 0)])
+
     @abstractmethod
     def _load(self, random_state: RandomState) -> Dataset:
         """The whole data set."""
@@ -128,6 +193,45 @@ class Loader(Component):
         if size > n:
             raise InputError(f"dataset.{key}: expected at most {n}, which is all that {self.label()} has, found {size}")
         return np.sort(rng.choice(n, size, replace=False))
+
+
+class FileLoader(Loader):
+    """A loader of files as upstream ships them: found in the data folder, or downloaded into it on request.
+
+    Attributes
+    ----------
+    folder : subfolder of the data folder
+    """
+
+    folder: ClassVar[str]
+    root: str | None
+    download: bool
+
+    @abstractmethod
+    def files(self) -> list[DataFile]:
+        """The files that are needed."""
+
+    def check_files(self) -> None:
+        for file in self.files():
+            if not (self.download and file.url):
+                find(self.root, self.folder, file)
+
+    def path(self, file: DataFile) -> Path:
+        """Where ``file`` is; it is downloaded first where it is missing and ``download`` is set."""
+        return find(self.root, self.folder, file, self.download)
+
+
+def real_numbers(X: np.ndarray, where: str) -> np.ndarray:
+    """``X`` in float32, or in float64 if it is; booleans and integers count as numbers.
+
+    Raises
+    ------
+    InputError
+        If it holds anything else, naming ``where``.
+    """
+    if X.dtype.kind not in "biuf":
+        raise InputError(f"{where} must hold real numbers, found dtype {X.dtype}")
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float32)
 
 
 def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:

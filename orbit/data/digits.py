@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from orbit.data.base import Dataset, Loader
-from orbit.data.rotate import rotate_randomly
+from orbit.data.move import rotate_randomly
 from orbit.params import PositiveInt
 from orbit.random import RandomState, spawn
 from orbit.registry import register

@@ -1,13 +1,28 @@
-"""Finding data files: a folder from the configuration or ORBIT_DATA, checked by sha256."""
+"""Data files: found in a folder from the configuration or ORBIT_DATA, downloaded on request, checked by sha256."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import http.client
+import logging
+import math
 import os
+import urllib.error
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
+
+import numpy as np
 
 from orbit.errors import DataFileError
+from orbit.progress import Progress
+
+log = logging.getLogger(__name__)
+
+_CHUNK = 1 << 20
+_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -19,11 +34,13 @@ class DataFile:
     name : file name
     sha256 : its digest, or None where users' copies may differ
     how : one sentence: where to get it
+    url : where ``dataset.download=true`` fetches it from, or None
     """
 
     name: str
     sha256: str | None
     how: str
+    url: str | None = None
 
 
 def data_root(root: str | None) -> Path:
@@ -31,23 +48,86 @@ def data_root(root: str | None) -> Path:
     return Path(root or os.environ.get("ORBIT_DATA") or "data").expanduser()
 
 
-def find(root: str | None, folder: str, file: DataFile) -> Path:
-    """The path of ``file`` in the data folder, or in its subfolder ``folder``.
+def places(root: str | None, folder: str) -> list[Path]:
+    """Where a data set's files may be: the subfolder ``folder`` of the data folder, and the data folder itself."""
+    base = data_root(root)
+    return [base / folder, base]
+
+
+def find(root: str | None, folder: str, file: DataFile, download: bool = False) -> Path:
+    """The path of ``file`` in the data folder, or in its subfolder ``folder``; fetched there if asked for.
 
     Raises
     ------
     DataFileError
         If it is in neither place: says where it was looked for, and how to get it.
     """
-    base = data_root(root)
-    places = [base / folder / file.name, base / file.name]
-    for path in places:
+    candidates = [place / file.name for place in places(root, folder)]
+    for path in candidates:
         if path.is_file():
             return path
-    raise DataFileError(
-        f"dataset.root: expected the file {file.name} at {places[0].absolute()}, found none. {file.how} "
-        "Put it there, or set dataset.root (or the variable ORBIT_DATA) to the folder that has it."
+    if download and file.url is not None:
+        return fetch(file, candidates[0])
+    raise missing(candidates[0], file)
+
+
+def missing(path: Path, file: DataFile) -> DataFileError:
+    """The error that ``file`` is not at ``path``, with what to do about it."""
+    ways = ["Put it there", "set dataset.root (or the variable ORBIT_DATA) to the folder that has it"]
+    if file.url is not None:
+        ways.append("fetch it with dataset.download=true")
+    return DataFileError(
+        f"dataset.root: expected the file {file.name} at {path.absolute()}, found none. {file.how} "
+        f"{', '.join(ways[:-1])}, or {ways[-1]}."
     )
+
+
+def fetch(file: DataFile, target: Path) -> Path:
+    """Download ``file`` to ``target``, which is either complete and verified afterwards, or not there.
+
+    Raises
+    ------
+    DataFileError
+        If it cannot be fetched or written, or its digest is not the expected one.
+    """
+    assert file.url is not None
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")  # jobs of a sweep may fetch the same file at once
+    log.info("downloading %s to %s", file.url, target.absolute())
+    try:
+        with urllib.request.urlopen(file.url, timeout=_TIMEOUT_S) as response:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with open(part, "wb") as out:
+                found = _copy(response, out, response.headers.get("Content-Length"), file.name)
+        if file.sha256 is not None and found != file.sha256:
+            raise DataFileError(
+                f"dataset.download: {file.url} is not the expected file: expected sha256 {file.sha256}, "
+                f"found {found}; it was thrown away. {file.how}"
+            )
+        os.replace(part, target)
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        raise DataFileError(
+            f"dataset.download: cannot fetch {file.url} to {target.absolute()} ({reason}). {file.how} "
+            "Get it by other means and put it there, or set dataset.root to the folder that has it."
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):  # there is nothing to remove once it has its name, or if it had no folder
+            part.unlink()
+    return target
+
+
+def _copy(response: IO[bytes], out: IO[bytes], length: str | None, name: str) -> str:
+    """Copy with progress; the sha256 of what was copied."""
+    digest, copied = hashlib.sha256(), 0
+    with Progress(math.ceil(int(length or 0) / _CHUNK), f"download {name}, MiB", shown=length is not None) as progress:
+        while chunk := response.read(_CHUNK):
+            out.write(chunk)
+            digest.update(chunk)
+            copied += len(chunk)
+            progress.step()
+    if length is not None and copied != int(length):  # a connection that closes early is no error to urllib
+        raise OSError(f"it ended after {copied} of {length} bytes")
+    return digest.hexdigest()
 
 
 def read_checked(path: Path, file: DataFile) -> bytes:
@@ -68,3 +148,35 @@ def read_checked(path: Path, file: DataFile) -> bytes:
             f"{path.absolute()} is corrupt or another file: expected sha256 {file.sha256}, found {found}. {file.how}"
         )
     return content
+
+
+def read_arrays(file: str | Path, key: str) -> dict[str, np.ndarray]:
+    """The arrays of an .npz by their names, or the one of an .npy by the name ``key``.
+
+    Raises
+    ------
+    DataFileError
+        If it is no such file, or holds Python objects: a pickle from a stranger would run code.
+    """
+    path = Path(file).expanduser()
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        return {key: loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
+    except Exception as error:
+        raise DataFileError(
+            f"{path.absolute()} is not a readable .npz or .npy file without objects: {error}"
+        ) from error
+
+
+def existing_file(path: str, key: str) -> Path:
+    """``path`` with the home folder filled in.
+
+    Raises
+    ------
+    DataFileError
+        If there is no such file, naming the configuration key ``key``.
+    """
+    found = Path(path).expanduser()
+    if not found.is_file():
+        raise DataFileError(f"{key}: expected a file at {found.absolute()}, found none")
+    return found

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from orbit.data.base import Dataset, Loader
-from orbit.data.files import DataFile, data_root, find, read_checked
-from orbit.data.rotate import rotate_randomly
+from orbit.data.base import Dataset, FileLoader
+from orbit.data.files import DataFile, places, read_checked
+from orbit.data.move import jitter_randomly, rotate_randomly
+from orbit.data.splits import balanced
 from orbit.errors import DataFileError
-from orbit.params import PositiveInt
-from orbit.random import RandomState
+from orbit.params import NonNegativeFloat, PositiveInt
+from orbit.random import RandomState, generator, spawn
 from orbit.registry import register
 
-_HOW = "It is one of the four files of MNIST; a mirror is https://ossci-datasets.s3.amazonaws.com/mnist/."
+_MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+_HOW = f"It is one of the four files of MNIST; a mirror is {_MIRROR}."
 
 
 def _file(name: str, sha256: str) -> DataFile:
-    return DataFile(name, sha256, _HOW)
+    return DataFile(name, sha256, _HOW, _MIRROR + name)
 
 
 TRAIN_IMAGES = _file("train-images-idx3-ubyte.gz", "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609")
@@ -56,7 +60,7 @@ def read_idx(content: bytes) -> np.ndarray:
 
 
 @register("dataset", "mnist")
-class MNIST(Loader):
+class MNIST(FileLoader):
     """MNIST: 60,000 training and 10,000 test images of 28 x 28 pixels, values in [0, 1].
 
     Parameters
@@ -66,18 +70,27 @@ class MNIST(Loader):
         files are looked for in its subfolder ``mnist``, then in itself.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
+    download : bool
+        Fetch missing files into ``mnist`` of the data folder.
     """
 
+    folder = "mnist"
+    pixels = True
+
     def __init__(
-        self, root: str | None = None, n_train: PositiveInt | None = None, n_test: PositiveInt | None = None
+        self,
+        root: str | None = None,
+        n_train: PositiveInt | None = None,
+        n_test: PositiveInt | None = None,
+        download: bool = False,
     ) -> None:
         self.root = root
         self.n_train = n_train
         self.n_test = n_test
+        self.download = download
 
-    def check_files(self) -> None:
-        for file in (TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS):
-            find(self.root, "mnist", file)
+    def files(self) -> list[DataFile]:
+        return [TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS]
 
     def _load(self, random_state: RandomState) -> Dataset:
         X_train, y_train = self._read(TRAIN_IMAGES) / np.float32(255), self._read(TRAIN_LABELS).astype(np.int64)
@@ -85,7 +98,7 @@ class MNIST(Loader):
         return Dataset(self.name, "classification", X_train, y_train, X_test, y_test, "MNIST, original files")
 
     def _read(self, file: DataFile) -> np.ndarray:
-        return read_idx(gzip.decompress(read_checked(find(self.root, "mnist", file), file)))
+        return read_idx(gzip.decompress(read_checked(self.path(file), file)))
 
 
 @register("dataset", "rotated_mnist")
@@ -108,6 +121,8 @@ class RotatedMNIST(MNIST):
         Random subsets; None is all.
     rotation_seed : int
         Seed of the generated set.
+    download : bool
+        Fetch the missing files of MNIST, to generate the set from.
     """
 
     default_representation = {"name": "polar"}
@@ -118,8 +133,9 @@ class RotatedMNIST(MNIST):
         n_train: PositiveInt | None = None,
         n_test: PositiveInt | None = None,
         rotation_seed: int = 0,
+        download: bool = False,
     ) -> None:
-        super().__init__(root, n_train, n_test)
+        super().__init__(root, n_train, n_test, download)
         self.rotation_seed = rotation_seed
 
     def check_files(self) -> None:
@@ -142,7 +158,7 @@ class RotatedMNIST(MNIST):
         )
 
     def _original(self) -> tuple[Path, Path] | None:
-        for folder in (data_root(self.root) / "rotated_mnist", data_root(self.root)):
+        for folder in places(self.root, "rotated_mnist"):
             paths = folder / AMAT_TRAIN.name, folder / AMAT_TEST.name
             if all(path.is_file() for path in paths):
                 return paths
@@ -158,6 +174,73 @@ class RotatedMNIST(MNIST):
             self.name, "classification", X[:12_000], y[:12_000], X[12_000:], y[12_000:],
             "generated from MNIST by the protocol of Larochelle et al. (2007), seed fixed",
         )  # fmt: skip
+
+
+@register("dataset", "mnist_local")
+class MNISTLocal(MNIST):
+    """MNIST by the protocol of GICDF Figure 2: a few training images a class, and small turns and shifts.
+
+    In the paper the turns and shifts move the templates, which is ``group=product`` or ``group=affine`` here, and
+    the images are those of MNIST: that is the default. ``jitter`` moves the images themselves, to measure how a
+    model bears it.
+
+    Parameters
+    ----------
+    root : str or None
+        Data folder, as for ``mnist``.
+    per_class : int >= 1 or None
+        Random training images of each class; None is all.
+    jitter : {"none", "test", "both"}
+        Which images are moved, each by its own random angle and shift.
+    shift : float >= 0
+        Largest shift, in pixels along each axis; shifts are uniform.
+    angle : float >= 0
+        Largest angle, in degrees; angles are uniform.
+    jitter_seed : int
+        Seed of the moves; the moved images do not depend on the seed of the run.
+    n_train, n_test : int >= 1 or None
+        Random subsets; None is all.
+    download : bool
+        Fetch missing files, as for ``mnist``.
+    """
+
+    def __init__(
+        self,
+        root: str | None = None,
+        per_class: PositiveInt | None = None,
+        jitter: Literal["none", "test", "both"] = "none",
+        shift: NonNegativeFloat = 3.0,
+        angle: NonNegativeFloat = 20.0,
+        jitter_seed: int = 0,
+        n_train: PositiveInt | None = None,
+        n_test: PositiveInt | None = None,
+        download: bool = False,
+    ) -> None:
+        super().__init__(root, n_train, n_test, download)
+        self.per_class = per_class
+        self.jitter = jitter
+        self.shift = shift
+        self.angle = angle
+        self.jitter_seed = jitter_seed
+
+    def _load(self, random_state: RandomState) -> Dataset:
+        data = super()._load(random_state)
+        moved = self._moved(data)
+        if self.per_class is None:
+            return moved
+        chosen = balanced(moved.y_train, self.per_class, generator(random_state), "dataset.per_class")
+        return replace(moved, X_train=moved.X_train[chosen], y_train=moved.y_train[chosen])
+
+    def _moved(self, data: Dataset) -> Dataset:
+        if self.jitter == "none":
+            return data
+        train_seed, test_seed = spawn(self.jitter_seed, 2)
+        X_test = jitter_randomly(data.X_test, self.shift, self.angle, test_seed)
+        moves = f"up to {self.shift:g} pixels and {self.angle:g} degrees"
+        if self.jitter == "test":
+            return replace(data, X_test=X_test, source=f"{data.source}, test images moved by {moves}")
+        X_train = jitter_randomly(data.X_train, self.shift, self.angle, train_seed)
+        return replace(data, X_train=X_train, X_test=X_test, source=f"{data.source}, images moved by {moves}")
 
 
 def _read_amat(path: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import io
 
-from orbit.data.base import Dataset, Loader
-from orbit.data.files import DataFile, find
+from orbit.data.base import Dataset, FileLoader
+from orbit.data.files import DataFile
 from orbit.errors import DataFileError, ParameterError
 from orbit.params import PositiveInt
 from orbit.random import RandomState
@@ -18,12 +18,14 @@ from orbit.registry import register
 # Users' copies and rebuilt ones differ in rounding, so the content is checked and not the digest,
 # which only tells that a result stands on the rebuilt file.
 _REBUILT = "90de2cfc516c0e61a1dbbd76b3c0ef92d73bf16ecb3d89e647e3111150f1b9b0"
-QM7_FILE = DataFile("qm7.mat", None, "It is the QM7 data set of quantum-machine.org.")
+QM7_FILE = DataFile(
+    "qm7.mat", None, "It is the QM7 data set of quantum-machine.org.", "http://quantum-machine.org/data/qm7.mat"
+)
 _SHAPES = {"X": (7165, 23, 23), "T": (1, 7165), "P": (5, 1433)}
 
 
 @register("dataset", "qm7")
-class QM7(Loader):
+class QM7(FileLoader):
     """Coulomb matrices (23 x 23) and atomisation energies in kcal/mol (Rupp et al. 2012).
 
     The file's own five folds split the data: one is the test part, the other
@@ -39,7 +41,12 @@ class QM7(Loader):
         The test fold.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
+    download : bool
+        Fetch the file into ``qm7`` of the data folder where it is missing. No
+        digest of it is published, so its content is checked as any copy's is.
     """
+
+    folder = "qm7"
 
     default_representation = {"name": "coulomb"}
     fixed_task = "regression"
@@ -50,19 +57,21 @@ class QM7(Loader):
         fold: int = 0,
         n_train: PositiveInt | None = None,
         n_test: PositiveInt | None = None,
+        download: bool = False,
     ) -> None:
         self.root = root
         self.fold = fold
         self.n_train = n_train
         self.n_test = n_test
+        self.download = download
 
     def check(self) -> None:
         super().check()
         if not 0 <= self.fold < 5:
             raise ParameterError("fold", "an integer from 0 to 4", self.fold)
 
-    def check_files(self) -> None:
-        find(self.root, "qm7", QM7_FILE)
+    def files(self) -> list[DataFile]:
+        return [QM7_FILE]
 
     def _load(self, random_state: RandomState) -> Dataset:
         content = self._read()
@@ -74,11 +83,11 @@ class QM7(Loader):
         return Dataset(self.name, "regression", X[train], y[train], X[test], y[test], source, folds)
 
     def _source(self) -> str:
-        digest = hashlib.sha256(find(self.root, "qm7", QM7_FILE).read_bytes()).hexdigest()
+        digest = hashlib.sha256(self.path(QM7_FILE).read_bytes()).hexdigest()
         return "QM7, rebuilt (Coulomb matrices recomputed from charges and positions)" if digest == _REBUILT else "QM7"
 
     def _read(self) -> dict[str, Any]:
-        path = find(self.root, "qm7", QM7_FILE)
+        path = self.path(QM7_FILE)
         try:
             content = io.loadmat(path)
         except Exception as error:

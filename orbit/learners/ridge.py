@@ -210,6 +210,10 @@ class _Ridge(BaseEstimator):
             self._solve_moments(moments)
         return self
 
+    def gather(self) -> None:
+        """Add up what all processes of a distributed job have taken in; call before :meth:`finalize`."""
+        self._moments.gather()
+
     def _partial(self, X: np.ndarray, Y: np.ndarray, sample_weight) -> None:
         if not hasattr(self, "_moments"):
             self.path_ = regularization_path(self.regularization)

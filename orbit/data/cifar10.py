@@ -1,0 +1,163 @@
+"""CIFAR-10, from the archive as upstream ships it, its extracted batches, or an .npz."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orbit.data.base import Dataset, FileLoader
+from orbit.data.files import DataFile, missing, places, read_arrays, read_checked
+from orbit.errors import DataFileError
+from orbit.params import PositiveInt
+from orbit.random import RandomState
+from orbit.registry import register
+
+_URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
+# This sha256 is the one that Keras pins; its md5 is the c58f3010... that upstream publishes.
+ARCHIVE = DataFile(
+    "cifar-10-python.tar.gz",
+    "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+    f"It is the Python version of CIFAR-10, {_URL}; its extracted folder cifar-10-batches-py, or a cifar10.npz, will "
+    "also do.",
+    _URL,
+)
+_NPZ = "cifar10.npz"
+_BATCHES = "cifar-10-batches-py"
+_TRAIN = [f"data_batch_{i}" for i in range(1, 6)]
+_TEST = ["test_batch"]
+_NPZ_KEYS = ("x_train", "y_train", "x_test", "y_test")
+
+
+@register("dataset", "cifar10")
+class CIFAR10(FileLoader):
+    """CIFAR-10: 50,000 training and 10,000 test colour images of shape (32, 32, 3), values in [0, 1].
+
+    Parameters
+    ----------
+    root : str or None
+        Data folder; None is the variable ORBIT_DATA, else ``data``. In its subfolder
+        ``cifar10``, then in itself, is looked for: ``cifar10.npz``, with arrays
+        ``x_train`` (n, 32, 32, 3) and ``x_test`` of bytes, ``y_train`` (n,) and
+        ``y_test``; the folder ``cifar-10-batches-py``; ``cifar-10-python.tar.gz``.
+    n_train, n_test : int >= 1 or None
+        Random subsets; None is all.
+    download : bool
+        Fetch the archive into ``cifar10`` of the data folder where nothing is found.
+    """
+
+    folder = "cifar10"
+    pixels = True
+
+    def __init__(
+        self,
+        root: str | None = None,
+        n_train: PositiveInt | None = None,
+        n_test: PositiveInt | None = None,
+        download: bool = False,
+    ) -> None:
+        self.root = root
+        self.n_train = n_train
+        self.n_test = n_test
+        self.download = download
+
+    def files(self) -> list[DataFile]:
+        return [ARCHIVE]
+
+    def check_files(self) -> None:
+        if self._found() is None and not self.download:
+            raise missing(places(self.root, self.folder)[0] / ARCHIVE.name, ARCHIVE)
+
+    def _load(self, random_state: RandomState) -> Dataset:
+        source = self._found() or self.path(ARCHIVE)
+        if source.name == _NPZ:
+            X_train, y_train, X_test, y_test = _read_npz(source)
+        else:
+            read = _folder_reader(source) if source.is_dir() else _archive_reader(source)
+            (X_train, y_train), (X_test, y_test) = _read_batches(read, _TRAIN), _read_batches(read, _TEST)
+        X_train, X_test = X_train / np.float32(255), X_test / np.float32(255)
+        return Dataset(self.name, "classification", X_train, y_train, X_test, y_test, f"CIFAR-10, {source.name}")
+
+    def _found(self) -> Path | None:
+        candidates = [place / name for place in places(self.root, self.folder) for name in (_NPZ, _BATCHES)]
+        candidates += [place / ARCHIVE.name for place in places(self.root, self.folder)]
+        return next((path for path in candidates if path.exists()), None)
+
+
+def _read_npz(path: Path) -> list[np.ndarray]:
+    arrays = read_arrays(path, "x_train")
+    lacking = [key for key in _NPZ_KEYS if key not in arrays]
+    if lacking:
+        raise DataFileError(f"{path.absolute()}: expected arrays {', '.join(_NPZ_KEYS)}, lacks {', '.join(lacking)}")
+    for key in ("x_train", "x_test"):
+        if arrays[key].shape[1:] != (32, 32, 3) or arrays[key].dtype != np.uint8:
+            found = f"{arrays[key].shape} of {arrays[key].dtype}"
+            raise DataFileError(f"{path.absolute()}: expected {key} of shape (n, 32, 32, 3) and bytes, found {found}")
+    return [arrays[key] if key.startswith("x") else arrays[key].ravel().astype(np.int64) for key in _NPZ_KEYS]
+
+
+def _archive_reader(path: Path) -> Any:
+    """Reads members of the archive by name, after its digest has been checked."""
+    members = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(read_checked(path, ARCHIVE))) as archive:
+            for member in archive:
+                if member.isfile() and (file := archive.extractfile(member)) is not None:
+                    members[Path(member.name).name] = file.read()
+    except tarfile.TarError as error:
+        raise DataFileError(f"{path.absolute()} is corrupt or no archive. {ARCHIVE.how}") from error
+
+    def read(name: str) -> tuple[str, bytes]:
+        if name not in members:
+            raise DataFileError(f"{path.absolute()} has no member {name}. {ARCHIVE.how}")
+        return f"{path.absolute()}, {name}", members[name]
+
+    return read
+
+
+def _folder_reader(path: Path) -> Any:
+    def read(name: str) -> tuple[str, bytes]:
+        return str((path / name).absolute()), read_checked(path / name, DataFile(name, None, ARCHIVE.how))
+
+    return read
+
+
+def _read_batches(read: Any, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Images (n, 32, 32, 3) and labels (n,) of batches, one after the other."""
+    batches = [_batch(*read(name)) for name in names]
+    images = np.concatenate([images for images, _ in batches])
+    # a row holds the red, then the green, then the blue image
+    return images.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), np.concatenate([labels for _, labels in batches])
+
+
+def _batch(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        batch: Mapping[bytes, Any] = _ArraysOnly(io.BytesIO(content), encoding="bytes").load()
+        images, labels = np.asarray(batch[b"data"]), np.asarray(batch[b"labels"], dtype=np.int64)
+    except Exception as error:
+        raise DataFileError(f"{where} is no batch of CIFAR-10 ({error}). {ARCHIVE.how}") from error
+    if images.ndim != 2 or images.shape[1] != 3072 or images.dtype != np.uint8 or len(labels) != len(images):
+        raise DataFileError(
+            f"{where}: expected images of shape (n, 3072) in bytes and n labels, found {images.shape} of "
+            f"{images.dtype} and {len(labels)}. {ARCHIVE.how}"
+        )
+    return images, labels
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Unpickles dictionaries, lists and arrays, and nothing that could run a stranger's code."""
+
+    _allowed = frozenset(
+        {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}
+        | {(f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")}
+    )
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self._allowed:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+        return super().find_class(module.replace("numpy.core", "numpy._core"), name)

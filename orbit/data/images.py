@@ -1,0 +1,156 @@
+"""A user's own pictures: a folder with a folder for each class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from orbit.data.base import Dataset, Loader, Points
+from orbit.data.splits import split_off_test
+from orbit.errors import DataFileError, InputError, ParameterError
+from orbit.params import Fraction, PositiveInt
+from orbit.random import RandomState
+from orbit.registry import register
+
+_SUFFIXES = (".png", ".jpg", ".jpeg")
+_PARTS = ("train", "test")
+
+
+@register("dataset", "images")
+class Images(Loader):
+    """PNG and JPEG pictures in class folders, ``FOLDER/cat/1.png``; or in ``FOLDER/train/cat`` and ``FOLDER/test/cat``.
+
+    Points have shape (height, width), or (height, width, 3) in colour, and values in [0, 1].
+
+    Parameters
+    ----------
+    path : str or None
+        The folder. Required.
+    resize : [height, width] or None
+        Size that all are brought to, in pixels; None refuses pictures of unequal sizes.
+    channels : {"grey", "rgb"}
+        Transparent pixels are shown on black.
+    test_fraction : float in (0, 1)
+        Share of the pictures that becomes the test part where there are no folders ``train`` and ``test``.
+    n_train, n_test : int >= 1 or None
+        Random subsets; None is all.
+    """
+
+    def __init__(
+        self,
+        path: str | None = None,
+        resize: list[PositiveInt] | None = None,
+        channels: Literal["grey", "rgb"] = "grey",
+        test_fraction: Fraction = 0.25,
+        n_train: PositiveInt | None = None,
+        n_test: PositiveInt | None = None,
+    ) -> None:
+        self.path = path
+        self.resize = resize
+        self.channels = channels
+        self.test_fraction = test_fraction
+        self.n_train = n_train
+        self.n_test = n_test
+
+    def check(self) -> None:
+        super().check()
+        if self.resize is not None and len(self.resize) != 2:
+            raise ParameterError("resize", "[height, width] in pixels", self.resize)
+
+    def check_files(self) -> None:
+        folder = self._folder()
+        found = [part for part in _PARTS if (folder / part).is_dir()]
+        if len(found) == 1:
+            raise InputError(f"dataset.path: {folder.absolute()} has a folder {found[0]}; expected both of train, test")
+        for part in [folder / name for name in found] or [folder]:
+            if not any(_class_files(part).values()):
+                raise DataFileError(
+                    f"dataset.path: expected a folder for each class with .png or .jpg files in {part.absolute()}, "
+                    f"found {', '.join(_class_files(part)) or 'no folder'}"
+                )
+
+    def _load(self, random_state: RandomState) -> Dataset:
+        self.check_files()
+        folder = self._folder()
+        source = f"pictures in {folder.name}"
+        if (folder / "test").is_dir():
+            (X, y), (X_test, y_test) = (self._part(folder / part) for part in _PARTS)
+        else:
+            X_all, y_all = self._part(folder)
+            train, test = split_off_test(y_all, "classification", self.test_fraction, random_state, str(self.path))
+            X, y, X_test, y_test = X_all[train], y_all[train], X_all[test], y_all[test]
+        return Dataset(self.name, "classification", X, y, X_test, y_test, source)
+
+    def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
+        base = Path(path).expanduser()
+        if base.is_file() and base.suffix.lower() not in _SUFFIXES:
+            return super()._read_points(path, form)
+        files = [base] if base.is_file() else _pictures(base.rglob("*"))
+        if not files:
+            raise DataFileError(f"{path}: expected a folder with .png or .jpg files, or one such file, found none")
+        expected = tuple(form["shape"][:2])
+        return Points(self._read(files, expected), [str(f.relative_to(base)) if f != base else f.name for f in files])
+
+    def _folder(self) -> Path:
+        if self.path is None:
+            raise InputError("dataset.path: expected a folder with a folder of pictures for each class, found none")
+        folder = Path(self.path).expanduser()
+        if not folder.is_dir():
+            raise DataFileError(f"dataset.path: expected a folder at {folder.absolute()}, found none")
+        return folder
+
+    def _part(self, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+        files = _class_files(folder)
+        X = self._read([file for found in files.values() for file in found], None)
+        return X, np.array([name for name, found in files.items() for _ in found])
+
+    def _read(self, files: list[Path], size: tuple[int, int] | None) -> np.ndarray:
+        """All pictures, float32; of the given (height, width), or that of the first."""
+        X: np.ndarray | None = None
+        for i, file in enumerate(files):
+            image = self._picture(file)
+            if X is None:
+                X = np.empty((len(files), *(size or image.shape[:2]), *image.shape[2:]), dtype=np.float32)
+            if image.shape != X.shape[1:]:
+                of = "the model was fitted to" if size else f"{files[0].name} has"
+                raise InputError(
+                    f"{file} has {image.shape[0]} x {image.shape[1]} pixels, {of} {X.shape[1]} x {X.shape[2]}; "
+                    f"set dataset.resize=[{X.shape[1]},{X.shape[2]}]"
+                )
+            X[i] = image
+        assert X is not None
+        return X
+
+    def _picture(self, file: Path) -> np.ndarray:
+        try:
+            with Image.open(file) as opened:
+                image = self._converted(ImageOps.exif_transpose(opened))
+        except OSError as error:
+            raise DataFileError(f"{file.absolute()} is not a readable picture ({error})") from error
+        if self.resize is not None:
+            image = image.resize((self.resize[1], self.resize[0]), Image.Resampling.LANCZOS)
+        scale = 1 if image.mode == "F" else 255
+        return (np.asarray(image, dtype=np.float32) / scale).clip(0, 1)
+
+    def _converted(self, image: Image.Image) -> Image.Image:
+        """In 8 bits, grey or colour; grey pictures of 16 bits in fractions, since Pillow would cut them off at 255."""
+        if image.mode.startswith("I") and self.channels == "grey":
+            return Image.fromarray(np.asarray(image, dtype=np.float32) / 65535)
+        if image.has_transparency_data:
+            picture = image.convert("RGBA")
+            image = Image.alpha_composite(Image.new("RGBA", picture.size, "black"), picture)
+        return image.convert("L" if self.channels == "grey" else "RGB")
+
+
+def _class_files(folder: Path) -> dict[str, list[Path]]:
+    """The pictures of every class, sorted by name."""
+    folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    return {path.name: _pictures(path.iterdir()) for path in folders}
+
+
+def _pictures(paths: Any) -> list[Path]:
+    return sorted(path for path in paths if path.suffix.lower() in _SUFFIXES and not path.name.startswith("."))

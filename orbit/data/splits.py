@@ -1,0 +1,69 @@
+"""Splitting points into parts: one way for every loader whose data comes without a test part."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from orbit.data.base import Task
+from orbit.errors import InputError
+from orbit.random import RandomState, spawn
+
+_MOST_CLASSES = 100
+
+
+def guess_task(y: np.ndarray) -> Task:
+    """Words are classes, and so are at most 100 different whole numbers; all else are numbers to predict.
+
+    >>> guess_task(np.array([0.0, 1.0])), guess_task(np.array([0.5, 1.0])), guess_task(np.arange(200))
+    ('classification', 'regression', 'regression')
+    """
+    if y.dtype.kind not in "iuf":
+        return "classification"
+    if y.dtype.kind == "f" and (y.ndim > 1 or np.any(y != np.round(y))):
+        return "regression"
+    return "classification" if len(np.unique(y)) <= _MOST_CLASSES else "regression"
+
+
+def split_off_test(
+    y: np.ndarray, task: Task, test_fraction: float, random_state: RandomState, path: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Random indices of a training and a test part; stratified where every class has enough points.
+
+    Raises
+    ------
+    InputError
+        If there are too few points, naming the file ``path``.
+    """
+    n = len(y)
+    n_test = min(max(1, round(n * test_fraction)), n - 1)
+    if n_test < 1:
+        raise InputError(f"dataset.path: {path} has {n} points, too few to split; expected at least 2")
+    counts = np.unique(y, return_counts=True)[1] if task == "classification" else np.zeros(1)
+    stratify = y if counts.min() >= 2 and len(counts) <= min(n_test, n - n_test) else None
+    train, test = train_test_split(
+        np.arange(n), test_size=n_test, stratify=stratify, random_state=spawn(random_state, 1)[0]
+    )
+    return train, test
+
+
+def balanced(y: np.ndarray, per_class: int, rng: np.random.Generator, key: str) -> np.ndarray:
+    """Indices of ``per_class`` random points of every class, rising.
+
+    Raises
+    ------
+    InputError
+        If a class has fewer, naming the configuration key ``key``.
+
+    Examples
+    --------
+    >>> y = np.array([5, 5, 5, 8, 8])
+    >>> y[balanced(y, 2, np.random.default_rng(0), "dataset.per_class")].tolist()
+    [5, 5, 8, 8]
+    """
+    classes, counts = np.unique(y, return_counts=True)
+    if counts.min() < per_class:
+        smallest = classes[counts.argmin()]
+        raise InputError(f"{key}: expected at most {counts.min()}, the points of class {smallest}, found {per_class}")
+    chosen = [rng.choice(np.flatnonzero(y == label), per_class, replace=False) for label in classes]
+    return np.sort(np.concatenate(chosen))

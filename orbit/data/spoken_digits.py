@@ -1,0 +1,280 @@
+"""The Free Spoken Digit Dataset, as waveforms or as spectrograms of one size."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from scipy import signal
+from scipy.io import wavfile
+
+from orbit.data.base import Dataset, FileLoader, Points
+from orbit.data.files import DataFile, missing, places
+from orbit.errors import DataFileError, InputError, suggestion
+from orbit.params import PositiveFloat, PositiveInt, Range
+from orbit.random import RandomState, generator
+from orbit.registry import register
+
+_URL = "https://github.com/Jakobovski/free-spoken-digit-dataset/archive/refs/heads/master.zip"
+ARCHIVE = DataFile(
+    "free-spoken-digit-dataset-master.zip",
+    None,
+    f"It is the Free Spoken Digit Dataset, {_URL}; the extracted folder, or any .zip of its recordings, will also do.",
+    _URL,
+)
+RATE = 8000  # samples a second
+_NAME = re.compile(r"(\d)_([A-Za-z]+)_(\d+)\.wav")
+_TEST_INDICES = range(5)  # upstream's own test split
+_WINDOW = 256  # 32 ms
+_FLOOR_DB = 80.0
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One spoken digit: its file's name says the digit, the speaker, and which of his recordings of it this is."""
+
+    digit: int
+    speaker: str
+    index: int
+    samples: np.ndarray
+
+
+@register("dataset", "spoken_digits")
+class SpokenDigits(FileLoader):
+    """3,000 recordings of the digits 0 to 9 by six speakers, 8 kHz, 50 of each digit by each; stands in for TIDIGITS.
+
+    A recording is put in the middle of ``duration`` seconds, with silence around it or its ends cut off.
+
+    Parameters
+    ----------
+    root : str or None
+        Data folder; None is the variable ORBIT_DATA, else ``data``. In its subfolder ``spoken_digits`` is looked for
+        files ``DIGIT_SPEAKER_INDEX.wav``, in whichever folder or .zip.
+    form : {"spectrogram", "waveform"}
+        ``spectrogram``: shape (bands, frames), for ``group=translation``: the energy in bands of equal width on the
+        mel scale, the highest in the first row, in decibels below the recording's loudest; 0 is 80 dB below or less,
+        1 is the loudest. ``waveform``: shape (samples,), for ``group=pitch_tempo``.
+    duration : float > 0
+        Seconds. One recording in a hundred is longer than 0.92.
+    bands, frames : int
+        Size of a spectrogram, >= 2.
+    split : {"utterance", "speaker", "leave_one_speaker_out"}
+        What the test part is: the recordings of index 0 to 4, upstream's own test part; all of ``n_speakers``
+        speakers drawn by the seed; all of the speaker ``speaker``.
+    n_speakers : int >= 1
+    speaker : str
+    n_train, n_test : int >= 1 or None
+        Random subsets; None is all.
+    download : bool
+        Fetch upstream's archive into ``spoken_digits`` of the data folder where no recording is found. Upstream
+        publishes no digest of it; the archive's own checksums are verified as it is read.
+    """
+
+    folder = "spoken_digits"
+    default_representation = {"name": "unit_norm", "norm": "each"}
+
+    def __init__(
+        self,
+        root: str | None = None,
+        form: Literal["spectrogram", "waveform"] = "spectrogram",
+        duration: PositiveFloat = 1.0,
+        bands: Annotated[int, Range(low=2)] = 32,
+        frames: Annotated[int, Range(low=2)] = 32,
+        split: Literal["utterance", "speaker", "leave_one_speaker_out"] = "utterance",
+        n_speakers: PositiveInt = 2,
+        speaker: str = "george",
+        n_train: PositiveInt | None = None,
+        n_test: PositiveInt | None = None,
+        download: bool = False,
+    ) -> None:
+        self.root = root
+        self.form = form
+        self.duration = duration
+        self.bands = bands
+        self.frames = frames
+        self.split = split
+        self.n_speakers = n_speakers
+        self.speaker = speaker
+        self.n_train = n_train
+        self.n_test = n_test
+        self.download = download
+
+    def check(self) -> None:
+        super().check()
+        if self.duration * RATE < _WINDOW:
+            raise InputError(f"dataset.duration: expected at least {_WINDOW / RATE:g} s, found {self.duration:g}")
+
+    def files(self) -> list[DataFile]:
+        return [ARCHIVE]
+
+    def check_files(self) -> None:
+        if not self.download:
+            self._find()
+
+    def _load(self, random_state: RandomState) -> Dataset:
+        recordings = sorted(self._recordings(), key=lambda r: (r.digit, r.speaker, r.index))
+        test = self._is_test(recordings, random_state)
+        if test.all() or not test.any():
+            raise InputError(
+                f"dataset.split={self.split} leaves no recording for {'training' if test.all() else 'testing'}, of "
+                f"{len(recordings)} found"
+            )
+        X = np.stack([self._represent(recording.samples) for recording in recordings])
+        y = np.array([recording.digit for recording in recordings])
+        held_out = self._test_part(recordings, test)
+        source = f"Free Spoken Digit Dataset, {len(recordings)} recordings, {self.split}: {held_out}"
+        return Dataset(self.name, "classification", X[~test], y[~test], X[test], y[test], source)
+
+    def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
+        if not Path(path).expanduser().is_dir():
+            return super()._read_points(path, form)
+        files = sorted(Path(path).expanduser().rglob("*.wav"))
+        if not files:
+            raise DataFileError(f"{path}: expected a folder with .wav files, or an .npz or .npy file, found none")
+        X = np.stack([self._represent(_samples(file.read_bytes(), str(file))) for file in files])
+        return Points(X, [str(file.relative_to(Path(path).expanduser())) for file in files])
+
+    # ---- finding and reading
+
+    def _find(self) -> list[Path]:
+        """The recordings, or the archives that hold them."""
+        for place in places(self.root, self.folder):
+            for pattern in ("**/*_*_*.wav", "*.zip"):
+                found = sorted(path for path in place.glob(pattern) if pattern == "*.zip" or _NAME.fullmatch(path.name))
+                if found:
+                    return found
+        raise missing(places(self.root, self.folder)[0] / ARCHIVE.name, ARCHIVE)
+
+    def _recordings(self) -> Iterable[Recording]:
+        try:
+            found = self._find()
+        except DataFileError:
+            found = [self.path(ARCHIVE)]
+        for name, content in _contents(found):
+            match = _NAME.fullmatch(name)
+            if match:
+                yield Recording(int(match[1]), match[2], int(match[3]), _samples(content, name))
+
+    # ---- splitting
+
+    def _is_test(self, recordings: list[Recording], random_state: RandomState) -> np.ndarray:
+        if self.split == "utterance":
+            return np.array([recording.index in _TEST_INDICES for recording in recordings])
+        speakers = sorted({recording.speaker for recording in recordings})
+        held_out = {self.speaker}
+        if self.split == "speaker":
+            if self.n_speakers >= len(speakers):
+                raise InputError(
+                    f"dataset.n_speakers: expected at most {len(speakers) - 1} of {len(speakers)} speakers, found "
+                    f"{self.n_speakers}"
+                )
+            held_out = set(generator(random_state).choice(speakers, self.n_speakers, replace=False))
+        elif self.speaker not in speakers:
+            close = suggestion(self.speaker, speakers)
+            raise InputError(
+                f"dataset.speaker={self.speaker}: no such speaker{close} Choose from {', '.join(speakers)}."
+            )
+        return np.array([recording.speaker in held_out for recording in recordings])
+
+    def _test_part(self, recordings: list[Recording], test: np.ndarray) -> str:
+        if self.split == "utterance":
+            return "tested on indices 0 to 4"
+        held_out = sorted({r.speaker for r, is_test in zip(recordings, test, strict=True) if is_test})
+        return f"tested on {', '.join(held_out)}"
+
+    # ---- representing
+
+    def _represent(self, samples: np.ndarray) -> np.ndarray:
+        length = round(self.duration * RATE)
+        centred = _centred(samples, length)
+        if self.form == "waveform":
+            return centred.astype(np.float32)
+        return mel_spectrogram(centred, self.bands, self.frames).astype(np.float32)
+
+
+def mel_spectrogram(samples: np.ndarray, bands: int, frames: int) -> np.ndarray:
+    """Log energy in mel bands, in [0, 1]: 1 at the loudest, 0 at 80 dB below it and less.
+
+    Windows of 32 ms (Hann) are spread evenly over the signal; bands are triangles whose corners are equally spaced on
+    the mel scale 2595 log10(1 + f / 700), from 0 to half the sampling rate.
+
+    Parameters
+    ----------
+    samples : array, shape (n,), at 8 kHz, n >= 256
+    bands, frames : shape of the result
+
+    Returns
+    -------
+    array, shape (bands, frames), the highest band first, as spectrograms are drawn
+
+    Examples
+    --------
+    >>> tone = np.sin(2 * np.pi * 1000 * np.arange(8000) / RATE)
+    >>> picture = mel_spectrogram(tone, 32, 20)
+    >>> picture.shape, int(picture[:, 10].argmax())
+    ((32, 20), 17)
+    """
+    starts = np.linspace(0, len(samples) - _WINDOW, frames).round().astype(int)
+    windows = samples[starts[:, None] + np.arange(_WINDOW)] * signal.windows.hann(_WINDOW, sym=False)
+    # twice as many points as samples: else low bands are narrower than the grid
+    power = np.abs(np.fft.rfft(windows, 2 * _WINDOW)) ** 2
+    energy = _mel_filters(bands, power.shape[1]) @ power.T
+    loudest = energy.max()
+    if loudest == 0:
+        return np.zeros((bands, frames))
+    decibels = 10 * np.log10(np.maximum(energy / loudest, 10 ** (-_FLOOR_DB / 10)))
+    return (1 + decibels / _FLOOR_DB)[::-1]
+
+
+def _mel_filters(bands: int, bins: int) -> np.ndarray:
+    """Triangles over the frequency bins, shape (bands, bins)."""
+    corners_mel = np.linspace(0, 2595 * np.log10(1 + RATE / 2 / 700), bands + 2)
+    corners = 700 * (10 ** (corners_mel / 2595) - 1)
+    frequencies = np.linspace(0, RATE / 2, bins)
+    return np.stack(
+        [np.interp(frequencies, corners[i : i + 3], [0.0, 1.0, 0.0], left=0.0, right=0.0) for i in range(bands)]
+    )
+
+
+def _centred(samples: np.ndarray, length: int) -> np.ndarray:
+    """The signal in the middle of ``length`` samples, with zeros around it or its ends cut off."""
+    cut = max(0, len(samples) - length) // 2
+    kept = samples[cut : cut + length]
+    before = (length - len(kept)) // 2
+    return np.pad(kept, (before, length - len(kept) - before))
+
+
+def _samples(content: bytes, name: str) -> np.ndarray:
+    """The signal of a .wav file, values in [-1, 1)."""
+    try:
+        rate, samples = wavfile.read(io.BytesIO(content))
+    except Exception as error:
+        raise DataFileError(f"{name} is not a readable .wav file: {error}") from error
+    if rate != RATE or samples.ndim != 1 or samples.dtype != np.int16 or len(samples) == 0:
+        channels = 1 if samples.ndim == 1 else samples.shape[1]
+        raise DataFileError(
+            f"{name}: expected one channel of {RATE} samples a second in 16 bits, found {len(samples)} samples of "
+            f"{channels} channels at {rate} in {samples.dtype}"
+        )
+    return samples / 2.0**15
+
+
+def _contents(paths: list[Path]) -> Iterable[tuple[str, bytes]]:
+    """Names, without folders, and contents of the files, and of the members of .zip files."""
+    for path in paths:
+        try:
+            if path.suffix != ".zip":
+                yield path.name, path.read_bytes()
+                continue
+            with zipfile.ZipFile(path) as archive:
+                for member in archive.namelist():
+                    if member.endswith(".wav"):
+                        yield Path(member).name, archive.read(member)
+        except (OSError, zipfile.BadZipFile) as error:
+            raise DataFileError(f"{path.absolute()} cannot be read ({error}). {ARCHIVE.how}") from error

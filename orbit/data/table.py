@@ -1,0 +1,247 @@
+"""A user's own table: CSV or Parquet, with named columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from orbit.data.base import Dataset, Loader, Points, Task
+from orbit.data.files import existing_file
+from orbit.data.splits import guess_task, split_off_test
+from orbit.errors import DataFileError, InputError, suggestion
+from orbit.params import Fraction, PositiveInt
+from orbit.random import RandomState
+from orbit.registry import register
+
+_PARQUET = (".parquet", ".pq")
+
+
+@register("dataset", "table")
+class Table(Loader):
+    """Rows of a CSV or Parquet file; columns of numbers are features, one or more others are targets.
+
+    Parameters
+    ----------
+    path : str or None
+        A .parquet file, or anything else as CSV with a line of column names. Required.
+    target : str, list of str, or None
+        Column to predict; several make a regression with as many outputs. Required.
+    features : list of str or None
+        Columns of numbers to learn from; None is every column that is neither target nor weight.
+    weight : str or None
+        Column with a weight >= 0 for each training point.
+    missing : {"refuse", "mean", "median"}
+        What is done about missing features: refused by name, or filled in with the column's mean or median over the
+        training part, in training, test and new points alike. Missing targets and weights are always refused.
+    test_path : str or None
+        A file with the test part; None splits one off at random.
+    test_fraction : float in (0, 1)
+        Share of the points that becomes the test part where there is no ``test_path``.
+    task : {"auto", "classification", "regression"}
+        ``auto``: words, booleans and at most 100 different whole numbers are classes, else numbers to predict.
+    separator : str
+        What stands between the columns of a CSV.
+    n_train, n_test : int >= 1 or None
+        Random subsets; None is all.
+
+    Examples
+    --------
+    >>> import pandas as pd, tempfile
+    >>> from orbit.data import Table
+    >>> path = tempfile.mkdtemp() + "/mine.csv"
+    >>> pd.DataFrame({"width": range(20), "height": range(20), "kind": ["cat", "owl"] * 10}).to_csv(path, index=False)
+    >>> data = Table(path, target="kind").load(0)
+    >>> data.X_train.shape, data.task, data.reading["features"]
+    ((15, 2), 'classification', ['width', 'height'])
+    """
+
+    default_representation = {"name": "standardize"}
+    fixed_task = None
+
+    def __init__(
+        self,
+        path: str | None = None,
+        target: str | list[str] | None = None,
+        features: list[str] | None = None,
+        weight: str | None = None,
+        missing: Literal["refuse", "mean", "median"] = "refuse",
+        test_path: str | None = None,
+        test_fraction: Fraction = 0.25,
+        task: Literal["auto", "classification", "regression"] = "auto",
+        separator: str = ",",
+        n_train: PositiveInt | None = None,
+        n_test: PositiveInt | None = None,
+    ) -> None:
+        self.path = path
+        self.target = target
+        self.features = features
+        self.weight = weight
+        self.missing = missing
+        self.test_path = test_path
+        self.test_fraction = test_fraction
+        self.task = task
+        self.separator = separator
+        self.n_train = n_train
+        self.n_test = n_test
+
+    def check_files(self) -> None:
+        if self.path is None:
+            raise InputError("dataset.path: expected the path of a .csv or .parquet file, found none")
+        if not self._targets():
+            raise InputError("dataset.target: expected the name of the column to predict, found none")
+        for key, path in (("path", self.path), ("test_path", self.test_path)):
+            if path is not None:
+                existing_file(path, f"dataset.{key}")
+
+    def _load(self, random_state: RandomState) -> Dataset:
+        self.check_files()
+        assert self.path is not None
+        whole = _Part(self._read(self.path, "dataset.path"), f"dataset.path: {self.path}")
+        features = self._features(whole)
+        y = whole.targets(self._targets())
+        task: Task = guess_task(y) if self.task == "auto" else self.task
+        X = self._numbers(whole, features)
+        if self.test_path is not None:
+            tested = _Part(self._read(self.test_path, "dataset.test_path"), f"dataset.test_path: {self.test_path}")
+            train, X_test, y_test = np.arange(len(y)), self._numbers(tested, features), tested.targets(self._targets())
+        else:
+            train, test = split_off_test(y, task, self.test_fraction, random_state, self.path)
+            X_test, y_test = X[test], y[test]
+        X, y = X[train], y[train]
+        weight = None if self.weight is None else whole.weights(self.weight)[train]
+        fill = self._fill(features, X)
+        X, X_test = _filled(X, features, fill), _filled(X_test, features, fill)
+        reading = {"features": features, "targets": self._targets(), "fill": fill}
+        source = f"file {Path(self.path).name}"
+        return Dataset(self.name, task, X, y, X_test, y_test, source, sample_weight=weight, reading=reading)
+
+    def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
+        existing_file(path, self.label())
+        part = _Part(self._read(path, self.label()), path)
+        features = form["features"]
+        part.require(features, "the model was fitted to it")
+        if self.features is None:
+            part.refuse_others([*features, *form["targets"], self.weight])
+        X = _filled(self._numbers(part, features), features, form["fill"])
+        return Points(X, [str(i) for i in range(len(X))])
+
+    def _targets(self) -> list[str]:
+        return [self.target] if isinstance(self.target, str) else list(self.target or [])
+
+    def _features(self, part: _Part) -> list[str]:
+        part.require(self._targets(), "set dataset.target")
+        part.require([self.weight] if self.weight else [], "set dataset.weight")
+        part.require(self.features or [], "set dataset.features")
+        others = {*self._targets(), self.weight}
+        features = list(self.features or [column for column in part.frame if column not in others])
+        both = others & set(features)
+        if both:
+            raise InputError(f"dataset.features: {', '.join(map(str, both))} is a target or the weight as well")
+        if not features:
+            raise InputError(f"{part.where} has no columns besides targets and weight")
+        return features
+
+    def _numbers(self, part: _Part, features: list[str]) -> np.ndarray:
+        X = part.numbers(features)
+        if self.missing == "refuse":
+            part.refuse_missing(features, "remove those rows, or fill them in with dataset.missing=mean or median")
+        return X
+
+    def _fill(self, features: list[str], X: np.ndarray) -> dict[str, float]:
+        """What stands in for a missing value, by column; empty where missing values are refused."""
+        if self.missing == "refuse":
+            return {}
+        empty = [name for name, column in zip(features, X.T, strict=True) if np.isnan(column).all()]
+        if empty:
+            raise InputError(f"dataset.features: {', '.join(empty)} has no value in the training part; leave it out")
+        statistic = np.nanmean if self.missing == "mean" else np.nanmedian
+        return {name: float(statistic(column)) for name, column in zip(features, X.T, strict=True)}
+
+    def _read(self, path: str, key: str) -> pd.DataFrame:
+        file = Path(path).expanduser()
+        try:
+            if file.suffix.lower() in _PARQUET:
+                return pd.read_parquet(file).rename(columns=str)
+            return pd.read_csv(file, sep=self.separator).rename(columns=str)
+        except Exception as error:
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise DataFileError(
+                f"{key}: {path} is not a readable .csv or .parquet file ({reason}); "
+                f"dataset.separator is {self.separator!r}"
+            ) from error
+
+
+class _Part:
+    """A table, and what is called so in errors: ``where``."""
+
+    def __init__(self, frame: pd.DataFrame, where: str) -> None:
+        self.frame, self.where = frame, where
+
+    def require(self, columns: list[str], what_to_do: str) -> None:
+        """Raise ``InputError`` naming the columns that are not there."""
+        lacking = [column for column in columns if column not in self.frame]
+        if lacking:
+            close = suggestion(lacking[0], self.frame.columns) if len(lacking) == 1 else "."
+            raise InputError(
+                f"{self.where} has no column {', '.join(lacking)}{close} It has {', '.join(self.frame.columns)}; "
+                f"{what_to_do}"
+            )
+
+    def refuse_others(self, known: list[str | None]) -> None:
+        """Raise ``InputError`` naming the columns that are none of ``known``."""
+        others = [column for column in self.frame if column not in known]
+        if others:
+            raise InputError(
+                f"{self.where} has columns that the model was not fitted to: {', '.join(others)}; leave them out"
+            )
+
+    def numbers(self, columns: list[str]) -> np.ndarray:
+        """The columns as float64, shape (n, len(columns)); NaN where a value is missing."""
+        self.require(columns, "every part needs it")
+        for column in columns:
+            values = self.frame[column]
+            if not pd.api.types.is_numeric_dtype(values) and not values.isna().all():
+                text = values[pd.to_numeric(values, errors="coerce").isna() & values.notna()]
+                example = f", e.g. {text.iloc[0]!r} in row {text.index[0]}" if len(text) else ""
+                raise InputError(
+                    f"{self.where}: column {column} holds {values.dtype}{example}, expected numbers; list the columns "
+                    "to learn from in dataset.features, or turn it into numbers"
+                )
+        return self.frame[columns].to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def targets(self, columns: list[str]) -> np.ndarray:
+        """One target as it is, shape (n,); several as numbers, shape (n, k)."""
+        self.require(columns, "set dataset.target")
+        self.refuse_missing(columns, "a target cannot be filled in: remove those rows")
+        if len(columns) > 1:
+            return self.numbers(columns)
+        values = self.frame[columns[0]]
+        if pd.api.types.is_bool_dtype(values):
+            return values.to_numpy(dtype=bool)
+        if pd.api.types.is_integer_dtype(values):
+            return values.to_numpy(dtype=np.int64)
+        return values.to_numpy(dtype=np.float64 if pd.api.types.is_numeric_dtype(values) else str)
+
+    def weights(self, column: str) -> np.ndarray:
+        """Weights of the points, shape (n,)."""
+        self.refuse_missing([column], "a weight cannot be filled in: remove those rows")
+        weights = self.numbers([column])[:, 0]
+        if not (np.isfinite(weights).all() and weights.min() >= 0):
+            raise InputError(f"{self.where}: column {column} (dataset.weight) expected numbers >= 0, found others")
+        return weights
+
+    def refuse_missing(self, columns: list[str], what_to_do: str) -> None:
+        """Raise ``InputError`` naming the columns that lack values, and in how many rows."""
+        counts = {column: int(self.frame[column].isna().sum()) for column in columns}
+        found = [f"{column} ({count} row{'s' if count > 1 else ''})" for column, count in counts.items() if count]
+        if found:
+            raise InputError(f"{self.where} has missing values: {', '.join(found)}; {what_to_do}")
+
+
+def _filled(X: np.ndarray, columns: list[str], fill: Mapping[str, float]) -> np.ndarray:
+    """``X`` with missing values filled in, where there is anything to fill in."""
+    return np.where(np.isnan(X), [fill[column] for column in columns], X) if fill else X

@@ -1,0 +1,63 @@
+"""X_perm: sequences of letters whose label does not depend on their order (GICDF section 6 and appendix D.1)."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from orbit.data.base import Dataset, Loader
+from orbit.data.splits import balanced
+from orbit.errors import ParameterError
+from orbit.params import PositiveInt
+from orbit.random import RandomState, generator
+from orbit.registry import register
+
+_LETTERS = "ABCDEFGH"
+_LENGTH = 5
+_TRAIN_PER_CLASS = 2000
+
+
+@register("dataset", "xperm")
+class XPerm(Loader):
+    """All 8^5 = 32,768 sequences of five letters; positive (1) if both target letters occur, anywhere.
+
+    A point has shape (5, 8): a row for each position, 1 in the column of its letter. ``group=permutation
+    group.mode=blocks`` permutes the positions. 4,000 random sequences, half of them positive, are for training,
+    the other 28,768 for testing; 6,930 of all are positive.
+
+    Parameters
+    ----------
+    targets : str
+        Two different letters of ABCDEFGH. The paper draws them at random; every pair poses the same problem.
+    n_train, n_test : int >= 1 or None
+        Random subsets; None is all.
+
+    Examples
+    --------
+    >>> from orbit.data import XPerm
+    >>> data = XPerm().load(0)
+    >>> data.X_train.shape, data.X_test.shape, int(data.y_train.sum())
+    ((4000, 5, 8), (28768, 5, 8), 2000)
+    """
+
+    def __init__(
+        self, targets: str = "AB", n_train: PositiveInt | None = None, n_test: PositiveInt | None = None
+    ) -> None:
+        self.targets = targets
+        self.n_train = n_train
+        self.n_test = n_test
+
+    def check(self) -> None:
+        super().check()
+        if len(set(self.targets)) != 2 or len(self.targets) != 2 or not set(self.targets) <= set(_LETTERS):
+            raise ParameterError("targets", f"two different letters of {_LETTERS}, e.g. AB", self.targets)
+
+    def _load(self, random_state: RandomState) -> Dataset:
+        sequences = np.array(list(itertools.product(range(len(_LETTERS)), repeat=_LENGTH)))
+        first, second = (np.any(sequences == _LETTERS.index(letter), axis=1) for letter in self.targets)
+        X, y = np.eye(len(_LETTERS), dtype=np.float32)[sequences], (first & second).astype(np.int64)
+        train = balanced(y, _TRAIN_PER_CLASS, generator(random_state), "dataset.targets")
+        test = np.setdiff1d(np.arange(len(y)), train)
+        source = f"all sequences of {_LENGTH} of {len(_LETTERS)} letters, positive with {' and '.join(self.targets)}"
+        return Dataset(self.name, "classification", X[train], y[train], X[test], y[test], source)

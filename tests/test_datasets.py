@@ -1,0 +1,451 @@
+"""X_perm, MNIST with moves, CIFAR-10 and spoken digits: protocols, file formats, and corrupt files."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import itertools
+import os
+import pickle
+import struct
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from contracts import LoaderContract
+from samples import smooth_images
+from scipy.io import wavfile
+from test_data import has, write_mnist
+
+import orbit
+from orbit.data import CIFAR10, MNISTLocal, SpokenDigits, XPerm, cifar10
+from orbit.data.move import jitter_randomly
+from orbit.data.spoken_digits import RATE, mel_spectrogram
+from orbit.errors import DataFileError, InputError, ParameterError
+
+# ---- X_perm ----------------------------------------------------------------------------------------------------------
+
+
+class TestXPerm(LoaderContract):
+    sizes = (4000, 28_768)
+
+    def create(self, **params):
+        return XPerm(**params)
+
+
+def words(X: np.ndarray) -> list[str]:
+    return ["".join("ABCDEFGH"[i] for i in row) for row in X.argmax(2)]
+
+
+def test_xperm_is_every_word_once_with_the_papers_labels():
+    data = XPerm(targets="CF").load(3)
+    X, y = np.concatenate([data.X_train, data.X_test]), np.concatenate([data.y_train, data.y_test])
+    assert sorted(words(X)) == sorted("".join(word) for word in itertools.product("ABCDEFGH", repeat=5))
+    assert [int("C" in word and "F" in word) for word in words(X)] == y.tolist()
+    assert y.sum() == 8**5 - 2 * 7**5 + 6**5
+    assert np.bincount(data.y_train).tolist() == [2000, 2000]
+    assert X.sum() == 5 * 8**5
+
+
+def test_xperm_labels_do_not_change_along_orbits():
+    data = XPerm().load(0)
+    label = dict(zip(words(data.X_test), data.y_test, strict=True))
+    group = orbit.build("group", "permutation", mode="blocks", n=5)
+    moved = group.act(group.elements(), data.X_test[:50])
+    assert len(moved) == 120
+    for shuffled in moved:
+        assert all(label.get(word, y) == y for word, y in zip(words(shuffled), data.y_test[:50], strict=True))
+
+
+@pytest.mark.parametrize("targets", ["A", "AA", "AX", "ABC", "ab", ""])
+def test_xperm_has_two_targets(targets):
+    with pytest.raises(ParameterError, match="targets: expected two different letters of ABCDEFGH"):
+        XPerm(targets=targets).load(0)
+
+
+# ---- MNIST with few images and small moves ---------------------------------------------------------------------------
+
+
+class TestMNISTLocal(LoaderContract):
+    sizes = (40, 20)
+
+    @pytest.fixture(autouse=True)
+    def _files(self, tmp_path, monkeypatch):
+        write_mnist(tmp_path / "mnist", monkeypatch)
+        monkeypatch.setenv("ORBIT_DATA", str(tmp_path))
+
+    def create(self, **params):
+        return MNISTLocal(**params)
+
+    def test_every_class_has_as_many(self):
+        whole, data, other = self.create().load(0), self.create(per_class=3).load(0), self.create(per_class=3).load(1)
+        assert np.bincount(data.y_train).tolist() == [3] * 10
+        assert not np.array_equal(data.X_train, other.X_train)
+        np.testing.assert_array_equal(data.X_test, whole.X_test)
+        assert {x.tobytes() for x in data.X_train} < {x.tobytes() for x in whole.X_train}
+        with pytest.raises(InputError, match=r"dataset\.per_class: expected at most 4, .* of class 0, found 5"):
+            self.create(per_class=5).load(0)
+
+    @pytest.mark.parametrize(("jitter", "train_moves"), [("test", False), ("both", True)])
+    def test_what_is_moved_is_what_is_said(self, jitter, train_moves):
+        still, moved = self.create().load(0), self.create(jitter=jitter).load(0)
+        assert np.array_equal(still.X_train, moved.X_train) == (not train_moves)
+        assert not np.array_equal(still.X_test, moved.X_test)
+        np.testing.assert_array_equal(still.y_test, moved.y_test)
+        assert "up to 3 pixels and 20 degrees" in moved.source
+        np.testing.assert_array_equal(self.create(jitter=jitter).load(5).X_test, moved.X_test)
+        assert not np.array_equal(self.create(jitter=jitter, jitter_seed=1).load(0).X_test, moved.X_test)
+        unmoved = self.create(jitter=jitter, shift=0, angle=0).load(0)
+        np.testing.assert_allclose(unmoved.X_test, still.X_test, atol=1e-5)
+
+
+def test_jitter_stays_within_its_bounds_and_fills_them():
+    """The centroids of a spot at the centre and of one right of it say how an image was shifted and turned."""
+    y, x = np.mgrid[:31, :31] - 15.0
+    spot = np.exp(-(x**2 + y**2) / 4)
+    moved = jitter_randomly(np.repeat(spot[None], 400, 0), 3.0, 20.0, seed=2)
+    down, right = ((moved * axis).sum((1, 2)) / moved.sum((1, 2)) for axis in (y, x))
+    for shift in (down, right):
+        assert -3.01 < shift.min() < -2.8
+        assert 2.8 < shift.max() < 3.01
+        assert abs(shift.mean()) < 4 * 3 / np.sqrt(3 * 400)
+    assert abs(np.corrcoef(down, right)[0, 1]) < 0.2
+
+    off_centre = np.exp(-((x - 8) ** 2 + y**2) / 4)
+    turned = jitter_randomly(np.repeat(off_centre[None], 400, 0), 0.0, 20.0, seed=2)
+    angles = np.degrees(np.arctan2((turned * -y).sum((1, 2)), (turned * x).sum((1, 2))))
+    assert -20.1 < angles.min() < -19
+    assert 19 < angles.max() < 20.1
+
+
+# ---- CIFAR-10 --------------------------------------------------------------------------------------------------------
+
+
+def python2_pickle(data: np.ndarray, labels: list[int]) -> bytes:
+    """A batch with the opcodes of Python 2's cPickle, as upstream's files have them: byte strings, old numpy names."""
+
+    def short(text: bytes) -> bytes:
+        return b"U" + bytes([len(text)]) + text
+
+    rows = b"M" + struct.pack("<H", len(data)) + b"M" + struct.pack("<H", data.shape[1])
+    dtype = b"cnumpy\ndtype\nq\n" + short(b"u1") + b"K\x00K\x01\x87Rq\x0b(K\x03" + short(b"|")
+    dtype += b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    array = b"cnumpy.core.multiarray\n_reconstruct\nq\x07cnumpy\nndarray\nq\x08K\x00\x85" + short(b"b") + b"\x87Rq\t"
+    array += b"(K\x01" + rows + b"\x86" + dtype + b"\x89T" + struct.pack("<i", data.size) + data.tobytes() + b"tb"
+    listed = b"]q\x05(" + b"".join(b"K" + bytes([label]) for label in labels) + b"e"
+    return b"\x80\x02}q\x01(" + short(b"labels") + listed + short(b"data") + array + b"u."
+
+
+@pytest.fixture(scope="module")
+def cifar():
+    """Images (n, 32, 32, 3) and labels, and the same as five training batches and one for testing."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 256, (60, 32, 32, 3), dtype=np.uint8), np.arange(60) % 10
+    rows = X.transpose(0, 3, 1, 2).reshape(6, 10, 3072)
+    batches = [python2_pickle(data, labels.tolist()) for data, labels in zip(rows, y.reshape(6, 10), strict=True)]
+    return X, y, dict(zip([f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"], batches, strict=True))
+
+
+def write_archive(path: Path, batches: dict[str, bytes], monkeypatch) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in batches.items():
+            info = tarfile.TarInfo(f"cifar-10-batches-py/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    monkeypatch.setattr(cifar10, "ARCHIVE", dataclasses.replace(cifar10.ARCHIVE, sha256=digest))
+
+
+def write_batches(folder: Path, batches: dict[str, bytes]) -> None:
+    folder.mkdir(parents=True)
+    for name, content in batches.items():
+        (folder / name).write_bytes(content)
+
+
+class TestCIFAR10(LoaderContract):
+    sizes = (50, 10)
+
+    @pytest.fixture(autouse=True)
+    def _files(self, tmp_path, monkeypatch, cifar):
+        (tmp_path / "cifar10").mkdir()
+        write_archive(tmp_path / "cifar10" / "cifar-10-python.tar.gz", cifar[2], monkeypatch)
+        monkeypatch.setenv("ORBIT_DATA", str(tmp_path))
+
+    def create(self, **params):
+        return CIFAR10(**params)
+
+
+@pytest.mark.parametrize("form", ["archive", "batches", "npz"])
+@pytest.mark.parametrize("folder", ["cifar10", "."])
+def test_cifar10_is_the_same_from_each_kind_of_file(tmp_path, monkeypatch, cifar, form, folder):
+    X, y, batches = cifar
+    place = tmp_path / folder
+    place.mkdir(exist_ok=True)
+    if form == "archive":
+        write_archive(place / "cifar-10-python.tar.gz", batches, monkeypatch)
+    elif form == "batches":
+        write_batches(place / "cifar-10-batches-py", batches)
+    else:
+        np.savez(place / "cifar10.npz", x_train=X[:50], y_train=y[:50, None], x_test=X[50:], y_test=y[50:])
+    data = CIFAR10(root=str(tmp_path)).load(0)
+    np.testing.assert_allclose(data.X_train, X[:50] / 255, rtol=1e-6)
+    np.testing.assert_allclose(data.X_test, X[50:] / 255, rtol=1e-6)
+    np.testing.assert_array_equal(data.y_train, y[:50])
+    np.testing.assert_array_equal(data.y_test, y[50:])
+
+
+def test_a_batch_cannot_run_code(tmp_path, cifar):
+    class Trap:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "sprung"),))
+
+    write_batches(tmp_path / "cifar-10-batches-py", cifar[2] | {"data_batch_3": pickle.dumps({b"data": Trap()})})
+    with pytest.raises(DataFileError, match=r"data_batch_3 is no batch of CIFAR-10 \(it asks for posix\.mkdir\)"):
+        CIFAR10(root=str(tmp_path)).load(0)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_batches_written_by_todays_python_are_read(tmp_path, cifar):
+    X, y, batches = cifar
+    rows = X[:10].transpose(0, 3, 1, 2).reshape(10, 3072)
+    today = pickle.dumps({b"data": rows, b"labels": y[:10].tolist()}, protocol=2)
+    write_batches(tmp_path / "cifar-10-batches-py", batches | {"data_batch_1": today})
+    np.testing.assert_allclose(CIFAR10(root=str(tmp_path)).load(0).X_train, X[:50] / 255, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("test_batch", b"no pickle", "test_batch is no batch of CIFAR-10"),
+        ("test_batch", pickle.dumps({b"labels": [1]}), "test_batch is no batch of CIFAR-10"),
+        ("data_batch_2", python2_pickle(np.zeros((2, 300), np.uint8), [1, 2]), r"found \(2, 300\) of uint8 and 2"),
+        ("data_batch_2", python2_pickle(np.zeros((2, 3072), np.uint8), [1]), "uint8 and 1"),
+    ],
+)
+def test_corrupt_batches_are_refused(tmp_path, cifar, name, content, message):
+    write_batches(tmp_path / "cifar-10-batches-py", cifar[2] | {name: content})
+    with pytest.raises(DataFileError, match=message):
+        CIFAR10(root=str(tmp_path)).load(0)
+
+
+def test_incomplete_cifar10_names_what_is_missing(tmp_path, cifar, monkeypatch):
+    batches = {name: content for name, content in cifar[2].items() if name != "data_batch_4"}
+    write_batches(tmp_path / "one" / "cifar-10-batches-py", batches)
+    with pytest.raises(DataFileError, match="data_batch_4 cannot be read"):
+        CIFAR10(root=str(tmp_path / "one")).load(0)
+    write_archive(tmp_path / "cifar-10-python.tar.gz", batches, monkeypatch)
+    with pytest.raises(DataFileError, match="has no member data_batch_4"):
+        CIFAR10(root=str(tmp_path)).load(0)
+    (tmp_path / "cifar-10-python.tar.gz").write_bytes(b"short")
+    with pytest.raises(DataFileError, match="is corrupt or another file: expected sha256"):
+        CIFAR10(root=str(tmp_path)).load(0)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(DataFileError, match=r"cifar-10-python\.tar\.gz, found none.*cifar10\.npz.*download=true"):
+        CIFAR10(root=str(tmp_path / "none")).check_files()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x_train": None}, "lacks x_train"),
+        ({"x_test": np.zeros((5, 32, 32), np.uint8)}, r"expected x_test of shape .* found \(5, 32, 32\) of uint8"),
+        ({"x_test": np.zeros((5, 32, 32, 3))}, r"found \(5, 32, 32, 3\) of float64"),
+    ],
+)
+def test_other_npz_files_are_refused(tmp_path, cifar, change, message):
+    X, y, _ = cifar
+    arrays = {"x_train": X, "y_train": y, "x_test": X, "y_test": y} | change
+    np.savez(tmp_path / "cifar10.npz", **{key: array for key, array in arrays.items() if array is not None})
+    with pytest.raises(DataFileError, match=message):
+        CIFAR10(root=str(tmp_path)).load(0)
+
+
+# ---- spoken digits ---------------------------------------------------------------------------------------------------
+
+SPEAKERS = ("ann", "bob", "cy")
+
+
+def wav(samples: np.ndarray, rate: int = RATE) -> bytes:
+    buffer = io.BytesIO()
+    wavfile.write(buffer, rate, samples)
+    return buffer.getvalue()
+
+
+def recordings() -> dict[str, bytes]:
+    """Two digits by three speakers, seven of each: tones, the digit's in pitch, of lengths from 0.1 to 0.2 s."""
+    rng = np.random.default_rng(0)
+    found = {}
+    for digit, speaker, index in itertools.product(range(2), SPEAKERS, range(7)):
+        time = np.arange(rng.integers(800, 1600)) / RATE
+        tone = np.sin(2 * np.pi * (400 + 800 * digit) * time) + 0.01 * rng.standard_normal(len(time))
+        found[f"{digit}_{speaker}_{index}.wav"] = wav((8000 * tone).astype(np.int16))
+    return found
+
+
+def write_recordings(folder: Path, contents: dict[str, bytes], zipped: bool = False) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if not zipped:
+        for name, content in contents.items():
+            (folder / name).write_bytes(content)
+        return
+    with zipfile.ZipFile(folder / "fsdd-1.0.zip", "w") as archive:
+        archive.writestr("free-spoken-digit-dataset/README.md", "about")
+        for name, content in contents.items():
+            archive.writestr(f"free-spoken-digit-dataset/recordings/{name}", content)
+
+
+class TestSpokenDigits(LoaderContract):
+    sizes = (12, 30)
+
+    @pytest.fixture(autouse=True)
+    def _files(self, tmp_path, monkeypatch):
+        write_recordings(tmp_path / "spoken_digits", recordings(), zipped=True)
+        monkeypatch.setenv("ORBIT_DATA", str(tmp_path))
+
+    def create(self, **params):
+        return SpokenDigits(**params)
+
+
+@pytest.mark.parametrize("folder", ["spoken_digits/recordings", "spoken_digits", "fsdd/recordings", "."])
+@pytest.mark.parametrize("zipped", [False, True])
+def test_spoken_digits_are_found_wherever_they_are(tmp_path, folder, zipped):
+    if zipped and folder not in ("spoken_digits", "."):
+        pytest.skip("archives lie in the data folder or its subfolder")
+    write_recordings(tmp_path / folder, recordings(), zipped)
+    data = SpokenDigits(root=str(tmp_path)).load(0)
+    assert len(data.X_train) + len(data.X_test) == 42
+    assert "42 recordings" in data.source
+
+
+@pytest.fixture
+def spoken(tmp_path):
+    write_recordings(tmp_path, recordings())
+
+    def create(**params) -> SpokenDigits:
+        return SpokenDigits(root=str(tmp_path), **params)
+
+    return create
+
+
+def test_utterances_are_split_by_their_index(spoken):
+    data = spoken().load(0)
+    assert np.bincount(data.y_test).tolist() == [15, 15]
+    np.testing.assert_array_equal(data.X_test, spoken().load(1).X_test)
+
+
+def test_speakers_held_out_are_heard_in_no_training(spoken):
+    everything = spoken(form="waveform")
+    for speaker in SPEAKERS:
+        data = spoken(form="waveform", split="leave_one_speaker_out", speaker=speaker).load(0)
+        assert (len(data.X_train), len(data.X_test)) == (28, 14)
+        assert data.source.endswith(f"tested on {speaker}")
+    seen = {spoken(split="speaker", n_speakers=2).load(seed).source.split("tested on ")[1] for seed in range(12)}
+    assert seen == {"ann, bob", "ann, cy", "bob, cy"}
+    assert len(everything.load(0).X_train) == 12
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"split": "leave_one_speaker_out", "speaker": "anne"}, "no such speaker; did you mean 'ann'? Choose from ann"),
+        ({"split": "speaker", "n_speakers": 3}, "dataset.n_speakers: expected at most 2 of 3 speakers, found 3"),
+        ({"duration": 0.01}, "dataset.duration: expected at least 0.032 s, found 0.01"),
+        ({"bands": 1}, "bands: expected an integer >= 2, found 1"),
+    ],
+)
+def test_impossible_splits_and_sizes_are_refused(spoken, params, message):
+    with pytest.raises(InputError) as error:
+        spoken(**params).load(0)
+    assert message in str(error.value)
+
+
+def test_waveforms_lie_in_the_middle_of_their_time(tmp_path):
+    samples = (np.arange(1, 301) * 100).astype(np.int16)
+    write_recordings(tmp_path, recordings() | {"0_ann_0.wav": wav(samples)})
+    for length in (1000, 1001, 300, 256):
+        data = SpokenDigits(root=str(tmp_path), form="waveform", duration=length / RATE).load(0)
+        assert data.X_test.shape[1:] == (length,)
+        first = data.X_test[0] * 2**15
+        kept = min(300, length)
+        assert np.count_nonzero(first) == kept
+        before = (length - kept) // 2
+        np.testing.assert_allclose(first[before : before + kept], samples[(300 - kept) // 2 :][:kept], rtol=1e-6)
+
+
+@pytest.mark.parametrize("frequency", [300, 700, 1500, 3000])
+def test_a_tone_lights_the_band_of_its_frequency(frequency):
+    tone = np.sin(2 * np.pi * frequency * np.arange(4000) / RATE)
+    picture = mel_spectrogram(0.2 * tone, 32, 20)
+    assert picture.shape == (32, 20)
+    mel = 2595 * np.log10(1 + np.array([frequency, RATE / 2]) / 700)
+    expected = 31 - (mel[0] / mel[1] * 33 - 1)  # the highest band is the first row
+    assert np.all(np.abs(picture.argmax(0) - expected) <= 1)
+    assert picture.max() == 1
+    assert picture.min() >= 0
+    np.testing.assert_allclose(mel_spectrogram(tone, 32, 20), picture, atol=1e-9, err_msg="loudness does not matter")
+
+
+def test_silence_has_a_finite_spectrogram():
+    assert not mel_spectrogram(np.zeros(800), 8, 8).any()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no sound", "0_ann_0.wav is not a readable .wav file"),
+        (wav(np.ones(800, np.int16), 16_000), "expected one channel of 8000 samples a second.*1 channels at 16000"),
+        (wav(np.ones((800, 2), np.int16)), "2 channels at 8000"),
+        (wav(np.ones(800, np.float32)), "in float32"),
+    ],
+)
+def test_other_sounds_are_refused(tmp_path, content, message):
+    write_recordings(tmp_path, recordings() | {"0_ann_0.wav": content})
+    with pytest.raises(DataFileError, match=message):
+        SpokenDigits(root=str(tmp_path)).load(0)
+
+
+def test_missing_and_corrupt_recordings(tmp_path):
+    with pytest.raises(DataFileError, match=r"free-spoken-digit-dataset-master\.zip, found none.*download=true"):
+        SpokenDigits(root=str(tmp_path)).check_files()
+    (tmp_path / "fsdd.zip").write_bytes(b"PK\x03\x04broken")
+    with pytest.raises(DataFileError, match=r"fsdd\.zip cannot be read"):
+        SpokenDigits(root=str(tmp_path)).load(0)
+
+
+@pytest.mark.parametrize(("form", "group"), [("spectrogram", "translation"), ("waveform", "pitch_tempo")])
+def test_groups_act_on_spoken_digits(spoken, form, group):
+    X = spoken(form=form).load(0).X_train[:2]
+    act = orbit.build("group", group)
+    elements = orbit.Orbit(act, size=3).fit(X).elements_
+    assert np.isfinite(act.act(elements, X)).all()
+
+
+@pytest.mark.parametrize("group", ["rotation", "translation", "scaling", "shear", "affine", "reflection", "dihedral"])
+def test_groups_of_images_act_on_each_colour(rng, group):
+    X = np.stack([smooth_images(rng, 2, 12, 12) for _ in range(3)], axis=-1)
+    act = orbit.build("group", group)
+    elements = orbit.Orbit(act, size=3).fit(X).elements_
+    moved = act.act(elements, X)
+    for colour in range(3):
+        np.testing.assert_allclose(moved[..., colour], act.act(elements, X[..., colour]), atol=1e-12)
+
+
+# ---- the real files, where a machine has them ------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not has(SpokenDigits()), reason="needs the Free Spoken Digit Dataset in the folder ORBIT_DATA")
+def test_real_spoken_digits():
+    data = SpokenDigits().load(0)
+    assert (data.X_train.shape, data.X_test.shape) == ((2700, 32, 32), (300, 32, 32))
+    assert np.bincount(data.y_test).tolist() == [30] * 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has(CIFAR10()), reason="needs CIFAR-10 in the folder ORBIT_DATA")
+def test_real_cifar10():
+    data = CIFAR10().load(0)
+    assert (data.X_train.shape, data.X_test.shape) == ((50_000, 32, 32, 3), (10_000, 32, 32, 3))
+    assert np.bincount(data.y_train).tolist() == [5000] * 10

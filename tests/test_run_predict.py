@@ -1,0 +1,194 @@
+"""runner=predict: new points of every kind, models from a folder and from MLflow, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from test_run_cli import run  # noqa: F401  a fixture
+from test_run_config import composed, plan
+from test_tables import draw_classes
+
+from orbit.data import Digits
+from orbit.errors import InputError
+from orbit.representations import Raw
+from runners.base import Job
+from runners.fit import Fit
+from runners.predict import Predict, predictions
+from runners.record import Record, RunFolder
+
+
+def job_in(folder: Path, *overrides: str) -> Job:
+    folder.mkdir(parents=True)
+    made = plan(composed("approx.n_components=20", "orbit.size=4", f"outputs={folder}", *overrides))
+    return Job(made, RunFolder(folder), Record("test"))
+
+
+def fitted(folder: Path, *overrides: str) -> Path:
+    """A folder as ``runner=fit`` leaves it."""
+    job = job_in(folder, *overrides)
+
+    Fit().run(job)
+    job.folder.write_config(job.plan.config, job.plan.defaults)
+    job.folder.write_record(job.record)
+    return folder
+
+
+def predicted(job: Job, model: object, points: object) -> pd.DataFrame:
+    runner = Predict(str(model), str(points))
+    runner.check()
+    runner.run(job)
+    return pd.read_csv(job.folder.path / "predictions.csv")
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory) -> Path:
+    return fitted(tmp_path_factory.mktemp("runs") / "digits", "dataset=digits", "dataset.n_train=100")
+
+
+def test_arrays_are_predicted_as_the_model_does(digits, tmp_path):
+    X = Digits().load(5).X_test[:50]
+    np.savez(tmp_path / "new.npz", X=X)
+    job = job_in(tmp_path / "job", "runner=predict", "dataset=table", "engine.memory=1e-6")  # no file, small batches
+    table = predicted(job, digits, tmp_path / "new.npz")
+    model = pickle.loads((digits / "model.pkl").read_bytes())
+    np.testing.assert_array_equal(table["prediction"], model.predict(X))
+    np.testing.assert_array_equal(table["point"], np.arange(50))
+
+
+def test_tables_are_predicted_under_their_targets_names(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc"))
+    table = table.assign(up=table["a"] + table["b"], down=-table["a"])
+    table.to_csv(tmp_path / "mine.csv", index=False)
+    folder = fitted(
+        tmp_path / "fitted", "dataset=table", f"dataset.path={tmp_path / 'mine.csv'}", "dataset.target=[up,down]",
+        "group=identity", "kernel.lengthscale=8", "approx.n_components=60", "dataset.missing=mean",
+    )  # fmt: skip
+    new = table[["c", "b", "a"]].iloc[:10].copy()
+    new.loc[3, "c"] = np.nan
+    new.to_parquet(tmp_path / "new.parquet")
+    found = predicted(job_in(tmp_path / "job"), folder, tmp_path / "new.parquet")
+    assert found.columns.tolist() == ["point", "prediction_up", "prediction_down"]
+    assert np.abs(found["prediction_up"] - table["up"][:10]).max() < 0.5
+    assert np.abs(found["prediction_down"] - table["down"][:10]).max() < 0.5
+
+
+def test_pictures_are_predicted_by_name(tmp_path):
+    draw_classes(tmp_path / "zoo")
+    draw_classes(tmp_path / "new", 2)
+    folder = fitted(tmp_path / "fitted", "dataset=images", f"dataset.path={tmp_path / 'zoo'}")
+    table = predicted(job_in(tmp_path / "job"), folder, tmp_path / "new")
+    assert table["point"].tolist() == ["cat/1.png", "cat/3.png", "owl/0.png", "owl/2.png"]
+    assert set(table["prediction"]) <= {"cat", "owl"}
+
+
+@pytest.mark.slow
+def test_a_model_in_mlflow_predicts_what_its_folder_does(run, tmp_path):  # noqa: F811
+    fit = ("dataset=digits", "dataset.n_train=60", "approx.n_components=20", "orbit.size=4")
+    assert run(*fit, f"hydra.run.dir={tmp_path / 'fitted'}")[0] == 0
+    run_id = RunFolder(tmp_path / "fitted").read_record().run_id
+    np.save(tmp_path / "new.npy", np.random.default_rng(0).random((5, 8, 8)))
+    tables = []
+    for i, model in enumerate((tmp_path / "fitted", f"runs:/{run_id}/model")):
+        where = f"runner.output={tmp_path / f'{i}.csv'}"
+        code, out, err = run("runner=predict", f"runner.model={model}", f"runner.input={tmp_path / 'new.npy'}", where)
+        assert code == 0, err
+        assert str(tmp_path / f"{i}.csv") in out
+        tables.append(pd.read_csv(tmp_path / f"{i}.csv"))
+    pd.testing.assert_frame_equal(*tables)
+    missing = ("runner.model=runs:/nonsense/model", f"runner.input={tmp_path / 'new.npy'}")
+    code, _, err = run("runner=predict", *missing)
+    assert code == 2
+    assert "has no run nonsense with a model" in err
+
+
+def test_what_is_wrong_is_said_in_one_line_on_the_command_line(run, digits, tmp_path):  # noqa: F811
+    np.save(tmp_path / "other.npy", np.ones((2, 7, 7)))
+    code, _, err = run("runner=predict", f"runner.model={digits}", f"runner.input={tmp_path / 'other.npy'}")
+    assert code == 2
+    assert err == (f"error: runner.input: {tmp_path / 'other.npy'}: expected points of shape (8, 8), found (7, 7)\n")
+
+
+def test_what_is_no_model_is_refused(digits, tmp_path):
+    np.save(tmp_path / "new.npy", np.ones((2, 8, 8)))
+    broken, without_record = tmp_path / "broken", tmp_path / "without_record"
+    for folder, content in ((broken, b"no pickle"), (without_record, (digits / "model.pkl").read_bytes())):
+        folder.mkdir()
+        (folder / "model.pkl").write_bytes(content)
+    job = job_in(tmp_path / "job")
+    cases = [(tmp_path, "expected a run folder with a model.pkl"), (broken, "model.pkl cannot be loaded")]
+    for folder, message in [*cases, (without_record, "has no record of the data it was fitted to")]:
+        with pytest.raises(InputError, match=f"runner.model: .*{message}"):
+            predicted(job, folder, tmp_path / "new.npy")
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({}, "model: expected the folder of a run, or runs:/ID/model, found None"),
+        ({"model": "there"}, "input: expected an existing file or folder with new points, found None"),
+        ({"model": "there", "input": "/no/new.npy"}, "input: expected .* found '/no/new.npy'"),
+        ({"model": "there", "input": __file__, "output": "/no/x.csv"}, "output: expected a file in an existing folder"),
+    ],
+)
+def test_what_is_not_there_is_refused_before_the_work(params, message):
+    with pytest.raises(InputError, match=message):
+        Predict(**params).check()
+
+
+def test_output_is_written_where_it_is_wanted(digits, tmp_path):
+    np.save(tmp_path / "new.npy", np.ones((2, 8, 8)))
+    Predict(str(digits), str(tmp_path / "new.npy"), str(tmp_path / "mine.csv")).run(job_in(tmp_path / "job"))
+    assert len(pd.read_csv(tmp_path / "mine.csv")) == 2
+    with pytest.raises(InputError, match=r"runner\.output: cannot write to"):
+        Predict(str(digits), str(tmp_path / "new.npy"), str(tmp_path)).run(job_in(tmp_path / "job2"))
+
+
+class Learner(BaseEstimator):
+    """Says what it is told to say."""
+
+    def __init__(self, outputs=0, classes=None):
+        self.outputs, self.classes = outputs, classes
+
+    def fit(self, X, y=None):
+        self.fitted_ = True
+        if self.classes:
+            self.classes_ = np.array(self.classes)
+        return self
+
+    def predict(self, X, return_std=False):
+        value = np.arange(len(X) * max(1, self.outputs), dtype=float)
+        value = value.reshape(len(X), -1) if self.outputs else value
+        return (value, value / 10) if return_std else value
+
+
+class Probable(Learner):
+    def predict(self, X):
+        return np.array(self.classes)[np.zeros(len(X), int)]
+
+    def predict_proba(self, X):
+        return np.tile([0.75, 0.25], (len(X), 1))
+
+
+@pytest.mark.parametrize(
+    ("learner", "targets", "columns"),
+    [
+        (Learner(), None, ["prediction", "std"]),
+        (Learner(outputs=2), ["up", "down"], ["prediction_up", "prediction_down", "std_up", "std_down"]),
+        (Learner(outputs=2), None, ["prediction_0", "prediction_1", "std_0", "std_1"]),
+        (Probable(classes=["cat", "owl"]), None, ["prediction", "probability_cat", "probability_owl"]),
+    ],
+)
+def test_all_that_a_learner_says_is_a_column(learner, targets, columns):
+    X = np.ones((3, 2))
+    table = predictions(Pipeline([("features", Raw()), ("learner", learner)]).fit(X), X, targets)
+    assert table.columns.tolist() == columns
+    assert len(table) == 3
+    if "std" in table:
+        np.testing.assert_allclose(table["std"], table["prediction"] / 10)

@@ -1,0 +1,404 @@
+"""A user's own tables and pictures: what is read, how new points are read, and what is refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from contracts import LoaderContract
+from PIL import Image
+
+from orbit.data import MNIST, Arrays, Digits, Images, Table
+from orbit.data.splits import guess_task
+from orbit.errors import DataFileError, InputError, ParameterError
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+def frame(n: int = 40) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    columns = {"height": rng.normal(size=n), "width": rng.normal(size=n), "legs": rng.integers(0, 9, n)}
+    return pd.DataFrame(
+        columns
+        | {"kind": np.array(["owl", "cat"])[np.arange(n) % 2], "price": rng.normal(size=n), "trust": rng.random(n)}
+    )
+
+
+FEATURES = ["height", "width", "legs"]
+
+
+@pytest.fixture
+def save(tmp_path):
+    """``save(frame, "mine.csv")`` -> its path."""
+
+    def write(table: pd.DataFrame, name: str = "mine.csv", **how) -> str:
+        path = tmp_path / name
+        table.to_parquet(path) if path.suffix == ".parquet" else table.to_csv(path, index=False, **how)
+        return str(path)
+
+    return write
+
+
+class TestTable(LoaderContract):
+    sizes = (30, 10)
+    path: str | None = None
+
+    @pytest.fixture(autouse=True)
+    def _file(self, save):
+        self.path = save(frame())
+
+    def create(self, **params):
+        return Table(self.path, target="kind", features=FEATURES, **params)
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.parquet"])
+def test_a_table_is_read_by_its_names(save, name):
+    table = frame()
+    data = Table(save(table, name), target="kind", features=["width", "height"], weight="trust").load(0)
+    expected = {tuple(row[["width", "height"]]): (row["kind"], row["trust"]) for _, row in table.iterrows()}
+    for x, y, weight in zip(data.X_train, data.y_train, data.sample_weight, strict=True):
+        assert expected[tuple(x)] == (y, weight)
+    assert data.task == "classification"
+    assert data.form == {"shape": [2], "features": ["width", "height"], "targets": ["kind"], "fill": {}}
+
+
+def test_features_are_all_other_columns(save):
+    path = save(frame().drop(columns="price"))
+    assert Table(path, target="kind").load(0).reading["features"] == [*FEATURES, "trust"]
+    assert Table(path, target="kind", weight="trust").load(0).reading["features"] == FEATURES
+
+
+def test_several_targets_are_a_regression(save):
+    table = frame()
+    data = Table(save(table), target=["price", "legs"], features=["height"]).load(0)
+    assert data.task == "regression"
+    assert data.y_train.shape == (30, 2)
+    price = dict(zip(table["height"], table[["price", "legs"]].to_numpy().tolist(), strict=True))
+    assert [price[x] for x in data.X_test[:, 0]] == data.y_test.tolist()
+
+
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [
+        (["owl", "cat"] * 20, "classification"),
+        ([True, False] * 20, "classification"),
+        ([3, 4] * 20, "classification"),
+        ([3.0, 4.0] * 20, "classification"),
+        (np.linspace(0, 1, 40), "regression"),
+    ],
+)
+def test_the_task_follows_the_target(save, values, task):
+    path = save(frame().assign(y=values))
+    assert Table(path, target="y", features=FEATURES).load(0).task == task
+
+
+def test_many_whole_numbers_are_no_classes():
+    assert guess_task(np.arange(100)) == "classification"
+    assert guess_task(np.arange(101)) == "regression"
+    assert guess_task(np.arange(101).astype(str)) == "classification"
+
+
+def test_a_test_part_of_its_own(save):
+    train, test = frame(40), frame(50).iloc[40:]
+    data = Table(save(train), target="kind", features=FEATURES, test_path=save(test, "test.parquet")).load(0)
+    np.testing.assert_allclose(data.X_train, train[FEATURES])
+    np.testing.assert_allclose(data.X_test, test[FEATURES])
+    assert data.y_test.tolist() == test["kind"].tolist()
+
+
+def with_holes() -> pd.DataFrame:
+    table = frame()
+    table.loc[[1, 5, 7], "height"] = np.nan
+    table.loc[[2], "width"] = np.nan
+    return table
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.parquet"])
+def test_missing_values_are_refused_by_name(save, name):
+    with pytest.raises(InputError) as error:
+        Table(save(with_holes(), name), target="kind", features=FEATURES).load(0)
+    assert "height (3 rows), width (1 row); remove those rows, or fill them in with dataset.missing=" in str(
+        error.value
+    )
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_missing_values_are_filled_in_from_the_training_part_alone(save, statistic):
+    train, test = with_holes(), with_holes().assign(height=lambda t: t["height"] + 100)
+    path, test_path = save(train), save(test, "test.csv")
+    data = Table(path, target="kind", features=FEATURES, missing=statistic, test_path=test_path).load(0)
+    expected = train[FEATURES].agg(statistic)
+    np.testing.assert_allclose(data.X_train, train[FEATURES].fillna(expected))
+    np.testing.assert_allclose(data.X_test, test[FEATURES].fillna(expected))
+
+    split = Table(path, target="kind", features=FEATURES, missing=statistic).load(0)
+    whole = {tuple(row): True for row in train[FEATURES].dropna().to_numpy()}
+    known = np.array([x for x in split.X_train if tuple(x) in whole])
+    assert set(split.reading["fill"]) == set(FEATURES)
+    assert split.reading["fill"]["legs"] == getattr(np, statistic)(split.X_train[:, 2])
+    assert 25 < len(known) < 30
+
+
+def test_a_column_without_any_value_cannot_be_filled_in(save):
+    path = save(frame().assign(height=np.nan))
+    with pytest.raises(InputError, match=r"dataset\.features: height has no value in the training part"):
+        Table(path, target="kind", features=FEATURES, missing="mean").load(0)
+
+
+@pytest.mark.parametrize(
+    ("change", "params", "message"),
+    [
+        ({}, {"target": "kinds"}, "has no column kinds; did you mean 'kind'? It has height, width"),
+        ({}, {"features": ["height", "depth", "age"]}, "has no column depth, age. It has"),
+        ({}, {"weight": "thrust"}, "has no column thrust; did you mean 'trust'?"),
+        ({}, {"features": ["height", "kind"]}, "dataset.features: kind is a target or the weight as well"),
+        ({}, {"features": None, "target": "price"}, "column kind holds str, e.g. 'owl' in row 0, expected numbers"),
+        ({"legs": ["two"] + [2] * 39}, {}, "column legs holds str, e.g. 'two' in row 0, expected numbers"),
+        ({"kind": ["owl", None] * 20}, {}, "missing values: kind (20 rows); a target cannot be filled in"),
+        ({"trust": [1.0, None] * 20}, {"weight": "trust"}, "missing values: trust (20 rows); a weight cannot be"),
+        ({"trust": [1.0, -1.0] * 20}, {"weight": "trust"}, "column trust (dataset.weight) expected numbers >= 0"),
+        ({"height": np.inf}, {}, "NaN or infinite"),
+        ({}, {"target": None}, "dataset.target: expected the name of the column to predict, found none"),
+        ({}, {"test_path": "no.csv"}, "dataset.test_path: expected a file at"),
+    ],
+)
+def test_tables_that_cannot_be_learnt_from_are_refused(save, change, params, message):
+    path = save(frame().assign(**change))
+    with pytest.raises(InputError) as error:
+        Table(path, **({"target": "kind", "features": FEATURES} | params)).load(0)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.csv", b""), ("a.parquet", b"PAR1"), ("a.csv", b"\xff\xfe\x00\xd8")])
+def test_what_is_no_table_is_refused(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataFileError, match=f"dataset.path: .*{name} is not a readable .csv or .parquet file"):
+        Table(str(tmp_path / name), target="kind").load(0)
+
+
+def test_other_separators(save):
+    path = save(frame(), sep=";")
+    assert Table(path, target="kind", features=FEATURES, separator=";").load(0).X_train.shape == (30, 3)
+    with pytest.raises(InputError, match="has no column kind"):
+        Table(path, target="kind").load(0)
+
+
+class TestNewRows:
+    @pytest.fixture
+    def fitted(self, save):
+        table = with_holes()[[*FEATURES, "kind", "trust"]]
+        loader = Table(save(table), target="kind", weight="trust", missing="median")
+        return loader, loader.load(0).form
+
+    def test_are_the_features_in_their_order_with_holes_filled_in(self, fitted, save):
+        loader, form = fitted
+        new = with_holes().iloc[:6][["legs", "width", "height", "kind"]]
+        points = loader.read_points(save(new, "new.parquet"), form)
+        np.testing.assert_allclose(points.X, new[FEATURES].fillna(form["fill"]))
+        assert points.ids == [str(i) for i in range(6)]
+
+    @pytest.mark.parametrize(
+        ("columns", "message"),
+        [
+            (["height", "legs"], "has no column width. It has height, legs; the model was fitted to it"),
+            ([*FEATURES, "price"], "has columns that the model was not fitted to: price; leave them out"),
+        ],
+    )
+    def test_of_other_columns_are_refused_by_name(self, fitted, save, columns, message):
+        loader, form = fitted
+        with pytest.raises(InputError) as error:
+            loader.read_points(save(frame()[columns], "new.csv"), form)
+        assert message in str(error.value)
+
+    def test_may_have_other_columns_where_features_were_named(self, save):
+        loader = Table(save(frame()), target="kind", features=FEATURES)
+        assert loader.read_points(save(frame(), "new.csv"), loader.load(0).form).X.shape == (40, 3)
+
+    def test_with_holes_are_refused_where_the_training_part_refused_them(self, save):
+        loader = Table(save(frame()), target="kind", features=FEATURES)
+        with pytest.raises(InputError, match=r"height \(3 rows\), width \(1 row\)"):
+            loader.read_points(save(with_holes(), "new.csv"), loader.load(0).form)
+
+
+# ---- pictures --------------------------------------------------------------------------------------------------------
+
+
+def draw(path: Path, values: np.ndarray, **how) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(values).save(path, **how)
+
+
+def draw_classes(folder: Path, n: int = 20, shape: tuple[int, ...] = (6, 8)) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    pictures = {}
+    for i in range(2 * n):
+        name = f"{'cat' if i % 2 else 'owl'}/{i}.png"
+        pictures[name] = rng.integers(0, 256, shape, dtype=np.uint8)
+        draw(folder / name, pictures[name])
+    return pictures
+
+
+class TestImages(LoaderContract):
+    sizes = (30, 10)
+    path: str | None = None
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path):
+        draw_classes(tmp_path / "zoo")
+        self.path = str(tmp_path / "zoo")
+
+    def create(self, **params):
+        return Images(self.path, **params)
+
+
+@pytest.mark.parametrize(("channels", "shape"), [("grey", (6, 8)), ("rgb", (6, 8, 3))])
+def test_pictures_are_their_pixels_under_their_folders_names(tmp_path, channels, shape):
+    pictures = draw_classes(tmp_path, shape=shape)
+    (tmp_path / "cat" / "notes.txt").write_text("no picture")
+    (tmp_path / ".hidden").mkdir()
+    data = Images(str(tmp_path), channels=channels).load(0)
+    assert data.X_train.shape == (30, *shape)
+    by_pixels = {(values / np.float32(255)).tobytes(): name.split("/")[0] for name, values in pictures.items()}
+    for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
+        assert [by_pixels[x.tobytes()] for x in X] == y.tolist()
+
+
+def test_train_and_test_folders_are_the_parts(tmp_path):
+    draw_classes(tmp_path / "train", 6)
+    draw_classes(tmp_path / "test", 2)
+    data = Images(str(tmp_path)).load(0)
+    assert (len(data.X_train), len(data.X_test)) == (12, 4)
+    (tmp_path / "test").rename(tmp_path / "testing")
+    with pytest.raises(InputError, match="has a folder train; expected both of train, test"):
+        Images(str(tmp_path)).check_files()
+
+
+def test_unequal_sizes_are_refused_by_name_or_resized(tmp_path):
+    draw_classes(tmp_path)
+    draw(tmp_path / "cat" / "odd.png", np.full((5, 7), 128, np.uint8))
+    with pytest.raises(InputError) as error:
+        Images(str(tmp_path)).load(0)
+    assert "odd.png has 5 x 7 pixels, 1.png has 6 x 8; set dataset.resize=[6,8]" in str(error.value)
+    data = Images(str(tmp_path), resize=[4, 5]).load(0)
+    assert data.X_train.shape == (31, 4, 5)
+    assert 0 <= data.X_train.min() < data.X_train.max() <= 1
+
+
+def one_picture(tmp_path: Path, name: str, values: np.ndarray, channels: str = "grey", **how) -> np.ndarray:
+    draw(tmp_path / "new" / name, values, **how)
+    form = {"shape": [*values.shape[:2], *([3] if channels == "rgb" else [])]}
+    return Images(channels=channels).read_points(str(tmp_path / "new" / name), form).X[0]  # type: ignore[arg-type]
+
+
+def test_sixteen_bits_keep_their_values(tmp_path):
+    deep = np.linspace(0, 65535, 48).reshape(6, 8).astype(np.uint16)
+    np.testing.assert_allclose(one_picture(tmp_path, "deep.png", deep), deep / 65535, atol=1e-6)
+
+
+def test_transparent_pixels_are_black(tmp_path):
+    picture = np.full((4, 4, 4), 200, np.uint8)
+    picture[:2, :, 3] = 0
+    shown = one_picture(tmp_path, "clear.png", picture, "rgb")
+    assert not shown[:2].any()
+    assert np.all(shown[2:] > 0.5)
+
+
+def test_jpeg_in_colour_and_grey(tmp_path):
+    red = np.zeros((16, 16, 3), np.uint8)
+    red[..., 0] = 255
+    np.testing.assert_allclose(one_picture(tmp_path, "red.jpg", red, "rgb"), red / 255, atol=0.02)
+    np.testing.assert_allclose(one_picture(tmp_path, "red.JPEG", red), 0.299, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: None, "dataset.path: expected a folder at"),
+        (lambda path: path.mkdir(), "expected a folder for each class with .png or .jpg files"),
+        (lambda path: draw(path / "1.png", np.zeros((4, 4), np.uint8)), "found no folder"),
+    ],
+)
+def test_folders_without_pictures_are_refused(tmp_path, make, message):
+    make(tmp_path / "zoo")
+    with pytest.raises(DataFileError, match=message):
+        Images(str(tmp_path / "zoo")).check_files()
+
+
+def test_files_that_are_no_pictures_are_refused_by_name(tmp_path):
+    draw_classes(tmp_path)
+    (tmp_path / "owl" / "broken.png").write_bytes(b"no picture")
+    with pytest.raises(DataFileError, match=r"broken\.png is not a readable picture"):
+        Images(str(tmp_path)).load(0)
+
+
+@pytest.mark.parametrize("resize", [[8], [8, 0], "8x8"])
+def test_impossible_sizes_are_refused(resize):
+    with pytest.raises(ParameterError, match="resize: expected"):
+        Images("zoo", resize=resize).load(0)
+
+
+def test_new_pictures_are_read_by_their_names(tmp_path):
+    pictures = draw_classes(tmp_path / "new", 3)
+    points = Images().read_points(str(tmp_path / "new"), {"shape": [6, 8]})
+    assert points.ids == sorted(pictures)
+    for x, name in zip(points.X, points.ids, strict=True):
+        np.testing.assert_allclose(x, pictures[name] / 255, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [([6, 9], "has 6 x 8 pixels, the model was fitted to 6 x 9"), ([6, 8, 3], "expected points of shape (6, 8, 3)")],
+)
+def test_new_pictures_of_another_size_are_refused(tmp_path, shape, message):
+    draw_classes(tmp_path / "new", 3)
+    with pytest.raises(InputError) as error:
+        Images().read_points(str(tmp_path / "new"), {"shape": shape})
+    assert message in str(error.value)
+
+
+# ---- new points of other loaders -------------------------------------------------------------------------------------
+
+
+def test_new_arrays_are_read_by_the_loaders_own_key(tmp_path):
+    X = np.random.default_rng(0).random((5, 3))
+    np.savez(tmp_path / "new.npz", inputs=X)
+    np.save(tmp_path / "new.npy", X)
+    for name in ("new.npz", "new.npy"):
+        points = Arrays(x_key="inputs").read_points(str(tmp_path / name), {"shape": [3]})
+        np.testing.assert_array_equal(points.X, X)
+        assert points.ids == ["0", "1", "2", "3", "4"]
+
+
+def test_bytes_of_pixels_are_divided_as_the_data_was(tmp_path):
+    X = np.random.default_rng(0).integers(0, 256, (4, 28, 28), dtype=np.uint8)
+    np.save(tmp_path / "new.npy", X)
+    points = MNIST().read_points(str(tmp_path / "new.npy"), {"shape": [28, 28]})
+    np.testing.assert_allclose(points.X, X / 255, rtol=1e-6)
+    assert points.X.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.ones((2, 7, 7)), r"expected points of shape \(8, 8\), found \(7, 7\)"),
+        (np.ones((8, 8)), r"expected points of shape \(8, 8\), found \(8,\)"),
+        (np.array(1.0), r"expected points of shape \(8, 8\), found \(\)"),
+        (np.ones((0, 8, 8)), "expected at least one point"),
+        (np.full((2, 8, 8), np.nan), "NaN or infinite"),
+        (np.full((2, 8, 8), "a"), "must hold real numbers"),
+    ],
+)
+def test_new_points_of_another_form_are_refused(tmp_path, X, message):
+    np.savez(tmp_path / "new.npz", X=X)
+    with pytest.raises(InputError, match=message):
+        Digits().read_points(str(tmp_path / "new.npz"), {"shape": [8, 8]})
+
+
+def test_an_npz_without_points_names_what_it_has(tmp_path):
+    np.savez(tmp_path / "new.npz", x=np.ones((2, 8, 8)))
+    with pytest.raises(InputError, match="no array named 'X'; did you mean 'x'?"):
+        Digits().read_points(str(tmp_path / "new.npz"), {"shape": [8, 8]})
