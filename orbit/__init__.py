@@ -21,6 +21,7 @@ from orbit import (
     kernels,
     landmarks,
     learners,
+    patches,
     representations,
     selection,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "kernels",
     "landmarks",
     "learners",
+    "patches",
     "register",
     "representations",
     "selection",

@@ -64,6 +64,7 @@ def _draw_colours(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
 
 
 def _draw_cloud(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
+    moved, x = np.atleast_2d(moved, x)
     depth = moved[:, 2] if moved.shape[1] > 2 else None
     ax.scatter(moved[:, 0], moved[:, 1], s=6, c=depth)
     radius = 1.1 * float(np.linalg.norm(x, axis=1).max()) or 1.0
@@ -301,7 +302,11 @@ def convergence(
 
 
 def curves(
-    lines: dict[str, tuple[np.ndarray, np.ndarray]], levels: dict[str, list[float]], x_label: str, y_label: str
+    lines: dict[str, tuple[np.ndarray, np.ndarray]],
+    levels: dict[str, list[float]],
+    x_label: str,
+    y_label: str,
+    log_y: bool = False,
 ) -> Figure:
     """A figure of merit along a setting, a line a method: mean, and a band of one standard deviation.
 
@@ -327,6 +332,8 @@ def curves(
         ax.set_xscale("log")
         ax.set_xticks(x, [f"{value:g}" for value in x])
         ax.minorticks_off()
+    if log_y:
+        ax.set_yscale("log")
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     ax.legend()
@@ -337,3 +344,67 @@ def curves(
 def _is_geometric(x: np.ndarray) -> bool:
     """Whether values rise by factors rather than by steps."""
     return len(x) > 2 and bool(x.min() > 0) and bool(x.max() / x.min() >= 8)
+
+
+def panels(curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]], x_label: str, n_columns: int) -> Figure:
+    """A panel for each title, a line a method: mean, and a band from least to largest; errors on logarithmic axes.
+
+    Parameters
+    ----------
+    curves : title -> name -> (x, values), shapes (m,) and (repeats, m)
+    """
+    n_rows = -(-len(curves) // n_columns)
+    figure = Figure(figsize=(3.3 * n_columns, 2.9 * n_rows + 0.4), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for ax, (title, lines) in zip(axes, curves.items(), strict=False):
+        for marker, (name, (x, values)) in zip(itertools.cycle("osv^D<>"), lines.items(), strict=False):
+            (line,) = ax.plot(x, values.mean(0), marker + "-", ms=3, label=name)
+            ax.fill_between(x, values.min(0), values.max(0), alpha=0.2, color=line.get_color())
+        ax.set_xscale("log")
+        ax.set_yscale("linear" if title.endswith("correlation") else "log")
+        ax.set_title(title, fontsize=9)
+        ax.set_xlabel(x_label)
+        ax.grid(alpha=0.3)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)
+    return figure
+
+
+def locality(maps: dict[str, np.ndarray], pixels: list[list[int]]) -> Figure:
+    """For each name, the largest correlation of any chosen pixel with every other; the chosen ones are blue.
+
+    Parameters
+    ----------
+    maps : name -> correlations, shape (chosen, height, width)
+    """
+    figure = Figure(figsize=(2.6 * len(maps), 2.9), layout="constrained")
+    for ax, (name, values) in zip(figure.subplots(1, len(maps), squeeze=False)[0], maps.items(), strict=True):
+        shown = values.max(0)
+        for row, column in pixels:
+            shown[row, column] = np.nan
+        # the tiers differ by factors of ten: a power of the correlation shows all of them
+        ax.imshow(np.sqrt(np.clip(shown, 0, None)), cmap="gray", vmin=0, vmax=max(0.05, np.sqrt(np.nanmax(shown))))
+        ax.plot([column for _, column in pixels], [row for row, _ in pixels], "s", color="C0", ms=4)
+        ax.set_title(name, fontsize=9)
+        ax.set_xticks([])
+        ax.set_yticks([])
+    return figure
+
+
+def fields(points: np.ndarray, values: dict[str, np.ndarray], title: str) -> Figure:
+    """Vector fields in the plane beside each other, all arrows to one scale.
+
+    Parameters
+    ----------
+    points : array, shape (n, 2)
+    values : name -> vectors at the points, shape (n, 2)
+    """
+    figure = Figure(figsize=(3.6 * len(values), 3.9), layout="constrained")
+    longest = max(float(np.linalg.norm(vectors, axis=1).max()) for vectors in values.values())
+    for ax, (name, vectors) in zip(np.ravel(figure.subplots(1, len(values))), values.items(), strict=True):
+        ax.quiver(*points.T, *vectors.T, np.linalg.norm(vectors, axis=1), scale=12 * longest, clim=(0, longest))
+        rms = float(np.sqrt(np.square(vectors).mean()))
+        ax.set_title(f"{name} (root mean square {rms:.2g})", fontsize=9)
+        ax.set_aspect("equal")
+    figure.suptitle(title, fontsize=10)
+    return figure

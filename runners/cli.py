@@ -24,7 +24,20 @@ from omegaconf import DictConfig
 
 from orbit import distributed
 from orbit.errors import InputError
-from runners import fit, invariance, kernel_error, orbit_error, predict, sync, table  # noqa: F401  importing registers them
+from runners import (  # noqa: F401  importing registers them
+    fields,
+    fit,
+    invariance,
+    kernel_error,
+    orbit_error,
+    orff_error,
+    predict,
+    skeleton_error,
+    skeleton_locality,
+    sync,
+    table,
+    timing,
+)
 from runners.base import Job
 from runners.messages import is_configuration_error, one_line
 from runners.plan import Plan, plan

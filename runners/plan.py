@@ -20,6 +20,7 @@ import orbit
 from orbit.data import Dataset, Loader
 from orbit.distributed import world_size
 from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
+from orbit.kernels import OperatorKernel
 from orbit.params import config_fields, parameters
 from orbit.random import spawn
 from orbit.streaming import check_streams
@@ -72,7 +73,9 @@ class Plan:
     def component(self, kind: str) -> Any:
         """A new, checked component of one of the simple kinds."""
         section = dict(self.config[kind])
-        return _checked(kind, orbit.build(kind, section.pop("name"), **section))
+        name = section.pop("name")
+        registered = next(k for k in GROUPS[kind] if name in orbit.available(k))
+        return _checked(kind, orbit.build(registered, name, **section))
 
     def load(self) -> Dataset:
         """The data set."""
@@ -107,13 +110,29 @@ class Plan:
                 f"learner={name} is not for {task}, which dataset={self.config['dataset']['name']} needs: "
                 f"choose from {others}"
             )
-        known = parameters(orbit.get(kind, name))
+        cls = orbit.get(kind, name)
+        self._check_operator(name, kind)
+        known = parameters(cls)
         # a key of the same name's other task is no error, an unknown one is
         other = {key for k in GROUPS["learner"] if name in orbit.available(k) for key in parameters(orbit.get(k, name))}
         params = {key: value for key, value in section.items() if key in known or key not in other}
         if "random_state" in known:
             params["random_state"] = self.seed("learner")
         return _checked("learner", orbit.build(kind, name, **params))
+
+    def _check_operator(self, learner: str, kind: str) -> None:
+        """Features of an operator-valued map are of use only to a learner that knows its operator, and as they are."""
+        approx, hyper = self.config["approx"]["name"], self.config["hyper"]["name"]
+        if not getattr(orbit.get("approx", approx), "operator_valued", False):
+            return
+        able = [name for name in orbit.available(kind) if getattr(orbit.get(kind, name), "uses_operator", False)]
+        if learner not in able:
+            raise InputError(
+                f"learner={learner} does not know how the outputs of approx={approx} hang together: "
+                f"choose learner={' or learner='.join(able)}"
+            )
+        if hyper != "linear":
+            raise InputError(f"hyper={hyper} mixes the features of approx={approx}: choose hyper=linear")
 
     def _wired(self, kind: str, parts: Mapping[str, Callable[[], Any]], changes: Mapping[str, Any]) -> Any:
         """A component of ``kind`` with those of the parts, and the seed, that its constructor takes."""
@@ -123,6 +142,9 @@ class Plan:
         wired = {key: make() for key, make in parts.items() if key in known}
         if "random_state" in known:
             wired["random_state"] = self.seed(kind)
+        kernel = wired.get("kernel")
+        if isinstance(kernel, OperatorKernel) and not getattr(orbit.get(kind, name), "operator_valued", False):
+            raise InputError(f"{kernel.label()} is operator valued, {kind}={name} is not: choose approx=orff")
         return _checked(kind, orbit.build(kind, name, **{**section, **wired, **changes}))
 
     def variant(self, changes: Mapping[str, Any]) -> Plan:

@@ -23,7 +23,7 @@ from orbit.params import Parameter, config_fields
 GROUPS: dict[str, tuple[str, ...]] = {
     "group": ("group",),
     "distribution": ("distribution",),
-    "kernel": ("kernel",),
+    "kernel": ("kernel", "operator_kernel"),
     "frequencies": ("frequencies",),
     "landmarks": ("landmarks",),
     "approx": ("approx",),

@@ -495,26 +495,70 @@ class KernelContract(ComponentContract):
         np.testing.assert_allclose(kernel.gram(moved), kernel.gram(X), atol=1e-10)
 
 
+class OperatorKernelContract(ComponentContract):
+    """Exact signatures against sampled and differentiated ones, factors, positive matrices."""
+
+    kind = "operator_kernel"
+    n_features: ClassVar[int] = 3
+
+    def evaluate(self, delta: np.ndarray) -> np.ndarray:
+        """K0(delta) for a Gaussian base of lengthscale 1.3, by its formula."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def delta(self, rng):
+        return np.concatenate([np.zeros((1, self.n_features)), rng.standard_normal((6, self.n_features))])
+
+    def test_signature_is_the_formula(self, delta):
+        kernel = self.create().fit(delta)
+        np.testing.assert_allclose(kernel.signatures(delta), [self.evaluate(x) for x in delta], atol=1e-13)
+
+    def test_waves_average_to_the_signature(self, delta):
+        kernel, size = self.create().fit(delta), 40_000
+        W = kernel.base_.sample_spectrum(size, self.n_features, np.random.default_rng(0))
+        A = kernel.spectral_matrices(W)
+        for x, exact in zip(delta, kernel.signatures(delta), strict=True):
+            draws = np.cos(W @ x)[:, None, None] * A
+            np.testing.assert_array_less(abs(draws.mean(0) - exact), 5 * draws.std(0) / np.sqrt(size) + 1e-12)
+
+    def test_gram_is_symmetric_positive_semidefinite(self, delta):
+        K = self.create().fit(delta).gram(delta)
+        assert K.shape == (len(delta) * self.n_features,) * 2
+        np.testing.assert_allclose(K, K.T, atol=1e-12)
+        assert np.linalg.eigvalsh(K).min() > -1e-10
+
+    def test_a_base_without_spectrum_is_refused(self):
+        kernel = self.create().set_params(base="polynomial", lengthscale=1.0)
+        with pytest.raises(InputError, match="lengthscale|not shift invariant"):
+            kernel.check()
+
+    def test_fit_changes_no_parameter(self, delta):
+        kernel = self.create()
+        before = repr(kernel)
+        kernel.fit(delta, 0)
+        assert repr(kernel) == before
+
+
 # ---- feature maps ----------------------------------------------------------------------------------------------------
 
 
 class FeatureMapContract(ComponentContract):
     """Averaging over the orbit, precision, seeds, tiles, errors.
 
-    A subclass gives ``create(**params)``, a small map with a fixed lengthscale and seed unless ``params`` say
-    otherwise, and ``evaluate``, its features by plain formulas.
+    A subclass gives ``create(**params)``, a small map with a fixed seed unless ``params`` say otherwise, and its
+    features and their inner products by plain formulas, ``evaluate`` and ``expected_gram``.
 
     Attributes
     ----------
-    gram_error : largest error of inner products against the exact orbit-averaged kernel for the points of ``make``
+    gram_error : largest error of inner products against the exact orbit-averaged kernel for the points of ``case``
+    for_gram : parameters for that comparison
     random : whether another seed gives other features
-    lengthscale : for points of mean norm one
     """
 
     kind = "approx"
     gram_error: ClassVar[float]
+    for_gram: ClassVar[dict[str, Any]] = {}
     random: ClassVar[bool] = True
-    lengthscale: ClassVar[float] = 0.7
 
     settings: ClassVar[dict[str, tuple[Any, tuple[int, ...], Any]]] = {
         "plain": (None, (4, 5), None),
@@ -525,6 +569,10 @@ class FeatureMapContract(ComponentContract):
 
     def evaluate(self, fitted, points: np.ndarray, points_fit: np.ndarray) -> np.ndarray:
         """Features by plain formulas, from orbit points ``(r, n, d)`` of the points to map and of those fitted on."""
+        raise NotImplementedError
+
+    def expected_gram(self, fitted, points: np.ndarray) -> np.ndarray:
+        """What inner products approximate, by plain formulas, from orbit points ``(r, n, d)``."""
         raise NotImplementedError
 
     def orbit(self, group, **params) -> Orbit:
@@ -552,10 +600,9 @@ class FeatureMapContract(ComponentContract):
     @pytest.mark.parametrize("setting", settings)
     def test_inner_products_approximate_the_orbit_averaged_kernel(self, rng, setting):
         orb, X, move = self.case(rng, setting)
-        lengthscale = 2.0  # wide, so that a few landmarks see all points
-        fitted = self.create(orbit=orb, kernel=Gaussian(lengthscale)).fit(X)
+        fitted = self.create(orbit=orb, **self.for_gram).fit(X)
         points = oracles.orbit_points(move, fitted.orbit_.elements_, X)
-        expected = oracles.exact_gram(points, points, fitted.orbit_.weights_, lengthscale)
+        expected = self.expected_gram(fitted, points)
         features = fitted.transform(X)
         assert np.abs(features @ features.T - expected).max() < self.gram_error
 
@@ -595,13 +642,15 @@ class FeatureMapContract(ComponentContract):
         )
         np.testing.assert_allclose(fitted.transform(X[::-1])[::-1], whole, atol=1e-11)
 
-    @pytest.mark.parametrize("lengthscale", [0.7, "median"])
-    def test_input_is_left_alone(self, rng, lengthscale):
+    def test_input_is_left_alone(self, rng):
+        self.leaves_input_alone(rng)
+
+    def leaves_input_alone(self, rng, **params):
         orb, X, _ = self.case(rng, "cartesian")
         X.flags.writeable = False
         before = X.copy()
         with no_warnings():
-            self.create(orbit=orb, kernel=Gaussian(lengthscale)).fit_transform(X)
+            self.create(orbit=orb, **params).fit_transform(X)
         np.testing.assert_array_equal(X, before)
 
     @pytest.mark.parametrize(
@@ -648,27 +697,17 @@ class FeatureMapContract(ComponentContract):
     def test_fit_freezes_everything_and_changes_no_parameter(self, rng):
         orb, X, _ = self.case(rng, "cartesian")
         orb.set_params(rule="monte_carlo")
-        feature_map = self.create(orbit=orb, kernel=Gaussian("median"))
+        feature_map = self.create(orbit=orb)
         before, state = repr(feature_map), copy.deepcopy(vars(orb))
         fitted = feature_map.fit(X)
         assert repr(fitted) == before
         assert vars(orb).keys() == state.keys()
-        assert not hasattr(feature_map.kernel, "lengthscale_")
         np.testing.assert_array_equal(fitted.transform(X), fitted.transform(X))
 
     def test_a_fitted_map_pickles(self, rng):
         orb, X, _ = self.case(rng, "cartesian")
         fitted = self.create(orbit=orb).fit(X)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).transform(X), fitted.transform(X))
-
-    def test_the_median_lengthscale_is_settled_once_on_the_data(self, rng):
-        orb, X, _ = self.case(rng, "cartesian")
-        automatic = self.create(orbit=orb, kernel=Gaussian("median")).fit(X)
-        distances = [np.linalg.norm(X[i] - X[j]) for i in range(8) for j in range(i)]
-        assert automatic.kernel_.lengthscale_ == pytest.approx(np.median(distances))
-        by_hand = self.create(orbit=orb, kernel=Gaussian(automatic.kernel_.lengthscale_)).fit(X)
-        A, B = automatic.transform(X), by_hand.transform(X)
-        np.testing.assert_allclose(A @ A.T, B @ B.T, atol=1e-10)
 
     def test_a_group_that_does_not_act_on_the_points_is_refused(self):
         with pytest.raises(InputError, match="group=rotation acts on images.*vectors of length 7"):
@@ -698,12 +737,49 @@ class FeatureMapContract(ComponentContract):
 
     @pytest.mark.parametrize(
         ("part", "wrong"),
-        [("kernel", "gaussian"), ("orbit", Rotation()), ("engine", 4), ("kernel", Orbit()), ("random_state", "seed")],
+        [("orbit", Rotation()), ("engine", 4), ("random_state", "seed")],
         ids=str,
     )
     def test_a_part_of_the_wrong_kind_is_named(self, rng, part, wrong):
         with pytest.raises(InputError, match=part):
             self.create(**{part: wrong}).fit(rng.random((6, 4)))
+
+
+class KernelMapContract(FeatureMapContract):
+    """Maps of a base kernel, given or Gaussian. ``create`` gives one of the fixed lengthscale.
+
+    Attributes
+    ----------
+    lengthscale : for points of mean norm one
+    """
+
+    lengthscale: ClassVar[float] = 0.7
+    for_gram = {"kernel": Gaussian(2.0)}  # wide, so that a few landmarks see all points
+
+    def expected_gram(self, fitted, points: np.ndarray) -> np.ndarray:
+        return oracles.exact_gram(points, points, fitted.orbit_.weights_, fitted.kernel_.lengthscale_)
+
+    def test_the_median_lengthscale_is_settled_once_on_the_data(self, rng):
+        orb, X, _ = self.case(rng, "cartesian")
+        automatic = self.create(orbit=orb, kernel=Gaussian("median")).fit(X)
+        distances = [np.linalg.norm(X[i] - X[j]) for i in range(8) for j in range(i)]
+        assert automatic.kernel_.lengthscale_ == pytest.approx(np.median(distances))
+        by_hand = self.create(orbit=orb, kernel=Gaussian(automatic.kernel_.lengthscale_)).fit(X)
+        A, B = automatic.transform(X), by_hand.transform(X)
+        np.testing.assert_allclose(A @ A.T, B @ B.T, atol=1e-10)
+
+    def test_input_is_left_alone_by_the_median(self, rng):
+        self.leaves_input_alone(rng, kernel=Gaussian("median"))
+
+    def test_fit_leaves_the_kernel_alone(self, rng):
+        kernel = Gaussian("median")
+        self.create(kernel=kernel).fit(self.case(rng, "plain")[1])
+        assert vars(kernel) == {"lengthscale": "median"}
+
+    @pytest.mark.parametrize("wrong", ["gaussian", Orbit()], ids=str)
+    def test_a_kernel_of_the_wrong_kind_is_named(self, rng, wrong):
+        with pytest.raises(InputError, match="kernel"):
+            self.create(kernel=wrong).fit(rng.random((6, 4)))
 
     def test_exact_kernel_oracle_and_library_agree(self, rng):
         orb, X, move = self.case(rng, "cartesian")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import special
 
 # ---- actions ---------------------------------------------------------------------------------------------------------
 
@@ -140,3 +141,89 @@ def leave_one_out(X: np.ndarray, Y: np.ndarray, regularization: float) -> float:
         W, b = ridge(X[rest], Y[rest], regularization * n / (n - 1))
         errors.append(np.square(X[i] @ W + b - Y[i]).mean())
     return float(np.mean(errors))
+
+
+# ---- skeletons -------------------------------------------------------------------------------------------------------
+
+
+def relu_dual(rho: float) -> float:
+    """The arc-cosine kernel of order 1 between unit vectors at the angle arccos(rho) (Cho and Saul 2009, eq. 6)."""
+    theta = np.arccos(np.clip(rho, -1, 1))
+    return float((np.sin(theta) + (np.pi - theta) * np.cos(theta)) / np.pi)
+
+
+def convolution_kernel(x: np.ndarray, z: np.ndarray, layers: list[tuple[int, int, str]]) -> float:
+    """The compositional kernel of two images (height, width, channels), by loops over positions (RFS section 5).
+
+    Base kernel cos(x - z) of single numbers; ``layers`` are (size, stride, activation) from the bottom up, and size 0
+    stands for a fully connected layer.
+    """
+    values = np.cos(x - z)
+    for size, stride, activation in layers:
+        height, width = values.shape[:2]
+        size_y, size_x = (size, size) if size else (height, width)
+        tops, lefts = range(0, height - size_y + 1, stride), range(0, width - size_x + 1, stride)
+        above = np.zeros((len(tops), len(lefts), 1))
+        for i, top in enumerate(tops):
+            for j, left in enumerate(lefts):
+                rho = values[top : top + size_y, left : left + size_x].mean()
+                above[i, j, 0] = relu_dual(rho) if activation == "relu" else np.exp((rho - 1) / 4)
+        values = above
+    return float(values[0, 0, 0])
+
+
+# ---- cumulative distribution features -------------------------------------------------------------------------------
+
+
+def distribution_functions(points, weights: np.ndarray, templates: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """sum_i w_i 1[<t_j, g_i x> <= tau_jk] (GICDF section 2), shape ``(n, m, thresholds)``, one comparison each."""
+    out = np.zeros((points.shape[1], *thresholds.shape))
+    for i, w in enumerate(weights):
+        projections = points[i] @ templates.T
+        for k in range(thresholds.shape[1]):
+            out[:, :, k] += w * (projections <= thresholds[:, k])
+    return out
+
+
+_GAUSS = np.polynomial.legendre.leggauss(30)
+
+
+def mean_maximum_on_the_sphere(x: np.ndarray, z: np.ndarray) -> float:
+    """E max(<x, t>, <z, t>) over unit vectors t, from the plane of x and z.
+
+    In it t has a length r with r^2 ~ Beta(1, d/2 - 1), independent of its angle, which is uniform.
+    """
+    d = len(x)
+    u = x / np.linalg.norm(x)
+    v = z - (z @ u) * u
+    v /= np.linalg.norm(v) or 1.0
+    length = special.beta(1.5, d / 2 - 1) / special.beta(1, d / 2 - 1)
+    # <t, x> is the larger one on half a turn about the direction of x - z
+    middle = np.arctan2(v @ (x - z), u @ (x - z))
+    nodes, weights = _GAUSS
+    angles = middle + np.pi / 2 * nodes
+    near = np.outer(np.cos(angles), u) + np.outer(np.sin(angles), v)
+    return float(length * (weights @ (near @ x) + weights @ (-near @ z)) / 4)
+
+
+def cdf_gram(points, weights: np.ndarray, s: float, templates: str) -> np.ndarray:
+    """sum_ij w_i w_j E_t (s - max(<g_i x, t>, <g_j z, t>)) with Gaussian lengths from a million draws."""
+    n, d = points.shape[1:]
+    length = 1.0
+    if templates == "gaussian":
+        squares = np.random.default_rng(0).chisquare(d, 1_000_000) / d
+        length = np.sqrt(squares[squares < 1.1]).mean()
+    out = np.full((n, n), s)
+    for a in range(n):
+        for b in range(n):
+            for i, w in enumerate(weights):
+                for j, v in enumerate(weights):
+                    out[a, b] -= w * v * length * mean_maximum_on_the_sphere(points[i, a], points[j, b])
+    return out
+
+
+def count_sketch(columns: np.ndarray, buckets: np.ndarray, signs: np.ndarray, size: int) -> np.ndarray:
+    out = np.zeros((len(columns), size))
+    for j, (bucket, sign) in enumerate(zip(buckets, signs, strict=True)):
+        out[:, bucket] += sign * columns[:, j]
+    return out

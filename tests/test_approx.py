@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
-from contracts import FeatureMapContract, FrequenciesContract, LandmarksContract
+from contracts import FrequenciesContract, KernelMapContract, LandmarksContract
 from samples import signals, smooth_images, unit_mean_norm
 from scipy import stats
 from sklearn.base import clone
@@ -21,7 +21,7 @@ from orbit.landmarks import Uniform
 from orbit.orbits import Orbit
 
 
-class TestRandomFourierPairs(FeatureMapContract):
+class TestRandomFourierPairs(KernelMapContract):
     gram_error = 0.1  # 400 frequencies, kernel values near one
 
     def create(self, **params):
@@ -32,7 +32,7 @@ class TestRandomFourierPairs(FeatureMapContract):
         return oracles.fourier_pairs(points, fitted.orbit_.weights_, fitted.frequencies_)
 
 
-class TestRandomFourierOffset(FeatureMapContract):
+class TestRandomFourierOffset(KernelMapContract):
     gram_error = 0.15
 
     def create(self, **params):
@@ -43,7 +43,7 @@ class TestRandomFourierOffset(FeatureMapContract):
         return oracles.fourier_offset(points, fitted.orbit_.weights_, fitted.frequencies_, fitted.offsets_)
 
 
-class TestNystrom(FeatureMapContract):
+class TestNystrom(KernelMapContract):
     gram_error = 0.4  # five landmarks for eight points; no features at all would be 1 off
 
     def create(self, **params):
@@ -59,7 +59,7 @@ class TestNystromFromOrbitPoints(TestNystrom):
         return super().create(landmarks=Uniform("orbit"), **params)
 
 
-class TestExact(FeatureMapContract):
+class TestExact(KernelMapContract):
     gram_error = 1e-10
     random = False
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-from contracts import HyperContract
+from typing import ClassVar
 
-from orbit.hyper import Linear
+import numpy as np
+import oracles
+import pytest
+from contracts import HyperContract
+from samples import smooth_images, unit_mean_norm
+from sklearn.exceptions import NotFittedError
+
+import orbit
+from orbit.engine import Engine
+from orbit.errors import ParameterError
+from orbit.hyper import Gaussian, Linear
 
 
 class TestLinear(HyperContract):
@@ -14,3 +23,86 @@ class TestLinear(HyperContract):
 
     def test_passes_features_as_they_are(self, psi):
         np.testing.assert_array_equal(self.create().fit_transform(psi), psi)
+
+
+class GaussianContract(HyperContract):
+    """Inner products against the exact hyperkernel, with the parameters ``for_gram``."""
+
+    approx: ClassVar[str]
+    for_gram: ClassVar[dict[str, int]]
+    gram_error: ClassVar[float]
+
+    def create(self, **params):
+        return Gaussian(approx=self.approx, **{"n_components": 12, "random_state": 0, **params})
+
+    def test_inner_products_are_the_hyperkernel(self, psi):
+        second = self.create(**self.for_gram, lengthscale=0.8).fit_transform(psi)
+        expected = [[oracles.gaussian(x, z, 0.8) for z in psi] for x in psi]
+        assert np.abs(second @ second.T - expected).max() < self.gram_error
+
+    def test_the_median_is_that_of_the_features(self, psi):
+        distances = [np.linalg.norm(psi[i] - psi[j]) for i in range(len(psi)) for j in range(i)]
+        automatic = self.create().fit(psi)
+        assert automatic.map_.kernel_.lengthscale_ == pytest.approx(np.median(distances))
+
+    def test_seeds_and_names(self, psi):
+        one, two, other = (self.create(random_state=seed).fit(psi) for seed in (0, 0, 1))
+        np.testing.assert_array_equal(one.transform(psi), two.transform(psi))
+        assert np.abs(one.transform(psi) - other.transform(psi)).max() > 1e-3
+        assert len(one.get_feature_names_out()) == one.transform(psi).shape[1]
+
+    def test_a_subset_is_enough_to_fit_on(self, psi):
+        fitted = self.create().fit(psi[:12])
+        batches = np.concatenate([fitted.transform(psi[rows]) for rows in (slice(0, 7), slice(7, 20))])
+        np.testing.assert_allclose(batches, fitted.transform(psi), atol=1e-12)
+
+    def test_not_fitted_is_said(self, psi):
+        with pytest.raises(NotFittedError):
+            self.create().transform(psi)
+
+    def test_rules_are_passed_on(self, psi):
+        for kind, name in (("frequencies", "monte_carlo"), ("landmarks", "kmeans")):
+            layer = self.create(**{kind: name}).fit(psi)
+            part = getattr(layer.map_, kind, None)
+            assert part is None or part.name == name
+        engine = Engine(workers=1)
+        assert self.create(engine=engine).fit(psi).map_.engine_ is engine
+
+
+class TestGaussianByRandomFeatures(GaussianContract):
+    approx = "rf"
+    for_gram = {"n_components": 4000}
+    gram_error = 0.05
+
+
+class TestGaussianByNystrom(GaussianContract):
+    approx = "nystrom"
+    for_gram = {"n_components": 20}  # all points: exact
+    gram_error = 1e-8
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"lengthscale": 0.0}, "lengthscale: expected"),
+        ({"lengthscale": "mean"}, "lengthscale: expected a finite number > 0 or 'median', found 'mean'"),
+        ({"approx": "exact"}, "approx: expected one of 'rf', 'nystrom'"),
+        ({"frequencies": "random"}, "frequencies: expected one of auto, .*, found 'random'"),
+        ({"landmarks": "all"}, "landmarks: expected one of .*uniform, found 'all'"),
+    ],
+)
+def test_wrong_parameters_are_named(params, message):
+    with pytest.raises(ParameterError, match=message):
+        Gaussian(**params).fit(np.ones((3, 2)))
+
+
+def test_the_hyperkernel_sees_the_distance_of_orbit_embeddings(rng):
+    """Turned images have the same embedding, so the hyperkernel of an image and its turn is one."""
+    X = unit_mean_norm(smooth_images(rng, 12, 8, 8))
+    X = np.concatenate([X, np.rot90(X, axes=(1, 2))])
+    orb = orbit.Orbit(orbit.build("group", "dihedral"))
+    psi = orbit.build("approx", "rf", orbit=orb, n_components=50, random_state=0).fit_transform(X)
+    second = Gaussian(approx="nystrom", n_components=24, random_state=0).fit_transform(psi)
+    similar = second @ second.T
+    np.testing.assert_allclose(np.diag(similar[:12, 12:]), 1, atol=1e-6)
+    assert similar[:12, :12][~np.eye(12, dtype=bool)].max() < 0.999

@@ -26,6 +26,7 @@ from orbit.errors import ParameterError
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.learners import (
+    CGRegressor,
     GaussianProcess,
     KernelRidgeRegressor,
     KernelSVMClassifier,
@@ -36,6 +37,8 @@ from orbit.learners import (
     RidgeClassifier,
     RidgePath,
     RidgeRegressor,
+    SteinClassifier,
+    SteinRegressor,
     SVMClassifier,
 )
 from orbit.learners.base import DEFAULT_PATH, best_of_path, hold_out, regularization_path
@@ -645,3 +648,31 @@ def test_svm_path_scores_are_accuracies_on_the_validation_part(two_classes):
 
 def test_svm_default_path():
     np.testing.assert_allclose(SVMClassifier().fit(np.eye(8), [0, 1] * 4).path_, [1e-6, 1e-5, 1e-4, 1e-3])
+
+
+# ---- learners that know output operators; more in test_operators.py --------------------------------------------------
+
+
+class TestSteinRegressorByGcv(PathContract, RegressorContract):
+    def create(self, **params):
+        return SteinRegressor(**params)
+
+
+class TestSteinRegressorByHoldOut(PathContract, RegressorContract):
+    def create(self, **params):
+        return SteinRegressor(selection="hold_out", **params)
+
+
+class TestCG(PathContract, RegressorContract):
+    def create(self, **params):
+        return CGRegressor(**params)
+
+
+class TestSteinClassifierByGcv(PathContract, ClassifierContract):
+    def create(self, **params):
+        return SteinClassifier(**params)
+
+
+class TestSteinClassifierByHoldOut(PathContract, ClassifierContract):
+    def create(self, **params):
+        return SteinClassifier(selection="hold_out", **params)

@@ -5,12 +5,14 @@ from orbit.learners.gp import GaussianProcess
 from orbit.learners.krr import KernelRidgeRegressor
 from orbit.learners.logistic import LogisticClassifier
 from orbit.learners.neighbors import NeighborsClassifier, NeighborsRegressor
+from orbit.learners.operator import CGRegressor, SteinClassifier, SteinRegressor
 from orbit.learners.ridge import RidgeClassifier, RidgePath, RidgeRegressor
 from orbit.learners.svm import KernelSVMClassifier, KernelSVMRegressor, SVMClassifier
 
 __all__ = [
     "AdaGradClassifier",
     "AdaGradRegressor",
+    "CGRegressor",
     "GaussianProcess",
     "KernelRidgeRegressor",
     "KernelSVMClassifier",
@@ -22,4 +24,6 @@ __all__ = [
     "RidgePath",
     "RidgeRegressor",
     "SVMClassifier",
+    "SteinClassifier",
+    "SteinRegressor",
 ]

@@ -31,7 +31,7 @@ _BLOCK_ROWS = 4096
 
 # Products of float32 tiles have errors of this size next to features of norm one: a stream
 # that is to tell smaller lambdas apart takes them in float64.
-_SINGLE_PRECISION_FLOOR = 1e-8
+SINGLE_PRECISION_FLOOR = 1e-8
 
 Selection = Literal["gcv", "loo", "hold_out"]
 Centred = Literal["both", "targets", "nothing"]
@@ -218,8 +218,8 @@ class _Ridge(BaseEstimator):
         if not hasattr(self, "_moments"):
             self.path_ = regularization_path(self.regularization)
             if self.regularization is None and X.dtype == np.float32:
-                self.path_ = self.path_[self.path_ >= _SINGLE_PRECISION_FLOOR]
-            self._moments = Moments(precise=self.path_[0] < _SINGLE_PRECISION_FLOOR)
+                self.path_ = self.path_[self.path_ >= SINGLE_PRECISION_FLOOR]
+            self._moments = Moments(precise=self.path_[0] < SINGLE_PRECISION_FLOOR)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
         self._moments.add(X, Y, sample_weight)

@@ -1,0 +1,272 @@
+"""Cumulative distribution features: the distribution of projections over the orbit (GICDF section 2)."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from orbit import kernels, theory
+from orbit.approx.base import AveragedMap
+from orbit.bins import BinCounts, Bins, CompactFeatures, QuantileBins, UniformBins, trapezoid_widths, uniform_thresholds
+from orbit.engine import Embedding, Engine
+from orbit.errors import InputError
+from orbit.frequencies import Automatic, Frequencies
+from orbit.kernels import Gaussian, Kernel
+from orbit.landmarks import Uniform
+from orbit.orbits import Orbit
+from orbit.params import Fraction, PositiveInt
+from orbit.random import RandomState
+from orbit.registry import register
+from orbit.representations import scale
+from orbit.sketch import CountSketch
+
+# Orbit points whose projections place quantile thresholds: every threshold lies within a few percent of its level.
+_QUANTILE_POINTS = 1000
+
+# Points whose features are averaged to the centre of a sketch: what is left of the mean is a tenth of the spread.
+_CENTRE_POINTS = 128
+
+# Share of s that a quantile threshold lies above the point it comes from, so that rounding cannot lift
+# that point, or its copies, over it.
+_ABOVE = 1e-6
+
+# Redraws after which no template counts as acceptable.
+_MAX_DRAWS = 10_000
+
+_MAX_BYTE = 255
+
+
+@register("approx", "cdf")
+class CumulativeDistribution(AveragedMap):
+    """The distribution function of projections over the orbit, sampled at thresholds, for random templates.
+
+    For templates t_j, orbit elements g_i of weight v_i and thresholds tau_k,
+
+        psi(x) = [ (c_jk / m)^(1/2) sum_i v_i 1[<t_j, g_i x> <= tau_k] ]_{j, k},   2n + 1 columns a template.
+
+    The c_jk are the shares of the thresholds in an integral over tau, so that inner
+    products approximate E_t (s - max(<g x, t>, <g' z, t>)) averaged over the orbits:
+    ``kernel_``, a falling function of the mean distance of orbit points (GICDF Theorem
+    1). Projections are sorted into bins by arithmetic or bisection and counted; one
+    cumulative sum at the end gives all thresholds.
+
+    The papers move the templates. Here g acts on x, which is the same to rounding for
+    every linear action, because ``<g* t, x> = <t, g x>`` for the adjoint g*.
+
+    Parameters
+    ----------
+    orbit : Orbit or None
+        What to average over; None is no averaging.
+    n_components : int >= 1
+        m, the number of templates.
+    n_bins : int >= 1
+        n, for 2n + 1 thresholds.
+    templates : {"gaussian", "sphere"}
+        N(0, I/d) given that |t|^2 < 1 + epsilon, or uniform on the sphere.
+    thresholds : {"uniform", "quantile"}
+        ``uniform``: tau_k = s k / n for k = -n..n with c = s / n, the paper's; s is
+        (1 + epsilon) times the norm of points, and most bins are empty in many
+        dimensions, where projections are of size d^(-1/2). ``quantile``: each
+        template's own 2n quantiles, the extremes included, of projections of training
+        orbit points, and s. With the widths of the trapezoidal rule for c, inner
+        products remain the same integral, and columns are spent where projections
+        are: their mean over points differs from template to template.
+    norm : {"each", "radius"}
+        ``each`` scales every point to norm one, before the group acts. ``radius``
+        leaves points as they are and scales s by the largest norm of the training
+        points (GICDF Remark 3); projections above s, of longer points, are below no
+        threshold.
+    epsilon : float in (0, 1)
+    sketch : int >= 1 or None
+        Columns after a :class:`~orbit.sketch.CountSketch`. The (2n + 1) m columns
+        then exist for one tile of rows at a time. A mean of the features over
+        training points is taken off first: inner products are those of features
+        about their mean, which changes nothing for a learner with an intercept,
+        and without which the sketch's error would be that of the constant part s.
+    frequencies : Frequencies or None
+        How templates are drawn; None is ``auto``. ``monte_carlo`` is the paper's.
+    engine : Engine or None
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    templates_ : float64 array, shape (n_components, d)
+    thresholds_ : float64 array, shape (2n + 1,), or (n_components, 2n + 1) for quantiles
+    scale_ : float64 array of the shape of ``thresholds_``
+        (c / m)^(1/2).
+    sketch_ : CountSketch or None
+    centre_ : float64 array, shape ((2n + 1) m,), or None
+    orbit_, kernel_ : the fitted parts
+
+    References
+    ----------
+    Mroueh, Voinea and Poggio, "Learning with Group Invariant Features: A Kernel
+    Perspective", 2015, section 2.
+
+    Examples
+    --------
+    >>> import numpy as np, orbit
+    >>> X = np.random.default_rng(0).random((20, 8, 8))
+    >>> orb = orbit.Orbit(orbit.build("group", "rotation"), size=16)
+    >>> orbit.build("approx", "cdf", orbit=orb, n_components=50, n_bins=10, random_state=0).fit_transform(X).shape
+    (20, 1050)
+    """
+
+    def __init__(
+        self,
+        orbit: Orbit | None = None,
+        n_components: PositiveInt = 512,
+        n_bins: PositiveInt = 25,
+        templates: theory.Templates = "gaussian",
+        thresholds: Literal["uniform", "quantile"] = "uniform",
+        norm: Literal["each", "radius"] = "each",
+        epsilon: Fraction = 0.1,
+        sketch: PositiveInt | None = None,
+        frequencies: Frequencies | None = None,
+        engine: Engine | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.orbit = orbit
+        self.n_components = n_components
+        self.n_bins = n_bins
+        self.templates = templates
+        self.thresholds = thresholds
+        self.norm = norm
+        self.epsilon = epsilon
+        self.sketch = sketch
+        self.frequencies = frequencies
+        self.engine = engine
+        self.random_state = random_state
+
+    def compact(self, X, dtype: Literal["auto", "uint8", "float16"] = "auto") -> CompactFeatures:
+        """psi(x) in one or two bytes a number, to be held and handed out in batches.
+
+        Equal orbit weights make every entry a count of at most r, which fits one
+        byte exactly up to r = 255: a quarter of the memory of ``transform``. Any
+        weights fit two bytes with a relative error of 2^-11.
+
+        Parameters
+        ----------
+        X : array, shape (n, *shape)
+        dtype : {"auto", "uint8", "float16"}
+            ``auto`` is uint8 where it is exact.
+
+        Raises
+        ------
+        InputError
+            If uint8 would not be exact, or the features are sketched.
+        """
+        if self.sketch is not None:
+            raise InputError("approx.sketch: sketched features are no counts, and small already: use transform")
+        check_is_fitted(self)
+        X = self._validate(X, reset=False)
+        weights = self.orbit_.weights_
+        exact = len(weights) <= _MAX_BYTE and np.allclose(weights, 1 / len(weights), rtol=1e-12, atol=0)
+        if dtype == "uint8" and not exact:
+            raise InputError(
+                f"uint8 counts need at most {_MAX_BYTE} orbit elements of equal weights, found {len(weights)} of "
+                f"weights {weights.min():.3g} to {weights.max():.3g}: change orbit.size and orbit.rule, or use float16"
+            )
+        use_counts = exact and dtype != "float16"
+        unit = len(weights) if use_counts else 1
+        codes = np.empty((len(X), self._n_columns), dtype=np.uint8 if use_counts else np.float16)
+        # half the budget for a batch in full precision; the engine's tiles have their own
+        for rows in self.engine_.row_batches(len(X), 2 * self._n_columns * X.itemsize):
+            values = self.engine_.average(self._counts(X.dtype, np.ones(1)), self.orbit_, self._scaled(X[rows])) * unit
+            codes[rows] = np.rint(values) if use_counts else values
+        return CompactFeatures(codes, (self._column_scale() / unit).astype(X.dtype))
+
+    def _parts(self) -> tuple[Orbit, Kernel, Engine]:
+        radius: float | str = 1.0 if self.norm == "each" else "max"
+        kernel = kernels.CDF(radius, self.epsilon, self.templates)
+        return self.orbit or Orbit(), kernel, self.engine or Engine()
+
+    def _fit_map(self, X: np.ndarray, random_state: int) -> None:
+        rng = np.random.default_rng(random_state)
+        rule, d = self.frequencies or Automatic(), X[0].size
+        self.templates_ = draw_templates(self.templates, self.n_components, d, self.epsilon, rule, rng)
+        self._n_columns = self.n_components * (2 * self.n_bins + 1)
+        self._n_features_out = self.sketch or self._n_columns
+        if self.thresholds == "uniform":
+            self.thresholds_, widths = uniform_thresholds(self.kernel_.range_, self.n_bins)
+        else:
+            self.thresholds_, widths = self._quantile_thresholds(self._scaled(X), rng)
+        self.scale_ = np.sqrt(widths / self.n_components)
+        self.sketch_ = self.centre_ = None
+        if self.sketch is not None:
+            self.centre_ = self._mean_features(X, rng)
+            self.sketch_ = CountSketch(self._n_columns, self.sketch, rng)
+
+    def _features(self, X: np.ndarray) -> np.ndarray:
+        return super()._features(self._scaled(X))
+
+    def _embedding(self, dtype: np.dtype) -> Embedding:
+        return self._counts(dtype, self.scale_, self.sketch_, self.centre_)
+
+    def _counts(
+        self,
+        dtype: np.dtype,
+        column_scale: np.ndarray,
+        sketch: CountSketch | None = None,
+        centre: np.ndarray | None = None,
+    ) -> BinCounts:
+        tensor = self.engine_.tensor
+        bins: Bins
+        if self.thresholds == "uniform":
+            bins = UniformBins(self.n_bins, self.kernel_.range_)
+        else:
+            bins = QuantileBins(tensor(self.thresholds_, dtype))
+        offset = None if centre is None else tensor(centre, dtype)
+        return BinCounts(tensor(self.templates_, dtype), bins, tensor(column_scale, dtype), sketch, offset)
+
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
+        return scale(X, "each", 1.0) if self.norm == "each" else X
+
+    def _column_scale(self) -> np.ndarray:
+        shape = self.n_components, 2 * self.n_bins + 1
+        return np.broadcast_to(self.scale_, shape).ravel()
+
+    def _quantile_thresholds(self, X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        X = X[rng.choice(len(X), min(len(X), _QUANTILE_POINTS), replace=False)]
+        points = Uniform("orbit").select(X, self.kernel_, self.orbit_, self.engine_, _QUANTILE_POINTS, rng)
+        thresholds = np.empty((self.n_components, 2 * self.n_bins + 1))
+        levels, s = np.linspace(0, 1, 2 * self.n_bins), self.kernel_.range_
+        for units in self.engine_.row_batches(self.n_components, 4 * len(points) * points.itemsize):
+            projections = points @ self.templates_[units].T.astype(points.dtype)
+            thresholds[units, :-1] = np.quantile(projections, levels, axis=0).T + _ABOVE * s
+        thresholds[:, -1] = s
+        return np.minimum(thresholds, s, out=thresholds), trapezoid_widths(thresholds)
+
+    def _mean_features(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        X = X[rng.choice(len(X), min(len(X), _CENTRE_POINTS), replace=False)]
+        total = np.zeros(self._n_columns)
+        for rows in self.engine_.row_batches(len(X), 2 * self._n_columns * X.itemsize):
+            features = self.engine_.average(self._counts(X.dtype, self.scale_), self.orbit_, self._scaled(X[rows]))
+            total += features.sum(0, dtype=np.float64)
+        return total / len(X)
+
+
+def draw_templates(
+    kind: theory.Templates, size: int, n_features: int, epsilon: float, rule: Frequencies, rng: np.random.Generator
+) -> np.ndarray:
+    """Templates from N(0, I/d) given |t|^2 < 1 + epsilon, or uniform on the sphere; float64, shape ``(size, d)``.
+
+    >>> T = draw_templates("gaussian", 100, 5, 0.1, Automatic(), np.random.default_rng(0))
+    >>> bool(np.square(T).sum(1).max() < 1.1)
+    True
+    """
+    # N(0, I/d) is the spectrum of a Gaussian kernel of lengthscale d^(1/2)
+    spectrum = Gaussian(math.sqrt(n_features)).fit(np.zeros((1, n_features)))
+    if kind == "sphere":
+        drawn = rule.draw(spectrum, size, n_features, rng)
+        return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    accepted = np.empty((0, n_features))
+    for _ in range(_MAX_DRAWS):
+        drawn = rule.draw(spectrum, size - len(accepted), n_features, rng)
+        accepted = np.concatenate([accepted, drawn[np.square(drawn).sum(1) < 1 + epsilon]])
+        if len(accepted) == size:
+            return accepted
+    raise InputError(f"{rule.label()} draws no template of norm below {math.sqrt(1 + epsilon):.2f}: choose another")

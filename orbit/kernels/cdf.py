@@ -1,0 +1,88 @@
+"""The kernel that cumulative distribution features approximate."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from torch import Tensor
+
+from orbit import theory
+from orbit.errors import ParameterError
+from orbit.groups.base import Group
+from orbit.kernels.base import Against, Kernel
+from orbit.kernels.radial import RadialColumns
+from orbit.params import Fraction, PositiveFloat
+from orbit.random import RandomState
+from orbit.registry import register
+
+
+@register("kernel", "cdf")
+class CDF(Kernel):
+    """k(x, z) = E_t (s - max(<x, t>, <z, t>)) = s - c |x - z|: what ``approx=cdf`` approximates, in closed form.
+
+    With s = radius (1 + epsilon) and c of :func:`orbit.theory.cdf_slope`, about
+    (2 pi d)^(-1/2). It is positive definite on points of norm at most ``radius``.
+    With ``approx=exact`` it is the group-invariant kernel K_s of GICDF Theorem 1.
+
+    Parameters
+    ----------
+    radius : float > 0, or "max"
+        Norm that no point exceeds; ``max`` is the largest of the training points.
+    epsilon : float in (0, 1)
+    templates : {"gaussian", "sphere"}
+        Drawn from N(0, I/d) and kept if |t|^2 < 1 + epsilon, or uniform on the sphere.
+
+    Attributes
+    ----------
+    range_ : float
+        s.
+
+    References
+    ----------
+    Mroueh, Voinea and Poggio, "Learning with Group Invariant Features: A Kernel
+    Perspective", 2015, Theorem 1 and Remark 4. The closed form is ours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.kernels import CDF
+    >>> CDF(templates="sphere").gram(np.array([[1.0, 0.0], [0.0, 1.0]])).round(3)
+    array([[1.1 , 0.65],
+           [0.65, 1.1 ]])
+    """
+
+    def __init__(
+        self,
+        radius: PositiveFloat | str = "max",
+        epsilon: Fraction = 0.1,
+        templates: theory.Templates = "gaussian",
+    ) -> None:
+        self.radius = radius
+        self.epsilon = epsilon
+        self.templates = templates
+
+    def check(self) -> None:
+        super().check()
+        if isinstance(self.radius, str) and self.radius != "max":
+            raise ParameterError("radius", "a finite number > 0 or 'max'", self.radius)
+
+    def fit(self, X: np.ndarray, random_state: RandomState = None) -> CDF:
+        self.check()
+        if self.radius == "max":
+            radius = float(np.linalg.norm(X.reshape(len(X), -1), axis=1).max()) or 1.0
+        else:
+            radius = float(self.radius)
+        self.range_ = radius * (1 + self.epsilon)
+        return self
+
+    def against(self, B: Tensor) -> Against:
+        slope = theory.cdf_slope(B.shape[1], self.templates, self.epsilon)
+        return RadialColumns(B, 1.0, partial(_falling_, start=self.range_, slope=slope), refine=True)
+
+    def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
+        return group.is_unitary(shape)
+
+
+def _falling_(squares: Tensor, start: float, slope: float) -> Tensor:
+    return squares.sqrt_().mul_(-slope).add_(start)
