@@ -21,7 +21,9 @@ from orbit import (
     kernels,
     landmarks,
     learners,
+    patches,
     representations,
+    selection,
 )
 from orbit.engine import Engine
 from orbit.errors import DataFileError, InputError, ParameterError, UnknownNameError
@@ -49,6 +51,8 @@ __all__ = [
     "kernels",
     "landmarks",
     "learners",
+    "patches",
     "register",
     "representations",
+    "selection",
 ]

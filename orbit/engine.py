@@ -7,6 +7,11 @@ orbit averaging is written once for all of them:
 
     psi(x) = finish( sum_i w_i embed(g_i x) )                 (LGIKA eqs. 7 and 8)
 
+There are three ways to the same sum. *Direct*: move the points, a tile at a time.
+*Template*: move the templates instead, by the exact adjoint. *Spectral*: where
+the group shifts an axis cyclically, all elements at once from products of Fourier
+coefficients (:mod:`orbit.spectral`).
+
 Worker threads each run one tile of rows with single-threaded BLAS inside. On
 shared cores that is far steadier than many BLAS threads meeting at a barrier
 for every small product, and it keeps the tile in its core's cache.
@@ -15,44 +20,118 @@ for every small product, and it keeps the tile in its core's cache.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from orbit.component import Component
-from orbit.errors import ParameterError
+from orbit.errors import InputError, ParameterError
 from orbit.orbits import Orbit
-from orbit.params import PositiveFloat, PositiveInt
+from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.progress import Progress
+from orbit.spectral import CyclicAxes, Synthesis, band, synthesis
 
 # A tile of 256 x 512 float32 projections is half a megabyte: it stays in a core's
 # second-level cache while cosine, sine and both sums pass over it.
 _TILE_ROWS = 256
 _TILE_UNITS = 512
-_TILE_ELEMENTS = 8
+_TILE_ELEMENTS = 4
+
+# Units of a spectral tile, and the numbers all its buffers hold together: a few megabytes.
+_SPECTRAL_UNITS = 128
+_SPECTRAL_NUMBERS = 2**21
+_SPECTRAL_BUFFERS = 3
+
+# Share of a point's norm in modes that may be left out when no tolerance is given: what rounding loses anyway.
+_SPECTRAL_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
+
+# Moving a template costs about as much as moving this many points.
+_TEMPLATE_COST = 4
 
 
 class Embedding(Protocol):
     """The non-linear part of a base feature map, ready to run on one device in one precision.
 
     A *unit* is one frequency, landmark or template: whatever the map can be
-    computed by pieces of.
+    computed by pieces of. One whose ``finish`` changes nothing may say so by
+    ``sums_are_features = True``: then no sums are held beside the result.
     """
 
     units: int
     width: int  # columns of the accumulator
     n_outputs: int  # columns after ``finish``
 
-    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
-        """Add ``weight`` times the features of ``points`` (n, d) for ``units`` into ``total`` (n, width)."""
+    def add(self, points: Tensor, weight: Any, units: slice, total: Tensor, scratch: Scratch) -> None:
+        """Add ``weight`` times the features of ``points`` (n, d) for ``units`` into ``total`` (n, width).
+
+        ``weight`` is a number, or an entry of the ``weights`` given to :meth:`Engine.average`.
+        """
 
     def finish(self, total: Tensor) -> Tensor:
         """The linear step after averaging: (n, width) to (n, n_outputs)."""
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """What an :class:`Embedding` may add: a form of the points that all its units share."""
+
+    def prepare(self, points: Tensor) -> Tensor:
+        """What ``add`` is handed instead of ``points`` (n, d): computed once for all units, of at most some n x d."""
+
+
+class Projected(Embedding, Protocol):
+    """An embedding that sees a point x only through its projections ``<t_j, x>`` on templates, and through ``|x|^2``.
+
+    That is all the template and the spectral path ask for. An embedding of which
+    only some instances can give it has ``templates`` None in the others.
+
+    Attributes
+    ----------
+    templates : tensor, shape (units, d), or None
+    needs_squares : bool
+        Whether ``squares`` is used.
+    """
+
+    templates: Tensor | None
+    needs_squares: bool
+
+    def add_projected(
+        self,
+        projections: Tensor,
+        squares: Tensor | None,
+        weights: Tensor,
+        units: slice,
+        total: Tensor,
+        scratch: Scratch,
+    ) -> None:
+        """Add the weighted features of several orbit points into ``total`` (n, width).
+
+        Parameters
+        ----------
+        projections : tensor, shape (r, n, units)
+            ``<t_j, g_i x>``; may be overwritten.
+        squares : tensor, shape (r, n), or None
+            ``|g_i x|^2``; given if ``needs_squares``.
+        weights : tensor, shape (r,)
+        """
+
+
+class Mirrored(Projected, Protocol):
+    """An embedding that makes something of projections that come in pairs ``even + odd`` and ``even - odd``."""
+
+    def add_mirrored(
+        self, even: Tensor, odd: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        """Add the features of ``even + odd`` and of ``even - odd``, both with the same ``weights``, shape (m,).
+
+        ``even`` and ``odd``: shape (m, n, units); may be overwritten.
+        """
 
 
 class Scratch:
@@ -63,6 +142,33 @@ class Scratch:
 
     def matrix(self, which: int, rows: int, columns: int) -> Tensor:
         return self._buffers[which][: rows * columns].view(rows, columns)
+
+    def like(self, which: int, other: Tensor) -> Tensor:
+        """A matrix, or stack of matrices, of the shape of ``other``."""
+        return self._buffers[which][: other.numel()].view(other.shape)
+
+
+def add_weighted(total: Tensor, values: Tensor, weights: Tensor) -> None:
+    """``total += sum_i weights[i] values[i]`` for ``values`` (r, n, m), contiguous, and ``total`` (n, m)."""
+    # a matrix of one row: a third faster than a vector times a matrix
+    total.add_(torch.mm(weights[None], values.flatten(1)).view(total.shape))
+
+
+@dataclass(frozen=True)
+class Route:
+    """How an average was computed.
+
+    Attributes
+    ----------
+    path : {"direct", "template", "spectral"}
+    modes, all_modes : Fourier modes used, and all there are; 0 but on the spectral path
+    error : a bound of the share of any point's norm in the modes left out
+    """
+
+    path: Literal["direct", "template", "spectral"]
+    modes: int = 0
+    all_modes: int = 0
+    error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -93,6 +199,21 @@ class Engine(Component):
         For learners that can (ridge, adagrad); memory does not grow with n.
     progress : bool
         Show a progress bar (on a terminal) or a line a minute (elsewhere).
+    path : {"auto", "direct", "template", "spectral"}
+        How orbit points are projected; ``auto`` is the cheapest that applies. All
+        give the same features to rounding, and to ``spectral_tolerance``.
+    spectral_tolerance : float >= 0 or None
+        The spectral path leaves out Fourier modes that together hold no more than
+        this share of any point's norm. None is about the rounding of the
+        precision: 1e-5 in float32, 1e-12 in float64.
+    tf32 : bool
+        Let a GPU round the factors of float32 products to 10 bits: faster, and no
+        longer float32.
+
+    Attributes
+    ----------
+    route_ : Route
+        How the latest average was computed.
     """
 
     kind, name = "engine", "engine"
@@ -105,6 +226,9 @@ class Engine(Component):
         dtype: Literal["auto", "float32", "float64"] = "auto",
         stream: bool = False,
         progress: bool = False,
+        path: Literal["auto", "direct", "template", "spectral"] = "auto",
+        spectral_tolerance: NonNegativeFloat | None = None,
+        tf32: bool = False,
     ) -> None:
         self.memory = memory
         self.workers = workers
@@ -112,6 +236,9 @@ class Engine(Component):
         self.dtype = dtype
         self.stream = stream
         self.progress = progress
+        self.path = path
+        self.spectral_tolerance = spectral_tolerance
+        self.tf32 = tf32
 
     def check(self) -> None:
         super().check()
@@ -126,9 +253,17 @@ class Engine(Component):
 
     def tensor(self, array: np.ndarray, dtype: np.dtype) -> Tensor:
         """``array`` on this engine's device; a copy, so that read-only input is safe."""
-        return torch.from_numpy(np.array(array, dtype=dtype)).to(self._torch_device())
+        tensor, device = torch.from_numpy(np.array(array, dtype=dtype)), self._torch_device()
+        return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
-    def average(self, embedding: Embedding, orbit: Orbit, X: np.ndarray, what: str = "features") -> np.ndarray:
+    def average(
+        self,
+        embedding: Embedding,
+        orbit: Orbit,
+        X: np.ndarray,
+        what: str = "features",
+        weights: np.ndarray | None = None,
+    ) -> np.ndarray:
         """psi(x) for every row of ``X``: the embedding averaged over the fitted orbit.
 
         Nothing of size n x r x d or n x r x units is ever held: memory beyond
@@ -137,28 +272,48 @@ class Engine(Component):
         Parameters
         ----------
         X : array, shape (n, *shape), of the dtype the result shall have
+        weights : array, shape (r, ...), or None for the orbit's own
+            One number or matrix for each element, handed to the embedding as it is.
 
         Returns
         -------
         array, shape (n, embedding.n_outputs)
         """
-        out = np.empty((len(X), embedding.n_outputs), dtype=X.dtype)
-        tiling = self._tiling(embedding, orbit, X)
-        starts = range(0, len(X), tiling.rows)
+        # zeros of the operating system, so that nothing is written before the features are
+        out = np.zeros((len(X), embedding.n_outputs), dtype=X.dtype)
+        # weights that are the caller's own may be matrices, which only moved points can be multiplied with
+        plan = self._spectral_plan(embedding, orbit, X) if weights is None else None
+        self.route_ = self._route(embedding, orbit, X, plan) if weights is None else Route("direct")
+        with _tf32(self.tf32):
+            if self.route_.path == "spectral":
+                assert plan is not None
+                self._average_spectral(embedding, orbit, X, plan, out, what)
+            elif self.route_.path == "template":
+                self._average_templates(embedding, orbit, X, out, what)
+            else:
+                self._average_direct(embedding, orbit, X, out, what, orbit.weights_ if weights is None else weights)
+        return out
 
-        def work(start: int) -> None:
-            rows = slice(start, start + tiling.rows)
+    def _average_direct(
+        self, embedding: Embedding, orbit: Orbit, X: np.ndarray, out: np.ndarray, what: str, weights: np.ndarray
+    ) -> None:
+        in_place = self._in_place(embedding)
+        tiling = self._tiling(embedding, orbit, X)
+
+        def work(rows: slice) -> None:
             points = self.tensor(X[rows], X.dtype)
             scratch = Scratch(2, len(points), tiling.units, points)
-            total = points.new_zeros(len(points), embedding.width)
-            for moved, weight in self._orbit_points(orbit, points, tiling.elements):
+            shape = len(points), embedding.width
+            total = torch.from_numpy(out[rows]) if in_place else points.new_zeros(shape)
+            for moved, weight in self._orbit_points(orbit, points, tiling.elements, weights):
+                if isinstance(embedding, Prepared):
+                    moved = embedding.prepare(moved)
                 for units in _slices(embedding.units, tiling.units):
                     embedding.add(moved, weight, units, total, scratch)
-            out[rows] = embedding.finish(total).cpu().numpy()
+            if not in_place:
+                out[rows] = embedding.finish(total).cpu().numpy()
 
-        with Progress(len(starts), what, self.progress) as progress:
-            self._run(work, starts, progress)
-        return out
+        self._run(work, list(_slices(len(X), tiling.rows)), what)
 
     def orbit_points(self, orbit: Orbit, X: np.ndarray) -> np.ndarray:
         """All orbit points, flattened: shape (r, n, d). For small sets such as landmarks only."""
@@ -170,23 +325,167 @@ class Engine(Component):
         affordable = max(1, int(self.memory * 2**30 // max(1, bytes_per_row)))
         return _slices(n, min(affordable, at_most or n))
 
-    def _orbit_points(self, orbit: Orbit, points: Tensor, block: int) -> Iterator[tuple[Tensor, float]]:
-        for elements in _slices(len(orbit.weights_), block):
+    def _orbit_points(
+        self, orbit: Orbit, points: Tensor, block: int, weights: np.ndarray
+    ) -> Iterator[tuple[Tensor, Any]]:
+        for elements in _slices(len(weights), block):
             moved = orbit.points(points, elements)
-            for i, weight in enumerate(orbit.weights_[elements]):
-                if weight > 0:
-                    yield moved[i].reshape(len(points), -1), float(weight)
+            for i, weight in enumerate(weights[elements]):
+                if np.any(weight):
+                    yield moved[i].reshape(len(points), -1), weight if np.ndim(weight) else float(weight)
+
+    def _route(self, embedding: Embedding, orbit: Orbit, X: np.ndarray, plan: _SpectralPlan | None) -> Route:
+        """The path asked for, or the cheapest that applies."""
+        projected = getattr(embedding, "templates", None) is not None and not orbit.distribution_.data_dependent
+        moves_templates = projected and orbit.group_.linear
+        path = self.path
+        if path == "auto":
+            path = self._cheapest(embedding, orbit, X, plan, moves_templates)
+        if (path == "spectral" and plan is None) or (path == "template" and not moves_templates):
+            what = "shifts an axis cyclically" if path == "spectral" else "acts linearly"
+            raise InputError(
+                f"engine.path={path} needs a map made of projections and a group that {what}, found "
+                f"{type(embedding).__name__.lstrip('_')} and {orbit.group_.label()}: choose engine.path=auto"
+            )
+        if path == "spectral":
+            assert plan is not None
+            return Route(path, len(plan.synthesis.modes), plan.axes.n_modes, plan.error)
+        return Route(path)
+
+    def _cheapest(
+        self, embedding: Any, orbit: Orbit, X: np.ndarray, plan: _SpectralPlan | None, moves_templates: bool
+    ) -> Literal["direct", "template", "spectral"]:
+        dense = 2 * math.prod(X.shape[1:])  # operations for one projection
+        direct = getattr(embedding, "projection_cost", dense)
+        if plan is not None and plan.cost < direct:
+            return "spectral"
+        squares = getattr(embedding, "needs_squares", False) and not orbit.group_.is_unitary(X.shape[1:])
+        moves = len(orbit.weights_) > 1 and not orbit.group_.permutes(X.shape[1:])
+        if moves_templates and moves and not squares and direct == dense:
+            return "template" if _TEMPLATE_COST * embedding.units < len(X) else "direct"
+        return "direct"
+
+    # ---- template path: the templates are moved, once for all points of a batch ----------------------------------
+
+    def _average_templates(self, embedding: Any, orbit: Orbit, X: np.ndarray, out: np.ndarray, what: str) -> None:
+        tiling = self._tiling(embedding, orbit, X)
+        r, d, workers = len(orbit.weights_), math.prod(X.shape[1:]), self._n_workers()
+        units = max(1, min(tiling.units, -(-embedding.units // workers)))
+        tile_bytes = workers * X.dtype.itemsize * (5 * d * units + 3 * tiling.rows * units)
+        left = max(0.0, self.memory * 2**30 - tile_bytes)
+        per_row = X.dtype.itemsize * (2 * embedding.width + embedding.n_outputs + r + 4 * d)
+        weights = self.tensor(orbit.weights_, X.dtype)
+        for batch in _slices(len(X), max(1, min(len(X), int(left // per_row)))):
+            points = self.tensor(X[batch], X.dtype)
+            squares = self._squares(embedding, orbit, points)
+            points = points.flatten(1)
+            total = points.new_zeros(len(points), embedding.width)
+
+            def work(columns: slice, points=points, squares=squares, total=total) -> None:
+                shape = tuple(X.shape[1:])
+                templates = embedding.templates[columns].reshape(-1, *shape)
+                scratch, tiles = (Scratch(1, tiling.rows, len(templates), points) for _ in range(2))
+                for i in range(r):
+                    moved = orbit.group_.adjoint(orbit.elements_[i : i + 1], templates).reshape(len(templates), -1)
+                    for rows in _slices(len(points), tiling.rows):
+                        tile = tiles.matrix(0, rows.stop - rows.start, len(templates))
+                        torch.mm(points[rows], moved.T, out=tile)
+                        of_rows = None if squares is None else squares[i : i + 1, rows]
+                        embedding.add_projected(tile[None], of_rows, weights[i : i + 1], columns, total[rows], scratch)
+
+            self._run(work, list(_slices(embedding.units, units)), what)
+            with torch.inference_mode():
+                out[batch] = embedding.finish(total).cpu().numpy()
+
+    def _squares(self, embedding: Any, orbit: Orbit, points: Tensor) -> Tensor | None:
+        if not embedding.needs_squares:
+            return None
+        norms = [moved.square().sum(1) for i in range(len(orbit.weights_)) for moved in self._moved(orbit, points, i)]
+        return torch.stack(norms)
+
+    def _moved(self, orbit: Orbit, points: Tensor, i: int) -> Tensor:
+        return orbit.points(points, slice(i, i + 1)).reshape(1, len(points), -1)
+
+    # ---- spectral path -------------------------------------------------------------------------------------------
+
+    def _spectral_plan(self, embedding: Embedding, orbit: Orbit, X: np.ndarray) -> _SpectralPlan | None:
+        """What the spectral path would do, or None where it does not apply."""
+        shape = tuple(X.shape[1:])
+        cyclic = orbit.group_.cyclic_axes(shape)
+        wanted = self.path == "spectral" or (self.path == "auto" and len(orbit.weights_) > 1)
+        if not (wanted and cyclic) or orbit.distribution_.data_dependent:
+            return None
+        if getattr(embedding, "templates", None) is None:
+            return None
+        axes = CyclicAxes(shape, cyclic)
+        tolerance = self.spectral_tolerance
+        tolerance = _SPECTRAL_TOLERANCE[X.dtype] if tolerance is None else tolerance
+        modes, error = np.arange(axes.n_modes), 0.0
+        if tolerance > 0:
+            modes, error = band(self._energy_shares(axes, X), tolerance)
+        response = axes.response(orbit.group_, orbit.elements_)
+        return _SpectralPlan(axes, response, synthesis(response, orbit.weights_, modes), error)
+
+    def _energy_shares(self, axes: CyclicAxes, X: np.ndarray) -> np.ndarray:
+        shares: list[np.ndarray] = []
+
+        def work(rows: slice) -> None:
+            shares.append(axes.energy_shares(self.tensor(X[rows], X.dtype)).cpu().numpy())
+
+        rows = self._rows(len(X), 8 * math.prod(axes.shape) * X.dtype.itemsize)
+        self._run(work, list(_slices(len(X), rows)), "spectrum")
+        return np.max(shares, axis=0)
+
+    def _rows(self, n: int, bytes_per_row: int) -> int:
+        """Rows of a tile: within the budget, and so that no worker is idle."""
+        workers = self._n_workers()
+        affordable = int(self.memory * 2**30 / workers // bytes_per_row)
+        return max(1, min(_TILE_ROWS, affordable, -(-n // workers)))
+
+    def _average_spectral(
+        self, embedding: Any, orbit: Orbit, X: np.ndarray, plan: _SpectralPlan, out: np.ndarray, what: str
+    ) -> None:
+        made = plan.synthesis
+        n_modes, m, itemsize = len(made.modes), len(made.even), X.dtype.itemsize
+        per_row = (12 * math.prod(plan.axes.shape) + 2 * embedding.width + embedding.n_outputs) * itemsize
+        tall = self._rows(len(X), 2 * per_row)
+        affordable = int(self.memory * 2**30 / self._n_workers() / 2 // itemsize)
+        numbers = min(_SPECTRAL_NUMBERS, affordable) // (2 * n_modes + _SPECTRAL_BUFFERS * m)
+        units = max(1, min(embedding.units, _SPECTRAL_UNITS, numbers))
+        low = max(1, min(tall, numbers // units))
+        with torch.inference_mode():
+            spectral = _Spectral(plan, embedding, X.dtype, self, units)
+
+        def work(rows: slice) -> None:
+            points = self.tensor(X[rows], X.dtype)
+            total = points.new_zeros(len(points), embedding.width)
+            buffers = Scratch(3, low * max(2 * n_modes, m), units, points)
+            scratch = Scratch(1, low * m, units, points)
+            coefficients = spectral.stacked(points)
+            squares = spectral.squares(points)
+            for part in _slices(len(points), low):
+                of_part = None if squares is None else tuple(s[:, part] for s in squares)
+                spectral.add(coefficients[:, :, part], of_part, total[part], buffers, scratch)
+            out[rows] = embedding.finish(total).cpu().numpy()
+
+        self._run(work, list(_slices(len(X), tall)), what)
 
     def _tiling(self, embedding: Embedding, orbit: Orbit, X: np.ndarray) -> Tiling:
         n, d = len(X), int(np.prod(X.shape[1:]))
-        units = min(embedding.units, _TILE_UNITS)
+        units = min(embedding.units, getattr(embedding, "unit_tile", _TILE_UNITS))
         elements = min(len(orbit.weights_), _TILE_ELEMENTS)
         # a block of orbit points while the next one is made from its parts, and some copies of the points
         moved = d * (3 * elements + 4)
-        per_row = (moved + 2 * embedding.width + embedding.n_outputs + 3 * units) * X.dtype.itemsize
+        sums = 0 if self._in_place(embedding) else 2 * embedding.width + embedding.n_outputs
+        per_row = (moved + sums + 3 * units) * X.dtype.itemsize
         affordable = int(self.memory * 2**30 / self._n_workers() // per_row)
         fair = -(-n // self._n_workers())  # rather two small tiles than one worker idle
-        return Tiling(max(1, min(_TILE_ROWS, affordable, fair)), elements, units)
+        tall = max(1, _TILE_ROWS * _TILE_UNITS // max(units, _TILE_UNITS))
+        return Tiling(max(1, min(tall, affordable, fair)), elements, units)
+
+    def _in_place(self, embedding: Embedding) -> bool:
+        """Whether sums are made in the result itself: on a GPU they cannot be."""
+        return getattr(embedding, "sums_are_features", False) and self._torch_device().type == "cpu"
 
     def _n_workers(self) -> int:
         return 1 if self._torch_device().type == "cuda" else self.workers or torch.get_num_threads()
@@ -196,24 +495,143 @@ class Engine(Component):
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
 
-    def _run(self, work: Callable[[int], None], starts: Sequence[int], progress: Progress) -> None:
-        def guarded(start: int) -> None:
+    def _run(self, work: Callable[[slice], None], tiles: Sequence[slice], what: str) -> None:
+        def guarded(tile: slice) -> None:
             with torch.inference_mode():
-                work(start)
+                _halving(work, tile)
 
-        workers = min(self._n_workers(), len(starts))
-        if workers <= 1:
-            for start in starts:
-                guarded(start)
-                progress.step()
-            return
-        with _single_threaded_blas(), ThreadPoolExecutor(workers) as pool:
-            pending = {pool.submit(guarded, start) for start in starts}
-            try:
-                _drain(pending, progress)
-            except BaseException:  # an error in one tile, or Ctrl-C: do not start the others
-                pool.shutdown(cancel_futures=True)
-                raise
+        workers = min(self._n_workers(), len(tiles))
+        with Progress(len(tiles), what, self.progress) as progress:
+            if workers <= 1:
+                for tile in tiles:
+                    guarded(tile)
+                    progress.step()
+                return
+            with _single_threaded_blas(), ThreadPoolExecutor(workers) as pool:
+                pending = {pool.submit(guarded, tile) for tile in tiles}
+                try:
+                    _drain(pending, progress)
+                except BaseException:  # an error in one tile, or Ctrl-C: do not start the others
+                    pool.shutdown(cancel_futures=True)
+                    raise
+
+
+@dataclass(frozen=True)
+class _SpectralPlan:
+    axes: CyclicAxes
+    response: np.ndarray
+    synthesis: Synthesis
+    error: float
+
+    @property
+    def cost(self) -> float:
+        """Operations for one projection, averaged over the orbit."""
+        made = self.synthesis
+        r = len(made.elements) + (0 if made.mirrored_elements is None else len(made.mirrored_elements))
+        inverse = made.even.size + (0 if made.odd is None else made.odd.size)
+        return (8 * len(made.modes) * self.axes.n_rest + 2 * inverse) / r
+
+    def gains(self) -> list[np.ndarray]:
+        """What turns the energies of all modes into squared norms of orbit points, and of their mirrors."""
+        gains = np.square(np.abs(self.response)) * self.axes.multiplicity
+        chosen = [self.synthesis.elements, self.synthesis.mirrored_elements]
+        return [gains[elements] for elements in chosen if elements is not None]
+
+
+class _Spectral:
+    """The spectral path of one average: the templates' coefficients, and a tile of rows at a time."""
+
+    def __init__(self, plan: _SpectralPlan, embedding: Any, dtype: np.dtype, engine: Engine, units: int) -> None:
+        made = plan.synthesis
+        self.axes, self.embedding = plan.axes, embedding
+        self.modes = torch.from_numpy(made.modes)
+        tensor = lambda array: engine.tensor(array, dtype)  # noqa: E731
+        self.even, self.weights = tensor(made.even), tensor(made.weights)
+        self.odd = None if made.odd is None else tensor(made.odd)
+        self.pair_weights = [self.weights]
+        if made.mirrored_weights is not None:
+            self.pair_weights.append(tensor(made.mirrored_weights))
+            self.mirrored = hasattr(embedding, "add_mirrored") and torch.equal(*self.pair_weights)
+        scale = tensor(self.axes.multiplicity[made.modes])[:, None, None]
+        self.tiles = [(part, self._templates(part, scale)) for part in _slices(embedding.units, units)]
+        self.gains = [tensor(g) for g in plan.gains()] if embedding.needs_squares else None
+
+    def _templates(self, units: slice, scale: Tensor) -> Tensor:
+        """Real and imaginary parts of the coefficients, scaled: shape (K, 2 R, units)."""
+        spectrum = self.axes.coefficients(self.embedding.templates[units].reshape(-1, *self.axes.shape))
+        spectrum = spectrum[self.modes] * scale
+        return torch.cat([spectrum.real, spectrum.imag], dim=2).transpose(1, 2).contiguous()
+
+    def stacked(self, points: Tensor) -> Tensor:
+        """Coefficients of points so that one real product gives real and imaginary parts: shape (K, 2, n, 2 R)."""
+        spectrum = self.axes.coefficients(points)[self.modes]
+        k, n, r = spectrum.shape
+        both = points.new_empty(k, 2, n, 2, r)
+        both[:, 0, :, 0] = spectrum.real
+        both[:, 0, :, 1] = spectrum.imag
+        both[:, 1, :, 0] = spectrum.imag
+        both[:, 1, :, 1] = -spectrum.real
+        return both.flatten(3)
+
+    def squares(self, points: Tensor) -> tuple[Tensor, ...] | None:
+        """``|g x|^2`` for the elements and their mirrors, shapes (m, n)."""
+        if self.gains is None:
+            return None
+        return tuple(gain @ self.axes.energies(points).T for gain in self.gains)
+
+    def add(
+        self,
+        coefficients: Tensor,
+        squares: tuple[Tensor, ...] | None,
+        total: Tensor,
+        buffers: Scratch,
+        scratch: Scratch,
+    ) -> None:
+        """Add the features of a few rows: coefficients (K, 2, n, 2 R), total (n, width)."""
+        k, _, n, width = coefficients.shape
+        coefficients = coefficients.reshape(k, 2 * n, width)
+        for units, templates in self.tiles:
+            u = units.stop - units.start
+            products = buffers.matrix(0, 2 * k * n, u)
+            torch.bmm(coefficients, templates, out=products.view(k, 2 * n, u))
+            columns = products.view(2 * k, n * u)
+            split = self.even.shape[1]
+            even = self._synthesis(self.even, columns[:split], n, buffers, 1)
+            if self.odd is None:
+                of_even = None if squares is None else squares[0]
+                self.embedding.add_projected(even, of_even, self.weights, units, total, scratch)
+                continue
+            odd = self._synthesis(self.odd, columns[split:], n, buffers, 2)
+            if self.mirrored:
+                self.embedding.add_mirrored(even, odd, self.weights, units, total, scratch)
+                continue
+            m = len(even)
+            plus = torch.add(even, odd, out=buffers.matrix(0, m * n, u).view(m, n, u))
+            pair = plus, torch.sub(even, odd, out=even)
+            for i, (projections, weights) in enumerate(zip(pair, self.pair_weights, strict=True)):
+                of_these = None if squares is None else squares[i]
+                self.embedding.add_projected(projections, of_these, weights, units, total, scratch)
+
+    @staticmethod
+    def _synthesis(matrix: Tensor, columns: Tensor, n: int, buffers: Scratch, which: int) -> Tensor:
+        m, size = len(matrix), columns.shape[1]
+        values = buffers.matrix(which, m * n, size // n)
+        torch.mm(matrix, columns, out=values.view(m, size))
+        return values.view(m, n, size // n)
+
+
+def _halving(work: Callable[[slice], None], tile: slice) -> None:
+    """Do a tile; if the device has not enough memory for it, its halves one after the other."""
+    try:
+        work(tile)
+        return
+    except torch.OutOfMemoryError:
+        if tile.stop - tile.start <= 1:
+            raise
+    torch.cuda.empty_cache()
+    middle = (tile.start + tile.stop) // 2
+    _halving(work, slice(tile.start, middle))
+    _halving(work, slice(middle, tile.stop))
 
 
 def _drain(pending: set, progress: Progress) -> None:
@@ -236,3 +654,13 @@ def _single_threaded_blas() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def _tf32(allowed: bool) -> Iterator[None]:
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before

@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 from sklearn import metrics
 
+#: The figures of merit of each task; the first is the main one.
+FIGURES = {"classification": ("accuracy",), "regression": ("rmse", "mae", "r2")}
+LOWER_IS_BETTER = ("rmse", "mae")
+
 
 def evaluate(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     """Metrics of a prediction.

@@ -6,6 +6,7 @@ import itertools
 from typing import Literal
 
 import matplotlib
+import matplotlib.patches
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -63,6 +64,7 @@ def _draw_colours(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
 
 
 def _draw_cloud(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
+    moved, x = np.atleast_2d(moved, x)
     depth = moved[:, 2] if moved.shape[1] > 2 else None
     ax.scatter(moved[:, 0], moved[:, 1], s=6, c=depth)
     radius = 1.1 * float(np.linalg.norm(x, axis=1).max()) or 1.0
@@ -97,8 +99,10 @@ def confusion(y: np.ndarray, predicted: np.ndarray) -> Figure:
     return figure
 
 
-def selection_curve(path: np.ndarray, scores: np.ndarray, chosen: float, criterion: str) -> Figure:
-    """The score of every regularisation strength tried, and the one chosen."""
+def selection_curve(
+    path: np.ndarray, scores: np.ndarray, chosen: float, criterion: str, name: str = "regularization"
+) -> Figure:
+    """The score of every strength tried, and the one chosen; ``name`` is the parameter."""
     figure = Figure(figsize=(5, 3.4), layout="constrained")
     ax = figure.subplots()
     finite = np.isfinite(scores)
@@ -108,7 +112,7 @@ def selection_curve(path: np.ndarray, scores: np.ndarray, chosen: float, criteri
     ax.set_xscale("log")
     if negative:
         ax.set_yscale("log")
-    ax.set_xlabel("regularisation $\\lambda$")
+    ax.set_xlabel("regularisation $\\lambda$" if name == "regularization" else name)
     ax.set_ylabel(f"{criterion} {'error' if negative else 'accuracy'}")
     ax.legend()
     ax.grid(alpha=0.3)
@@ -126,6 +130,120 @@ def predicted_against_true(y: np.ndarray, predicted: np.ndarray) -> Figure:
     ax.set_xlabel("true")
     ax.set_ylabel("predicted")
     ax.grid(alpha=0.3)
+    return figure
+
+
+_MOST_ERRORS = 24
+
+
+def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: str) -> Figure | None:
+    """Points that were predicted wrongly, each with its target and its prediction; None without an error.
+
+    Of classes the first errors in the order of the data, of numbers the points
+    with the largest residuals (over several outputs, the root mean square).
+
+    Parameters
+    ----------
+    X : array, shape (n, *shape): images as pictures, vectors and signals as lines
+    y, predicted : arrays, shape (n,) or (n, k)
+    task : {"classification", "regression"}
+    """
+    if task == "classification":
+        worst, total = np.flatnonzero(predicted != y), int(np.sum(predicted != y))
+    else:
+        residual = np.square(np.asarray(predicted - y, dtype=np.float64).reshape(len(y), -1)).mean(1)
+        worst, total = np.argsort(-residual, kind="stable"), len(y)
+    worst = worst[:_MOST_ERRORS]
+    if len(worst) == 0:
+        return None
+    columns = min(6, len(worst))
+    rows = -(-len(worst) // columns)
+    figure = Figure(figsize=(1.5 * columns, 1.6 * rows + 0.5), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    draw = _DRAW[min(X.ndim - 1, 3)]
+    for ax in axes:
+        ax.set_axis_off()
+    for ax, i in zip(axes, worst, strict=False):
+        ax.set_axis_on()
+        draw(ax, X[i], X[i])
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.set_title(f"{short(y[i])} → {short(predicted[i])}", fontsize=8)
+    shown = f"{len(worst)} of {total} errors" if task == "classification" else f"the {len(worst)} largest residuals"
+    figure.suptitle(f"{shown}: true → predicted", fontsize=9)
+    return figure
+
+
+def short(value: object) -> str:
+    """A value in few letters: numbers to four digits, the name of a component's section.
+
+    >>> short(0.123456), short({"name": "rf", "n_components": 5}), short(np.array([1.0, 2.5]))
+    ('0.1235', 'rf n_components=5', '1, 2.5')
+    """
+    if isinstance(value, np.ndarray):
+        return ", ".join(short(item) for item in value[:3].tolist()) + (", …" if len(value) > 3 else "")
+    if isinstance(value, dict):
+        return " ".join(str(v) if k == "name" else f"{k}={short(v)}" for k, v in value.items())
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def grid_scores(points: list[dict[str, object]], scores: np.ndarray, metric: str, best: int) -> Figure:
+    """A figure of merit over a grid of settings: a curve, a heat map, or a curve for each of several settings.
+
+    Parameters
+    ----------
+    points : key -> value, for every point of the grid
+    scores : array, shape (points, splits); curves show mean and standard deviation over splits
+    metric : its name
+    best : index of the chosen point
+    """
+    keys = list(points[0])
+    if len(keys) == 2:
+        return _heat_map(points, scores.mean(1), metric, best)
+    figure = Figure(figsize=(5 * len(keys), 3.6), layout="constrained")
+    for ax, key in zip(figure.subplots(1, len(keys), squeeze=False)[0], keys, strict=True):
+        # other settings at their chosen values
+        line = [i for i, p in enumerate(points) if all(p[k] == points[best][k] for k in keys if k != key)]
+        values = np.array([points[i][key] for i in line])
+        numeric = np.issubdtype(values.dtype, np.number) and values.ndim == 1
+        at = values if numeric else np.arange(len(line))
+        order = np.argsort(at)
+        ax.errorbar(at[order], scores[line].mean(1)[order], scores[line].std(1)[order], fmt="o-", ms=4, capsize=3)
+        ax.plot(
+            at[line.index(best)], scores[best].mean(), "D", color="C1", ms=8, label=f"chosen {short(points[best][key])}"
+        )
+        if not numeric:
+            ax.set_xticks(at, [short(points[i][key]) for i in line], rotation=20)
+        elif _is_geometric(at):
+            ax.set_xscale("log")
+            ax.set_xticks(at, [f"{value:g}" for value in at])
+            ax.minorticks_off()
+        ax.set_xlabel(key)
+        ax.set_ylabel(f"{metric} on points kept from the fit")
+        ax.legend()
+        ax.grid(alpha=0.3)
+    return figure
+
+
+def _heat_map(points: list[dict[str, object]], means: np.ndarray, metric: str, best: int) -> Figure:
+    rows_key, columns_key = points[0]
+    rows, columns = (list(dict.fromkeys(short(p[key]) for p in points)) for key in (rows_key, columns_key))
+    table = np.full((len(rows), len(columns)), np.nan)
+    for point, mean in zip(points, means, strict=True):
+        table[rows.index(short(point[rows_key])), columns.index(short(point[columns_key]))] = mean
+    figure = Figure(figsize=(1.0 * len(columns) + 2.4, 0.6 * len(rows) + 1.6), layout="constrained")
+    ax = figure.subplots()
+    image = ax.imshow(table, cmap="viridis", aspect="auto")
+    figure.colorbar(image, label=f"{metric} on points kept from the fit")
+    middle = (np.nanmin(table) + np.nanmax(table)) / 2
+    for (i, j), mean in np.ndenumerate(table):
+        ax.text(j, i, f"{mean:.4g}", ha="center", va="center", fontsize=8, color="white" if mean < middle else "black")
+    at = rows.index(short(points[best][rows_key])), columns.index(short(points[best][columns_key]))
+    ax.add_patch(matplotlib.patches.Rectangle((at[1] - 0.5, at[0] - 0.5), 1, 1, fill=False, ec="C1", lw=3))
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_xlabel(columns_key)
+    ax.set_ylabel(rows_key)
     return figure
 
 
@@ -184,7 +302,11 @@ def convergence(
 
 
 def curves(
-    lines: dict[str, tuple[np.ndarray, np.ndarray]], levels: dict[str, list[float]], x_label: str, y_label: str
+    lines: dict[str, tuple[np.ndarray, np.ndarray]],
+    levels: dict[str, list[float]],
+    x_label: str,
+    y_label: str,
+    log_y: bool = False,
 ) -> Figure:
     """A figure of merit along a setting, a line a method: mean, and a band of one standard deviation.
 
@@ -210,6 +332,8 @@ def curves(
         ax.set_xscale("log")
         ax.set_xticks(x, [f"{value:g}" for value in x])
         ax.minorticks_off()
+    if log_y:
+        ax.set_yscale("log")
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     ax.legend()
@@ -220,3 +344,67 @@ def curves(
 def _is_geometric(x: np.ndarray) -> bool:
     """Whether values rise by factors rather than by steps."""
     return len(x) > 2 and bool(x.min() > 0) and bool(x.max() / x.min() >= 8)
+
+
+def panels(curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]], x_label: str, n_columns: int) -> Figure:
+    """A panel for each title, a line a method: mean, and a band from least to largest; errors on logarithmic axes.
+
+    Parameters
+    ----------
+    curves : title -> name -> (x, values), shapes (m,) and (repeats, m)
+    """
+    n_rows = -(-len(curves) // n_columns)
+    figure = Figure(figsize=(3.3 * n_columns, 2.9 * n_rows + 0.4), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for ax, (title, lines) in zip(axes, curves.items(), strict=False):
+        for marker, (name, (x, values)) in zip(itertools.cycle("osv^D<>"), lines.items(), strict=False):
+            (line,) = ax.plot(x, values.mean(0), marker + "-", ms=3, label=name)
+            ax.fill_between(x, values.min(0), values.max(0), alpha=0.2, color=line.get_color())
+        ax.set_xscale("log")
+        ax.set_yscale("linear" if title.endswith("correlation") else "log")
+        ax.set_title(title, fontsize=9)
+        ax.set_xlabel(x_label)
+        ax.grid(alpha=0.3)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)
+    return figure
+
+
+def locality(maps: dict[str, np.ndarray], pixels: list[list[int]]) -> Figure:
+    """For each name, the largest correlation of any chosen pixel with every other; the chosen ones are blue.
+
+    Parameters
+    ----------
+    maps : name -> correlations, shape (chosen, height, width)
+    """
+    figure = Figure(figsize=(2.6 * len(maps), 2.9), layout="constrained")
+    for ax, (name, values) in zip(figure.subplots(1, len(maps), squeeze=False)[0], maps.items(), strict=True):
+        shown = values.max(0)
+        for row, column in pixels:
+            shown[row, column] = np.nan
+        # the tiers differ by factors of ten: a power of the correlation shows all of them
+        ax.imshow(np.sqrt(np.clip(shown, 0, None)), cmap="gray", vmin=0, vmax=max(0.05, np.sqrt(np.nanmax(shown))))
+        ax.plot([column for _, column in pixels], [row for row, _ in pixels], "s", color="C0", ms=4)
+        ax.set_title(name, fontsize=9)
+        ax.set_xticks([])
+        ax.set_yticks([])
+    return figure
+
+
+def fields(points: np.ndarray, values: dict[str, np.ndarray], title: str) -> Figure:
+    """Vector fields in the plane beside each other, all arrows to one scale.
+
+    Parameters
+    ----------
+    points : array, shape (n, 2)
+    values : name -> vectors at the points, shape (n, 2)
+    """
+    figure = Figure(figsize=(3.6 * len(values), 3.9), layout="constrained")
+    longest = max(float(np.linalg.norm(vectors, axis=1).max()) for vectors in values.values())
+    for ax, (name, vectors) in zip(np.ravel(figure.subplots(1, len(values))), values.items(), strict=True):
+        ax.quiver(*points.T, *vectors.T, np.linalg.norm(vectors, axis=1), scale=12 * longest, clim=(0, longest))
+        rms = float(np.sqrt(np.square(vectors).mean()))
+        ax.set_title(f"{name} (root mean square {rms:.2g})", fontsize=9)
+        ax.set_aspect("equal")
+    figure.suptitle(title, fontsize=10)
+    return figure

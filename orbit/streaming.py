@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from orbit import distributed
 from orbit.engine import Engine
 from orbit.errors import InputError
 from orbit.progress import Progress
@@ -30,7 +31,9 @@ class FeatureStream:
     engine : Engine
         Its memory budget bounds a batch.
     random_state : int, RandomState or None
-        Seed of the orders; the first is the given one.
+        Seed of the orders.
+
+    In a job of several processes each goes through its own share of the rows.
     """
 
     def __init__(
@@ -45,11 +48,12 @@ class FeatureStream:
         self._rng = generator(random_state)
         # the features, and a learner's centred copy of them
         bytes_per_row = 3 * n_outputs * X.dtype.itemsize
-        self._batches = list(engine.row_batches(len(X), bytes_per_row, at_most=_BATCH_ROWS))
+        self._rows = np.arange(len(X))[distributed.rank() :: distributed.world_size()]
+        self._batches = list(engine.row_batches(len(self._rows), bytes_per_row, at_most=_BATCH_ROWS))
 
     def batches(self, shuffle: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs of row indices and the features of those rows."""
-        order = self._rng.permutation(len(self.X)) if shuffle else np.arange(len(self.X))
+        order = self._rng.permutation(self._rows) if shuffle else self._rows
         with Progress(len(self._batches), "stream", self.engine.progress) as progress:
             for batch in self._batches:
                 rows = order[batch]
@@ -75,6 +79,10 @@ def fit_stream(
     ------
     InputError
         If the learner needs all features at once.
+    ProcessLostError
+        If another process of a distributed job died.
+    ShareDone
+        In every process of a distributed job but the first, which has the learner.
     """
     check_streams(learner)
     epochs = getattr(learner, "epochs", 1)
@@ -85,6 +93,9 @@ def fit_stream(
             learner.partial_fit(psi, y[rows], **known, **weights)
         if hasattr(learner, "end_epoch"):
             learner.end_epoch()
+    if distributed.world_size() > 1:
+        learner.gather()
+        distributed.leave_to_first()
     return learner.finalize()
 
 
@@ -94,6 +105,8 @@ def check_streams(learner: Any) -> None:
         raise InputError(
             f"engine.stream=true: learner={learner.name} needs all features at once; choose ridge or adagrad"
         )
+    if distributed.world_size() > 1 and not hasattr(learner, "gather"):
+        raise InputError(f"learner={learner.name} cannot be shared by several processes; choose learner=ridge")
 
 
 def sample_rows(n: int, random_state: RandomState) -> np.ndarray:

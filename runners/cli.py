@@ -11,6 +11,7 @@ import math
 import os
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Iterator
@@ -21,8 +22,22 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from orbit import distributed
 from orbit.errors import InputError
-from runners import fit, invariance, kernel_error, orbit_error, predict, sync, table  # noqa: F401  importing registers them
+from runners import (  # noqa: F401  importing registers them
+    fields,
+    fit,
+    invariance,
+    kernel_error,
+    orbit_error,
+    orff_error,
+    predict,
+    skeleton_error,
+    skeleton_locality,
+    sync,
+    table,
+    timing,
+)
 from runners.base import Job
 from runners.messages import is_configuration_error, one_line
 from runners.plan import Plan, plan
@@ -44,7 +59,8 @@ def main(config_dir: Path) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     register_schemas()
     try:
-        hydra.main(version_base="1.3", config_path=str(config_dir), config_name="config")(run_job)()
+        with _own_folder_unless_first():
+            hydra.main(version_base="1.3", config_path=str(config_dir), config_name="config")(run_job)()
     except KeyboardInterrupt:
         close_sweep(interrupted=True)
         print("interrupted; what was finished is kept", file=sys.stderr)
@@ -60,6 +76,17 @@ def main(config_dir: Path) -> int:
     return _exit_code if failed is None else int(failed > 0)
 
 
+@contextlib.contextmanager
+def _own_folder_unless_first() -> Iterator[None]:
+    """In a job of several processes only the first one tracks and keeps a run folder."""
+    if distributed.rank() == 0:
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        sys.argv += [f"hydra.run.dir={folder}", "tracking.enabled=false", "engine.progress=false"]
+        yield
+
+
 def run_job(cfg: DictConfig) -> float:
     """One job: what Hydra calls, once for a run and once for every job of a sweep.
 
@@ -69,7 +96,10 @@ def run_job(cfg: DictConfig) -> float:
     """
     global _exit_code
     try:
-        return _run_job(cfg)
+        with distributed.job(cfg.engine.device):
+            return _run_job(cfg)
+    except distributed.ShareDone:
+        return math.nan
     except Exception as error:
         _exit_code = _report(error)
         return math.nan
@@ -183,6 +213,9 @@ def _report(error: BaseException) -> int:
     """Say what went wrong: bad input in one line (the traceback only in the log file), anything else in full."""
     if isinstance(error, InputError):
         line = str(error)
+    elif isinstance(error, distributed.ProcessLostError):
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     elif is_configuration_error(error):
         line = one_line(error)
     else:

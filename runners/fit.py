@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,13 @@ from sklearn.pipeline import Pipeline
 
 from orbit import plots
 from orbit.data import Dataset
-from orbit.engine import Engine
 from orbit.metrics import evaluate
 from orbit.registry import register
 from orbit.streaming import FeatureStream, fit_stream, sample_rows
 from runners.base import Job, Runner, Stopwatch, peak_memory_mb
+from runners.pipeline import pipeline, predict, represented, weights, width
 from runners.plan import Plan
+from runners.selection import Selected, select
 
 _EXAMPLES = 3
 
@@ -29,32 +31,39 @@ class Fitted:
     model : Pipeline with the steps ``representation``, ``features``, ``hyper``, ``learner``
     predicted : predictions of the test part, shape (n_test,) or (n_test, k)
     metrics : ``train/...``, ``test/...``, sizes and chosen parameters, by flat names
+    selected : what inner validation chose, or None
     """
 
     model: Pipeline
     predicted: np.ndarray
     metrics: dict[str, float]
+    selected: Selected | None
 
 
 def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch) -> Fitted:
-    """dataset -> representation -> features -> hyper -> learner, each stage timed; the metrics on both parts."""
+    """dataset -> representation -> features -> hyper -> learner, each stage timed; the metrics on both parts.
+
+    Where the plan selects settings, the best are fitted, to all training points.
+    """
+    with clock.stage("selection"):
+        selected = select(plan, data)
+    plan = selected.plan if selected else plan
     model = pipeline(plan, data.task)
     features, learner, engine = model["features"], model["learner"], plan.engine()
     with clock.stage("representation"):
-        X = model["representation"].fit_transform(data.X_train)
-        X = X.astype(engine.result_dtype(X), copy=False)
+        X = represented(model, data.X_train, engine)
     with clock.stage("fit_features"):
         features.fit(X)
     if engine.stream:
         _fit_streamed(plan, model, data, X, clock)
         seen = sample_rows(len(X), plan.seed("runner"))  # features were forgotten: computing some again will do
-        fitted_values = _predict(model, data.X_train[seen], _width(model), engine)
+        fitted_values = predict(model, data.X_train[seen], engine)
     else:
         psi = _fit_at_once(model, data, X, clock)
         seen, fitted_values = np.arange(len(X)), learner.predict(psi)
         del psi
     with clock.stage("predict"):
-        predicted = _predict(model, data.X_test, _width(model), engine)
+        predicted = predict(model, data.X_test, engine)
 
     scores = {f"train/{k}": v for k, v in evaluate(data.task, data.y_train[seen], fitted_values).items()}
     scores |= {f"test/{k}": v for k, v in evaluate(data.task, data.y_test, predicted).items()}
@@ -62,18 +71,22 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch) -> Fitted:
         "features/dim": float(learner.n_features_in_),
         "orbit/size": float(len(features.orbit_.weights_)),
         "memory/peak_mb": peak_memory_mb(),
-        "learner/regularization": learner.regularization_,
     }
+    for name in dict.fromkeys(("regularization", _strength(learner))):
+        if hasattr(learner, f"{name}_"):
+            scores[f"learner/{name}"] = float(getattr(learner, f"{name}_"))
+    if hasattr(learner, "log_marginal_likelihood_"):
+        scores["learner/log_marginal_likelihood"] = learner.log_marginal_likelihood_
     if hasattr(features.kernel_, "lengthscale_"):
         scores["kernel/lengthscale"] = features.kernel_.lengthscale_
-    return Fitted(model, predicted, scores)
+    if selected:
+        scores |= selected.metrics()
+    return Fitted(model, predicted, scores, selected)
 
 
-def pipeline(plan: Plan, task: str) -> Pipeline:
-    """The steps of a plan, not fitted."""
-    steps = {"representation": plan.component("representation"), "features": plan.approx()}
-    steps |= {"hyper": plan.hyper(), "learner": plan.learner(task)}
-    return Pipeline(list(steps.items()))
+def _strength(learner: Any) -> str:
+    """The parameter of a learner that may be a path to choose from."""
+    return getattr(learner, "path_parameter", "regularization")
 
 
 def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> np.ndarray:
@@ -82,7 +95,7 @@ def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch
     with clock.stage("hyper"):
         psi = model["hyper"].fit_transform(psi)
     with clock.stage("learner"):
-        model["learner"].fit(psi, data.y_train)
+        model["learner"].fit(psi, data.y_train, **weights(model["learner"], data))
     return psi
 
 
@@ -95,16 +108,11 @@ def _fit_streamed(plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clo
         stream = FeatureStream(
             lambda points: hyper.transform(features.transform(points)),
             X,
-            _width(model),
+            width(model),
             plan.engine(),
             plan.seed("learner"),
         )
-        fit_stream(learner, stream, data.y_train, data.task)
-
-
-def _width(model: Pipeline) -> int:
-    """Columns of the widest features on the way."""
-    return max(len(model[step].get_feature_names_out()) for step in ("features", "hyper"))
+        fit_stream(learner, stream, data.y_train, data.task, data.sample_weight)
 
 
 @register("runner", "fit")
@@ -126,6 +134,9 @@ class Fit(Runner):
         fitted = fit_and_score(job.plan, data, job)
         job.log_metrics(fitted.metrics)
         self._draw(job, data, fitted.model, fitted.predicted)
+        if fitted.selected:
+            record_selection(job, fitted.selected)
+            job.row("selected", fitted.selected.describe())
         _tabulate(job, data)
         if self.save_model:
             job.log_model(fitted.model, data.X_test[:2])
@@ -139,16 +150,23 @@ class Fit(Runner):
             job.log_figure("confusion", plots.confusion(data.y_test, predicted))
         else:
             job.log_figure("predictions", plots.predicted_against_true(data.y_test, predicted))
+        if (figure := plots.error_examples(data.X_test, data.y_test, predicted, data.task)) is not None:
+            job.log_figure("errors", figure)
         if len(learner.path_) > 1 and np.isfinite(learner.path_scores_).any():
             criterion = getattr(learner, "selection", "hold_out").replace("_", "-")
-            figure = plots.selection_curve(learner.path_, learner.path_scores_, learner.regularization_, criterion)
+            name = _strength(learner)
+            chosen = getattr(learner, f"{name}_")
+            figure = plots.selection_curve(learner.path_, learner.path_scores_, chosen, criterion, name)
             job.log_figure("selection", figure)
 
 
-def _predict(model: Any, X: np.ndarray, n_features: int, engine: Engine) -> np.ndarray:
-    """Predictions a batch of rows at a time: the features of a large test set are never held together."""
-    batches = engine.row_batches(len(X), 2 * n_features * X.itemsize)
-    return np.concatenate([model.predict(X[rows]) for rows in batches])
+def record_selection(job: Job, selected: Selected, name: str = "") -> None:
+    """Everything that was tried, as a figure, JSON and CSV; ``name`` tells several selections of a run apart."""
+    suffix = "-" + re.sub(r"[^A-Za-z0-9.-]+", "_", name) if name else ""
+    job.log_figure(f"grid{suffix}", selected.figure())
+    job.log_text(f"selection{suffix}.json", selected.json())
+    job.log_text(f"selection{suffix}.csv", selected.csv())
+    job.record.params |= {f"selected{suffix}.{key}": value for key, value in selected.chosen.items()}
 
 
 def _tabulate(job: Job, data: Dataset) -> None:
@@ -157,7 +175,7 @@ def _tabulate(job: Job, data: Dataset) -> None:
     for key, value in metrics.items():
         if key.startswith("test/"):
             job.row(key.replace("/", " "), f"{value:.2%}" if key == "test/accuracy" else f"{value:.4g}")
-    stages = ("load", "representation", "fit_features", "features", "hyper", "learner", "predict")
+    stages = ("load", "selection", "representation", "fit_features", "features", "hyper", "learner", "predict")
     times = {name: metrics.get(f"time/{name}_s") for name in stages}
     job.row("time", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items() if seconds is not None))
     job.row("features", f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}")

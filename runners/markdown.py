@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     """A table with its columns aligned.
@@ -16,3 +18,15 @@ def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
     )
+
+
+def mean_and_spread(values: list[float]) -> str:
+    """Mean and standard deviation of one figure over seeds or folds; the mean alone where there is one.
+
+    >>> mean_and_spread([0.5, 1.0]), mean_and_spread([2.0])
+    ('0.75 ± 0.25', '2')
+    """
+    if not values:
+        return ""
+    spread = f" ± {np.std(values):.2g}" if len(values) > 1 else ""
+    return f"{np.mean(values):.4g}{spread}"

@@ -18,13 +18,21 @@ from omegaconf import DictConfig, OmegaConf
 
 import orbit
 from orbit.data import Dataset, Loader
+from orbit.distributed import world_size
 from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
+from orbit.kernels import OperatorKernel
 from orbit.params import config_fields, parameters
 from orbit.random import spawn
 from orbit.streaming import check_streams
 from runners.schema import GROUPS, Root, registered_names
 
-_PARTS = ("group", "distribution", "kernel", "frequencies", "landmarks", "representation", "dataset")
+_PARTS = ("group", "distribution", "kernel", "frequencies", "landmarks", "representation", "dataset", "selection")
+
+# A grid may change what is learnt and how, never the data that it is judged on.
+_SELECTABLE = (
+    *("representation", "group", "distribution", "orbit", "kernel"),
+    *("frequencies", "landmarks", "approx", "hyper", "learner"),
+)
 
 # What does not change a result does not change its identity.
 _NOT_IN_HASH = ("tracking", "outputs", "resume", "run_name")
@@ -59,13 +67,15 @@ class Plan:
 
     def seed(self, purpose: str) -> int:
         """An independent seed for each purpose, from the run's one seed."""
-        purposes = ("dataset", "approx", "learner", "runner", "hyper")
+        purposes = ("dataset", "approx", "learner", "runner", "hyper", "selection")
         return spawn(self.config["seed"], len(purposes))[purposes.index(purpose)]
 
     def component(self, kind: str) -> Any:
         """A new, checked component of one of the simple kinds."""
         section = dict(self.config[kind])
-        return _checked(kind, orbit.build(kind, section.pop("name"), **section))
+        name = section.pop("name")
+        registered = next(k for k in GROUPS[kind] if name in orbit.available(k))
+        return _checked(kind, orbit.build(registered, name, **section))
 
     def load(self) -> Dataset:
         """The data set."""
@@ -100,13 +110,29 @@ class Plan:
                 f"learner={name} is not for {task}, which dataset={self.config['dataset']['name']} needs: "
                 f"choose from {others}"
             )
-        known = parameters(orbit.get(kind, name))
+        cls = orbit.get(kind, name)
+        self._check_operator(name, kind)
+        known = parameters(cls)
         # a key of the same name's other task is no error, an unknown one is
         other = {key for k in GROUPS["learner"] if name in orbit.available(k) for key in parameters(orbit.get(k, name))}
         params = {key: value for key, value in section.items() if key in known or key not in other}
         if "random_state" in known:
             params["random_state"] = self.seed("learner")
         return _checked("learner", orbit.build(kind, name, **params))
+
+    def _check_operator(self, learner: str, kind: str) -> None:
+        """Features of an operator-valued map are of use only to a learner that knows its operator, and as they are."""
+        approx, hyper = self.config["approx"]["name"], self.config["hyper"]["name"]
+        if not getattr(orbit.get("approx", approx), "operator_valued", False):
+            return
+        able = [name for name in orbit.available(kind) if getattr(orbit.get(kind, name), "uses_operator", False)]
+        if learner not in able:
+            raise InputError(
+                f"learner={learner} does not know how the outputs of approx={approx} hang together: "
+                f"choose learner={' or learner='.join(able)}"
+            )
+        if hyper != "linear":
+            raise InputError(f"hyper={hyper} mixes the features of approx={approx}: choose hyper=linear")
 
     def _wired(self, kind: str, parts: Mapping[str, Callable[[], Any]], changes: Mapping[str, Any]) -> Any:
         """A component of ``kind`` with those of the parts, and the seed, that its constructor takes."""
@@ -116,6 +142,9 @@ class Plan:
         wired = {key: make() for key, make in parts.items() if key in known}
         if "random_state" in known:
             wired["random_state"] = self.seed(kind)
+        kernel = wired.get("kernel")
+        if isinstance(kernel, OperatorKernel) and not getattr(orbit.get(kind, name), "operator_valued", False):
+            raise InputError(f"{kernel.label()} is operator valued, {kind}={name} is not: choose approx=orff")
         return _checked(kind, orbit.build(kind, name, **{**section, **wired, **changes}))
 
     def variant(self, changes: Mapping[str, Any]) -> Plan:
@@ -140,6 +169,10 @@ class Plan:
             else:
                 config[section] = value if not isinstance(value, Mapping) else _complete(section, dict(value))
         return make_plan(config)
+
+    def settled(self, changes: Mapping[str, Any]) -> Plan:
+        """A variant with nothing left to select: one point of a grid."""
+        return self.variant({**changes, "selection": {"name": "none"}})
 
     def params(self) -> dict[str, Any]:
         """What was computed, as flat names: ``approx.n_components`` and so on, for tracking."""
@@ -186,12 +219,32 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     result.hyper()
     if _uses_data(config):
         result.component("dataset").check_files()
+    _check_selection(result)
     task = _loader_class(config).fixed_task
     if task is not None:
         learner = result.learner(task)
         if result.engine().stream:
             check_streams(learner)
+    if world_size() > 1 and not result.engine().stream:
+        raise InputError("several processes share a stream: set engine.stream=true, or start one process")
     return result
+
+
+def _check_selection(plan: Plan) -> None:
+    name, points = plan.config["selection"]["name"], plan.component("selection").points()
+    if name == "none":
+        return
+    if not points:
+        raise InputError(f"selection.grid: selection={name} needs a key and its values, {{kernel.lengthscale: [1, 2]}}")
+    if plan.config["engine"]["stream"]:
+        raise InputError(f"engine.stream=true: selection={name} needs all features at once; use selection=none")
+    for key in points[0]:
+        section = key.partition(".")[0]
+        if section not in _SELECTABLE:
+            hint = suggestion(section, _SELECTABLE)
+            raise InputError(f"selection.grid: {key} cannot be selected{hint} Choose from {', '.join(_SELECTABLE)}.")
+    for point in points:
+        plan.settled(point)
 
 
 def _check_name(group: str, section: Any) -> None:
@@ -234,6 +287,11 @@ def _fill_defaults(config: dict[str, Any]) -> list[str]:
         if config["orbit"][key] is None:
             config["orbit"][key] = getattr(group, f"default_{key}")
             filled.append(f"orbit.{key}")
+    if config["approx"].get("residual", False) is None:
+        name = config["learner"]["name"]
+        learners = [orbit.get(kind, name) for kind in GROUPS["learner"] if name in orbit.available(kind)]
+        config["approx"]["residual"] = any(getattr(learner, "needs_norms", False) for learner in learners)
+        filled.append("approx.residual")
     return filled
 
 

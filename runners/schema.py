@@ -23,13 +23,14 @@ from orbit.params import Parameter, config_fields
 GROUPS: dict[str, tuple[str, ...]] = {
     "group": ("group",),
     "distribution": ("distribution",),
-    "kernel": ("kernel",),
+    "kernel": ("kernel", "operator_kernel"),
     "frequencies": ("frequencies",),
     "landmarks": ("landmarks",),
     "approx": ("approx",),
     "hyper": ("hyper",),
     "representation": ("representation",),
     "learner": ("classifier", "regressor"),
+    "selection": ("selection",),
     "dataset": ("dataset",),
     "runner": ("runner",),
 }
@@ -60,6 +61,7 @@ class Root:
     approx: Any = None
     hyper: Any = None
     learner: Any = None
+    selection: Any = None
     engine: Any = None
     tracking: Any = None
     seed: int = 0

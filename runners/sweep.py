@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from orbit import plots
 from orbit.errors import InputError
-from runners.markdown import markdown_table
+from runners.markdown import markdown_table, mean_and_spread
 from runners.record import Record, RunFolder
 from runners.tracking import Tracker, environment_tags
 
@@ -113,7 +113,23 @@ def summary(records: Jobs) -> str:
         ]
         for r, m in records
     ]
-    return markdown_table(header, rows)
+    table = markdown_table(header, rows)
+    return f"{table}\n\n{_over_seeds(records)}" if "seed" in varied else table
+
+
+def _over_seeds(records: Jobs) -> str:
+    """A line for each configuration: mean and standard deviation of every metric over its seeds."""
+    varied = [key for key in _varied(records) if key != "seed"]
+    groups: dict[tuple[str, ...], list[dict[str, float]]] = {}
+    for record, metrics in records:
+        if metrics:
+            groups.setdefault(tuple(_overrides(record).get(key, "") for key in varied), []).append(metrics)
+    shown = [key for key in _SHOWN_METRICS if any(key in m for found in groups.values() for m in found)]
+    rows = [
+        [*values, str(len(found)), *(mean_and_spread([m[key] for m in found if key in m]) for key in shown)]
+        for values, found in groups.items()
+    ]
+    return markdown_table([*varied, "seeds", *shown], rows)
 
 
 def _figure(records: Jobs) -> Figure | None:

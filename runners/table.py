@@ -13,7 +13,7 @@ from orbit.errors import InputError, suggestion
 from orbit.progress import Progress
 from orbit.registry import register
 from runners.base import Job, Runner
-from runners.markdown import markdown_table
+from runners.markdown import markdown_table, mean_and_spread
 from runners.plan import Plan
 from runners.trials import Trials, settings
 
@@ -102,7 +102,7 @@ class Table(Runner):
         # that is stopped half-way has whole folds
         for repeat in self._repeats():
             for label, changes in (self.rows or {}).items():
-                results[label].append(trials.fit(job.plan.variant(changes | repeat)))
+                results[label].append(trials.fit(job.plan.variant(changes | repeat), label))
                 self._record(job, results)
                 progress.step()
         return results
@@ -137,12 +137,30 @@ class Table(Runner):
     def _markdown(self, results: Results) -> str:
         header = ["", self.metric, "published", "columns", "seconds"]
         rows = [[label, *self._cells(label, found)] for label, found in results.items() if found]
+        chosen = [_chosen(found) for found in results.values() if found]
+        if any(chosen):
+            header.append("selected")
+            rows = [[*row, cell] for row, cell in zip(rows, chosen, strict=True)]
         return markdown_table(header, rows) + (f"\n\nPublished: {self.source}.\n" if self.source else "\n")
 
     def _cells(self, label: str, found: list[dict[str, float]]) -> list[str]:
         columns, seconds = (np.mean([m[key] for m in found]) for key in ("features/dim", "time/total_s"))
         published = str((self.published or {}).get(label, ""))
-        return [_mean([metrics[self.metric] for metrics in found]), published, f"{columns:.0f}", f"{seconds:.1f}"]
+        return [
+            mean_and_spread([metrics[self.metric] for metrics in found]),
+            published,
+            f"{columns:.0f}",
+            f"{seconds:.1f}",
+        ]
+
+
+def _chosen(found: list[dict[str, float]]) -> str:
+    """The settings that were selected, a value for each repeat."""
+    keys = [key for key in found[0] if key.startswith("selection/") and "." in key]
+    values = {
+        key.removeprefix("selection/"): [f"{metrics[key]:g}" for metrics in found if key in metrics] for key in keys
+    }
+    return "; ".join(f"{key} {', '.join(dict.fromkeys(v))}" for key, v in values.items())
 
 
 @dataclass
@@ -183,13 +201,10 @@ class _Curve:
 
     def markdown(self) -> str:
         rows = [
-            [str(point[self.key]), *(_mean(self.found[label, point[self.key]]) for label in self.series)]
+            [str(point[self.key]), *(mean_and_spread(self.found[label, point[self.key]]) for label in self.series)]
             for point in self.points
         ]
-        rows += [[label, _mean(values), *[""] * (len(self.series) - 1)] for label, values in self.levels.items()]
+        rows += [
+            [label, mean_and_spread(values), *[""] * (len(self.series) - 1)] for label, values in self.levels.items()
+        ]
         return markdown_table([self.key, *self.series], rows) + "\n"
-
-
-def _mean(values: list[float]) -> str:
-    spread = f" ± {np.std(values):.2g}" if len(values) > 1 else ""
-    return f"{np.mean(values):.4g}{spread}"

@@ -9,7 +9,7 @@ from typing import Any
 from orbit.data import Dataset
 from orbit.errors import InputError
 from runners.base import Job, Stopwatch
-from runners.fit import fit_and_score
+from runners.fit import fit_and_score, record_selection
 from runners.plan import Plan
 
 
@@ -26,10 +26,11 @@ class Trials:
     def __init__(self, job: Job, metric: str) -> None:
         self._job, self._metric = job, metric
         self._last: dict[str, Dataset] = {}
+        self._selections = 0
         self._done: dict[str, dict[str, float]] = {}
 
-    def fit(self, plan: Plan) -> dict[str, float]:
-        """The metrics of a plan, with ``time/total_s``.
+    def fit(self, plan: Plan, label: str = "") -> dict[str, float]:
+        """The metrics of a plan, with ``time/total_s``; ``label`` names what it selects, if it does.
 
         Raises
         ------
@@ -39,7 +40,11 @@ class Trials:
         if plan.config_hash not in self._done:
             clock = Stopwatch()
             with clock.stage("total"):
-                metrics = fit_and_score(plan, self._data(plan), clock).metrics
+                fitted = fit_and_score(plan, self._data(plan), clock)
+            metrics = fitted.metrics
+            if fitted.selected:
+                self._selections += 1
+                record_selection(self._job, fitted.selected, f"{self._selections} {label}".strip())
             if self._metric not in metrics:
                 raise InputError(f"runner.metric: no such figure {self._metric!r}; choose from {', '.join(metrics)}")
             self._done[plan.config_hash] = metrics | clock.metrics

@@ -26,9 +26,11 @@ from samples import signals, smooth_images
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import has_fit_parameter
 
 import orbit
 from orbit.approx import Exact
+from orbit.data import Dataset
 from orbit.distributions import Delta, Haar, VonMises
 from orbit.domains import Circle, Domain, wrap
 from orbit.engine import Engine
@@ -493,6 +495,50 @@ class KernelContract(ComponentContract):
         np.testing.assert_allclose(kernel.gram(moved), kernel.gram(X), atol=1e-10)
 
 
+class OperatorKernelContract(ComponentContract):
+    """Exact signatures against sampled and differentiated ones, factors, positive matrices."""
+
+    kind = "operator_kernel"
+    n_features: ClassVar[int] = 3
+
+    def evaluate(self, delta: np.ndarray) -> np.ndarray:
+        """K0(delta) for a Gaussian base of lengthscale 1.3, by its formula."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def delta(self, rng):
+        return np.concatenate([np.zeros((1, self.n_features)), rng.standard_normal((6, self.n_features))])
+
+    def test_signature_is_the_formula(self, delta):
+        kernel = self.create().fit(delta)
+        np.testing.assert_allclose(kernel.signatures(delta), [self.evaluate(x) for x in delta], atol=1e-13)
+
+    def test_waves_average_to_the_signature(self, delta):
+        kernel, size = self.create().fit(delta), 40_000
+        W = kernel.base_.sample_spectrum(size, self.n_features, np.random.default_rng(0))
+        A = kernel.spectral_matrices(W)
+        for x, exact in zip(delta, kernel.signatures(delta), strict=True):
+            draws = np.cos(W @ x)[:, None, None] * A
+            np.testing.assert_array_less(abs(draws.mean(0) - exact), 5 * draws.std(0) / np.sqrt(size) + 1e-12)
+
+    def test_gram_is_symmetric_positive_semidefinite(self, delta):
+        K = self.create().fit(delta).gram(delta)
+        assert K.shape == (len(delta) * self.n_features,) * 2
+        np.testing.assert_allclose(K, K.T, atol=1e-12)
+        assert np.linalg.eigvalsh(K).min() > -1e-10
+
+    def test_a_base_without_spectrum_is_refused(self):
+        kernel = self.create().set_params(base="polynomial", lengthscale=1.0)
+        with pytest.raises(InputError, match="lengthscale|not shift invariant"):
+            kernel.check()
+
+    def test_fit_changes_no_parameter(self, delta):
+        kernel = self.create()
+        before = repr(kernel)
+        kernel.fit(delta, 0)
+        assert repr(kernel) == before
+
+
 # ---- feature maps ----------------------------------------------------------------------------------------------------
 
 
@@ -892,8 +938,22 @@ class RepresentationContract(ComponentContract):
 class LearnerContract(ComponentContract):
     """Estimators that learn what a linear model can."""
 
+    fixed: ClassVar[dict] = {"regularization": 0.1}  # parameters that leave nothing to choose
+    within: ClassVar[float] = 1e-3  # of float64 in float32
+    exactness: ClassVar[float] = 1e-8
+    weighted_within: ClassVar[float] = 1e-8
+    weights_repeat: ClassVar[bool] = True  # whether a weight of 2 is the same as a point that is there twice
+
     def create(self, **params) -> Any:
         raise NotImplementedError
+
+    def seeded(self, seed: int, **params) -> Any:
+        takes_seed = "random_state" in parameters(type(self.create()))
+        return self.create(**({"random_state": seed} if takes_seed else {}), **params)
+
+    def scores(self, fitted, X: np.ndarray) -> np.ndarray:
+        method = ("decision_function", "predict_proba", "predict")
+        return next(getattr(fitted, name) for name in method if hasattr(fitted, name))(X)
 
     def problem(self, rng, n: int = 120) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError
@@ -904,8 +964,8 @@ class LearnerContract(ComponentContract):
 
     def test_same_seed_same_model(self, rng):
         X, y = self.problem(rng)
-        one, two = (self.create(random_state=3).fit(X, y) for _ in range(2))
-        np.testing.assert_array_equal(one.predict(X), two.predict(X))
+        one, two = (self.seeded(3).fit(X, y) for _ in range(2))
+        np.testing.assert_array_equal(self.scores(one, X), self.scores(two, X))
 
     def test_a_fitted_one_pickles(self, rng):
         X, y = self.problem(rng)
@@ -918,44 +978,89 @@ class LearnerContract(ComponentContract):
 
     def test_float32_predicts_what_float64_predicts(self, rng):
         X, y = self.problem(rng)
-        double = self.create(random_state=0).fit(X, y)
-        single = self.create(random_state=0).fit(X.astype(np.float32), y)
-        np.testing.assert_allclose(single.predict(X.astype(np.float32)), double.predict(X), atol=1e-3)
+        single_X = X.astype(np.float32)
+        double, single = self.seeded(0).fit(X, y), self.seeded(0).fit(single_X, y)
+        np.testing.assert_allclose(single.predict(single_X), double.predict(X), atol=self.within)
+
+    def test_only_ratios_of_sample_weights_count_and_zero_leaves_out(self, rng):
+        if not has_fit_parameter(self.create(), "sample_weight"):
+            pytest.skip("takes no sample weights")
+        X, y = self.problem(rng, 60)
+        weights = rng.integers(0, 3, 60)
+        fit = lambda X, y, w: self.seeded(0, **self.fixed).fit(X, y, sample_weight=w)  # noqa: E731
+        expected = self.scores(fit(X, y, weights), X)
+        if self.weights_repeat:
+            expected = self.scores(fit(np.repeat(X, weights, axis=0), np.repeat(y, weights), None), X)
+        assert np.abs(expected - self.scores(fit(X, y, None), X)).max() > 1e-3, "weights matter"
+        for scale in (1, 10.0):
+            np.testing.assert_allclose(self.scores(fit(X, y, scale * weights), X), expected, atol=self.weighted_within)
 
 
 class PathContract:
-    """Besides a learner's contract: one regularisation strength, given or chosen from a path on training data only."""
+    """Besides a learner's contract: one strength, given or chosen from a path on training data only.
+
+    ``path`` are four values of the strength, not in order; ``size`` says how large the fitted function is.
+    """
+
+    path: ClassVar[list] = [1e-1, 1e-5, 10.0, 1e-3]
+
+    def strength(self, value) -> dict[str, Any]:
+        return {self.create().path_parameter: value}
+
+    def size(self, fitted, X: np.ndarray) -> float:
+        if hasattr(fitted, "coef_"):
+            return float(np.linalg.norm(fitted.coef_))
+        return float(self.scores(fitted, X).std())
 
     def test_given_strength_is_used(self, rng):
-        learner = self.create(regularization=0.01).fit(*self.problem(rng))
-        assert learner.regularization_ == 0.01
-        np.testing.assert_array_equal(learner.path_, [0.01])
+        value = min(self.path)
+        learner = self.create(**self.strength(value)).fit(*self.problem(rng))
+        assert getattr(learner, f"{learner.path_parameter}_") == value
+        np.testing.assert_array_equal(learner.path_, [value])
         assert np.isnan(learner.path_scores_).all(), "one value needs no scores"
 
     def test_strength_is_the_best_of_the_path(self, rng):
-        path = [1e-1, 1e-5, 10.0, 1e-3]
-        learner = self.create(regularization=path, random_state=0).fit(*self.problem(rng))
-        np.testing.assert_array_equal(learner.path_, sorted(path))
+        learner = self.seeded(0, **self.strength(self.path)).fit(*self.problem(rng))
+        np.testing.assert_array_equal(learner.path_, sorted(self.path))
         assert learner.path_scores_.shape == (4,)
         best = learner.path_[learner.path_scores_ == learner.path_scores_.max()]
-        assert learner.regularization_ == best.max(), "the larger one of equals"
+        assert getattr(learner, f"{learner.path_parameter}_") == best.max(), "the larger one of equals"
 
-    def test_more_regularisation_gives_smaller_coefficients(self, rng):
+    def test_more_regularisation_gives_smaller_functions(self, rng):
         X, y = self.problem(rng)
-        norms = [np.linalg.norm(self.create(regularization=v).fit(X, y).coef_) for v in (1e-3, 1e-1, 1e1)]
-        assert norms[0] > norms[1] > norms[2] > 0
+        sizes = [self.size(self.create(**self.strength(value)).fit(X, y), X) for value in sorted(self.path)[1:]]
+        assert sizes[0] > sizes[1] > sizes[2] > 0
 
     @pytest.mark.parametrize(
         ("value", "found"), [(0.0, "0.0"), (-1, "-1"), ("big", "'big'"), ([], r"\[\]"), ([0.1, 0.0], r"\[0.1, 0.0\]")]
     )
     def test_impossible_strengths_are_refused(self, rng, value, found):
-        with pytest.raises(ParameterError, match=f"^regularization: expected .*found {found}$"):
-            self.create(regularization=value).fit(*self.problem(rng))
+        name = self.create().path_parameter
+        with pytest.raises(ParameterError, match=f"^{name}: expected .*found {found}$"):
+            self.create(**self.strength(value)).fit(*self.problem(rng))
 
     @pytest.mark.parametrize("fraction", [0.0, 1.0, 1.5])
     def test_impossible_validation_fractions_are_refused(self, fraction):
+        if "validation_fraction" not in parameters(type(self.create())):
+            pytest.skip("holds nothing out")
         with pytest.raises(ParameterError, match="validation_fraction"):
             self.create(validation_fraction=fraction).check()
+
+    def test_a_path_is_predicted_as_by_a_fit_for_each_value(self, rng):
+        X, y = self.problem(rng)
+        learner = self.create()
+        if not hasattr(learner, "path_predictions"):
+            pytest.skip("has no short cut")
+        weighted = has_fit_parameter(learner, "sample_weight")
+        for weights in [{}, {"sample_weight": rng.random(120)}] if weighted else [{}]:
+            found = list(learner.path_predictions(X, y, np.array(self.path), X[:7] + 0.1, **weights))
+            for value, predicted in zip(self.path, found, strict=True):
+                expected = self.create(**self.strength(value)).fit(X, y, **weights).predict(X[:7] + 0.1)
+                assert predicted.dtype == expected.dtype
+                if expected.dtype.kind == "f":
+                    np.testing.assert_allclose(predicted, expected, atol=1e-8)
+                else:
+                    np.testing.assert_array_equal(predicted, expected)
 
 
 class ClassifierContract(LearnerContract):
@@ -974,10 +1079,15 @@ class ClassifierContract(LearnerContract):
         classifier = self.create().fit(X, y)
         np.testing.assert_array_equal(classifier.classes_, np.unique(names))
         assert classifier.score(X, y) > 0.85
-        scores = classifier.decision_function(X)
-        assert scores.shape == ((len(X), 3) if len(names) == 3 else (len(X),))
-        chosen = scores.argmax(1) if len(names) == 3 else (scores > 0).astype(int)
-        np.testing.assert_array_equal(classifier.classes_[chosen], classifier.predict(X))
+        if hasattr(classifier, "decision_function"):
+            scores = classifier.decision_function(X)
+            assert scores.shape == ((len(X), 3) if len(names) == 3 else (len(X),))
+            chosen = scores.argmax(1) if len(names) == 3 else (scores > 0).astype(int)
+            np.testing.assert_array_equal(classifier.classes_[chosen], classifier.predict(X))
+        if hasattr(classifier, "predict_proba"):
+            shares = classifier.predict_proba(X)
+            np.testing.assert_allclose(shares.sum(1), 1, rtol=1e-6)
+            np.testing.assert_array_equal(classifier.classes_[shares.argmax(1)], classifier.predict(X))
 
     def test_one_class_is_refused(self, rng):
         with pytest.raises(ValueError, match="at least 2 classes, found one class"):
@@ -1006,10 +1116,57 @@ class RegressorContract(LearnerContract):
         X, y = self.problem(rng)
         assert self.create().fit(X, y).predict(X).shape == y.shape
         Y = np.column_stack([y, 2 * y + 1])
-        predicted = self.create(regularization=0.01).fit(X, Y).predict(X)
+        predicted = self.create(**self.fixed).fit(X, Y).predict(X)
         assert predicted.shape == Y.shape
         if self.linear_in_targets:
-            np.testing.assert_allclose(predicted[:, 1], 2 * predicted[:, 0] + 1, atol=1e-8)
+            np.testing.assert_allclose(predicted[:, 1], 2 * predicted[:, 0] + 1, atol=self.exactness)
+
+
+# ---- selection -------------------------------------------------------------------------------------------------------
+
+
+class SelectionContract(ComponentContract):
+    """What settings are tried."""
+
+    kind = "selection"
+
+    def create(self, **params) -> Any:
+        raise NotImplementedError
+
+    def test_without_a_grid_nothing_is_tried(self):
+        assert self.create().points() == []
+
+
+class SplittingContract(SelectionContract):
+    """Ways to split training points into some to fit to and some to judge by."""
+
+    def data(self, n: int = 30) -> Dataset:
+        X, y = np.arange(2.0 * n).reshape(n, 2), np.arange(n) % 2
+        return Dataset("rows", "classification", X, y, X[:3] - 1, y[:3], "made here", folds=np.arange(n) % 3)
+
+    def test_judges_are_training_points_kept_from_the_fit(self):
+        splits = self.create().splits(self.data(), 0)
+        assert splits
+        for fit, judge in splits:
+            assert len(judge) > 0
+            assert sorted([*fit, *judge]) == list(range(30))
+            part = self.data().split(fit, judge)
+            assert not {tuple(x) for x in part.X_test} & {tuple(x) for x in self.data().X_test}, "never the test part"
+            assert set(part.y_test) == {0, 1}
+
+    def test_same_seed_same_splits(self):
+        for one, two in zip(*(self.create().splits(self.data(), 4) for _ in range(2)), strict=True):
+            np.testing.assert_array_equal(one[1], two[1])
+
+    def test_points_are_all_combinations(self):
+        grid = {"kernel.lengthscale": [1, 2], "approx": [{"name": "rf"}]}
+        expected = [{"kernel.lengthscale": value, "approx": {"name": "rf"}} for value in (1, 2)]
+        assert self.create(grid=grid).points() == expected
+
+    @pytest.mark.parametrize("values", [[], 3, None])
+    def test_a_key_without_values_is_refused(self, values):
+        with pytest.raises(ParameterError, match=r"^grid.seed: expected a list of values to try, found"):
+            self.create(grid={"seed": values}).check()
 
 
 # ---- loaders ---------------------------------------------------------------------------------------------------------

@@ -143,6 +143,35 @@ def leave_one_out(X: np.ndarray, Y: np.ndarray, regularization: float) -> float:
     return float(np.mean(errors))
 
 
+# ---- skeletons -------------------------------------------------------------------------------------------------------
+
+
+def relu_dual(rho: float) -> float:
+    """The arc-cosine kernel of order 1 between unit vectors at the angle arccos(rho) (Cho and Saul 2009, eq. 6)."""
+    theta = np.arccos(np.clip(rho, -1, 1))
+    return float((np.sin(theta) + (np.pi - theta) * np.cos(theta)) / np.pi)
+
+
+def convolution_kernel(x: np.ndarray, z: np.ndarray, layers: list[tuple[int, int, str]]) -> float:
+    """The compositional kernel of two images (height, width, channels), by loops over positions (RFS section 5).
+
+    Base kernel cos(x - z) of single numbers; ``layers`` are (size, stride, activation) from the bottom up, and size 0
+    stands for a fully connected layer.
+    """
+    values = np.cos(x - z)
+    for size, stride, activation in layers:
+        height, width = values.shape[:2]
+        size_y, size_x = (size, size) if size else (height, width)
+        tops, lefts = range(0, height - size_y + 1, stride), range(0, width - size_x + 1, stride)
+        above = np.zeros((len(tops), len(lefts), 1))
+        for i, top in enumerate(tops):
+            for j, left in enumerate(lefts):
+                rho = values[top : top + size_y, left : left + size_x].mean()
+                above[i, j, 0] = relu_dual(rho) if activation == "relu" else np.exp((rho - 1) / 4)
+        values = above
+    return float(values[0, 0, 0])
+
+
 # ---- cumulative distribution features -------------------------------------------------------------------------------
 
 

@@ -83,7 +83,7 @@ def test_a_bad_answer_leaves_nothing_behind(tmp_path, server, page, content, mes
     for part in (message, f"{server}/{page}", "dataset.download", "It is a thing."):
         assert part in text
     assert "\n" not in text
-    assert not list((tmp_path / "things").iterdir())
+    assert not list((tmp_path / "things").glob("*"))
 
 
 def test_no_network_is_one_line(tmp_path):

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import oracles
 import pytest
 from contracts import ClassifierContract, PathContract, RegressorContract
 from samples import signals
-from scipy import optimize
+from scipy import optimize, stats
 from sklearn.datasets import load_digits
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge, RidgeClassifierCV, RidgeCV
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifierCV, RidgeCV
 from sklearn.linear_model import RidgeClassifier as SklearnRidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import KernelCenterer
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, SVR, LinearSVC
 
-from orbit.approx import Exact, RandomFourier
+from orbit.approx import Exact, Nystrom, RandomFourier
 from orbit.distributions import VonMises
 from orbit.errors import ParameterError
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
-from orbit.learners import RidgeClassifier, RidgePath, RidgeRegressor, SVMClassifier
+from orbit.learners import (
+    CGRegressor,
+    GaussianProcess,
+    KernelRidgeRegressor,
+    KernelSVMClassifier,
+    KernelSVMRegressor,
+    LogisticClassifier,
+    NeighborsClassifier,
+    NeighborsRegressor,
+    RidgeClassifier,
+    RidgePath,
+    RidgeRegressor,
+    SteinClassifier,
+    SteinRegressor,
+    SVMClassifier,
+)
 from orbit.learners.base import DEFAULT_PATH, best_of_path, hold_out, regularization_path
 from orbit.orbits import Orbit
 
@@ -58,8 +78,82 @@ class TestRidgeClassifierByHoldOut(PathContract, ClassifierContract):
 
 
 class TestSVM(PathContract, ClassifierContract):
+    weighted_within = 1e-3  # liblinear stops by the scale of its gradient
+
     def create(self, **params):
         return SVMClassifier(**{"random_state": 0, **params})
+
+
+class TestLogistic(PathContract, ClassifierContract):
+    weighted_within = 1e-5
+
+    def create(self, **params):
+        return LogisticClassifier(**{"tolerance": 1e-8, "random_state": 0, **params})
+
+
+class TestKernelSVMClassifier(PathContract, ClassifierContract):
+    weighted_within = 0.02  # libsvm's tolerance of 1e-3, on dual problems of different sizes
+
+    path = [1e-1, 1e-3, 1.0, 1e-2]
+
+    def create(self, **params):
+        return KernelSVMClassifier(**{"random_state": 0, "regularization": [1e-3, 1e-2], **params})
+
+    def scores(self, fitted, X):
+        """One against one: the others count votes, and jump."""
+        solver = copy.deepcopy(fitted.estimator_).set_params(decision_function_shape="ovo", break_ties=False)
+        return solver.decision_function(X)
+
+
+class TestKernelSVMRegressor(PathContract, RegressorContract):
+    exactness = weighted_within = within = 0.05
+    weights_repeat = False  # the targets' standard deviation is not weighted
+
+    path = [1e-1, 1e-3, 1.0, 1e-2]
+
+    def create(self, **params):
+        return KernelSVMRegressor(**{"random_state": 0, "regularization": [1e-3, 1e-2], **params})
+
+
+class TestNeighborsClassifier(PathContract, ClassifierContract):
+    path = [60, 1, 90, 3]
+    fixed = {"n_neighbors": 3}
+
+    def create(self, **params):
+        return NeighborsClassifier(**{"random_state": 0, **params})
+
+
+class TestNeighborsRegressor(PathContract, RegressorContract):
+    path = [9, 1, 30, 3]
+    fixed = {"n_neighbors": 3}
+
+    def create(self, **params):
+        return NeighborsRegressor(**{"vote": "distance", "random_state": 0, **params})
+
+    def problem(self, rng, n=120):
+        X = rng.standard_normal((n, 1))
+        return X, X[:, 0] + 4
+
+    def scores(self, fitted, X):
+        """Not of training points, which predict themselves where votes count by distance."""
+        return fitted.predict(X + 0.05)
+
+
+class TestKernelRidgeByGcv(PathContract, RegressorContract):
+    def create(self, **params):
+        return KernelRidgeRegressor(**params)
+
+
+class TestKernelRidgeByLoo(PathContract, RegressorContract):
+    def create(self, **params):
+        return KernelRidgeRegressor(selection="loo", **params)
+
+
+class TestGaussianProcess(PathContract, RegressorContract):
+    fixed = {"noise": 0.1}
+
+    def create(self, **params):
+        return GaussianProcess(**params)
 
 
 # ---- ridge: solutions ------------------------------------------------------------------------------------------------
@@ -293,6 +387,226 @@ def test_ridge_on_exact_features_is_kernel_ridge_regression(rng):
     assert expected.std() > 0.01
 
 
+@pytest.fixture
+def kernel_problem(rng):
+    """Turned signals: exact features with their residual, the kernel they stand for, and targets with noise."""
+    X, Z = signals(rng, 40, (5, 6)), signals(rng, 15, (5, 6))
+    exact = Exact(Gaussian(0.8), Orbit(Rotation(), VonMises(0.5), size=6), residual=True).fit(X)
+    y = np.sin(4 * X.mean((1, 2))) + 0.1 * rng.standard_normal(40)
+    return exact.transform(X), exact.transform(Z), exact.gram(X), exact.gram(Z), exact.diagonal(Z), y
+
+
+def test_exact_features_with_their_residual_know_every_kernel_value(kernel_problem, rng):
+    psi, psi_new, K, K_new, prior, _ = kernel_problem
+    np.testing.assert_allclose(psi @ psi.T, K, atol=1e-8)
+    np.testing.assert_allclose(psi_new @ psi.T, K_new, atol=1e-8)
+    np.testing.assert_allclose(np.square(psi_new).sum(1), prior, rtol=1e-8)
+    assert np.all(psi[:, -1] == 0), "training points have none"
+    assert psi_new[:, -1].max() > 0.1
+
+
+def test_the_diagonal_is_that_of_the_kernel_matrix(rng):
+    Z = signals(rng, 9, (5, 6))
+    for orb in (None, Orbit(Rotation(), VonMises(0.5), size=6)):
+        exact = Exact(Gaussian(0.8), orb).fit(signals(rng, 4, (5, 6)))
+        np.testing.assert_allclose(exact.diagonal(Z), np.diag(exact.gram(Z, Z)), rtol=1e-10)
+
+
+def test_krr_on_exact_features_is_scikit_learns_on_the_orbit_averaged_kernel(kernel_problem, rng):
+    psi, psi_new, K, K_new, _, y = kernel_problem
+    weights = rng.random(40)
+    for regularization in (1e-4, 1e-1):
+        for w in (None, weights / weights.mean()):
+            theirs = KernelRidge(alpha=40 * regularization, kernel="precomputed")
+            mean = np.average(y, weights=w)
+            theirs.fit(K, y - mean, sample_weight=w)
+            ours = KernelRidgeRegressor(regularization).fit(psi, y, sample_weight=w)
+            np.testing.assert_allclose(ours.predict(psi_new), theirs.predict(K_new) + mean, atol=1e-8)
+
+
+def test_krr_in_primal_and_dual(rng):
+    X, y = rng.standard_normal((30, 8)) + 2, rng.standard_normal(30) + 5
+    for d in (8, 3):
+        theirs = KernelRidge(alpha=0.3, kernel="linear").fit(X[:, :d], y - y.mean())
+        expected = theirs.predict(X[:, :d]) + y.mean()
+        for zeros in (0, 40):  # columns of zeros turn the primal into the dual
+            padded = np.hstack([X[:, :d], np.zeros((30, zeros))])
+            np.testing.assert_allclose(KernelRidgeRegressor(0.01).fit(padded, y).predict(padded), expected, atol=1e-9)
+
+
+def test_krr_scores_are_leaving_one_out_and_gcv_of_its_own_hat_matrix(rng):
+    """The mean as given: residuals (I - H) y over 1 - diag H, with H = K (K + n lambda I)^-1."""
+    X, y = rng.standard_normal((20, 5)), rng.standard_normal(20)
+    y -= y.mean()
+    K = X @ X.T
+    for value in (1e-2, 1.0):
+        H = K @ np.linalg.inv(K + 20 * value * np.eye(20))
+        residual = y - H @ y
+        loo = -np.square(residual / (1 - np.diag(H))).mean()
+        gcv = -np.square(residual).mean() / (1 - np.trace(H) / 20) ** 2
+        for selection, expected in (("loo", loo), ("gcv", gcv)):
+            found = KernelRidgeRegressor([value, 1e3], selection).fit(X, y).path_scores_[0]
+            assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("two_outputs", [False, True])
+def test_gp_is_scikit_learns_gaussian_process(kernel_problem, rng, normalize, two_outputs):
+    """On the plain kernel, which scikit-learn has: mean, deviation and marginal likelihood."""
+    X, Z, y = rng.random((30, 3)), rng.random((12, 3)), rng.standard_normal(30) + 3
+    y = np.column_stack([y, y**2]) if two_outputs else y
+    exact = Exact(Gaussian(0.7), residual=True).fit(X)
+    amplitude, noise = 1.7, 0.02
+    theirs = GaussianProcessRegressor(
+        ConstantKernel(amplitude) * RBF(0.7), alpha=amplitude * noise, normalize_y=normalize, optimizer=None
+    ).fit(X, y)
+    ours = GaussianProcess(noise, amplitude, normalize).fit(exact.transform(X), y)
+    for found, expected in zip(
+        ours.predict(exact.transform(Z), return_std=True), theirs.predict(Z, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
+    assert ours.log_marginal_likelihood_ == pytest.approx(theirs.log_marginal_likelihood_value_, rel=1e-9)
+
+
+def test_gp_on_the_orbit_averaged_kernel_is_the_formula(kernel_problem):
+    psi, psi_new, K, K_new, prior, y = kernel_problem
+    noise, a = 0.05, 0.6
+    solved = np.linalg.solve(K + noise * np.eye(40), np.column_stack([y, K_new.T]))
+    mean, std = GaussianProcess(noise, a, normalize=False).fit(psi, y).predict(psi_new, return_std=True)
+    np.testing.assert_allclose(mean, K_new @ solved[:, 0], atol=1e-8)
+    np.testing.assert_allclose(std**2, a * (prior - np.sum(K_new.T * solved[:, 1:], axis=0)), atol=1e-8)
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (15, 60)], ids=["primal", "dual"])
+def test_gp_on_any_features_is_the_formula(rng, shape):
+    X, Z = rng.standard_normal(shape), rng.standard_normal((5, shape[1]))
+    y, noise = rng.standard_normal(len(X)), 0.3
+    C = X @ X.T + noise * np.eye(len(X))
+    gp = GaussianProcess(noise, 1.0, normalize=False).fit(X, y)
+    mean, std = gp.predict(Z, return_std=True)
+    np.testing.assert_allclose(mean, Z @ X.T @ np.linalg.solve(C, y), atol=1e-9)
+    np.testing.assert_allclose(std**2, np.diag(Z @ Z.T - Z @ X.T @ np.linalg.solve(C, X @ Z.T)), atol=1e-9)
+    expected = stats.multivariate_normal(cov=C).logpdf(y)
+    assert gp.log_marginal_likelihood_ == pytest.approx(expected, rel=1e-9)
+
+
+def test_gp_maximises_the_marginal_likelihood_over_noise_and_amplitude(rng):
+    X = rng.random((60, 2))
+    y = np.sin(5 * X[:, 0]) + 0.2 * rng.standard_normal(60)
+    psi = Exact(Gaussian(0.3), residual=True).fit_transform(X)
+    ours = GaussianProcess(normalize=False).fit(psi, y)
+    kernel = ConstantKernel(1.0) * RBF(0.3, length_scale_bounds="fixed") + WhiteKernel(0.1)
+    theirs = GaussianProcessRegressor(kernel, alpha=1e-12, n_restarts_optimizer=2, random_state=0).fit(X, y)
+    assert ours.log_marginal_likelihood_ == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-4)
+    assert ours.noise_ * ours.amplitude_ == pytest.approx(theirs.kernel_.k2.noise_level, rel=0.02)
+
+
+def test_gp_knows_where_it_has_no_data(rng):
+    X = rng.random((30, 1))
+    exact = Exact(Gaussian(0.2), residual=True).fit(X)
+    gp = GaussianProcess(noise=1e-4, amplitude=1.0, normalize=False).fit(exact.transform(X), np.sin(6 * X[:, 0]))
+    near, far = gp.predict(exact.transform(np.array([[0.5], [9.0]])), return_std=True)[1]
+    assert near < 0.05
+    assert far == pytest.approx(1.0)
+
+
+# ---- agreement with scikit-learn, the same features given to both ----------------------------------------------------
+
+
+@pytest.fixture(params=[Exact, RandomFourier, Nystrom], ids=lambda cls: cls.name)
+def digit_features(request):
+    X, y = load_digits(return_X_y=True)
+    X = X[:300] / 16
+    params = {} if request.param is Exact else {"n_components": 60, "random_state": 0}
+    psi = request.param(Gaussian(2.0), **params).fit(X[:200]).transform(X)
+    return psi[:200], y[:200], psi[200:]
+
+
+def test_logistic_is_scikit_learns(digit_features):
+    psi, y, new = digit_features
+    theirs = LogisticRegression(C=1 / (2 * 1e-3 * 200), tol=1e-8, max_iter=5000).fit(psi, y)
+    ours = LogisticClassifier(1e-3, tolerance=1e-8, max_iter=5000).fit(psi, y)
+    np.testing.assert_allclose(ours.predict_proba(new), theirs.predict_proba(new), atol=1e-9)
+
+
+def test_logistic_minimises_its_objective(rng):
+    """(1/n) sum_i w_i log(1 + exp(-y_i f(x_i))) + lambda |v|^2; for two classes f is the difference of two scores."""
+    X, y, w = rng.standard_normal((60, 3)), rng.integers(0, 2, 60), rng.random(60)
+    w, signs = w / w.mean(), 2 * y - 1
+
+    def objective(v):
+        return (w * np.log1p(np.exp(-signs * (X @ v[:3] + v[3])))).mean() + 0.02 * v[:3] @ v[:3]
+
+    best = optimize.minimize(objective, np.zeros(4), tol=1e-12).x
+    ours = LogisticClassifier(0.02, tolerance=1e-10).fit(X, y, sample_weight=w)
+    np.testing.assert_allclose([*ours.coef_[0], *ours.intercept_], best, atol=1e-5)
+
+
+@pytest.mark.parametrize("vote", ["uniform", "distance"])
+def test_neighbors_are_scikit_learns(digit_features, vote):
+    psi, y, new = digit_features
+    classifier = KNeighborsClassifier(3, weights=vote).fit(psi, y)
+    ours = NeighborsClassifier(3, vote).fit(psi, y)
+    np.testing.assert_array_equal(ours.predict(new), classifier.predict(new))
+    np.testing.assert_allclose(ours.predict_proba(new), classifier.predict_proba(new))
+    regressor = KNeighborsRegressor(3, weights=vote).fit(psi, y)
+    np.testing.assert_allclose(NeighborsRegressor(3, vote).fit(psi, y).predict(new), regressor.predict(new))
+
+
+def test_kernel_svm_is_scikit_learns_on_the_gram_matrix(digit_features):
+    psi, y, new = digit_features
+    C = 1 / (2 * 1e-4 * 200)
+    theirs = SVC(C=C, kernel="precomputed", break_ties=True).fit(psi @ psi.T, y)
+    ours = KernelSVMClassifier(1e-4).fit(psi, y)
+    np.testing.assert_array_equal(ours.predict(new), theirs.predict(new @ psi.T))
+    np.testing.assert_allclose(ours.decision_function(new), theirs.decision_function(new @ psi.T), atol=1e-6)
+    scaled = (y - y.mean()) / y.std()
+    regressor = SVR(C=C, epsilon=0.01, kernel="precomputed").fit(psi @ psi.T, scaled)
+    expected = regressor.predict(new @ psi.T) * y.std() + y.mean()
+    np.testing.assert_allclose(KernelSVMRegressor(1e-4).fit(psi, y).predict(new), expected, atol=1e-4)
+
+
+def test_ridge_with_leave_one_out_is_ridge_cv(digit_features):
+    psi, y, new = digit_features
+    path = [1e-4, 1e-3, 1e-2, 1e-1]
+    theirs = RidgeCV(np.array(path) * 200).fit(psi, y)
+    ours = RidgeRegressor(path, "loo").fit(psi, y)
+    assert ours.regularization_ * 200 == pytest.approx(theirs.alpha_)
+    np.testing.assert_allclose(ours.predict(new), theirs.predict(new), atol=1e-7)
+
+
+# ---- sample weights --------------------------------------------------------------------------------------------------
+
+
+def test_weighted_ridge_is_scikit_learns(system, rng):
+    X, Y = system
+    w = rng.random(len(X)) + 0.1
+    theirs = Ridge(alpha=0.03 * w.sum()).fit(X, Y, sample_weight=w)
+    ours = RidgeRegressor(0.03).fit(X, Y, sample_weight=w)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-8)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-8)
+
+
+def test_weighted_scores_are_leaving_one_out_and_gcv(system, rng):
+    """By the definition: each point left out in turn, with the penalty that all points together have."""
+    X, Y = system
+    n, w = len(X), rng.random(len(X)) + 0.2
+    w /= w.mean()
+    path = RidgePath(X, Y, w)
+    for value in (1e-2, 1.0):
+        errors = []
+        for i in range(n):
+            rest = np.arange(n) != i
+            model = Ridge(alpha=n * value).fit(X[rest], Y[rest], sample_weight=w[rest])
+            errors.append(w[i] * np.square(model.predict(X[[i]])[0] - Y[i]).mean())
+        assert path.loo(np.array([value]))[0] == pytest.approx(-np.mean(errors), rel=1e-6)
+        fitted = Ridge(alpha=n * value).fit(X, Y, sample_weight=w)
+        columns = [Ridge(alpha=n * value).fit(X, e, sample_weight=w).predict(X) for e in np.eye(n)]
+        freedom = np.trace(np.array(columns))
+        power = (w[:, None] * np.square(fitted.predict(X) - Y)).sum() / n
+        assert path.gcv(value) == pytest.approx(-power / (1 - freedom / n) ** 2, rel=1e-6)
+
+
 # ---- support vector machines -----------------------------------------------------------------------------------------
 
 
@@ -334,3 +648,31 @@ def test_svm_path_scores_are_accuracies_on_the_validation_part(two_classes):
 
 def test_svm_default_path():
     np.testing.assert_allclose(SVMClassifier().fit(np.eye(8), [0, 1] * 4).path_, [1e-6, 1e-5, 1e-4, 1e-3])
+
+
+# ---- learners that know output operators; more in test_operators.py --------------------------------------------------
+
+
+class TestSteinRegressorByGcv(PathContract, RegressorContract):
+    def create(self, **params):
+        return SteinRegressor(**params)
+
+
+class TestSteinRegressorByHoldOut(PathContract, RegressorContract):
+    def create(self, **params):
+        return SteinRegressor(selection="hold_out", **params)
+
+
+class TestCG(PathContract, RegressorContract):
+    def create(self, **params):
+        return CGRegressor(**params)
+
+
+class TestSteinClassifierByGcv(PathContract, ClassifierContract):
+    def create(self, **params):
+        return SteinClassifier(**params)
+
+
+class TestSteinClassifierByHoldOut(PathContract, ClassifierContract):
+    def create(self, **params):
+        return SteinClassifier(selection="hold_out", **params)

@@ -34,6 +34,9 @@ def test_it_names_every_choice():
         "frequencies",
         "landmarks",
         "representation",
+        "classifier",
+        "regressor",
+        "selection",
         "dataset",
     ):
         for name in orbit.available(kind):

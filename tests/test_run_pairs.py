@@ -22,7 +22,7 @@ SHAPES = {
     "pitch_tempo": (256,),
 }
 COMPONENT_PARAMS = {
-    "approx": {name: {"n_components": 8} for name in orbit.available("approx") if name != "exact"},
+    "approx": {name: {"n_components": 8} for name in orbit.available("approx") if name not in ("exact", "ovk")},
     "distribution": {"noisy_sort": {}},
     "hyper": {"gaussian": {"n_components": 8}},
 }

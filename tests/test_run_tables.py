@@ -6,7 +6,8 @@ import numpy as np
 from test_run_cli import SMALL, folders, mlflow_runs, run  # noqa: F401  run is a fixture
 
 from orbit.metrics import kernel_errors
-from runners.record import RunFolder
+from runners.record import Record, RunFolder
+from runners.sweep import summary
 
 ROWS = "runner.rows={plain: {group: {name: identity}}, turned@rf: {approx: {name: rf, n_components: 30}}}"
 
@@ -85,6 +86,23 @@ class TestCurves:
             assert code == 2
             assert expected in err
             assert "points of shape" not in err
+
+
+class TestSweepSummary:
+    def jobs(self, *values: float):
+        overrides = [["seed=0", "group=a"], ["seed=1", "group=a"], ["seed=0", "group=b"], ["seed=1", "group=b"]]
+        records = [Record("r", status="FINISHED", job=i, overrides=given) for i, given in enumerate(overrides)]
+        return [(record, {"test/accuracy": value}) for record, value in zip(records, values, strict=True)]
+
+    def test_seeds_are_averaged(self):
+        last = summary(self.jobs(0.5, 0.7, 0.9, 0.9)).split("\n\n")[1].splitlines()
+        assert [cell.strip() for cell in last[0].split("|")[1:-1]] == ["group", "seeds", "test/accuracy"]
+        assert [cell.strip() for cell in last[2].split("|")[1:-1]] == ["a", "2", "0.6 ± 0.1"]
+        assert [cell.strip() for cell in last[3].split("|")[1:-1]] == ["b", "2", "0.9 ± 0"]
+
+    def test_without_seeds_there_is_one_table(self):
+        jobs = self.jobs(0.5, 0.7, 0.9, 0.9)[::2]
+        assert "\n\n" not in summary(jobs)
 
 
 class TestKernelError:

@@ -13,7 +13,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orbit
-from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier
+from orbit.approx import (
+    CumulativeDistribution,
+    Exact,
+    Nystrom,
+    OperatorExact,
+    OperatorRandomFourier,
+    RandomFourier,
+    RandomSkeleton,
+)
 from orbit.data import RotatedDigits
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
@@ -21,13 +29,31 @@ from orbit.groups import Rotation
 from orbit.hyper import Gaussian as GaussianHyper
 from orbit.hyper import Linear
 from orbit.kernels import Gaussian
-from orbit.learners import AdaGradClassifier, AdaGradRegressor, RidgeClassifier, RidgeRegressor, SVMClassifier
+from orbit.learners import (
+    AdaGradClassifier,
+    AdaGradRegressor,
+    CGRegressor,
+    GaussianProcess,
+    KernelRidgeRegressor,
+    KernelSVMClassifier,
+    KernelSVMRegressor,
+    LogisticClassifier,
+    NeighborsClassifier,
+    NeighborsRegressor,
+    RidgeClassifier,
+    RidgeRegressor,
+    SteinClassifier,
+    SteinRegressor,
+    SVMClassifier,
+)
 from orbit.orbits import Orbit
+from orbit.patches import Crop, PatchPCA
 from orbit.representations import Bag, Coulomb, Polar, Raw, Standardize, UnitNorm
 
 ESTIMATORS = [
     RandomFourier(n_components=10),
     RandomFourier(n_components=10, variant="offset"),
+    RandomSkeleton(n_components=10),
     Nystrom(n_components=5),
     CumulativeDistribution(n_components=5, n_bins=3),
     CumulativeDistribution(n_components=5, n_bins=3, thresholds="quantile", norm="radius"),
@@ -40,6 +66,8 @@ ESTIMATORS = [
     Polar(),  # takes images only, and says so in its tags: most checks feed vectors and are left out
     Coulomb(),  # the same
     Bag(),  # the same
+    Crop(2),  # the same
+    PatchPCA(2, n_components=2),  # the same
     Linear(),
     GaussianHyper(n_components=5),
     GaussianHyper(approx="nystrom", n_components=5),
@@ -50,8 +78,23 @@ ESTIMATORS = [
     RidgeClassifier(selection="loo"),
     RidgeClassifier(selection="hold_out"),
     SVMClassifier(),
+    OperatorRandomFourier(n_components=10),
+    OperatorRandomFourier(n_components=10, equivariant=True),
+    OperatorExact(),
+    SteinRegressor(),
+    SteinRegressor(selection="hold_out"),
+    SteinClassifier(),
+    SteinClassifier(selection="hold_out"),
+    CGRegressor(),
     AdaGradRegressor(epochs=20),
     AdaGradClassifier(epochs=20),
+    LogisticClassifier(),
+    NeighborsClassifier(),
+    NeighborsRegressor(n_neighbors=[1, 3]),
+    KernelSVMClassifier(),
+    KernelSVMRegressor(),
+    KernelRidgeRegressor(),
+    GaussianProcess(),
 ]
 
 

@@ -4,6 +4,19 @@ from orbit.approx.base import AveragedMap, FeatureMap
 from orbit.approx.cdf import CumulativeDistribution
 from orbit.approx.exact import Exact
 from orbit.approx.nystrom import Nystrom
+from orbit.approx.orff import OperatorRandomFourier
+from orbit.approx.ovk import OperatorExact
 from orbit.approx.rf import RandomFourier
+from orbit.approx.skeleton import RandomSkeleton
 
-__all__ = ["AveragedMap", "CumulativeDistribution", "Exact", "FeatureMap", "Nystrom", "RandomFourier"]
+__all__ = [
+    "AveragedMap",
+    "CumulativeDistribution",
+    "Exact",
+    "FeatureMap",
+    "Nystrom",
+    "OperatorExact",
+    "OperatorRandomFourier",
+    "RandomFourier",
+    "RandomSkeleton",
+]

@@ -21,6 +21,9 @@ from orbit.registry import register
 _SYMMETRIC_BLOCKS = 4
 _NARROWEST_BLOCK = 512
 
+# What is missing of a training point's own kernel value is rounding, of up to this share.
+_RESIDUAL_ROUNDING = 1e-9
+
 
 @register("approx", "exact")
 class Exact(FeatureMap):
@@ -43,6 +46,12 @@ class Exact(FeatureMap):
     rank_tolerance : float >= 0 or None
         Eigenvalues of the Gram matrix up to this share of the largest are
         dropped. None is float64 rounding times the number of points.
+    residual : bool or None
+        Whether one more column is added, the square root of what is missing from
+        |psi(x)|^2 to k_{q,G}(x, x). It is zero for training points, so no inner
+        product with one of them changes, and with it the features know the prior
+        variance of new points, which a Gaussian process needs. None is no, in a
+        run: if the learner needs it. Costs r^2 kernel values a point.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -68,12 +77,14 @@ class Exact(FeatureMap):
         kernel: Kernel | None = None,
         orbit: Orbit | None = None,
         rank_tolerance: NonNegativeFloat | None = None,
+        residual: bool | None = None,
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.orbit = orbit
         self.rank_tolerance = rank_tolerance
+        self.residual = residual
         self.engine = engine
         self.random_state = random_state
 
@@ -97,7 +108,7 @@ class Exact(FeatureMap):
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         self.X_fit_ = X
         self.normalization_ = inverse_root(self._training_gram(X.astype(np.float64)), self.rank_tolerance)
-        self._n_features_out = len(self.normalization_)
+        self._n_features_out = len(self.normalization_) + bool(self.residual)
 
     def _training_gram(self, X: np.ndarray) -> np.ndarray:
         K = self._gram(X, X, "kernel matrix")
@@ -105,8 +116,31 @@ class Exact(FeatureMap):
 
     def _features(self, X: np.ndarray) -> np.ndarray:
         # small eigenvalues magnify rounding, so this product is taken in float64
-        K = self._gram(X.astype(np.float64), self.X_fit_.astype(np.float64), "features")
-        return (K @ self.normalization_.T).astype(X.dtype)
+        points = X.astype(np.float64)
+        psi = self._gram(points, self.X_fit_.astype(np.float64), "features") @ self.normalization_.T
+        if self.residual:
+            prior = self._diagonal(points)
+            missing = prior - np.square(psi).sum(1)
+            known = missing <= _RESIDUAL_ROUNDING * prior
+            psi = np.column_stack([psi, np.sqrt(np.where(known, 0.0, missing))])
+        return psi.astype(X.dtype)
+
+    def diagonal(self, X) -> np.ndarray:
+        """k_{q,G}(x, x), shape ``(n,)``, in the engine's precision, for points of shape ``(n, *shape)``."""
+        check_is_fitted(self)
+        return self._diagonal(self._validate(X, reset=False))
+
+    def _diagonal(self, X: np.ndarray) -> np.ndarray:
+        v = self.orbit_.weights_
+        out = np.empty(len(X), dtype=X.dtype)
+        bytes_per_row = 8 * len(v) * (X[0].size + len(v))
+        for rows in self.engine_.row_batches(len(X), bytes_per_row):
+            moved = self.engine_.orbit_points(self.orbit_, X[rows])  # (r, rows, d)
+            if len(v) == 1:
+                out[rows] = self.kernel_.diagonal(moved[0])
+            else:
+                out[rows] = [v @ self.kernel_.gram(moved[:, i]) @ v for i in range(moved.shape[1])]
+        return out
 
     def gram(self, X, Z=None) -> np.ndarray:
         """k_{q,G}(x, z) for all pairs.

@@ -6,9 +6,9 @@ import numpy as np
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.engine import Embedding, Engine, Scratch
+from orbit.engine import Embedding, Engine, Scratch, add_weighted
 from orbit.kernels import Kernel
-from orbit.kernels.base import Against
+from orbit.kernels.base import Against, AgainstProjections
 from orbit.landmarks import Landmarks, Uniform
 from orbit.linalg import inverse_root
 from orbit.orbits import Orbit
@@ -98,14 +98,23 @@ class Nystrom(AveragedMap):
 class KernelColumns:
     """k(x, z_j) for fixed points z_j, then a linear map L: what Nyström averages over the orbit."""
 
+    needs_squares = True
+
     def __init__(self, columns: Against, linear: Tensor) -> None:
         self.columns, self.linear = columns, linear
         self.n_outputs, self.units = linear.shape
         self.width = self.units
+        self.templates = columns.points if isinstance(columns, AgainstProjections) else None
 
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
         values = self.columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
         total[:, units].add_(values, alpha=weight)
+
+    def add_projected(
+        self, projections: Tensor, squares: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        assert isinstance(self.columns, AgainstProjections)
+        add_weighted(total[:, units], self.columns.from_projections(projections, squares, units), weights)
 
     def finish(self, total: Tensor) -> Tensor:
         return total @ self.linear.T

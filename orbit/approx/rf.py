@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.engine import Embedding, Engine, Scratch
+from orbit.engine import Embedding, Engine, Scratch, add_weighted
 from orbit.frequencies import Automatic, Frequencies
 from orbit.kernels import Kernel
 from orbit.orbits import Orbit
@@ -95,7 +95,7 @@ class RandomFourier(AveragedMap):
         _, kernel, _ = self._parts()
         rule = self.frequencies or Automatic()
         rule.check()
-        rule.check_kernel(kernel)
+        rule.check_kernel(self._scalar_kernel(kernel))
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)
@@ -105,6 +105,10 @@ class RandomFourier(AveragedMap):
         self.offsets_ = rng.uniform(0, 2 * math.pi, self.n_components) if self.variant == "offset" else None
         self._n_features_out = self.n_components * (2 if self.variant == "pairs" else 1)
 
+    def _scalar_kernel(self, kernel: Kernel) -> Kernel:
+        """The kernel whose spectrum the frequencies are drawn from."""
+        return kernel
+
     def _embedding(self, dtype: np.dtype) -> Embedding:
         frequencies = self.engine_.tensor(self.frequencies_, dtype)
         if self.offsets_ is None:
@@ -112,40 +116,81 @@ class RandomFourier(AveragedMap):
         return _Offset(frequencies, self.engine_.tensor(self.offsets_, dtype))
 
 
-class _Pairs:
+class _Waves:
+    """What both variants share: projections on the frequencies."""
+
+    needs_squares = False
+
+    def __init__(self, frequencies: Tensor) -> None:
+        self.templates = frequencies
+        self.units = len(frequencies)
+
+    def finish(self, total: Tensor) -> Tensor:
+        return total
+
+
+class _Pairs(_Waves):
     """Cosines in the first half of the columns, sines in the second."""
 
     def __init__(self, frequencies: Tensor) -> None:
-        self.frequencies = frequencies
-        self.units = len(frequencies)
+        super().__init__(frequencies)
         self.width = self.n_outputs = 2 * self.units
         self.scale = self.units**-0.5
 
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
         shape = len(points), units.stop - units.start
         angles, cosines = scratch.matrix(0, *shape), scratch.matrix(1, *shape)
-        torch.mm(points, self.frequencies[units].T, out=angles)
+        torch.mm(points, self.templates[units].T, out=angles)
         torch.cos(angles, out=cosines)
-        total[:, units].add_(cosines, alpha=weight * self.scale)
-        sines = slice(self.units + units.start, self.units + units.stop)
-        total[:, sines].add_(angles.sin_(), alpha=weight * self.scale)
+        first, second = self._halves(total, units)
+        first.add_(cosines, alpha=weight * self.scale)
+        second.add_(angles.sin_(), alpha=weight * self.scale)
 
-    def finish(self, total: Tensor) -> Tensor:
-        return total
+    def add_projected(
+        self, angles: Tensor, squares: None, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        weights = weights * self.scale
+        cosines = torch.cos(angles, out=scratch.like(0, angles))
+        first, second = self._halves(total, units)
+        add_weighted(first, cosines, weights)
+        add_weighted(second, angles.sin_(), weights)
+
+    def add_mirrored(
+        self, even: Tensor, odd: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        """The sums of cosines and sines of ``even +- odd`` are 2 cos(odd) times those of ``even``."""
+        weights = 2 * self.scale * weights
+        cosines = torch.cos(even, out=scratch.like(0, even))
+        common = odd.cos_()
+        first, second = self._halves(total, units)
+        add_weighted(first, cosines.mul_(common), weights)
+        add_weighted(second, even.sin_().mul_(common), weights)
+
+    def _halves(self, total: Tensor, units: slice) -> tuple[Tensor, Tensor]:
+        return total[:, units], total[:, self.units + units.start : self.units + units.stop]
 
 
-class _Offset:
+class _Offset(_Waves):
     """One cosine with a random phase for each frequency."""
 
     def __init__(self, frequencies: Tensor, offsets: Tensor) -> None:
-        self.frequencies, self.offsets = frequencies, offsets
-        self.units = self.width = self.n_outputs = len(frequencies)
+        super().__init__(frequencies)
+        self.offsets = offsets
+        self.width = self.n_outputs = self.units
         self.scale = (2 / self.units) ** 0.5
 
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
         angles = scratch.matrix(0, len(points), units.stop - units.start)
-        torch.addmm(self.offsets[None, units], points, self.frequencies[units].T, out=angles)
+        torch.addmm(self.offsets[None, units], points, self.templates[units].T, out=angles)
         total[:, units].add_(angles.cos_(), alpha=weight * self.scale)
 
-    def finish(self, total: Tensor) -> Tensor:
-        return total
+    def add_projected(
+        self, angles: Tensor, squares: None, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        add_weighted(total[:, units], angles.add_(self.offsets[units]).cos_(), weights * self.scale)
+
+    def add_mirrored(
+        self, even: Tensor, odd: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        cosines = even.add_(self.offsets[units]).cos_().mul_(odd.cos_())
+        add_weighted(total[:, units], cosines, 2 * self.scale * weights)

@@ -4,6 +4,7 @@ from orbit.data.arrays import Arrays
 from orbit.data.base import Dataset, Loader, Points
 from orbit.data.cifar10 import CIFAR10
 from orbit.data.digits import Digits, RotatedDigits
+from orbit.data.fields import LowRankMultitask, VectorField
 from orbit.data.images import Images
 from orbit.data.mnist import MNIST, MNISTLocal, RotatedMNIST
 from orbit.data.qm7 import QM7
@@ -20,11 +21,13 @@ __all__ = [
     "Digits",
     "Images",
     "Loader",
+    "LowRankMultitask",
     "MNISTLocal",
     "Points",
     "RotatedDigits",
     "RotatedMNIST",
     "SpokenDigits",
     "Table",
+    "VectorField",
     "XPerm",
 ]

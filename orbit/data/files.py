@@ -94,9 +94,10 @@ def fetch(file: DataFile, target: Path) -> Path:
     part = target.with_name(f"{target.name}.{os.getpid()}.part")  # jobs of a sweep may fetch the same file at once
     log.info("downloading %s to %s", file.url, target.absolute())
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with urllib.request.urlopen(file.url, timeout=_TIMEOUT_S) as response, open(part, "wb") as out:
-            found = _copy(response, out, response.headers.get("Content-Length"), file.name)
+        with urllib.request.urlopen(file.url, timeout=_TIMEOUT_S) as response:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with open(part, "wb") as out:
+                found = _copy(response, out, response.headers.get("Content-Length"), file.name)
         if file.sha256 is not None and found != file.sha256:
             raise DataFileError(
                 f"dataset.download: {file.url} is not the expected file: expected sha256 {file.sha256}, "

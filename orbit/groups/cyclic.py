@@ -59,6 +59,9 @@ class Cyclic(Reordering):
         if self.length not in (None, shape[self.axis]):
             raise self._refuse(shape, f"arrays with {self.length} entries on axis {self.axis} (group.length)")
 
+    def cyclic_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (self.axis % len(shape),)
+
     def describe(self, element: np.ndarray) -> str:
         return f"shift {int(element):+d}"
 

@@ -19,8 +19,8 @@ from orbit.registry import register
 class Orthogonal(Group):
     """SO(d) or O(d) acting on clouds of points about the origin; elements are matrices ``(d, d)``.
 
-    Points are arrays ``(n_points, d)``, one row a point of the cloud. In two and
-    three dimensions there is a quadrature.
+    Points are arrays ``(n_points, d)``, one row a point of the cloud, or single
+    vectors ``(d,)``. In two and three dimensions there is a quadrature.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class Orthogonal(Group):
         return np.swapaxes(elements, -1, -2).copy()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        if len(shape) != 2 or shape[1] != self.dim:
-            raise self._refuse(shape, f"point clouds of shape (n_points, {self.dim}) (group.dim)")
+        if len(shape) not in (1, 2) or shape[-1] != self.dim:
+            raise self._refuse(shape, f"vectors of length {self.dim} or clouds of them (group.dim)")
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return True
@@ -73,10 +73,11 @@ class Orthogonal(Group):
 
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
         matrices = torch.from_numpy(np.asarray(elements, dtype=float)).to(X)
-        moved = X.new_zeros(len(matrices), *X.shape)
+        clouds = X.reshape(len(X), -1, self.dim)
+        moved = X.new_zeros(len(matrices), *clouds.shape)
         for j in range(self.dim):  # no BLAS: the result then does not depend on how many points come together
-            moved += X[None, :, :, j, None] * matrices[:, None, None, :, j]
-        return moved
+            moved += clouds[None, :, :, j, None] * matrices[:, None, None, :, j]
+        return moved.reshape(len(matrices), *X.shape)
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
         return self._act(self.inverse(elements), W)

@@ -11,14 +11,13 @@ from __future__ import annotations
 import functools
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from orbit.groups.base import Group
-from orbit.groups.resample import Resampling, bilinear, gather, images_first, pixels_first, scatter
+from orbit.groups.resample import Resampling, bilinear, gather, images_first, pixels_first, scatter, stacked
 
 
 class PlanarMap(Group):
@@ -46,17 +45,22 @@ class PlanarMap(Group):
             raise self._refuse(shape, "images of shape (height, width) or (height, width, channels)")
 
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
-        return self._map_pixels(elements, X, gather)
+        shape, pixels = tuple(X.shape[1:]), pixels_first(X)
+        operators = [self._operator(element, shape) for element in elements]
+        moved = gather(stacked(operators), pixels).reshape(len(operators), len(pixels), -1)
+        # a view, pixels first in memory: the matrix products that follow take it as it is
+        moved = moved.unflatten(2, (len(X), -1)).transpose(1, 2).reshape(len(operators), *X.shape)
+        return self._scaled(elements, moved)
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
-        return self._map_pixels(elements, W, lambda operator, pixels: scatter(operator, pixels, pixels.shape[0]))
+        shape, pixels = tuple(W.shape[1:]), pixels_first(W)
+        moved = [scatter(self._operator(element, shape), pixels, len(pixels)) for element in elements]
+        return self._scaled(elements, torch.stack([images_first(image, shape, len(W)) for image in moved]))
 
-    def _map_pixels(self, elements: np.ndarray, X: Tensor, apply: Callable[[Resampling, Tensor], Tensor]) -> Tensor:
-        shape, pixels = tuple(X.shape[1:]), pixels_first(X)
-        moved = torch.stack([images_first(apply(self._operator(e, shape), pixels), shape, len(X)) for e in elements])
+    def _scaled(self, elements: np.ndarray, moved: Tensor) -> Tensor:
         intensity = [self._intensity(element) for element in elements]
         if any(factor != 1 for factor in intensity):
-            moved *= torch.tensor(intensity).to(moved).reshape(-1, *[1] * X.ndim)
+            moved *= torch.tensor(intensity).to(moved).reshape(-1, *[1] * (moved.ndim - 1))
         return moved
 
     def _operator(self, element: np.ndarray, shape: tuple[int, ...]) -> Resampling:

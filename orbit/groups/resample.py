@@ -8,6 +8,7 @@ matrix ``M``, so that its adjoint is exactly the transpose, not an approximation
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,7 +93,8 @@ def gather(operator: Resampling, pixels: Tensor) -> Tensor:
     """
     index = torch.from_numpy(operator.index).to(pixels.device)
     weight = torch.from_numpy(operator.weight).to(pixels)
-    return embedding_bag(index, pixels, per_sample_weights=weight, mode="sum")
+    # contiguous: rows that are far apart in memory take twenty times as long
+    return embedding_bag(index, pixels.contiguous(), per_sample_weights=weight, mode="sum")
 
 
 def scatter(operator: Resampling, pixels: Tensor, n_pixels: int) -> Tensor:
@@ -109,10 +111,16 @@ def scatter(operator: Resampling, pixels: Tensor, n_pixels: int) -> Tensor:
     """
     index = torch.from_numpy(operator.index).to(pixels.device)
     weight = torch.from_numpy(operator.weight).to(pixels)
-    out = pixels.new_zeros(n_pixels, pixels.shape[1])
+    pixels, out = pixels.contiguous(), pixels.new_zeros(n_pixels, pixels.shape[1])
     for corner in range(index.shape[1]):
         out.index_add_(0, index[:, corner], weight[:, corner, None] * pixels)
     return out
+
+
+def stacked(operators: Sequence[Resampling]) -> Resampling:
+    """One operator whose outputs are those of all operators, one after the other."""
+    index, weight = ([getattr(operator, name) for operator in operators] for name in ("index", "weight"))
+    return Resampling(np.concatenate(index), np.concatenate(weight))
 
 
 def pixels_first(X: Tensor) -> Tensor:

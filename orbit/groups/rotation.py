@@ -73,6 +73,9 @@ class Rotation(PlanarMap):
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return self.sampling == "polar" and shape[-1] % 2 == 1
 
+    def cyclic_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (1,) if self.sampling == "polar" else ()
+
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
         if self.sampling == "polar":
             return torch.stack([_turn(X, angle) for angle in elements])

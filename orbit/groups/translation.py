@@ -83,6 +83,9 @@ class Translation(PlanarMap):
     def permutes(self, shape: tuple[int, ...]) -> bool:
         return self.wraps and self.step == "pixel"
 
+    def cyclic_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (0, 1) if self.wraps else ()
+
     def describe(self, element: np.ndarray) -> str:
         return f"{element[0]:+.3g}, {element[1]:+.3g} px"
 

@@ -7,6 +7,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.component import Component
+from orbit.operators import with_structure_of
 from orbit.registry import register
 
 
@@ -29,7 +30,7 @@ class Linear(OneToOneFeatureMixin, TransformerMixin, Component):
     def transform(self, X):
         """``X`` itself."""
         check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return with_structure_of(X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -6,18 +6,26 @@ from orbit.kernels.cdf import CDF
 from orbit.kernels.gaussian import Gaussian
 from orbit.kernels.laplacian import Laplacian
 from orbit.kernels.matern import Exponential, Matern
+from orbit.kernels.operator import CurlFree, Decomposable, DivergenceFree, Helmholtz, OperatorKernel
 from orbit.kernels.polynomial import Polynomial
 from orbit.kernels.rational_quadratic import RationalQuadratic
+from orbit.kernels.skeleton import SkeletonKernel
 
 __all__ = [
     "CDF",
     "ArcCos",
+    "CurlFree",
+    "Decomposable",
+    "DivergenceFree",
     "Exponential",
     "Gaussian",
+    "Helmholtz",
     "Kernel",
     "Laplacian",
     "LengthscaleKernel",
     "Matern",
+    "OperatorKernel",
     "Polynomial",
     "RationalQuadratic",
+    "SkeletonKernel",
 ]

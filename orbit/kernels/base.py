@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -32,6 +32,16 @@ class Against(Protocol):
         """Write k(a_i, b_j) for ``j`` in ``columns`` into ``out``, shape ``(n, columns)``, and return it."""
 
 
+@runtime_checkable
+class AgainstProjections(Against, Protocol):
+    """Columns that also follow from the projections ``<a_i, b_j>``, for kernels that lose nothing by it."""
+
+    points: Tensor  # the points B, shape (m, d)
+
+    def from_projections(self, projections: Tensor, squares: Tensor, columns: slice) -> Tensor:
+        """Turn projections (..., n, columns) into kernel values, in place; ``squares`` (..., n) are ``|a_i|^2``."""
+
+
 class Kernel(Component):
     """A positive definite kernel on vectors.
 
@@ -45,10 +55,17 @@ class Kernel(Component):
         Whether the kernel is shift invariant and its frequencies can be drawn.
     is_isotropic : bool
         Whether the spectrum is unchanged by every rotation.
+    spectral_moments : float
+        E |w|^m is finite for m < spectral_moments: how often the kernel can be
+        differentiated, which operator-valued kernels need.
     """
 
     has_spectrum: ClassVar[bool] = False
     is_isotropic: ClassVar[bool] = False
+
+    @property
+    def spectral_moments(self) -> float:
+        return 0.0
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> Kernel:
         """Settle whatever depends on data, such as a median lengthscale. ``X``: shape ``(n, d)``."""
@@ -85,6 +102,19 @@ class Kernel(Component):
         """Independent draws from the spectral distribution (LGIKA eq. 5), shape ``(size, n_features)``."""
         uniforms = rng.random((size, self.spectrum_dim(n_features)))
         return self.spectrum_ppf(np.maximum(uniforms, _SMALLEST_UNIFORM))
+
+    def signature(self, delta: Tensor) -> Tensor:
+        """k0(delta) = k(x, x - delta) of one difference, shape ``(d,)``, for automatic differentiation.
+
+        Raises
+        ------
+        InputError
+            If the kernel has no differentiable form.
+        """
+        raise InputError(
+            f"{self.label()} has no form that can be differentiated twice: choose gaussian, rational_quadratic, "
+            "or matern with nu 1.5 or 2.5"
+        )
 
     def no_spectrum(self, what: str) -> InputError:
         return InputError(

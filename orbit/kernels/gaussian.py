@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from scipy.special import ndtri
 from torch import Tensor
 
 from orbit.kernels.base import Against
-from orbit.kernels.radial import RadialColumns, RadialKernel
+from orbit.kernels.radial import ProjectedRadialColumns, RadialKernel
 from orbit.params import PositiveFloat
 from orbit.registry import register
 
@@ -33,8 +35,15 @@ class Gaussian(RadialKernel):
     def __init__(self, lengthscale: PositiveFloat | str = "median") -> None:
         super().__init__(lengthscale)
 
+    @property
+    def spectral_moments(self) -> float:
+        return math.inf
+
+    def signature(self, delta: Tensor) -> Tensor:
+        return (-delta.square().sum() / (2 * self.lengthscale_**2)).exp()
+
     def against(self, B: Tensor) -> Against:
-        return RadialColumns(B, -0.5 / self.lengthscale_**2, torch.exp_)
+        return ProjectedRadialColumns(B, -0.5 / self.lengthscale_**2, torch.exp_)
 
     def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return ndtri(uniforms) / self.lengthscale_

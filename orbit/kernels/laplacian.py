@@ -47,6 +47,10 @@ class Laplacian(LengthscaleKernel):
     def __init__(self, lengthscale: PositiveFloat | str = "median") -> None:
         super().__init__(lengthscale)
 
+    @property
+    def spectral_moments(self) -> float:
+        return 1.0  # Cauchy
+
     def against(self, B: Tensor) -> Against:
         return _L1Columns(B, self.lengthscale_)
 

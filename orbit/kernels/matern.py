@@ -21,6 +21,9 @@ from orbit.registry import register
 Smoothness = Annotated[float, Range(low=0.25, high=50.0)]
 
 
+_TINY_SQUARE = 1e-16
+
+
 @register("kernel", "matern")
 class Matern(ScaleMixtureKernel):
     """k(x, z) = 2^(1-nu) / Gamma(nu) r^nu K_nu(r), with r = (2 nu)^(1/2) |x - z| / lengthscale.
@@ -53,6 +56,17 @@ class Matern(ScaleMixtureKernel):
         super().__init__(lengthscale)
         self.nu = nu
 
+    @property
+    def spectral_moments(self) -> float:
+        return 2 * self.nu
+
+    def signature(self, delta: Tensor) -> Tensor:
+        if self.nu not in (1.5, 2.5):
+            return super().signature(delta)
+        # a square root cannot be differentiated at zero; nearer to it, rounding would take more than eight digits
+        r = (delta.square().sum() * (2 * self.nu / self.lengthscale_**2) + _TINY_SQUARE).sqrt()
+        return (1 + r + (r.square() / 3 if self.nu == 2.5 else 0)) * (-r).exp()
+
     def against(self, B: Tensor) -> Against:
         return RadialColumns(B, 2 * self.nu / self.lengthscale_**2, partial(_matern_, nu=self.nu), refine=True)
 
@@ -79,6 +93,10 @@ class Exponential(ScaleMixtureKernel):
 
     def __init__(self, lengthscale: PositiveFloat | str = "median") -> None:
         super().__init__(lengthscale)
+
+    @property
+    def spectral_moments(self) -> float:
+        return 1.0  # Cauchy
 
     def against(self, B: Tensor) -> Against:
         return RadialColumns(B, 1 / self.lengthscale_**2, partial(_matern_, nu=0.5), refine=True)

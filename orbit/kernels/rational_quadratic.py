@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.special import gammaincinv
 from torch import Tensor
 
 from orbit.kernels.base import Against
-from orbit.kernels.radial import RadialColumns, ScaleMixtureKernel
+from orbit.kernels.radial import ProjectedRadialColumns, ScaleMixtureKernel
 from orbit.params import PositiveFloat
 from orbit.registry import register
 
@@ -44,8 +45,17 @@ class RationalQuadratic(ScaleMixtureKernel):
         super().__init__(lengthscale)
         self.alpha = alpha
 
+    @property
+    def spectral_moments(self) -> float:
+        return math.inf
+
+    def signature(self, delta: Tensor) -> Tensor:
+        return (1 + delta.square().sum() / (2 * self.alpha * self.lengthscale_**2)) ** -self.alpha
+
     def against(self, B: Tensor) -> Against:
-        return RadialColumns(B, 0.5 / (self.alpha * self.lengthscale_**2), partial(_power_, exponent=-self.alpha))
+        return ProjectedRadialColumns(
+            B, 0.5 / (self.alpha * self.lengthscale_**2), partial(_power_, exponent=-self.alpha)
+        )
 
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return np.sqrt(gammaincinv(self.alpha, uniforms) / self.alpha) / self.lengthscale_

@@ -1,7 +1,29 @@
 """Learners on features: scikit-learn classifiers and regressors, registered by task."""
 
 from orbit.learners.adagrad import AdaGradClassifier, AdaGradRegressor
+from orbit.learners.gp import GaussianProcess
+from orbit.learners.krr import KernelRidgeRegressor
+from orbit.learners.logistic import LogisticClassifier
+from orbit.learners.neighbors import NeighborsClassifier, NeighborsRegressor
+from orbit.learners.operator import CGRegressor, SteinClassifier, SteinRegressor
 from orbit.learners.ridge import RidgeClassifier, RidgePath, RidgeRegressor
-from orbit.learners.svm import SVMClassifier
+from orbit.learners.svm import KernelSVMClassifier, KernelSVMRegressor, SVMClassifier
 
-__all__ = ["AdaGradClassifier", "AdaGradRegressor", "RidgeClassifier", "RidgePath", "RidgeRegressor", "SVMClassifier"]
+__all__ = [
+    "AdaGradClassifier",
+    "AdaGradRegressor",
+    "CGRegressor",
+    "GaussianProcess",
+    "KernelRidgeRegressor",
+    "KernelSVMClassifier",
+    "KernelSVMRegressor",
+    "LogisticClassifier",
+    "NeighborsClassifier",
+    "NeighborsRegressor",
+    "RidgeClassifier",
+    "RidgePath",
+    "RidgeRegressor",
+    "SVMClassifier",
+    "SteinClassifier",
+    "SteinRegressor",
+]

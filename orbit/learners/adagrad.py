@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -29,6 +29,8 @@ class _AdaGrad(BaseEstimator):
     is learnt from, so the scores of the first epoch are scores on unseen data, and
     the rate with the best is the one used.
     """
+
+    path_parameter: ClassVar[str] = "learning_rate"
 
     learning_rate: PositiveFloat | list[PositiveFloat] | None
     regularization: NonNegativeFloat

@@ -1,14 +1,21 @@
-"""Choosing a regularisation strength: shared by every linear learner."""
+"""What learners share: choosing a strength from a path, and life around scikit-learn's solvers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, mean_squared_error
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import label_binarize
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from orbit.errors import InputError, ParameterError
+from orbit.params import check_params
 from orbit.random import RandomState, spawn
 
 # Features of a bounded kernel have norm at most one, so these span from no
@@ -16,12 +23,16 @@ from orbit.random import RandomState, spawn
 DEFAULT_PATH = tuple(10.0 ** np.arange(-10, 1.1, 0.5))
 
 
-def regularization_path(regularization: float | list[float] | None) -> np.ndarray:
+def regularization_path(
+    values: float | Sequence[float] | None,
+    default: Sequence[float] = DEFAULT_PATH,
+    name: str = "regularization",
+) -> np.ndarray:
     """The values to choose among, rising, float64. None is the default path."""
-    values = DEFAULT_PATH if regularization is None else np.atleast_1d(np.asarray(regularization, dtype=np.float64))
-    if len(values) == 0:
-        raise ParameterError("regularization", "at least one value", regularization)
-    return np.sort(np.asarray(values))
+    path = np.atleast_1d(np.asarray(default if values is None else values, dtype=np.float64))
+    if len(path) == 0:
+        raise ParameterError(name, "at least one value", values)
+    return np.sort(path)
 
 
 def one_against_all(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -59,3 +70,160 @@ def best_of_path(path: np.ndarray, score: Callable[[float], float]) -> tuple[flo
     """The value with the highest score, the larger one of equals, and all scores."""
     scores = np.array([score(float(value)) for value in path])
     return float(path[len(path) - 1 - np.argmax(scores[::-1])]), scores
+
+
+def mean_one(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
+    """Weights, float64, shape (n,), scaled to a mean of one: only their ratios count. None stays None."""
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return weights / weights.mean()
+
+
+def parts_of(weights: np.ndarray | None, *parts: np.ndarray) -> list[np.ndarray | None]:
+    """The weights of each part of the data, by index.
+
+    Raises
+    ------
+    InputError
+        If all points of a part weigh nothing.
+    """
+    if weights is None:
+        return [None] * len(parts)
+    if any(not weights[part].any() for part in parts):
+        raise InputError("selection by hold-out: all points of one part have sample weight 0; name one strength")
+    return [weights[part] for part in parts]
+
+
+def check_classes(y: np.ndarray) -> np.ndarray:
+    """The classes, sorted. Raises ``ValueError`` for numbers, and for fewer than two classes."""
+    check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(f"a classifier needs at least 2 classes, found one class: {classes[0]!r}")
+    return classes
+
+
+class SolverLearner(BaseEstimator):
+    """A learner around one of scikit-learn's solvers: one strength, given or the best on a part held out.
+
+    A subclass gives ``_solver``, and names the parameter that may be a path.
+
+    Attributes
+    ----------
+    path_parameter : str
+        The constructor parameter that is a value, or a list of them to choose
+        from; the chosen one is the fitted attribute of that name with ``_``.
+    default_path : the values that None stands for
+    """
+
+    path_parameter: ClassVar[str] = "regularization"
+    default_path: ClassVar[tuple[float, ...]] = (1e-6, 1e-5, 1e-4, 1e-3)
+    value_type: ClassVar[type] = float
+
+    validation_fraction: float
+    random_state: RandomState
+
+    @abstractmethod
+    def _solver(self, value: Any, y: np.ndarray, seed: int) -> Any:
+        """scikit-learn's estimator for one strength; ``y`` are the targets it will be fitted to."""
+
+    @abstractmethod
+    def _score(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None) -> float:
+        """How good predictions of the part held out are, higher is better."""
+
+    def check(self) -> None:
+        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
+        check_params(self)
+        self._path()
+
+    def _path(self) -> np.ndarray:
+        return regularization_path(getattr(self, self.path_parameter), self.default_path, self.path_parameter)
+
+    def _fit(self, X: np.ndarray, y: np.ndarray, sample_weight: Any, labels: np.ndarray | None) -> None:
+        weights, seed = mean_one(sample_weight, X), spawn(self.random_state, 1)[0]
+        self.path_ = self._path()
+        value, self.path_scores_ = self._choose(X, y, weights, labels, seed)
+        setattr(self, f"{self.path_parameter}_", self.value_type(value))
+        self.estimator_ = self._trained(value, X, y, weights, seed)
+        for name in ("coef_", "intercept_", "n_iter_"):
+            if (fitted := getattr(self.estimator_, name, None)) is not None:
+                setattr(self, name, fitted)
+
+    def _choose(self, X, y, weights, labels, seed: int) -> tuple[float, np.ndarray]:
+        if len(self.path_) == 1:
+            return float(self.path_[0]), np.full(1, np.nan)
+        fit, validation = hold_out(len(X), self.validation_fraction, labels, seed)
+        w_fit, w_validation = parts_of(weights, fit, validation)
+        if labels is not None and len(np.unique(labels[fit])) < 2:
+            return float(self.path_[-1]), np.full(len(self.path_), np.nan)
+
+        def score(value: float) -> float:
+            solver = self._trained(value, X[fit], y[fit], w_fit, seed)
+            return self._score(y[validation], solver.predict(X[validation]), w_validation)
+
+        return best_of_path(self.path_, score)
+
+    def _trained(self, value: float, X, y, weights: np.ndarray | None, seed: int) -> Any:
+        if weights is None:
+            return self._solver(self.value_type(value), y, seed).fit(X, y)
+        kept = weights > 0  # libsvm loses count of the points of a Gram matrix where some weigh nothing
+        X, y, weights = X[kept], y[kept], weights[kept]
+        return self._solver(self.value_type(value), y, seed).fit(X, y, sample_weight=weights / weights.mean())
+
+    def _points(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        return validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+
+    def predict(self, X) -> np.ndarray:
+        """Predictions, shape (n,), or (n, k) for several outputs."""
+        X = self._points(X)
+        return self.estimator_.predict(X)
+
+
+class SolverClassifier(ClassifierMixin, SolverLearner):
+    """A classifier around one of scikit-learn's, its strength chosen by accuracy."""
+
+    def fit(self, X, y):
+        """Fit to ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
+        return self._fit_classes(X, y, None)
+
+    def _fit_classes(self, X, y, sample_weight):
+        self.check()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        self.classes_ = check_classes(y)
+        self._fit(X, y, sample_weight, y)
+        return self
+
+    def _score(self, y, predicted, weights) -> float:
+        return float(accuracy_score(y, predicted, sample_weight=weights))
+
+
+class WeightedClassifier(SolverClassifier):
+    """One whose solver takes sample weights, and that gives scores of the classes."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit to ``X``, shape (n, d), class labels ``y``, shape (n,), and weights, shape (n,); None is equal ones."""
+        return self._fit_classes(X, y, sample_weight)
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores, shape (n, k), or (n,) for two classes."""
+        X = self._points(X)
+        return self.estimator_.decision_function(X)
+
+
+class SolverRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
+    """A regressor around one of scikit-learn's, its strength chosen by the mean square error."""
+
+    def fit(self, X, y):
+        """Fit to ``X``, shape (n, d), and numbers ``y``, shape (n,) or (n, k)."""
+        return self._fit_numbers(X, y, None)
+
+    def _fit_numbers(self, X, y, sample_weight):
+        self.check()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
+        self._fit(X, y.astype(np.float64), sample_weight, None)
+        return self
+
+    def _score(self, y, predicted, weights) -> float:
+        return -float(mean_squared_error(y, predicted, sample_weight=weights))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from orbit.distributed import add_up, from_first
+
 # Columns of the second moments that are updated at once; the temporary is this wide.
 _BLOCK_COLUMNS = 2048
 
@@ -19,12 +21,15 @@ class Moments:
     ----------
     precise : bool
         Take the products in float64 too.
+    centred : bool
+        False: moments about zero instead of the means, for a model without intercept.
     """
 
-    def __init__(self, precise: bool = False) -> None:
+    def __init__(self, precise: bool = False, centred: bool = True) -> None:
         self.precise = precise
+        self.centred = centred
         self.n = 0
-        self.weight = 0.0
+        self.weight = self.yy = 0.0
 
     def add(self, X: np.ndarray, Y: np.ndarray, sample_weight: np.ndarray | None = None) -> None:
         """Add a batch: ``X``, shape (m, d); ``Y``, shape (m, k), float64; weights, shape (m,)."""
@@ -45,9 +50,15 @@ class Moments:
         self.n += len(X)
         self.weight += float(w.sum())
 
+    def gather(self) -> None:
+        """Add up the moments of all processes of a job."""
+        counts = np.array([self.n, self.weight, self.yy])
+        add_up(counts, self.xx, self.xy, self.sum_x, self.sum_y)
+        self.n, self.weight, self.yy = int(counts[0]), float(counts[1]), float(counts[2])
+
     def system(self) -> tuple[np.ndarray, np.ndarray, float]:
         """Centred A = X^T X / n, cross moments X^T Y / n and power |Y|^2 / n. Ends the stream: A is made in place."""
-        A, mean_x, mean_y = self.xx, self.sum_x / self.weight, self.sum_y / self.weight
+        A, mean_x, mean_y = self.xx, self.x_mean - self.shift_x, self.y_mean - self.shift_y
         for start in range(0, len(A), _BLOCK_COLUMNS):
             rows = slice(start, start + _BLOCK_COLUMNS)
             A[rows, start:] /= self.weight
@@ -58,15 +69,19 @@ class Moments:
 
     @property
     def x_mean(self) -> np.ndarray:
-        return self.shift_x + self.sum_x / self.weight
+        return self.shift_x + self.centred * self.sum_x / self.weight
 
     @property
     def y_mean(self) -> np.ndarray:
-        return self.shift_y + self.sum_y / self.weight
+        return self.shift_y + self.centred * self.sum_y / self.weight
 
     def _begin(self, X: np.ndarray, Y: np.ndarray) -> None:
         d, k = X.shape[1], Y.shape[1]
         self.dtype = X.dtype
-        self.shift_x, self.shift_y = X.mean(0, dtype=np.float64), Y.mean(0)
+        # the same in all processes of a job, so that their sums can be added up
+        self.shift_x, self.shift_y = (
+            self.centred * from_first(X.mean(0, dtype=np.float64)),
+            self.centred * from_first(Y.mean(0)),
+        )
         self.xx, self.xy = np.zeros((d, d)), np.zeros((d, k))
-        self.sum_x, self.sum_y, self.yy = np.zeros(d), np.zeros(k), 0.0
+        self.sum_x, self.sum_y = np.zeros(d), np.zeros(k)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import copy
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.preprocessing import LabelBinarizer
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from orbit.learners.base import best_of_path, hold_out, one_against_all, regularization_path
+from orbit.learners.base import (
+    best_of_path,
+    check_classes,
+    hold_out,
+    mean_one,
+    one_against_all,
+    parts_of,
+    regularization_path,
+)
 from orbit.learners.moments import Moments
 from orbit.learners.shifted import ShiftedSystem
 from orbit.linalg import eigh
@@ -24,13 +31,14 @@ _BLOCK_ROWS = 4096
 
 # Products of float32 tiles have errors of this size next to features of norm one: a stream
 # that is to tell smaller lambdas apart takes them in float64.
-_SINGLE_PRECISION_FLOOR = 1e-8
+SINGLE_PRECISION_FLOOR = 1e-8
 
 Selection = Literal["gcv", "loo", "hold_out"]
+Centred = Literal["both", "targets", "nothing"]
 
 
 class RidgePath:
-    """Solutions of min_W (1/n) |X W + b - Y|^2 + lambda |W|^2 for every lambda, from one factorisation.
+    """Solutions of min_W (1/n) sum_i w_i |x_i W + b - y_i|^2 + lambda |W|^2 for every lambda, from one factorisation.
 
     Primal (an eigendecomposition of the d x d second moments) where d <= n,
     dual (of the n x n Gram matrix) otherwise; both in float64 whatever the
@@ -41,21 +49,31 @@ class RidgePath:
     ----------
     X : array, shape (n, d)
     Y : float64 array, shape (n, k)
+    weights : float64 array with a mean of one, shape (n,), or None
+        w; None is one for every point.
+    centred : {"both", "targets", "nothing"}
+        ``both`` is a free intercept b. ``targets`` is a b fixed at the mean of the
+        targets, and ``nothing`` none at all: what kernel ridge regression solves.
     """
 
-    def __init__(self, X: np.ndarray, Y: np.ndarray) -> None:
+    def __init__(
+        self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None, centred: Centred = "both"
+    ) -> None:
         self.X, self.n = X, len(X)
-        self.x_mean = X.mean(0, dtype=np.float64)
-        self.y_mean = Y.mean(0)
-        self.Y = Y - self.y_mean
+        self.weights = np.ones(self.n) if weights is None else weights
+        self.root = np.sqrt(self.weights)[:, None]
+        self.free = float(centred == "both")
+        self.x_mean = self._mean_point(weights) if self.free else np.zeros(X.shape[1])
+        self.y_mean = np.zeros(Y.shape[1]) if centred == "nothing" else self.weights @ Y / self.n
+        self.Y = (Y - self.y_mean) * self.root
         self.primal = X.shape[1] <= self.n
         if self.primal:
             moments, cross = self._moments()
             values, self.vectors = eigh(moments)
             self.rotated = self.vectors.T @ cross
         else:
-            centred = X.astype(np.float64) - self.x_mean
-            values, self.vectors = eigh(centred @ centred.T / self.n)
+            points = self._scaled(slice(None))
+            values, self.vectors = eigh(points @ points.T / self.n)
             self.rotated = self.vectors.T @ self.Y
         self.values = np.maximum(values, 0.0)
 
@@ -68,7 +86,7 @@ class RidgePath:
 
     def gcv(self, regularization: float) -> float:
         """The negative generalised cross-validation score (Golub, Heath and Wahba 1979), over all outputs."""
-        freedom = 1 + (self.values / (self.values + regularization)).sum()
+        freedom = self.free + (self.values / (self.values + regularization)).sum()
         if freedom >= self.n:
             return -np.inf
         return -self._residual_power(regularization) / (1 - freedom / self.n) ** 2
@@ -79,9 +97,9 @@ class RidgePath:
         scores = []
         for regularization in path:
             filtered = self.values / (self.values + regularization)
-            leverage = 1 / self.n + shares @ filtered
+            leverage = self.free * self.weights / self.n + shares @ filtered
             W, b = self.solve(regularization)
-            residual = self.Y + self.y_mean - (self.X @ W + b)
+            residual = self.Y + (self.y_mean - (self.X @ W + b)) * self.root
             if np.any(leverage > 1 - 1e-9):
                 scores.append(-np.inf)
                 continue
@@ -89,11 +107,11 @@ class RidgePath:
         return np.array(scores)
 
     def _centred_product(self, A: np.ndarray) -> np.ndarray:
-        """(X - mean)^T A in float64, a block of rows at a time."""
+        """The scaled points' transpose times A in float64, a block of rows at a time."""
         total = np.zeros((self.X.shape[1], A.shape[1]))
         for start in range(0, self.n, _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
-            total += (self.X[rows] - self.x_mean).T @ A[rows]
+            total += self._scaled(rows).T @ A[rows]
         return total
 
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
@@ -101,7 +119,7 @@ class RidgePath:
         moments, cross = np.zeros((d, d)), np.zeros((d, k))
         for start in range(0, self.n, _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
-            block = self.X[rows] - self.x_mean  # float64 by promotion
+            block = self._scaled(rows)
             moments += block.T @ block
             cross += block.T @ self.Y[rows]
         return moments / self.n, cross / self.n
@@ -123,11 +141,24 @@ class RidgePath:
         if not self.primal:
             return np.square(self.vectors)
         positive = np.where(self.values > 0, self.values, np.inf)
-        return np.square((self.X - self.x_mean) @ self.vectors) / (self.n * positive)
+        return np.square(self._scaled(slice(None)) @ self.vectors) / (self.n * positive)
+
+    def _scaled(self, rows: slice) -> np.ndarray:
+        """Centred points times the roots of their weights, float64 by promotion: an unweighted problem with them."""
+        return (self.X[rows] - self.x_mean) * self.root[rows]
+
+    def _mean_point(self, weights: np.ndarray | None) -> np.ndarray:
+        if weights is None:
+            return self.X.mean(0, dtype=np.float64)
+        parts = (slice(start, start + _BLOCK_ROWS) for start in range(0, self.n, _BLOCK_ROWS))
+        return np.sum([weights[rows] @ self.X[rows] for rows in parts], axis=0) / self.n
 
 
 class _Ridge(BaseEstimator):
     """What the classifier and the regressor share: everything but the targets."""
+
+    path_parameter: ClassVar[str] = "regularization"
+    _centred: ClassVar[Centred] = "both"
 
     regularization: PositiveFloat | list[PositiveFloat] | None
     selection: Selection
@@ -139,8 +170,21 @@ class _Ridge(BaseEstimator):
         check_params(self)
         regularization_path(self.regularization)
 
-    def _fit(self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None) -> None:
+    def path_predictions(self, X, y, path: np.ndarray, X_new, sample_weight=None) -> Iterator[np.ndarray]:
+        """What :meth:`predict` gives for ``X_new`` after a fit with each lambda of ``path``, from one factorisation."""
+        targets, decide = self._path_targets(np.asarray(y))
+        system = RidgePath(X, targets, mean_one(sample_weight, X), self._centred)
+        for regularization in path:
+            W, b = system.solve(float(regularization))
+            yield decide(X_new @ W + b)
+
+    def _path_targets(self, y: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """Targets as columns of numbers, and how scores for them become predictions."""
+        raise NotImplementedError
+
+    def _fit(self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None, sample_weight=None) -> None:
         """Choose lambda and solve. ``Y``: (n, k) float64; ``labels`` for stratified and accuracy-scored hold-out."""
+        weights = mean_one(sample_weight, X)
         self.__dict__.pop("_moments", None)
         self._stale = False
         self.path_ = regularization_path(self.regularization)
@@ -148,12 +192,12 @@ class _Ridge(BaseEstimator):
         if len(self.path_) == 1:
             self.regularization_, self.path_scores_ = float(self.path_[0]), np.full(1, np.nan)
         elif self.selection == "hold_out":
-            self.regularization_, self.path_scores_ = self._hold_out(X, Y, labels)
+            self.regularization_, self.path_scores_ = self._hold_out(X, Y, labels, weights)
         else:
-            system = RidgePath(X, Y)
+            system = RidgePath(X, Y, weights, self._centred)
             scores = dict(zip(self.path_, self._in_sample(system), strict=True))
             self.regularization_, self.path_scores_ = best_of_path(self.path_, scores.__getitem__)
-        W, b = (system or RidgePath(X, Y)).solve(self.regularization_)
+        W, b = (system or RidgePath(X, Y, weights, self._centred)).solve(self.regularization_)
         self._coefficients, self._intercept = W.astype(X.dtype), b.astype(X.dtype)
 
     def finalize(self):
@@ -166,12 +210,16 @@ class _Ridge(BaseEstimator):
             self._solve_moments(moments)
         return self
 
+    def gather(self) -> None:
+        """Add up what all processes of a distributed job have taken in; call before :meth:`finalize`."""
+        self._moments.gather()
+
     def _partial(self, X: np.ndarray, Y: np.ndarray, sample_weight) -> None:
         if not hasattr(self, "_moments"):
             self.path_ = regularization_path(self.regularization)
             if self.regularization is None and X.dtype == np.float32:
-                self.path_ = self.path_[self.path_ >= _SINGLE_PRECISION_FLOOR]
-            self._moments = Moments(precise=self.path_[0] < _SINGLE_PRECISION_FLOOR)
+                self.path_ = self.path_[self.path_ >= SINGLE_PRECISION_FLOOR]
+            self._moments = Moments(precise=self.path_[0] < SINGLE_PRECISION_FLOOR)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
         self._moments.add(X, Y, sample_weight)
@@ -214,16 +262,19 @@ class _Ridge(BaseEstimator):
             return system.loo(self.path_)
         return np.array([system.gcv(value) for value in self.path_])
 
-    def _hold_out(self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None) -> tuple[float, np.ndarray]:
+    def _hold_out(
+        self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None, weights: np.ndarray | None
+    ) -> tuple[float, np.ndarray]:
         fit, validation = hold_out(len(X), self.validation_fraction, labels, self.random_state)
-        system = RidgePath(X[fit], Y[fit])
+        w_fit, w_validation = parts_of(weights, fit, validation)
+        system = RidgePath(X[fit], Y[fit], mean_one(w_fit, X[fit]), self._centred)
 
         def score(regularization: float) -> float:
             W, b = system.solve(regularization)
             predicted = X[validation] @ W + b
             if labels is None:
-                return -float(np.square(predicted - Y[validation]).mean())
-            return float(np.mean(_decide(predicted) == _decide(Y[validation])))
+                return -float(np.average(np.square(predicted - Y[validation]).mean(1), weights=w_validation))
+            return float(np.average(_decide(predicted) == _decide(Y[validation]), weights=w_validation))
 
         return best_of_path(self.path_, score)
 
@@ -238,11 +289,38 @@ def _decide(scores: np.ndarray) -> np.ndarray:
     return scores.argmax(1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
 
 
+class LeastSquaresRegressor(MultiOutputMixin, RegressorMixin, _Ridge):
+    """What regressors by regularised least squares share; they differ in what is centred."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit to ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,), or None for equal ones."""
+        self.check()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
+        y = y.astype(np.float64)
+        self._flat = y.ndim == 1
+        self._fit(X, y.reshape(len(y), -1), None, sample_weight)
+        self._publish()
+        return self
+
+    def _publish(self) -> None:
+        self.coef_ = self._coefficients[:, 0] if self._flat else self._coefficients.T
+        self.intercept_ = self._intercept[0] if self._flat else self._intercept
+
+    def predict(self, X) -> np.ndarray:
+        """Predictions, shaped as the targets were: (n,) or (n, k)."""
+        scores = self._scores(X)
+        return scores[:, 0] if self._flat else scores
+
+    def _path_targets(self, y: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        return y.reshape(len(y), -1).astype(np.float64), lambda scores: scores.reshape(len(scores), *y.shape[1:])
+
+
 @register("regressor", "ridge")
-class RidgeRegressor(MultiOutputMixin, RegressorMixin, _Ridge):
+class RidgeRegressor(LeastSquaresRegressor):
     """Regularised least squares with lambda chosen from a path by one factorisation.
 
-    Minimises (1/n) sum_i |W^T x_i + b - y_i|^2 + lambda |W|^2.
+    Minimises (1/n) sum_i w_i |W^T x_i + b - y_i|^2 + lambda |W|^2, the sample weights w
+    scaled to a mean of one.
 
     Parameters
     ----------
@@ -286,16 +364,6 @@ class RidgeRegressor(MultiOutputMixin, RegressorMixin, _Ridge):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    def fit(self, X, y):
-        """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""
-        self.check()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
-        y = y.astype(np.float64)
-        self._flat = y.ndim == 1
-        self._fit(X, y.reshape(len(y), -1), None)
-        self._publish()
-        return self
-
     def partial_fit(self, X, y, sample_weight=None):
         """Take in a batch of a stream; see :meth:`finalize`. Needs memory for d x d numbers, not for the stream."""
         self.check()
@@ -305,15 +373,6 @@ class RidgeRegressor(MultiOutputMixin, RegressorMixin, _Ridge):
         self._partial(X, y.reshape(len(y), -1).astype(np.float64), sample_weight)
         return self
 
-    def _publish(self) -> None:
-        self.coef_ = self._coefficients[:, 0] if self._flat else self._coefficients.T
-        self.intercept_ = self._intercept[0] if self._flat else self._intercept
-
-    def predict(self, X) -> np.ndarray:
-        """Predictions, shaped as the targets were: (n,) or (n, k)."""
-        scores = self._scores(X)
-        return scores[:, 0] if self._flat else scores
-
 
 @register("classifier", "ridge")
 class RidgeClassifier(ClassifierMixin, _Ridge):
@@ -322,8 +381,9 @@ class RidgeClassifier(ClassifierMixin, _Ridge):
     Parameters
     ----------
     regularization : float > 0, list of them, or None
-        lambda, in (1/n) sum_i |W^T x_i + b - y_i|^2 + lambda |W|^2. A list is a
-        path to choose from; None is 23 values from 1e-10 to 10.
+        lambda, in (1/n) sum_i w_i |W^T x_i + b - y_i|^2 + lambda |W|^2, the sample
+        weights w scaled to a mean of one. A list is a path to choose from; None is
+        23 values from 1e-10 to 10.
     selection : {"gcv", "loo", "hold_out"}
         How lambda is chosen, always on training data only: generalised
         cross-validation, leave-one-out squared error, or the accuracy on a
@@ -364,17 +424,12 @@ class RidgeClassifier(ClassifierMixin, _Ridge):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    def fit(self, X, y):
-        """Fit to ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
+    def fit(self, X, y, sample_weight=None):
+        """Fit to ``X``, shape (n, d), class labels ``y``, shape (n,), and weights, shape (n,); None is equal ones."""
         self.check()
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        binarizer = LabelBinarizer(neg_label=-1)
-        Y = binarizer.fit_transform(y).astype(np.float64)
-        self.classes_ = binarizer.classes_
-        if len(self.classes_) < 2:
-            raise ValueError(f"a classifier needs at least 2 classes, found one class: {self.classes_[0]!r}")
-        self._fit(X, Y, y)
+        self.classes_ = check_classes(y)
+        self._fit(X, one_against_all(y, self.classes_), y, sample_weight)
         self._publish()
         return self
 
@@ -409,3 +464,7 @@ class RidgeClassifier(ClassifierMixin, _Ridge):
         """Class labels, shape (n,)."""
         scores = self._scores(X)
         return self.classes_[_decide(scores)]
+
+    def _path_targets(self, y: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        classes = check_classes(y)
+        return one_against_all(y, classes), lambda scores: classes[_decide(scores)]

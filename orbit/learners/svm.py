@@ -1,21 +1,24 @@
-"""Linear support vector machines, by scikit-learn's liblinear, with lambda chosen from a path."""
+"""Support vector machines, by scikit-learn's liblinear and libsvm, with lambda chosen from a path."""
 
 from __future__ import annotations
 
-import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.svm import LinearSVC
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from typing import Any
 
-from orbit.learners.base import best_of_path, hold_out, regularization_path
-from orbit.params import Fraction, PositiveFloat, PositiveInt, check_params
-from orbit.random import RandomState, spawn
+import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.metrics.pairwise import linear_kernel
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, LinearSVC
+
+from orbit.learners.base import SolverRegressor, WeightedClassifier
+from orbit.params import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
+from orbit.random import RandomState
 from orbit.registry import register
 
 
 @register("classifier", "svm")
-class SVMClassifier(ClassifierMixin, BaseEstimator):
+class SVMClassifier(WeightedClassifier):
     """A linear SVM with the squared hinge loss: (1/n) sum_i loss_i + lambda |w|^2, one against all.
 
     Parameters
@@ -59,52 +62,123 @@ class SVMClassifier(ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def check(self) -> None:
-        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
-        check_params(self)
-        self._path()
+    def _solver(self, value: float, y: np.ndarray, seed: int) -> LinearSVC:
+        return LinearSVC(C=1 / (2 * value * len(y)), max_iter=self.max_iter, random_state=seed)
 
-    def fit(self, X, y):
-        """Fit to ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
-        self.check()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
-            raise ValueError(f"a classifier needs at least 2 classes, found one class: {self.classes_[0]!r}")
-        seed = spawn(self.random_state, 1)[0]
-        self.path_ = self._path()
-        self.regularization_, self.path_scores_ = self._choose(X, y, seed)
-        self.estimator_ = self._solver(self.regularization_, len(X), seed).fit(X, y)
-        self.coef_, self.intercept_ = self.estimator_.coef_, self.estimator_.intercept_
-        self.n_iter_ = self.estimator_.n_iter_
-        return self
 
-    def decision_function(self, X) -> np.ndarray:
-        """Scores, shape (n, k), or (n,) for two classes."""
-        check_is_fitted(self)
-        return self.estimator_.decision_function(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
+@register("classifier", "kernel_svm")
+class KernelSVMClassifier(WeightedClassifier):
+    """A support vector machine on the Gram matrix of its features: (1/n) sum_i hinge_i + lambda |f|^2, one against one.
 
-    def predict(self, X) -> np.ndarray:
-        """Class labels, shape (n,)."""
-        check_is_fitted(self)
-        return self.estimator_.predict(validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
+    The Gram matrix of n training points is formed before the solver starts, so
+    time and memory grow with n^2 and hardly with the number of features. On
+    features of ``approx=exact`` it is the orbit-averaged kernel itself; on those
+    of an approximation, the kernel that they approximate it by.
 
-    def _path(self) -> np.ndarray:
-        return regularization_path([1e-6, 1e-5, 1e-4, 1e-3] if self.regularization is None else self.regularization)
+    Parameters
+    ----------
+    regularization : float > 0, list of them, or None
+        lambda; scikit-learn's C is 1 / (2 lambda n). A list is a path chosen from
+        by hold-out; None is 1e-6, 1e-5, 1e-4, 1e-3.
+    max_iter : int >= 1
+        Steps of the solver, each of two points.
+    validation_fraction : float in (0, 1)
+        Share of the training data held out to choose lambda.
+    random_state : int, RandomState or None
 
-    def _choose(self, X: np.ndarray, y: np.ndarray, seed: int) -> tuple[float, np.ndarray]:
-        if len(self.path_) == 1:
-            return float(self.path_[0]), np.full(1, np.nan)
-        fit, validation = hold_out(len(X), self.validation_fraction, y, seed)
-        if len(np.unique(y[fit])) < 2:
-            return float(self.path_[-1]), np.full(len(self.path_), np.nan)
+    Attributes
+    ----------
+    classes_ : array, shape (k,)
+    estimator_ : the fitted ``sklearn.svm.SVC``
+    regularization_ : float
+    path_, path_scores_ : arrays
+        The values tried and their accuracies on the validation part.
 
-        def score(regularization: float) -> float:
-            solver = self._solver(regularization, len(fit), seed).fit(X[fit], y[fit])
-            return float(solver.score(X[validation], y[validation]))
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from orbit.learners import KernelSVMClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> svm = KernelSVMClassifier(regularization=1e-4).fit(X[:500] / 16, y[:500])
+    >>> bool(svm.score(X[500:] / 16, y[500:]) > 0.85)
+    True
+    """
 
-        return best_of_path(self.path_, score)
+    def __init__(
+        self,
+        regularization: PositiveFloat | list[PositiveFloat] | None = None,
+        max_iter: PositiveInt = 200_000,
+        validation_fraction: Fraction = 0.2,
+        random_state: RandomState = None,
+    ) -> None:
+        self.regularization = regularization
+        self.max_iter = max_iter
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
 
-    def _solver(self, regularization: float, n: int, seed: int) -> LinearSVC:
-        return LinearSVC(C=1 / (2 * regularization * n), max_iter=self.max_iter, random_state=seed)
+    def _solver(self, value: float, y: np.ndarray, seed: int) -> SVC:
+        # a callable kernel is evaluated once and handed to libsvm as a matrix
+        return SVC(C=1 / (2 * value * len(y)), kernel=linear_kernel, break_ties=True, max_iter=self.max_iter)
+
+
+@register("regressor", "kernel_svm")
+class KernelSVMRegressor(SolverRegressor):
+    """Support vector regression on the Gram matrix of its features.
+
+    Minimises (1/n) sum_i max(0, |f(x_i) - y_i| - epsilon) + lambda |f|^2 over
+    targets scaled to mean 0 and standard deviation 1, each output by itself.
+
+    Parameters
+    ----------
+    regularization : float > 0, list of them, or None
+        lambda; scikit-learn's C is 1 / (2 lambda n). A list is a path chosen from
+        by hold-out; None is 1e-6, 1e-5, 1e-4, 1e-3.
+    epsilon : float >= 0
+        Half the width of the band without loss, in standard deviations of the targets.
+    max_iter : int >= 1
+        Steps of the solver, each of two points.
+    validation_fraction : float in (0, 1)
+        Share of the training data held out to choose lambda.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    estimator_ : the fitted ``sklearn.compose.TransformedTargetRegressor`` around ``sklearn.svm.SVR``
+    regularization_ : float
+    path_, path_scores_ : arrays
+        The values tried and the negative mean square errors on the validation part.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.learners import KernelSVMRegressor
+    >>> X = np.linspace(0, 1, 20)[:, None]
+    >>> svm = KernelSVMRegressor(regularization=1e-4, epsilon=0.01).fit(X, 3 * X[:, 0] + 1)
+    >>> bool(abs(svm.predict([[0.5]])[0] - 2.5) < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        regularization: PositiveFloat | list[PositiveFloat] | None = None,
+        epsilon: NonNegativeFloat = 0.01,
+        max_iter: PositiveInt = 200_000,
+        validation_fraction: Fraction = 0.2,
+        random_state: RandomState = None,
+    ) -> None:
+        self.regularization = regularization
+        self.epsilon = epsilon
+        self.max_iter = max_iter
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        """Fit to ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,); None is equal ones."""
+        return self._fit_numbers(X, y, sample_weight)
+
+    def _solver(self, value: float, y: np.ndarray, seed: int) -> TransformedTargetRegressor:
+        C = 1 / (2 * value * len(y))
+        solver: Any = SVR(C=C, epsilon=self.epsilon, kernel=linear_kernel, max_iter=self.max_iter)
+        if y.ndim == 2 and y.shape[1] > 1:
+            solver = MultiOutputRegressor(solver)
+        return TransformedTargetRegressor(solver, transformer=StandardScaler())

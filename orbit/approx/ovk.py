@@ -1,0 +1,109 @@
+"""Exact operator-valued kernels: what operator-valued random features are measured against."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from orbit.approx.base import FeatureMap
+from orbit.engine import Engine
+from orbit.errors import InputError
+from orbit.kernels import Decomposable, Kernel, OperatorKernel
+from orbit.linalg import inverse_root
+from orbit.operators import OperatorFeatures, Structure
+from orbit.orbits import Orbit
+from orbit.params import PositiveInt
+from orbit.random import RandomState
+from orbit.registry import register
+
+
+@register("approx", "ovk")
+class OperatorExact(FeatureMap):
+    """Coordinates in the span of the training points' kernel functions: kernel ridge regression with no approximation.
+
+    With the Gram matrix K = U diag(e) U^T of the training points, the features of x
+    are diag(e)^(-1/2) U^T K(X_train, x), so least squares on them, by
+    ``learner=stein``, is exact regression with the operator-valued kernel. A
+    decomposable kernel takes the n x n Gram matrix of its scalar kernel; the others
+    take the n p x n p one, and an axis of outputs in the features. Cost grows as
+    the cube of that size and memory as its square, so there is a limit.
+
+    Parameters
+    ----------
+    kernel : OperatorKernel, Kernel or None
+        A scalar kernel k is k I; None is decomposable over a Gaussian.
+    orbit : Orbit or None
+        Only the trivial group: average approx=orff instead.
+    max_size : int >= 1
+        Largest Gram matrix, in rows, before the run is stopped with a message. The
+        default takes some gigabytes and minutes.
+    engine : Engine or None
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    X_fit_ : float64 array, shape (n, d)
+    normalization_ : float64 array, shape (rank, n or n p)
+    structure_ : Structure
+    orbit_, kernel_ : the fitted parts
+
+    References
+    ----------
+    Brault, Heinonen and d'Alché-Buc, 2016, section 1.2. Micchelli and Pontil, 2005.
+
+    Examples
+    --------
+    >>> import numpy as np, orbit
+    >>> from orbit.kernels import CurlFree
+    >>> X = np.random.default_rng(0).standard_normal((60, 2))
+    >>> orbit.build("approx", "ovk", kernel=CurlFree(lengthscale=0.3)).fit_transform(X).shape
+    (60, 240)
+    """
+
+    operator_valued = True
+
+    def __init__(
+        self,
+        kernel: OperatorKernel | Kernel | None = None,
+        orbit: Orbit | None = None,
+        max_size: PositiveInt = 10_000,
+        engine: Engine | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.orbit = orbit
+        self.max_size = max_size
+        self.engine = engine
+        self.random_state = random_state
+
+    def check(self) -> None:
+        super().check()
+        group = (self.orbit or Orbit()).resolved()[0]
+        if group.name != "identity":
+            raise InputError(f"approx=ovk does not average over group={group.name}: choose approx=orff")
+
+    def _fit_map(self, X: np.ndarray, random_state: int) -> None:
+        self.X_fit_ = X.reshape(len(X), -1).astype(np.float64)
+        d = self.X_fit_.shape[1]
+        operator = self.kernel_ if isinstance(self.kernel_, OperatorKernel) else None
+        scalar = not isinstance(operator, OperatorKernel) or isinstance(operator, Decomposable)
+        size = len(X) * (1 if scalar else d)
+        if size > self.max_size:
+            raise InputError(
+                f"approx=ovk: the exact kernel matrix would have {size:,} rows, {8 * size**2 / 2**30:.1f} GiB; "
+                f"take fewer points (dataset.n_train), raise approx.max_size ({self.max_size:,}), or choose approx=orff"
+            )
+        if scalar:
+            self._gram = (operator.base_ if operator is not None else self.kernel_).gram
+        else:
+            assert operator is not None
+            self._gram = operator.gram
+        self.normalization_ = inverse_root(self._gram(self.X_fit_), None)
+        rank = len(self.normalization_)
+        self._n_features_out = rank if scalar else d * rank
+        stacked = None if scalar else d
+        self.structure_ = Structure(operator, None, self._n_features_out, stacked, stacked)
+
+    def _features(self, X: np.ndarray) -> OperatorFeatures:
+        # small eigenvalues magnify rounding, so the product is taken in float64
+        psi = self._gram(X.reshape(len(X), -1).astype(np.float64), self.X_fit_) @ self.normalization_.T
+        return OperatorFeatures.of(psi.reshape(len(X), -1).astype(X.dtype), self.structure_)

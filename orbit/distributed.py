@@ -1,0 +1,95 @@
+"""One stream shared by several processes, on one machine or many, started by ``torchrun``.
+
+Every process reads the same data with the same seeds and so fits the same
+feature map; it computes the features of its own share of the rows only. What a
+stream is summed into (:class:`~orbit.learners.moments.Moments`) is added up over
+the processes, and the first one solves, predicts and logs.
+
+    torchrun --nproc-per-node 2 run.py engine.stream=true approx=rf
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import distributed
+
+
+class ProcessLostError(RuntimeError):
+    """Another process of the job died or cannot be reached."""
+
+
+class ShareDone(Exception):  # noqa: N818  not an error
+    """This process has done its share; the first one goes on."""
+
+
+def rank() -> int:
+    """Which process of the job this is, from 0; 0 for a job of one process."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def world_size() -> int:
+    """How many processes share the job."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+@contextlib.contextmanager
+def job(device: str = "cpu") -> Iterator[None]:
+    """Connected to the other processes inside the ``with`` statement. Nothing happens in a job of one process."""
+    if world_size() == 1:
+        yield
+        return
+    with _said_clearly():
+        distributed.init_process_group("nccl" if device == "cuda" else "gloo")
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
+
+
+def from_first(array: np.ndarray) -> np.ndarray:
+    """The first process's ``array``, in all of them."""
+    if world_size() == 1:
+        return array
+    shared = _on_wire(array)
+    with _said_clearly():
+        distributed.broadcast(shared, src=0)
+    return shared.cpu().numpy()
+
+
+def add_up(*arrays: np.ndarray) -> None:
+    """Replace each array, in place, by its sum over all processes."""
+    if world_size() == 1:
+        return
+    for array in arrays:
+        shared = _on_wire(array)
+        with _said_clearly():
+            distributed.all_reduce(shared)
+        array[...] = shared.cpu().numpy()
+
+
+def leave_to_first() -> None:
+    """Raise ``ShareDone`` in every process but the first."""
+    if rank() > 0:
+        raise ShareDone(f"process {rank()} has done its share")
+
+
+def _on_wire(array: np.ndarray) -> torch.Tensor:
+    tensor = torch.from_numpy(array)
+    return tensor.cuda() if distributed.get_backend() == "nccl" else tensor
+
+
+@contextlib.contextmanager
+def _said_clearly() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # what torch raises for every lost connection and time-out
+        reason = str(error).splitlines()[0]
+        raise ProcessLostError(
+            f"process {rank()} of {world_size()} lost touch with another one, which died or cannot be reached "
+            f"({reason}); the job was ended, start it again"
+        ) from error

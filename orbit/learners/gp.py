@@ -1,0 +1,210 @@
+"""Gaussian process regression on features: exact posterior, marginal likelihood, noise and amplitude from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from orbit.learners.base import best_of_path, regularization_path
+from orbit.learners.ridge import RidgePath
+from orbit.params import PositiveFloat, check_params
+from orbit.registry import register
+
+# Kernels here have values of about one, and targets are scaled to one.
+_NOISE_PATH = tuple(10.0 ** np.arange(-8, 1.1, 0.5))
+
+
+@register("regressor", "gp")
+class GaussianProcess(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """A Gaussian process with covariance a <psi(x), psi(z)>, and independent noise of variance a rho.
+
+    On features of ``approx=exact`` with their ``residual`` column (which a run
+    switches on for this learner) the covariance is a k_{q,G} and the posterior is
+    exact; on those of an approximation it is the posterior of the approximate
+    kernel, which is too sure far from the data. With K = <psi(X), psi(X)>:
+
+        mean(x)     = k(x, X) (K + rho I)^-1 y
+        variance(x) = a (k(x, x) - k(x, X) (K + rho I)^-1 k(X, x))
+
+    (Rasmussen and Williams 2006, eqs. 2.25, 2.26 and 2.30). One factorisation, of the second
+    moments or of the Gram matrix, whichever is smaller, serves every rho.
+
+    Parameters
+    ----------
+    noise : float > 0, list of them, or None
+        rho, the noise variance in units of the amplitude. A list is a path
+        to choose from by marginal likelihood; None maximises it.
+    amplitude : float > 0 or None
+        a, in units of the targets' variance where they are scaled. None maximises
+        the marginal likelihood, which has the closed form y^T (K + rho I)^-1 y / n.
+    normalize : bool
+        Whether targets are scaled to mean 0 and standard deviation 1 first.
+
+    Attributes
+    ----------
+    coef_ : array, shape (d,) or (k, d)
+    intercept_ : float or array, shape (k,)
+    noise_, amplitude_ : float
+        rho and a in use.
+    log_marginal_likelihood_ : float
+        Of the scaled targets, summed over outputs.
+    path_, path_scores_ : arrays
+        Values of rho tried and their log marginal likelihoods.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.approx import Exact
+    >>> from orbit.learners import GaussianProcess
+    >>> X = np.linspace(0, 3, 20)[:, None]
+    >>> exact = Exact(residual=True).fit(X)
+    >>> gp = GaussianProcess(noise=1e-6).fit(exact.transform(X), np.sin(X[:, 0]))
+    >>> mean, std = gp.predict(exact.transform([[1.0], [9.0]]), return_std=True)
+    >>> bool(abs(mean[0] - np.sin(1.0)) < 1e-3), bool(std[0] < 1e-2 < std[1])
+    (True, True)
+    """
+
+    path_parameter: ClassVar[str] = "noise"
+    needs_norms: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        noise: PositiveFloat | list[PositiveFloat] | None = None,
+        amplitude: PositiveFloat | None = None,
+        normalize: bool = True,
+    ) -> None:
+        self.noise = noise
+        self.amplitude = amplitude
+        self.normalize = normalize
+
+    def check(self) -> None:
+        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
+        check_params(self)
+        self._path()
+
+    def fit(self, X, y):
+        """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k): one noise and one amplitude for all outputs."""
+        self.check()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
+        self._flat = y.ndim == 1
+        Y, self._mean, self._scale = self._scaled(y)
+        system = RidgePath(X, Y, centred="nothing")
+        evidence = _Evidence(system, Y, self.amplitude)
+        self._choose(evidence)
+        self.amplitude_ = evidence.amplitude(self.noise_)
+        self.log_marginal_likelihood_ = evidence(self.noise_)
+        W = system.solve(self.noise_ / system.n)[0] * self._scale
+        self._spread = _Spread(system, self.noise_)
+        self.coef_ = (W[:, 0] if self._flat else W.T).astype(X.dtype)
+        self.intercept_ = self._mean[0] if self._flat else self._mean
+        return self
+
+    def predict(self, X, return_std: bool = False):
+        """The posterior mean of the function, and its standard deviation where asked for.
+
+        Parameters
+        ----------
+        X : array, shape (n, d)
+        return_std : bool
+
+        Returns
+        -------
+        array, shape (n,) or (n, k) as the targets were; with ``return_std`` a pair of
+        them. The noise of an observation, ``sqrt(amplitude_ * noise_)`` in units of the
+        targets' standard deviation, is not in it.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        mean = (X @ self.coef_.T.astype(X.dtype) + self.intercept_).astype(X.dtype)
+        if not return_std:
+            return mean
+        std = np.sqrt(self.amplitude_ * self._spread(X))[:, None] * self._scale
+        return mean, (std[:, 0] if self._flat else std).astype(X.dtype)
+
+    def path_predictions(self, X, y, path: np.ndarray, X_new) -> Iterator[np.ndarray]:
+        """What :meth:`predict` gives for ``X_new`` after a fit with each rho of ``path``, from one factorisation."""
+        y = np.asarray(y)
+        Y, mean, scale = self._scaled(y)
+        system = RidgePath(X, Y, centred="nothing")
+        for noise in path:
+            scores = X_new @ (system.solve(float(noise) / system.n)[0] * scale) + mean
+            yield scores.reshape(len(scores), *y.shape[1:])
+
+    def _path(self) -> np.ndarray:
+        return regularization_path(self.noise, _NOISE_PATH, "noise")
+
+    def _scaled(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        Y = y.reshape(len(y), -1).astype(np.float64)
+        if not self.normalize:
+            return Y, np.zeros(Y.shape[1]), np.ones(Y.shape[1])
+        mean, scale = Y.mean(0), Y.std(0)
+        scale[scale <= 10 * np.finfo(float).eps * np.abs(mean)] = 1.0  # constant up to rounding
+        return (Y - mean) / scale, mean, scale
+
+    def _choose(self, evidence: _Evidence) -> None:
+        self.path_ = self._path()
+        if len(self.path_) == 1:
+            self.noise_, self.path_scores_ = float(self.path_[0]), np.full(1, np.nan)
+            return
+        self.noise_, self.path_scores_ = best_of_path(self.path_, evidence)
+        if self.noise is None:
+            self.noise_ = evidence.maximised_near(self.noise_, self.path_)
+
+
+class _Evidence:
+    """The log marginal likelihood as a function of rho, in the eigenbasis of K (Rasmussen and Williams, eq. 2.30)."""
+
+    def __init__(self, system: RidgePath, Y: np.ndarray, amplitude: float | None) -> None:
+        self._given, self.n, self.k = amplitude, len(Y), Y.shape[1]
+        self.values = system.values * system.n
+        power = np.square(system.rotated).sum(1)
+        if system.primal:  # there, rotated is V^T X^T Y / n: divided by the singular values it is U^T Y
+            positive = self.values > self.values.max(initial=0) * np.finfo(float).eps * system.n
+            power = np.where(positive, power * system.n**2 / np.where(positive, self.values, 1), 0)
+        self.power = power
+        self.left = max(float(np.square(Y).sum() - power.sum()), 0.0) if system.primal else 0.0
+
+    def __call__(self, noise: float) -> float:
+        a = self.amplitude(noise)
+        spread = np.log(self.values + noise).sum() + (self.n - len(self.values)) * np.log(noise) + self.n * np.log(a)
+        return float(-0.5 * (self._quadratic(noise) / a + self.k * (spread + self.n * np.log(2 * np.pi))))
+
+    def amplitude(self, noise: float) -> float:
+        if self._given is not None:
+            return self._given
+        return self._quadratic(noise) / (self.n * self.k) or 1.0  # targets that are all zero say nothing
+
+    def maximised_near(self, noise: float, path: np.ndarray) -> float:
+        """The maximiser between the neighbours of the path's best value, or that value if it is better."""
+        i = int(np.searchsorted(path, noise))
+        bounds = np.log(path[max(i - 1, 0)]), np.log(path[min(i + 1, len(path) - 1)])
+        found = float(np.exp(minimize_scalar(lambda log: -self(np.exp(log)), bounds=bounds, method="bounded").x))
+        return found if self(found) > self(noise) else noise
+
+    def _quadratic(self, noise: float) -> float:
+        """y^T (K + rho I)^-1 y, summed over outputs."""
+        return float((self.power / (self.values + noise)).sum() + self.left / noise)
+
+
+class _Spread:
+    """k(x, x) - k(x, X) (K + rho I)^-1 k(X, x) for the kernel of the features."""
+
+    def __init__(self, system: RidgePath, noise: float) -> None:
+        values = system.values * system.n
+        if system.primal:
+            self._basis, self._shares, self._complete = system.vectors, noise / (values + noise), True
+            return
+        positive = values > values.max(initial=0) * np.finfo(float).eps * system.n
+        self._basis = system.X.T @ (system.vectors[:, positive] / np.sqrt(values[positive]))
+        self._shares, self._complete = values[positive] / (values[positive] + noise), False
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        seen = np.square(X @ self._basis) @ self._shares
+        if self._complete:  # |x|^2 is spread over the basis, so that nothing has to be subtracted
+            return seen
+        return np.maximum(np.square(X, dtype=np.float64).sum(1) - seen, 0.0)

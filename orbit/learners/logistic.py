@@ -1,0 +1,72 @@
+"""Logistic regression, by scikit-learn, with lambda chosen from a path."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from orbit.learners.base import WeightedClassifier
+from orbit.params import Fraction, PositiveFloat, PositiveInt
+from orbit.random import RandomState
+from orbit.registry import register
+
+
+@register("classifier", "logistic")
+class LogisticClassifier(WeightedClassifier):
+    """Multinomial logistic regression: (1/n) sum_i -log p(y_i | x_i) + lambda |W|^2, with probabilities.
+
+    The intercept is not regularised.
+
+    Parameters
+    ----------
+    regularization : float > 0, list of them, or None
+        lambda; scikit-learn's C is 1 / (2 lambda n). A list is a path chosen from
+        by hold-out; None is 1e-6, 1e-5, 1e-4, 1e-3.
+    tolerance : float > 0
+        The solver (L-BFGS) stops where no entry of the gradient is larger.
+    max_iter : int >= 1
+        Iterations of the solver.
+    validation_fraction : float in (0, 1)
+        Share of the training data held out to choose lambda.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    classes_ : array, shape (k,)
+    coef_, intercept_ : as in ``sklearn.linear_model.LogisticRegression``
+    regularization_ : float
+    path_, path_scores_ : arrays
+        The values tried and their accuracies on the validation part.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from orbit.learners import LogisticClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> logistic = LogisticClassifier(regularization=1e-4).fit(X[:500] / 16, y[:500])
+    >>> logistic.predict_proba(X[500:] / 16).shape
+    (1297, 10)
+    """
+
+    def __init__(
+        self,
+        regularization: PositiveFloat | list[PositiveFloat] | None = None,
+        tolerance: PositiveFloat = 1e-4,
+        max_iter: PositiveInt = 2000,
+        validation_fraction: Fraction = 0.2,
+        random_state: RandomState = None,
+    ) -> None:
+        self.regularization = regularization
+        self.tolerance = tolerance
+        self.max_iter = max_iter
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    def predict_proba(self, X) -> np.ndarray:
+        """Probabilities of the classes, shape (n, k)."""
+        X = self._points(X)
+        return self.estimator_.predict_proba(X)
+
+    def _solver(self, value: float, y: np.ndarray, seed: int) -> LogisticRegression:
+        C = 1 / (2 * value * len(y))
+        return LogisticRegression(C=C, tol=self.tolerance, max_iter=self.max_iter, random_state=seed)

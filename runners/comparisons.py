@@ -1,0 +1,200 @@
+"""The named comparisons of runner=timing: what is timed against what, on the plan's own components."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import ndimage
+from sklearn.base import clone
+from sklearn.kernel_approximation import RBFSampler
+
+import orbit
+from orbit.engine import Engine
+from orbit.representations import UnitNorm
+from runners.plan import Plan
+
+_SIDE = 28
+_FINE_TURNS = 128
+_FINE_POINTS = 60
+_PATH = 20
+
+# The tiles of the direct path, which its own products are measured at.
+_ROWS, _UNITS = 256, 512
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What is timed.
+
+    Attributes
+    ----------
+    cases : name -> what to time
+    ratios : label -> (numerator, denominator), names of cases
+    metrics : what else was measured, by flat names
+    """
+
+    cases: Mapping[str, Callable[[], object]]
+    ratios: Mapping[str, tuple[str, str]]
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+def images(plan: Plan, n_points: int) -> np.ndarray:
+    """``n_points`` images of 28 x 28 from the plan's data set, smaller ones enlarged and few ones repeated."""
+    X = plan.load().X_train[:n_points]
+    factor = _SIDE / X.shape[1]
+    if factor != 1:
+        X = np.clip(ndimage.zoom(X, (1, factor, factor), order=3), 0, None)
+    return X[np.arange(n_points) % len(X)].astype(np.float32)
+
+
+def against_scipy(plan: Plan, n_points: int, threads: int) -> Comparison:
+    """What a user writes today, scipy.ndimage.rotate and sklearn's RBFSampler, against features on polar samples.
+
+    Both estimate the same kernel, the Gaussian averaged over turns, from as many
+    turns and columns. ``error/kernel``: relative Frobenius error of the inner
+    products against that kernel by cubic splines at 128 turns, on 60 images.
+    ``error/orbit``: relative error of the features against the same features at
+    128 turns: of the orbit average alone.
+    """
+    X, features = images(plan, n_points), plan.approx()
+    lengthscale = features.kernel.lengthscale
+    represent = plan.component("representation").fit(X)
+    features.fit(represent.transform(X))
+    scaled = UnitNorm().fit(X)
+    columns = len(features.get_feature_names_out())
+    sampler = RBFSampler(gamma=0.5 / lengthscale**2, n_components=columns, random_state=plan.seed("approx"))
+    sampler.fit(scaled.transform(X).reshape(n_points, -1))
+    elements, weights = features.orbit_.elements_, features.orbit_.weights_
+
+    def plain(X: np.ndarray, angles: np.ndarray = elements, weights: np.ndarray = weights) -> np.ndarray:
+        total = np.zeros((len(X), columns))
+        for turned, weight in zip(_turned(scaled.transform(X), angles, order=1), weights, strict=True):
+            total += weight * sampler.transform(turned)
+        return total
+
+    few = X[:: max(1, n_points // _FINE_POINTS)][:_FINE_POINTS]
+    fine_orbit = plan.orbit(size=_FINE_TURNS).fit(represent.transform(few))
+    fine_features = clone(features).set_params(orbit=plan.orbit(size=_FINE_TURNS)).fit(represent.transform(X))
+    kernel = _spline_kernel(scaled.transform(few), fine_orbit.elements_, fine_orbit.weights_, lengthscale)
+    found = {"scipy": plain(few), "orbit": features.transform(represent.transform(few))}
+    fine = {
+        "scipy": plain(few, fine_orbit.elements_, fine_orbit.weights_),
+        "orbit": fine_features.transform(represent.transform(few)),
+    }
+    metrics = {"features/dim": float(columns), "orbit/size": float(len(weights))}
+    for name, psi in found.items():
+        metrics[f"error/kernel/{name}"] = _relative(psi.astype(float) @ psi.T.astype(float), kernel)
+        metrics[f"error/orbit/{name}"] = _relative(psi, fine[name])
+    cases = {"scipy": lambda: plain(X), "orbit": lambda: features.transform(represent.transform(X))}
+    return Comparison(cases, {"scipy/orbit": ("scipy", "orbit")}, metrics)
+
+
+def direct(plan: Plan, n_points: int, threads: int) -> Comparison:
+    """The direct path against its own matrix products and trigonometry, at the same shapes and threads."""
+    X, engine = plan.component("representation").fit_transform(images(plan, n_points)), _engine(plan, path="direct")
+    features = plan.approx(engine=engine).fit(X)
+    W = torch.from_numpy(features.frequencies_.astype(np.float32))
+    rows, units = _slices(n_points, _ROWS), _slices(len(W), _UNITS)
+    r = len(features.orbit_.weights_)
+    points = torch.from_numpy(np.array(X)).flatten(1)
+
+    def on_tiles(step: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]) -> None:
+        def work(tile: slice) -> None:
+            with torch.inference_mode():
+                angles, waves = torch.empty(_ROWS * _UNITS), torch.empty(_ROWS * _UNITS)
+                for _ in range(r):
+                    for part in units:
+                        shape = len(points[tile]), len(W[part])
+                        out, wave = (b[: shape[0] * shape[1]].view(shape) for b in (angles, waves))
+                        torch.mm(points[tile], W[part].T, out=out)
+                        step(out, wave, out)
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, rows))
+        torch.set_num_threads(before)
+
+    def waves(angles: torch.Tensor, out: torch.Tensor, in_place: torch.Tensor) -> None:
+        torch.cos(angles, out=out)
+        in_place.sin_()
+
+    cases = {
+        "direct": lambda: features.transform(X),
+        "products and waves": lambda: on_tiles(waves),
+        "products": lambda: on_tiles(lambda *_: None),
+    }
+    operations = 2.0 * n_points * r * len(W) * points.shape[1]
+    ratios = {"direct/products and waves": ("direct", "products and waves"), "products/direct": ("products", "direct")}
+    return Comparison(cases, ratios, {"operations": operations})
+
+
+def spectral(plan: Plan, n_points: int, threads: int) -> Comparison:
+    """The spectral path against the direct one, on the same points and frequencies."""
+    X = plan.component("representation").fit_transform(images(plan, n_points))
+    maps = {path: plan.approx(engine=_engine(plan, path=path)).fit(X) for path in ("direct", "spectral")}
+    psi = {path: features.transform(X) for path, features in maps.items()}
+    route = maps["spectral"].engine_.route_
+    metrics = {
+        "engine/modes": float(route.modes),
+        "engine/all_modes": float(route.all_modes),
+        "engine/spectral_error": route.error,
+        "error/spectral": _relative(psi["spectral"], psi["direct"]),
+    }
+    cases = {path: (lambda features=features: features.transform(X)) for path, features in maps.items()}
+    return Comparison(cases, {"direct/spectral": ("direct", "spectral")}, metrics)
+
+
+def path(plan: Plan, n_points: int, threads: int) -> Comparison:
+    """A ridge path of 20 regularisations, one of them chosen, against a single one."""
+    X = plan.component("representation").fit_transform(images(plan, n_points))
+    psi = plan.approx().fit_transform(X)
+    rng = np.random.default_rng(plan.seed("runner"))
+    y = rng.integers(10, size=n_points)
+    grids = {"one": [1e-4], f"path of {_PATH}": list(np.logspace(-8, 0, _PATH))}
+    cases = {name: (lambda grid=grid: _ridge(grid).fit(psi, y)) for name, grid in grids.items()}
+    return Comparison(cases, {"path/one": (f"path of {_PATH}", "one")}, {"features/dim": float(psi.shape[1])})
+
+
+COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
+    "scipy": against_scipy,
+    "direct": direct,
+    "spectral": spectral,
+    "path": path,
+}
+
+
+def _ridge(grid: list[float]) -> Any:
+    return orbit.build("classifier", "ridge", regularization=[float(value) for value in grid])
+
+
+def _engine(plan: Plan, **changes: Any) -> Engine:
+    return Engine(**(plan.config["engine"] | changes))
+
+
+def _slices(length: int, step: int) -> list[slice]:
+    return [slice(start, min(start + step, length)) for start in range(0, length, step)]
+
+
+def _turned(X: np.ndarray, angles: np.ndarray, order: int) -> Any:
+    """Images turned counter-clockwise, flattened, an angle after the other."""
+    for angle in np.degrees(angles):
+        yield ndimage.rotate(X, angle, axes=(2, 1), reshape=False, order=order).reshape(len(X), -1)
+
+
+def _spline_kernel(X: np.ndarray, angles: np.ndarray, weights: np.ndarray, lengthscale: float) -> np.ndarray:
+    """sum_ij w_i w_j k(g_i x, g_j z) for images turned by cubic splines, in float64."""
+    turned = list(_turned(X.astype(np.float64), angles, order=3))
+    base = orbit.build("kernel", "gaussian", lengthscale=lengthscale)
+    every = np.concatenate(turned)
+    averaged = sum(w * base.gram(one, every) for w, one in zip(weights, turned, strict=True))
+    return np.einsum("jnm,j->nm", np.moveaxis(averaged.reshape(len(X), len(weights), len(X)), 1, 0), weights)
+
+
+def _relative(found: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))

@@ -1,0 +1,64 @@
+"""Timing two things fairly, and saying on which machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_info, threadpool_limits
+
+
+def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, np.ndarray]:
+    """Seconds of every case in every round, A B A B after one unmeasured round, so that a busy minute hits all alike.
+
+    Returns
+    -------
+    dict of name -> array, shape (rounds, 2): on the clock, and of processor time over all threads, which waiting
+    for cores that others use does not add to
+    """
+    for case in cases.values():
+        case()
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
+    for _ in range(rounds):
+        for name, case in cases.items():
+            clock, processor = time.perf_counter(), time.process_time()
+            case()
+            seconds[name].append((time.perf_counter() - clock, time.process_time() - processor))
+    return {name: np.array(values) for name, values in seconds.items()}
+
+
+@contextlib.contextmanager
+def pinned_threads(threads: int) -> Iterator[None]:
+    """Every library's own threads limited to so many."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with threadpool_limits(threads):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def describe_machine(threads: int) -> str:
+    """The processor, its cores, the threads in use, the linear algebra libraries and the load of other work."""
+    libraries = sorted({f"{pool['internal_api']} {pool['version']}" for pool in threadpool_info()})
+    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    return (
+        f"{_processor()}, {os.cpu_count()} cores, {threads} threads in use, load {load}; torch {torch.__version__} "
+        f"(MKL: {torch.backends.mkl.is_available()}), numpy {np.__version__}, {', '.join(libraries)}"
+    )
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,59 @@
+"""The steps of a plan as one scikit-learn pipeline, and what fitting it shares between runners."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+import orbit
+from orbit.data import Dataset
+from orbit.engine import Engine
+from orbit.errors import InputError
+from runners.plan import Plan
+
+
+def pipeline(plan: Plan, task: str) -> Pipeline:
+    """The steps of a plan, not fitted."""
+    steps = {"representation": plan.component("representation"), "features": plan.approx()}
+    steps |= {"hyper": plan.hyper(), "learner": plan.learner(task)}
+    return Pipeline(list(steps.items()))
+
+
+def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
+    """Training points, represented, in the engine's precision; the representation is fitted to them."""
+    X = model["representation"].fit_transform(X)
+    return X.astype(engine.result_dtype(X), copy=False)
+
+
+def predict(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
+    """Predictions a batch of rows at a time: the features of a large test set are never held together."""
+    batches = engine.row_batches(len(X), 2 * width(model) * X.itemsize)
+    return np.concatenate([model.predict(X[rows]) for rows in batches])
+
+
+def width(model: Pipeline) -> int:
+    """Columns of the widest features on the way."""
+    return max(len(model[step].get_feature_names_out()) for step in ("features", "hyper"))
+
+
+def weights(learner: Any, data: Dataset) -> dict[str, np.ndarray]:
+    """The sample weights of a data set as an argument of ``learner.fit``; nothing where there are none.
+
+    Raises
+    ------
+    InputError
+        If there are, and the learner takes none.
+    """
+    if data.sample_weight is None:
+        return {}
+    if not has_fit_parameter(learner, "sample_weight"):
+        kind = {"classification": "classifier", "regression": "regressor"}[data.task]
+        able = [name for name in orbit.available(kind) if has_fit_parameter(orbit.get(kind, name), "sample_weight")]
+        raise InputError(
+            f"learner={learner.name} takes no sample weights, which dataset={data.name} has: "
+            f"choose from {', '.join(able)}, or leave the weights out"
+        )
+    return {"sample_weight": data.sample_weight}

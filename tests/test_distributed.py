@@ -1,0 +1,106 @@
+"""A stream shared by two local processes: the sums of one, and a clear end when one dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SETTINGS = (
+    "dataset=digits",
+    "dataset.n_train=400",
+    "approx=rf",
+    "approx.n_components=60",
+    "orbit.size=4",
+    "engine.dtype=float64",
+    "engine.stream=true",
+    "tracking.enabled=false",
+)
+
+DYING = """
+import os
+import numpy as np
+from orbit import distributed
+from orbit.learners import RidgeRegressor
+from orbit.engine import Engine
+from orbit.streaming import FeatureStream, fit_stream
+
+def features(X):
+    if distributed.rank() == 1:
+        os._exit(3)
+    return X
+
+with distributed.job():
+    X = np.ones((50, 3))
+    fit_stream(RidgeRegressor(), FeatureStream(features, X, 3, Engine()), X[:, 0], "regression")
+"""
+
+
+def start(rank: int, port: int, *command: str, n: int = 2) -> subprocess.Popen:
+    env = os.environ | {"RANK": str(rank), "WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    env |= {"LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, *command], cwd=ROOT, env=env, text=True, **pipes)
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def metrics(outputs: Path) -> dict[str, float]:
+    (path,) = outputs.glob("*/*/metrics.json")
+    return json.loads(path.read_text())
+
+
+def test_two_processes_give_what_one_gives(tmp_path, port):
+    both = [start(rank, port, "run.py", *SETTINGS, f"outputs={tmp_path / 'two'}") for rank in (0, 1)]
+    alone = start(0, port, "run.py", *SETTINGS, f"outputs={tmp_path / 'one'}", n=1)
+    for process in (*both, alone):
+        _, err = process.communicate(timeout=240)
+        assert process.returncode == 0, err
+    two, one = metrics(tmp_path / "two"), metrics(tmp_path / "one")  # and the second process left no folder
+    assert one["test/accuracy"] > 0.5
+    for key in ("test/accuracy", "train/accuracy", "learner/regularization", "kernel/lengthscale"):
+        assert two[key] == pytest.approx(one[key], rel=1e-9)
+
+
+def test_a_process_that_dies_ends_the_job_clearly(tmp_path, port):
+    first, second = (start(rank, port, "-c", DYING) for rank in (0, 1))
+    _, err = first.communicate(timeout=240)
+    second.communicate(timeout=60)
+    assert second.returncode == 3
+    assert first.returncode != 0
+    assert "process 0 of 2 lost touch with another one" in err
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [("engine.stream=false", "set engine.stream=true"), ("learner=adagrad", "cannot be shared by several processes")],
+)
+def test_what_cannot_be_shared_is_refused_before_work(monkeypatch, setting, expected):
+    from test_run_config import composed, plan
+
+    from orbit.errors import InputError
+
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match=expected):
+        plan(composed(*SETTINGS, setting))
+
+
+def test_sums_of_one_process_are_left_alone():
+    from orbit import distributed
+
+    array = np.arange(3.0)
+    distributed.add_up(array)
+    assert distributed.from_first(array) is array
+    np.testing.assert_array_equal(array, [0.0, 1.0, 2.0])

@@ -1,0 +1,50 @@
+"""Generated data with several outputs: the loaders' contract, and what the targets are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from contracts import LoaderContract
+
+from orbit.data import LowRankMultitask, VectorField
+
+
+class TestVectorField(LoaderContract):
+    sizes = (60, 40)
+
+    def create(self, **params):
+        return VectorField(size=60, test_size=40, **params)
+
+    @pytest.mark.parametrize("field", ["curl_free", "divergence_free"])
+    def test_is_the_gradient_of_five_bumps_or_that_turned(self, rng, field):
+        centres, signs = torch.tensor([[0.0, 0], [0, 1], [0, -1], [-1, 0], [1, 0]]), torch.tensor([1.0, 1, 1, -1, -1])
+        potential = lambda x: (signs * (-(x - centres).square().sum(1) / (2 * 0.4**2)).exp()).sum()  # noqa: E731
+        X = rng.uniform(-2, 2, (20, 2))
+        gradient = torch.func.vmap(torch.func.grad(potential))(torch.from_numpy(X)).numpy()
+        turn = np.eye(2) if field == "curl_free" else np.array([[0.0, -1], [1, 0]])
+        np.testing.assert_allclose(VectorField(field, width=0.4).values(X), gradient @ turn.T, atol=1e-6)
+
+    def test_noise_is_of_the_given_size_in_both_parts(self):
+        loader = VectorField(noise=0.3, size=5000, test_size=5000)
+        data = loader.load(0)
+        for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
+            assert (y - loader.values(X)).std() == pytest.approx(0.3, rel=0.05)
+
+
+class TestLowRankMultitask(LoaderContract):
+    sizes = (60, 40)
+
+    def create(self, **params):
+        return LowRankMultitask(size=60, test_size=40, n_waves=100, **params)
+
+    def test_outputs_are_one_function(self):
+        data = self.create().load(0)
+        assert np.linalg.matrix_rank(np.concatenate([data.y_train, data.y_test]), tol=1e-10) == 1
+
+    def test_noise_has_the_norm_of_the_paper(self):
+        clean, noisy = (LowRankMultitask(noise, 100, 4000, 10).load(0) for noise in (False, True))
+        np.testing.assert_array_equal(clean.X_train, noisy.X_train)
+        covariance = np.cov((noisy.y_train - clean.y_train).T)
+        spread = np.concatenate([clean.y_train, clean.y_test]).var(0).mean()
+        assert np.linalg.norm(covariance, 2) == pytest.approx(np.sqrt(spread), rel=0.1)

@@ -1,0 +1,58 @@
+"""Crops, and principal components of patches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from contracts import RepresentationContract
+from sklearn.decomposition import PCA
+
+from orbit.errors import InputError
+from orbit.patches import Crop, PatchPCA
+
+
+class TestCrop(RepresentationContract):
+    shape = (7, 6)
+
+    def create(self):
+        return Crop(4)
+
+
+class TestPatchPCA(RepresentationContract):
+    shape = (8, 7, 2)
+
+    def create(self):
+        return PatchPCA(size=3, stride=2, n_components=5, crop=7)
+
+
+def test_a_crop_is_the_middle():
+    X = np.arange(2 * 32 * 32 * 3).reshape(2, 32, 32, 3) / 7
+    np.testing.assert_array_equal(Crop(24).fit_transform(X), X[:, 4:28, 4:28])
+
+
+def test_patch_coordinates_are_scikit_learns_whitened_pca_of_standardised_images(rng):
+    X = rng.random((9, 8, 8, 2)) + np.linspace(0, 1, 8)[:, None]
+    images = np.array([(x - x.mean()) / x.std() for x in X])
+    patches = [
+        images[:, i : i + 3, j : j + 3].transpose(0, 3, 1, 2).reshape(9, -1) for i in (0, 2, 4) for j in (0, 2, 4)
+    ]
+    pca = PCA(5, whiten=True).fit(np.concatenate(patches))
+    expected = np.stack([pca.transform(p) for p in patches], axis=1).reshape(9, 3, 3, 5)
+    found = PatchPCA(size=3, stride=2, n_components=5).fit_transform(X)
+    signs = np.sign((found * expected).sum((0, 1, 2)))  # of an eigenvector, which are free
+    np.testing.assert_allclose(found * signs, expected * np.sqrt(81 / 80), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("representation", "shape", "message"),
+    [
+        (Crop(9), (8, 9), "^representation=crop takes images of at least 9 x 9 pixels.*change dataset"),
+        (Crop(2), (8,), "^representation=crop takes images"),
+        (PatchPCA(size=5), (4, 4), "^representation=patch_pca takes images of at least 5 x 5 pixels"),
+        (PatchPCA(size=2, n_components=5), (4, 4), "^representation.n_components: a patch has 4 numbers, found 5"),
+    ],
+    ids=str,
+)
+def test_images_that_do_not_fit_are_refused(representation, shape, message):
+    with pytest.raises(InputError, match=message):
+        representation.fit(np.ones((3, *shape)))

@@ -1,0 +1,75 @@
+"""runner=timing: every comparison and a sweep at tiny sizes; no test asserts seconds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_run_cli import folders, run  # noqa: F401  run is a fixture
+
+from runners.machine import describe_machine, interleaved
+from runners.record import RunFolder
+
+TINY = (
+    "runner.rounds=2",
+    "runner.n_points=24",
+    "approx.n_components=16",
+    "orbit.size=6",
+    "engine.workers=2",
+    "tracking.enabled=false",
+)
+
+CASES = {
+    "scipy": {"scipy", "orbit"},
+    "direct": {"direct", "products and waves", "products"},
+    "spectral": {"direct", "spectral"},
+    "path": {"one", "path of 20"},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, name):  # noqa: F811
+    code, _, err = run(f"experiment=bench_{name}", *TINY)
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    metrics = RunFolder(folder).read_metrics()
+    for kind in ("time", "cpu"):
+        measured = {key.removeprefix(f"{kind}/").removesuffix("_s") for key in metrics if key.startswith(f"{kind}/")}
+        assert measured - {"total"} == CASES[name]
+    assert any(key.startswith("ratio/") and value > 0 for key, value in metrics.items())
+    assert (folder / "figures" / "timing.png").is_file()
+    assert "| case " in (folder / "table.md").read_text()
+    assert "2 threads in use" in (folder / "machine.txt").read_text()
+    if name == "spectral":
+        assert metrics["error/spectral"] < 0.01
+    if name == "scipy":
+        assert metrics["error/kernel/orbit"] < 1
+        assert metrics["error/orbit/orbit"] < metrics["error/orbit/scipy"] + 0.05
+
+
+def test_a_sweep_leaves_a_curve_for_each_size(run, tmp_path):  # noqa: F811
+    sweep = "runner.sweep={N: [8, 16], s: [4, 8], r: [2, 3], D: [4, 8]}"
+    code, _, err = run("experiment=bench_sizes", *TINY, sweep)
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    metrics = RunFolder(folder).read_metrics()
+    assert {"time/N8_s", "time/N16_s", "time/s4_s", "time/r3_s", "time/D8_s"} <= metrics.keys()
+    assert {path.stem for path in (folder / "figures").iterdir()} == {f"timing_{key}" for key in "NsrD"}
+
+
+@pytest.mark.parametrize("sweep", ["{Q: [1]}", "{N: [0]}", "{N: 5}", "{N: []}"])
+def test_a_wrong_sweep_is_refused_before_any_work(run, sweep):  # noqa: F811
+    code, _, err = run("runner=timing", f"runner.sweep={sweep}", "tracking.enabled=false")
+    assert code == 2
+    assert "runner.sweep: expected lists of integers >= 1 for any of N, s, r, D" in err
+
+
+def test_cases_are_run_in_turn_after_a_round_that_does_not_count():
+    order: list[str] = []
+    seconds = interleaved({name: (lambda name=name: order.append(name)) for name in "ab"}, rounds=3)
+    assert "".join(order) == "ab" * 4
+    assert {name: values.shape for name, values in seconds.items()} == {"a": (3, 2), "b": (3, 2)}
+    assert all(np.all(values >= 0) for values in seconds.values())
+
+
+def test_the_machine_is_described():
+    assert "3 threads in use" in describe_machine(3)

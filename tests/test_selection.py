@@ -1,0 +1,238 @@
+"""Inner validation: the splits, the grid, what is shared between its points, and what a run leaves of it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from contracts import SelectionContract, SplittingContract
+from test_run_cli import SMALL, folders, run  # noqa: F401  run is a fixture
+from test_run_config import composed, plan
+
+import orbit
+from orbit import plots
+from orbit.errors import InputError
+from orbit.selection import GivenFolds, HoldOut, KFolds, NoSelection
+from runners.base import Stopwatch
+from runners.fit import fit_and_score
+from runners.pipeline import weights
+from runners.record import RunFolder
+from runners.selection import select
+
+
+class TestNone(SelectionContract):
+    def create(self):
+        return NoSelection()
+
+
+class TestKFolds(SplittingContract):
+    def create(self, **params):
+        return KFolds(**params)
+
+    def test_every_point_judges_once_and_classes_are_even(self):
+        splits = KFolds(folds=5).splits(self.data(), 0)
+        assert sorted(np.concatenate([judge for _, judge in splits])) == list(range(30))
+        assert all(self.data().y_train[judge].sum() == 3 for _, judge in splits)
+
+    def test_more_folds_than_points_are_refused(self):
+        with pytest.raises(InputError, match=r"selection.folds: expected at most 30"):
+            KFolds(folds=31).splits(self.data(), 0)
+
+
+class TestHoldOut(SplittingContract):
+    def create(self, **params):
+        return HoldOut(**params)
+
+    def test_fraction(self):
+        ((fit, judge),) = HoldOut(fraction=0.4).splits(self.data(), 0)
+        assert (len(fit), len(judge)) == (18, 12)
+
+
+class TestGiven(SplittingContract):
+    def create(self, **params):
+        return GivenFolds(**params)
+
+    def test_folds_are_those_of_the_data(self):
+        for fold, (_, judge) in enumerate(GivenFolds().splits(self.data())):
+            np.testing.assert_array_equal(judge, np.arange(fold, 30, 3))
+
+    @pytest.mark.parametrize(("folds", "expected"), [(None, "k_fold"), (np.zeros(30, dtype=int), "hold_out")])
+    def test_data_without_folds_is_refused(self, folds, expected):
+        with pytest.raises(InputError, match=f"selection=given: dataset=rows .* selection={expected}"):
+            GivenFolds().splits(replace(self.data(), folds=folds))
+
+
+# ---- the grid --------------------------------------------------------------------------------------------------------
+
+TINY = ("dataset=digits", "dataset.n_train=80", "group=identity", "approx=nystrom", "approx.n_components=20")
+
+
+def selecting(*overrides: str):
+    return plan(composed(*TINY, *overrides))
+
+
+@pytest.mark.parametrize("learner", ["ridge", "logistic"])
+def test_scores_are_those_of_fits_on_the_parts(learner):
+    """With a short cut and without; features shared or not: always what a run on that part gives."""
+    grid = "{kernel.lengthscale: [0.3, 1.0], learner.regularization: [0.1, 0.0001]}"
+    made = selecting("selection=k_fold", "selection.folds=2", f"selection.grid={grid}", f"learner={learner}")
+    data = made.load()
+    selected = select(made, data)
+    expected = np.empty((4, 2))
+    for split, (fit, judge) in enumerate(made.component("selection").splits(data, made.seed("selection"))):
+        for i, point in enumerate(made.component("selection").points()):
+            alone = fit_and_score(made.settled(point), data.split(fit, judge), Stopwatch())
+            expected[i, split] = alone.metrics["test/accuracy"]
+    np.testing.assert_allclose(selected.scores, expected, atol=1e-9)
+    assert selected.best == expected.mean(1).argmax()
+    assert len(np.unique(expected.mean(1))) > 1, "the choice matters"
+
+
+def test_the_test_part_plays_no_role():
+    made = selecting("selection=hold_out", "selection.grid={kernel.lengthscale: [0.1, 0.5, 2]}")
+    data = made.load()
+    rng = np.random.default_rng(0)
+    changed = replace(data, X_test=rng.random(data.X_test.shape), y_test=rng.permutation(data.y_test))
+    np.testing.assert_array_equal(select(made, data).scores, select(made, changed).scores)
+
+
+def test_the_winner_is_fitted_to_all_training_points():
+    made = selecting("selection=hold_out", "selection.grid={kernel.lengthscale: [0.01, 0.5]}")
+    data = made.load()
+    fitted = fit_and_score(made, data, Stopwatch())
+    assert fitted.metrics["selection/kernel.lengthscale"] == 0.5, "a hundredth sees no neighbours"
+    alone = fit_and_score(made.settled({"kernel.lengthscale": 0.5}), data, Stopwatch())
+    assert fitted.metrics["test/accuracy"] == alone.metrics["test/accuracy"]
+    np.testing.assert_array_equal(fitted.predicted, alone.predicted)
+
+
+def test_errors_are_minimised():
+    made = selecting("selection=hold_out", "selection.grid={learner.n_neighbors: [1, 5, 60]}", "learner=knn")
+    data = made.load()
+    numbers = replace(data, task="regression", y_train=data.y_train.astype(float), y_test=data.y_test.astype(float))
+    selected = select(made, numbers)
+    assert selected.metric == "rmse"
+    assert selected.scores[selected.best] == selected.scores.min() < selected.scores.max()
+
+
+def test_whole_parts_can_be_selected():
+    grid = "{approx: [{name: rf, n_components: 4}, {name: exact}], learner: [{name: knn}, {name: ridge}]}"
+    made = selecting("selection=hold_out", f"selection.grid={grid}")
+    selected = select(made, made.load())
+    assert selected.chosen["approx"] == {"name": "exact"}
+    assert set(json.loads(selected.json())["chosen"]) == {"approx", "learner"}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (("selection=k_fold",), "selection.grid: selection=k_fold needs a key and its values"),
+        (("selection=k_fold", "selection.grid={kernel.lengthscal: [1]}"), "did you mean 'lengthscale'"),
+        (("selection=k_fold", "selection.grid={kernl.lengthscale: [1]}"), "did you mean 'kernel'"),
+        (("selection=k_fold", "selection.grid={kernel.lengthscale: [1, -1]}"), "kernel.lengthscale: expected"),
+        (("selection=k_fold", "selection.grid={dataset.n_train: [10, 20]}"), "dataset.n_train cannot be selected"),
+        (("selection=k_fold", "selection.grid={kernel.lengthscale: 1}"), "selection.grid.kernel.lengthscale: expected"),
+        (("selection=k_fold", "selection.folds=1"), "selection.folds: expected an integer >= 2, found 1"),
+        (("selection=hold_out", "selection.fraction=1.0"), "selection.fraction: expected"),
+    ],
+)
+def test_bad_grids_are_refused_before_any_work(overrides, expected):
+    with pytest.raises(InputError) as error:
+        selecting(*overrides)
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_metric_is_refused():
+    made = selecting("selection=hold_out", "selection.grid={kernel.lengthscale: [1]}", "selection.metric=acuracy")
+    with pytest.raises(InputError, match="did you mean 'accuracy'"):
+        select(made, made.load())
+
+
+# ---- sample weights --------------------------------------------------------------------------------------------------
+
+
+def test_weights_reach_the_learner_or_are_refused():
+    made = selecting("learner=ridge")
+    data = made.load()
+    weighted = replace(data, sample_weight=np.where(data.y_train < 5, 1.0, 0.0))
+    found = fit_and_score(made, weighted, Stopwatch())
+    assert set(found.predicted) <= set(range(10))
+    assert np.mean(found.predicted < 5) > 0.95, "what weighs nothing is not learnt"
+    with pytest.raises(InputError, match="learner=knn takes no sample weights, which dataset=digits has: choose from"):
+        weights(selecting("learner=knn").learner("classification"), weighted)
+
+
+# ---- what a run leaves -----------------------------------------------------------------------------------------------
+
+
+def test_a_run_leaves_the_curve_and_every_score(run, tmp_path):  # noqa: F811
+    grid = "selection.grid={kernel.lengthscale: [0.05, 0.5]}"
+    code, out, err = run(*SMALL, "selection=k_fold", "selection.folds=3", grid, "tracking.enabled=false")
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    assert (folder / "figures" / "grid.png").is_file()
+    content = json.loads((folder / "selection.json").read_text())
+    rows = list(csv.DictReader((folder / "selection.csv").open()))
+    assert [float(row["kernel.lengthscale"]) for row in rows] == [0.05, 0.5]
+    for row, tried in zip(rows, content["tried"], strict=True):
+        assert float(row["accuracy_mean"]) == pytest.approx(np.mean(tried["scores"]))
+        assert len(tried["scores"]) == 3
+    assert RunFolder(folder).read_metrics()["selection/kernel.lengthscale"] == content["chosen"]["kernel.lengthscale"]
+    assert "selected" in out
+
+
+def test_a_table_selects_for_every_row(run, tmp_path):  # noqa: F811
+    rows = "runner.rows={plain: {group: {name: identity}}, turned: {}}"
+    grid = "selection.grid={kernel.lengthscale: [0.05, 0.5]}"
+    code, _, err = run("runner=table", *SMALL[:-1], rows, "selection=hold_out", grid, "tracking.enabled=false")
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    table = (folder / "table.md").read_text()
+    assert "selected" in table.splitlines()[0]
+    assert "kernel.lengthscale 0.5" in table
+    assert {path.name for path in folder.glob("selection-*.json")} == {
+        "selection-1_plain.json",
+        "selection-2_turned.json",
+    }
+
+
+# ---- figures ---------------------------------------------------------------------------------------------------------
+
+
+def test_one_key_is_a_curve_with_deviations():
+    scores = np.array([[0.5, 0.7], [0.8, 0.9], [0.4, 0.4], [0.3, 0.1]])
+    figure = plots.grid_scores([{"a.b": v} for v in (1, 10, 100, 1000)], scores, "accuracy", 1)
+    (ax,) = figure.axes
+    assert ax.get_xscale() == "log"
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), scores.mean(1))
+
+
+def test_two_keys_are_a_heat_map():
+    points = [{"a.b": a, "c.d": c} for a in (1, 2) for c in ("x", "y", "z")]
+    scores = np.arange(12.0).reshape(6, 2)
+    figure = plots.grid_scores(points, scores, "rmse", 0)
+    np.testing.assert_allclose(np.array(figure.axes[0].images[0].get_array()), scores.mean(1).reshape(2, 3))
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (8,), (4, 4, 3)])
+def test_error_examples_show_the_wrong_ones(rng, shape):
+    X, y = rng.random((6, *shape)), np.array([0, 1, 2, 0, 1, 2])
+    predicted = np.array([0, 1, 2, 0, 2, 1])
+    figure = plots.error_examples(X, y, predicted, "classification")
+    assert [ax.get_title() for ax in figure.axes] == ["1 → 2", "2 → 1"]
+    assert plots.error_examples(X, y, y, "classification") is None
+
+
+def test_error_examples_of_numbers_are_the_largest_residuals(rng):
+    y = np.arange(40.0)
+    predicted = y + np.where(np.arange(40) == 7, 5.0, 0.1)
+    figure = plots.error_examples(rng.random((40, 3)), y, predicted, "regression")
+    assert figure.axes[0].get_title() == "7 → 12"
+
+
+def test_everything_registered_is_known():
+    assert orbit.available("selection") == ["given", "hold_out", "k_fold", "none"]
