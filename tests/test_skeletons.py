@@ -9,7 +9,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from contracts import FeatureMapContract, KernelContract
+from contracts import KernelContract, KernelMapContract
 from samples import smooth_images
 from scipy import stats
 
@@ -49,7 +49,7 @@ class TestSkeletonKernel(KernelContract):
         return oracles.relu_dual((a + b + k[0]) / 3)
 
 
-class TestRandomSkeleton(FeatureMapContract):
+class TestRandomSkeleton(KernelMapContract):
     """A skeleton whose one node is the identity of one Gaussian input is the Gaussian kernel."""
 
     gram_error = 0.1
