@@ -757,7 +757,7 @@ class KernelMapContract(FeatureMapContract):
     for_gram = {"kernel": Gaussian(2.0)}  # wide, so that a few landmarks see all points
 
     def expected_gram(self, fitted, points: np.ndarray) -> np.ndarray:
-        return oracles.exact_gram(points, points, fitted.orbit_.weights_, fitted.kernel_.lengthscale_)
+        return oracles.exact_gram(points, points, fitted.orbit_.weights_, self.for_gram["kernel"].lengthscale)
 
     def test_the_median_lengthscale_is_settled_once_on_the_data(self, rng):
         orb, X, _ = self.case(rng, "cartesian")

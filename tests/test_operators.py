@@ -8,7 +8,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from contracts import ComponentContract, FeatureMapContract, OperatorKernelContract
+from contracts import ComponentContract, KernelMapContract, OperatorKernelContract
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
@@ -79,7 +79,7 @@ class TestHelmholtz(OperatorKernelContract):
         return 0.3 * curl_free(delta) + 0.7 * divergence_free(delta)
 
 
-class TestOperatorRandomFourier(FeatureMapContract):
+class TestOperatorRandomFourier(KernelMapContract):
     gram_error = 0.35
 
     def create(self, **params):
