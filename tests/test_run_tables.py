@@ -38,7 +38,7 @@ class TestTable:
 
     def test_bad_rows_stop_before_any_work(self, run):  # noqa: F811
         for rows, expected in (
-            ("{a: {approx: {name: rff}}}", "did you mean 'rf'?"),
+            ("{a: {approx: {name: nystrm}}}", "did you mean 'nystrom'?"),
             ("{a: {approx: {name: rf, n_components: 0}}}", "approx.n_components: expected an integer >= 1"),
             ("{a: {aprox: {name: rf}}}", "did you mean 'approx'?"),
         ):

@@ -98,7 +98,15 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)  # no expected failures
+def expected_failures(estimator) -> dict[str, str]:
+    """Who leaves points out to choose a strength: a copy of one that is left out stays in, a weight of two does not."""
+    leaves_out = getattr(estimator, "selection", "hold_out") in ("loo", "hold_out")
+    chooses = hasattr(estimator, "path_parameter") and leaves_out
+    reason = "the strength is chosen by leaving points out; with one given the contract of learners checks this"
+    return {"check_sample_weight_equivalence_on_dense_data": reason} if chooses else {}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

@@ -144,6 +144,8 @@ class KernelSVMRegressor(SolverRegressor):
     Attributes
     ----------
     estimator_ : the fitted ``sklearn.compose.TransformedTargetRegressor`` around ``sklearn.svm.SVR``
+    n_iter_ : int
+        Steps of the solver, the most of any output.
     regularization_ : float
     path_, path_scores_ : arrays
         The values tried and the negative mean square errors on the validation part.
@@ -174,7 +176,10 @@ class KernelSVMRegressor(SolverRegressor):
 
     def fit(self, X, y, sample_weight=None):
         """Fit to ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,); None is equal ones."""
-        return self._fit_numbers(X, y, sample_weight)
+        self._fit_numbers(X, y, sample_weight)
+        fitted = self.estimator_.regressor_
+        self.n_iter_ = max(int(np.max(solver.n_iter_)) for solver in getattr(fitted, "estimators_", [fitted]))
+        return self
 
     def _solver(self, value: float, y: np.ndarray, seed: int) -> TransformedTargetRegressor:
         C = 1 / (2 * value * len(y))
