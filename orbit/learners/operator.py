@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import solve_continuous_lyapunov
@@ -225,6 +225,8 @@ class _OperatorLearner(BaseEstimator):
     """What all solvers share: structure, intercept, targets, and choosing lambda."""
 
     uses_operator = True
+
+    path_parameter: ClassVar[str] = "regularization"
 
     regularization: PositiveFloat | list[PositiveFloat] | None
     validation_fraction: float
