@@ -109,8 +109,9 @@ def check_streams(learner: Any) -> None:
         raise InputError(f"learner={learner.name} cannot be shared by several processes; choose learner=ridge")
 
 
-def sample_rows(n: int, random_state: RandomState) -> np.ndarray:
-    """Rows that a second layer is fitted on, at most 4,096, sorted."""
-    if n <= _SAMPLE_ROWS:
+def sample_rows(n: int, random_state: RandomState, engine: Engine, n_outputs: int) -> np.ndarray:
+    """Rows that stand for all, sorted: at most 4,096, and no more than ``engine.memory`` has room for."""
+    size = min(_SAMPLE_ROWS, next(engine.row_batches(n, 8 * n_outputs)).stop)
+    if n <= size:
         return np.arange(n)
-    return np.sort(generator(random_state).choice(n, _SAMPLE_ROWS, replace=False))
+    return np.sort(generator(random_state).choice(n, size, replace=False))

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from orbit import plots
 from orbit.data import Dataset
+from orbit.engine import Route
 from orbit.metrics import evaluate
 from orbit.registry import register
 from orbit.streaming import FeatureStream, fit_stream, sample_rows
@@ -56,7 +57,9 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch) -> Fitted:
         features.fit(X)
     if engine.stream:
         _fit_streamed(plan, model, data, X, clock)
-        seen = sample_rows(len(X), plan.seed("runner"))  # features were forgotten: computing some again will do
+        seen = sample_rows(
+            len(X), plan.seed("runner"), engine, learner.n_features_in_
+        )  # features were forgotten: computing some again will do
         fitted_values = predict(model, data.X_train[seen], engine)
     else:
         psi = _fit_at_once(model, data, X, clock)
@@ -77,6 +80,8 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch) -> Fitted:
             scores[f"learner/{name}"] = float(getattr(learner, f"{name}_"))
     if hasattr(learner, "log_marginal_likelihood_"):
         scores["learner/log_marginal_likelihood"] = learner.log_marginal_likelihood_
+    if hasattr(features, "complexity_"):
+        scores["features/complexity"] = features.complexity_
     if hasattr(features.kernel_, "lengthscale_"):
         scores["kernel/lengthscale"] = features.kernel_.lengthscale_
     if selected:
@@ -103,7 +108,8 @@ def _fit_streamed(plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clo
     """The features of a batch of rows at a time are computed, learnt from and forgotten."""
     features, hyper, learner = model["features"], model["hyper"], model["learner"]
     with clock.stage("hyper"):
-        hyper.fit(features.transform(X[sample_rows(len(X), plan.seed("hyper"))]))
+        rows = sample_rows(len(X), plan.seed("hyper"), plan.engine(), len(features.get_feature_names_out()))
+        hyper.fit(features.transform(X[rows]))
     with clock.stage("learner"):
         stream = FeatureStream(
             lambda points: hyper.transform(features.transform(points)),
@@ -137,7 +143,7 @@ class Fit(Runner):
         if fitted.selected:
             record_selection(job, fitted.selected)
             job.row("selected", fitted.selected.describe())
-        _tabulate(job, data)
+        _tabulate(job, data, getattr(fitted.model["features"].engine_, "route_", None))
         if self.save_model:
             job.log_model(fitted.model, data.X_test[:2])
 
@@ -169,7 +175,7 @@ def record_selection(job: Job, selected: Selected, name: str = "") -> None:
     job.record.params |= {f"selected{suffix}.{key}": value for key, value in selected.chosen.items()}
 
 
-def _tabulate(job: Job, data: Dataset) -> None:
+def _tabulate(job: Job, data: Dataset, route: Route | None) -> None:
     metrics = job.metrics
     job.row("data", data.describe())
     for key, value in metrics.items():
@@ -178,5 +184,6 @@ def _tabulate(job: Job, data: Dataset) -> None:
     stages = ("load", "selection", "representation", "fit_features", "features", "hyper", "learner", "predict")
     times = {name: metrics.get(f"time/{name}_s") for name in stages}
     job.row("time", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items() if seconds is not None))
-    job.row("features", f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}")
+    path = f", {route.path} path" if route else ""
+    job.row("features", f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}{path}")
     job.row("peak memory", f"{metrics['memory/peak_mb']:.0f} MB")

@@ -260,7 +260,9 @@ def test_rank_tolerance_drops_small_eigenvalues(rng):
 # ---- the exact kernel ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("group", "move"), [(Rotation(), oracles.rotate), (Rotation("polar"), oracles.turn)], ids=["cartesian", "polar"])
+@pytest.mark.parametrize(
+    ("group", "move"), [(Rotation(), oracles.rotate), (Rotation("polar"), oracles.turn)], ids=["cartesian", "polar"]
+)
 def test_exact_gram_is_the_double_sum(rng, group, move):
     X, Z = signals(rng, 5, (4, 6)), signals(rng, 3, (4, 6))
     fitted = Exact(Gaussian(0.6), Orbit(group, VonMises(0.7), size=6)).fit(X)
