@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 import torch
 
 from orbit.errors import InputError
@@ -10,7 +11,11 @@ from orbit.errors import InputError
 
 def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, shape ``(n, n)``, in float64."""
-    values, vectors = torch.linalg.eigh(torch.from_numpy(np.array(A, dtype=np.float64)))
+    A = np.array(A, dtype=np.float64)
+    try:
+        values, vectors = torch.linalg.eigh(torch.from_numpy(A))
+    except torch.linalg.LinAlgError:  # divide and conquer can give up where many eigenvalues are equal, such as zero
+        return scipy.linalg.eigh(A, driver="ev")
     return values.numpy(), vectors.numpy()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from orbit.errors import InputError
 from orbit.linalg import eigh, inverse_root
@@ -58,3 +59,15 @@ def test_negative_eigenvalues_are_dropped():
 def test_a_matrix_without_positive_eigenvalues_is_refused(K):
     with pytest.raises(InputError, match="change kernel.lengthscale"):
         inverse_root(K, 0.0)
+
+
+def test_eigenvalues_come_out_where_divide_and_conquer_gives_up(rng, monkeypatch):
+    def gives_up(A):
+        raise torch.linalg.LinAlgError("failed to converge")
+
+    A = rng.standard_normal((6, 3))
+    A = A @ A.T  # three zeros
+    monkeypatch.setattr(torch.linalg, "eigh", gives_up)
+    values, vectors = eigh(A)
+    np.testing.assert_allclose(vectors @ np.diag(values) @ vectors.T, A, atol=1e-12)
+    assert np.all(np.diff(values) >= 0)
