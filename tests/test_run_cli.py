@@ -53,7 +53,8 @@ class TestOneRun:
         assert folder.name.endswith("rotation-nystrom-gaussian-s3")
         for name in ("config.yaml", "overrides.yaml", "run.log", "metrics.json", "run.json", "model.pkl"):
             assert (folder / name).stat().st_size > 0, name
-        assert {path.name for path in (folder / "figures").iterdir()} == {"orbit.png", "confusion.png", "selection.png"}
+        figures = {"orbit.png", "confusion.png", "errors.png", "selection.png"}
+        assert {path.name for path in (folder / "figures").iterdir()} == figures
         metrics = json.loads((folder / "metrics.json").read_text())
         assert metrics["test/accuracy"] > 0.3
         assert metrics["features/dim"] <= 20
