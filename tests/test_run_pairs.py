@@ -58,6 +58,7 @@ def data_for(group: str, rng: np.random.Generator) -> orbit.data.Dataset:
     return orbit.data.Dataset("tiny", "classification", X[:10], y[:10], X[10:], y[10:], "random numbers")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "a", "second", "b"), PAIRS, ids=lambda value: str(value))
 def test_fits_or_says_why_not(base, first, a, second, b):
     changes = {first: section(first, a), second: section(second, b)}

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import mlflow
+import pytest
 
 ROOT = Path(__file__).parent.parent
 SMALL = ("dataset.n_train=60", "dataset.n_test=40", "approx.n_components=20", "orbit.size=4", "runner.save_model=false")
@@ -26,6 +27,7 @@ def children(tmp_path: Path) -> list:
     return [r for r in client.search_runs([experiment.experiment_id]) if "mlflow.parentRunId" in r.data.tags]
 
 
+@pytest.mark.slow
 def test_a_parallel_sweep_on_a_new_database_records_every_job(tmp_path):
     """Workers that create the tables of a new database race; the parent does it before them."""
     process = start(tmp_path, "-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", *SMALL, "seed=0,1,2,3")
