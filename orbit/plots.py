@@ -266,7 +266,7 @@ def compared(results: dict[str, list[float]], metric: str, published: dict[str, 
     known = [(i, float(value)) for i, name in enumerate(names) if (value := (published or {}).get(name)) is not None]
     if known:
         ax.plot([value for _, value in known], [i for i, _ in known], "D", color="C3", ms=6, label="published")
-        ax.legend()
+        figure.legend(loc="outside upper right")
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
     ax.set_xlabel(metric)
@@ -336,7 +336,7 @@ def curves(
         ax.set_yscale("log")
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
-    ax.legend()
+    figure.legend(loc="outside upper center", ncols=2, fontsize=9)
     ax.grid(alpha=0.3)
     return figure
 
