@@ -23,8 +23,10 @@ COMPONENTS = sorted(
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 
 
+register_schemas()
+
+
 def composed(*overrides: str):
-    register_schemas()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose("config", overrides=list(overrides))
 
