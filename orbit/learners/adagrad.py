@@ -27,7 +27,8 @@ class _AdaGrad(BaseEstimator):
     All learning rates are trained side by side: the products with the features,
     which cost the most, are one matrix product. Each batch is predicted before it
     is learnt from, so the scores of the first epoch are scores on unseen data, and
-    the rate with the best is the one used.
+    the rate with the best is the one used. Features are taken relative to the mean
+    of those that come first.
     """
 
     path_parameter: ClassVar[str] = "learning_rate"
@@ -46,7 +47,7 @@ class _AdaGrad(BaseEstimator):
         """End a stream: keep the best learning rate and let go of what only training needs."""
         if hasattr(self, "_squares"):
             self._publish()
-            del self._squares, self._weights
+            del self._squares, self._weights, self._shift
         return self
 
     def end_epoch(self) -> None:
@@ -66,18 +67,20 @@ class _AdaGrad(BaseEstimator):
 
     def _steps(self, X: np.ndarray, Y: np.ndarray) -> None:
         if not hasattr(self, "_weights"):
-            self._begin(X.shape[1], Y.shape[1], X.dtype)
+            self._begin(X, Y.shape[1])
         for start in range(0, len(X), self.batch_size):
             rows = slice(start, start + self.batch_size)
-            self._step(torch.from_numpy(np.array(X[rows])), torch.from_numpy(Y[rows].astype(X.dtype)))
+            self._step(torch.from_numpy(X[rows] - self._shift), torch.from_numpy(Y[rows].astype(X.dtype)))
         self._publish()
 
-    def _begin(self, d: int, k: int, dtype: np.dtype) -> None:
+    def _begin(self, X: np.ndarray, k: int) -> None:
+        # Invariant features vary little about their mean, and steps along it would drown all others.
+        self._shift = X.mean(0)
         rates = DEFAULT_RATES if self.learning_rate is None else np.atleast_1d(self.learning_rate)
         self.path_ = np.sort(np.asarray(rates, dtype=np.float64))
         self._n_outputs, self._seen, self._score_sums = k, 0, np.zeros(len(self.path_))
         # one more row for the intercepts
-        self._weights = np.zeros((d + 1, len(self.path_) * k), dtype=dtype)
+        self._weights = np.zeros((X.shape[1] + 1, len(self.path_) * k), dtype=X.dtype)
         self._squares = np.full_like(self._weights, _EPSILON)
 
     def _step(self, x: Tensor, y: Tensor) -> None:
@@ -103,7 +106,7 @@ class _AdaGrad(BaseEstimator):
         self.regularization_ = float(self.regularization)
         columns = slice(best * self._n_outputs, (best + 1) * self._n_outputs)
         self._coefficients = self._weights[:-1, columns].copy()
-        self._intercept = self._weights[-1, columns].copy()
+        self._intercept = self._weights[-1, columns] - self._shift @ self._coefficients
 
     def _scores(self, X) -> np.ndarray:
         check_is_fitted(self, "path_")
