@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +41,7 @@ def trapezoid_widths(thresholds: np.ndarray) -> np.ndarray:
     return widths
 
 
-class Bins:
+class Bins(ABC):
     """Sorts projections into bins: bin k holds those above threshold k - 1 and not above threshold k.
 
     Attributes
@@ -50,9 +51,9 @@ class Bins:
 
     count: int
 
+    @abstractmethod
     def __call__(self, projections: Tensor, units: slice) -> Tensor:
         """Bins of ``projections`` (n, units), which may be overwritten: int64, same shape."""
-        raise NotImplementedError
 
 
 class UniformBins(Bins):

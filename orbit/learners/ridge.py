@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Literal
 
@@ -178,9 +179,9 @@ class _Ridge(BaseEstimator):
             W, b = system.solve(float(regularization))
             yield decide(X_new @ W + b)
 
+    @abstractmethod
     def _path_targets(self, y: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         """Targets as columns of numbers, and how scores for them become predictions."""
-        raise NotImplementedError
 
     def _fit(self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None, sample_weight=None) -> None:
         """Choose lambda and solve. ``Y``: (n, k) float64; ``labels`` for stratified and accuracy-scored hold-out."""
@@ -253,9 +254,9 @@ class _Ridge(BaseEstimator):
         if getattr(self, "_stale", False):
             self._solve_moments(copy.deepcopy(self._moments))
 
+    @abstractmethod
     def _publish(self) -> None:
         """Set ``coef_`` and ``intercept_`` from the coefficients."""
-        raise NotImplementedError
 
     def _in_sample(self, system: RidgePath) -> np.ndarray:
         if self.selection == "loo":

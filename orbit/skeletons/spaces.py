@@ -72,8 +72,8 @@ class Space:
         """The angles that exponents multiply: ``(n, d)`` to ``(n, n_columns)``, in radians."""
 
     def log_radii(self, X: Tensor) -> Tensor:
-        """Logarithms of the radii, ``(n, n_columns)``; only where ``has_radius``."""
-        raise NotImplementedError
+        """Logarithms of the radii, ``(n, n_columns)``: of one, unless ``has_radius``."""
+        return torch.zeros_like(self.angles(X))
 
     @abstractmethod
     def coordinates(self, X: Tensor) -> Tensor:
