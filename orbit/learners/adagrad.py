@@ -8,11 +8,10 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from orbit.learners.base import one_against_all
+from orbit.learners.base import check_classes, one_against_all
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt, check_params
 from orbit.random import RandomState, generator
 from orbit.registry import register
@@ -264,10 +263,7 @@ class AdaGradClassifier(ClassifierMixin, _AdaGrad):
         """Fit to ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
         self.check()
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
-            raise ValueError(f"a classifier needs at least 2 classes, found one class: {self.classes_[0]!r}")
+        self.classes_ = check_classes(y)
         self._train(X, y, self._coded(y))
         return self
 

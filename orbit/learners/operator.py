@@ -15,12 +15,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.linalg import solve_continuous_lyapunov
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.distributed import add_up
 from orbit.errors import InputError
-from orbit.learners.base import best_of_path, hold_out, regularization_path
+from orbit.learners.base import best_of_path, check_classes, hold_out, regularization_path
 from orbit.learners.moments import Moments
 from orbit.learners.ridge import SINGLE_PRECISION_FLOOR
 from orbit.linalg import eigh
@@ -595,10 +594,8 @@ class SteinClassifier(ClassifierMixin, _Stein):
         """Fit to features ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
         self.check()
         features, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"a classifier needs at least 2 classes, found one class: {self.classes_[0]!r}")
+        self.classes_ = check_classes(y)
+        labels = np.searchsorted(self.classes_, y)
         self._fit(with_structure_of(X, features), np.eye(len(self.classes_))[labels], y)
         self.coef_, self.intercept_ = self._coefficients.T, self._intercept
         return self
