@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -36,6 +37,8 @@ from orbit.orbits import Orbit
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.progress import Progress
 from orbit.spectral import CyclicAxes, Synthesis, band, synthesis
+
+Made = TypeVar("Made")
 
 # A tile of 256 x 512 float32 projections is half a megabyte: it stays in a core's
 # second-level cache while cosine, sine and both sums pass over it.
@@ -150,8 +153,7 @@ class Scratch:
 
 def add_weighted(total: Tensor, values: Tensor, weights: Tensor) -> None:
     """``total += sum_i weights[i] values[i]`` for ``values`` (r, n, m), contiguous, and ``total`` (n, m)."""
-    # a matrix of one row: a third faster than a vector times a matrix
-    total.add_(torch.mm(weights[None], values.flatten(1)).view(total.shape))
+    total.add_(torch.mv(values.flatten(1).T, weights).view(total.shape))
 
 
 @dataclass(frozen=True)
@@ -297,23 +299,45 @@ class Engine(Component):
     def _average_direct(
         self, embedding: Embedding, orbit: Orbit, X: np.ndarray, out: np.ndarray, what: str, weights: np.ndarray
     ) -> None:
-        in_place = self._in_place(embedding)
-        tiling = self._tiling(embedding, orbit, X)
+        in_place, at_once = self._in_place(embedding), _takes_projections(embedding, weights)
+        tiling = self._tiling(embedding, orbit, X, at_once)
+        add = self._add_together if at_once else self._add_one_by_one
+        like = self.tensor(X[:0], X.dtype)
+        scratches = _per_worker(lambda: Scratch(2, tiling.rows * (tiling.elements if at_once else 1), tiling.units, like))
 
         def work(rows: slice) -> None:
             points = self.tensor(X[rows], X.dtype)
-            scratch = Scratch(2, len(points), tiling.units, points)
-            shape = len(points), embedding.width
-            total = torch.from_numpy(out[rows]) if in_place else points.new_zeros(shape)
-            for moved, weight in self._orbit_points(orbit, points, tiling.elements, weights):
-                if isinstance(embedding, Prepared):
-                    moved = embedding.prepare(moved)
-                for units in _slices(embedding.units, tiling.units):
-                    embedding.add(moved, weight, units, total, scratch)
+            total = torch.from_numpy(out[rows]) if in_place else points.new_zeros(len(points), embedding.width)
+            for elements in _slices(len(weights), tiling.elements):
+                moved = orbit.points(points, elements)
+                add(embedding, moved, weights[elements], tiling.units, total, scratches())
             if not in_place:
                 out[rows] = embedding.finish(total).cpu().numpy()
 
         self._run(work, list(_slices(len(X), tiling.rows)), what)
+
+    def _add_together(
+        self, embedding: Any, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch
+    ) -> None:
+        """Orbit points (r, n, *shape) of several elements by one product, and one addition to the total for all."""
+        r, n = moved.shape[:2]
+        points, of_elements = moved.reshape(r * n, -1), self.tensor(weights, np.dtype(str(moved.dtype)[6:]))
+        for units in _slices(embedding.units, width):
+            projections = scratch.matrix(1, r * n, units.stop - units.start)
+            torch.mm(points, embedding.templates[units].T, out=projections)
+            embedding.add_projected(projections.view(r, n, -1), None, of_elements, units, total, scratch)
+
+    def _add_one_by_one(
+        self, embedding: Embedding, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch
+    ) -> None:
+        for of_one, weight in zip(moved, weights, strict=True):
+            if not np.any(weight):
+                continue
+            points = of_one.reshape(len(of_one), -1)
+            if isinstance(embedding, Prepared):
+                points = embedding.prepare(points)
+            for units in _slices(embedding.units, width):
+                embedding.add(points, weight if np.ndim(weight) else float(weight), units, total, scratch)
 
     def orbit_points(self, orbit: Orbit, X: np.ndarray) -> np.ndarray:
         """All orbit points, flattened: shape (r, n, d). For small sets such as landmarks only."""
@@ -324,15 +348,6 @@ class Engine(Component):
         """Slices of at most the memory budget, and ``at_most`` rows, for work done a batch of rows at a time."""
         affordable = max(1, int(self.memory * 2**30 // max(1, bytes_per_row)))
         return _slices(n, min(affordable, at_most or n))
-
-    def _orbit_points(
-        self, orbit: Orbit, points: Tensor, block: int, weights: np.ndarray
-    ) -> Iterator[tuple[Tensor, Any]]:
-        for elements in _slices(len(weights), block):
-            moved = orbit.points(points, elements)
-            for i, weight in enumerate(weights[elements]):
-                if np.any(weight):
-                    yield moved[i].reshape(len(points), -1), weight if np.ndim(weight) else float(weight)
 
     def _route(self, embedding: Embedding, orbit: Orbit, X: np.ndarray, plan: _SpectralPlan | None) -> Route:
         """The path asked for, or the cheapest that applies."""
@@ -456,31 +471,37 @@ class Engine(Component):
         with torch.inference_mode():
             spectral = _Spectral(plan, embedding, X.dtype, self, units)
 
+        in_place, like = self._in_place(embedding), self.tensor(X[:0], X.dtype)
+        scratches = _per_worker(
+            lambda: (Scratch(3, low * max(2 * n_modes, m), units, like), Scratch(1, low * m, units, like))
+        )
+
         def work(rows: slice) -> None:
             points = self.tensor(X[rows], X.dtype)
-            total = points.new_zeros(len(points), embedding.width)
-            buffers = Scratch(3, low * max(2 * n_modes, m), units, points)
-            scratch = Scratch(1, low * m, units, points)
-            coefficients = spectral.stacked(points)
+            total = torch.from_numpy(out[rows]) if in_place else points.new_zeros(len(points), embedding.width)
             squares = spectral.squares(points)
             for part in _slices(len(points), low):
                 of_part = None if squares is None else tuple(s[:, part] for s in squares)
-                spectral.add(coefficients[:, :, part], of_part, total[part], buffers, scratch)
-            out[rows] = embedding.finish(total).cpu().numpy()
+                spectral.add(spectral.stacked(points[part]), of_part, total[part], *scratches())
+            if not in_place:
+                out[rows] = embedding.finish(total).cpu().numpy()
 
         self._run(work, list(_slices(len(X), tall)), what)
 
-    def _tiling(self, embedding: Embedding, orbit: Orbit, X: np.ndarray) -> Tiling:
+    def _tiling(self, embedding: Embedding, orbit: Orbit, X: np.ndarray, at_once: bool = False) -> Tiling:
+        """``at_once``: projections of all elements of a tile are held together, so the rows are those of both."""
         n, d = len(X), int(np.prod(X.shape[1:]))
+        fair = -(-n // self._n_workers())  # rather two small tiles than one worker idle
         units = min(embedding.units, getattr(embedding, "unit_tile", _TILE_UNITS))
+        tall = max(1, _TILE_ROWS * _TILE_UNITS // max(units, _TILE_UNITS))
+        if at_once:
+            tall = max(1, tall // _TILE_ELEMENTS)
         elements = min(len(orbit.weights_), _TILE_ELEMENTS)
         # a block of orbit points while the next one is made from its parts, and some copies of the points
         moved = d * (3 * elements + 4)
         sums = 0 if self._in_place(embedding) else 2 * embedding.width + embedding.n_outputs
-        per_row = (moved + sums + 3 * units) * X.dtype.itemsize
+        per_row = (moved + sums + 3 * units * (elements if at_once else 1)) * X.dtype.itemsize
         affordable = int(self.memory * 2**30 / self._n_workers() // per_row)
-        fair = -(-n // self._n_workers())  # rather two small tiles than one worker idle
-        tall = max(1, _TILE_ROWS * _TILE_UNITS // max(units, _TILE_UNITS))
         return Tiling(max(1, min(tall, affordable, fair)), elements, units)
 
     def _in_place(self, embedding: Embedding) -> bool:
@@ -503,9 +524,11 @@ class Engine(Component):
         workers = min(self._n_workers(), len(tiles))
         with Progress(len(tiles), what, self.progress) as progress:
             if workers <= 1:
-                for tile in tiles:
-                    guarded(tile)
-                    progress.step()
+                # one tile for several workers may have all their threads
+                with _single_threaded_blas() if self._n_workers() == 1 else contextlib.nullcontext():
+                    for tile in tiles:
+                        guarded(tile)
+                        progress.step()
                 return
             with _single_threaded_blas(), ThreadPoolExecutor(workers) as pool:
                 pending = {pool.submit(guarded, tile) for tile in tiles}
@@ -558,13 +581,13 @@ class _Spectral:
 
     def _templates(self, units: slice, scale: Tensor) -> Tensor:
         """Real and imaginary parts of the coefficients, scaled: shape (K, 2 R, units)."""
-        spectrum = self.axes.coefficients(self.embedding.templates[units].reshape(-1, *self.axes.shape))
-        spectrum = spectrum[self.modes] * scale
+        templates = self.embedding.templates[units].reshape(-1, *self.axes.shape)
+        spectrum = self.axes.coefficients(templates, self.modes) * scale
         return torch.cat([spectrum.real, spectrum.imag], dim=2).transpose(1, 2).contiguous()
 
     def stacked(self, points: Tensor) -> Tensor:
         """Coefficients of points so that one real product gives real and imaginary parts: shape (K, 2, n, 2 R)."""
-        spectrum = self.axes.coefficients(points)[self.modes]
+        spectrum = self.axes.coefficients(points, self.modes)
         k, n, r = spectrum.shape
         both = points.new_empty(k, 2, n, 2, r)
         both[:, 0, :, 0] = spectrum.real
@@ -618,6 +641,23 @@ class _Spectral:
         values = buffers.matrix(which, m * n, size // n)
         torch.mm(matrix, columns, out=values.view(m, size))
         return values.view(m, n, size // n)
+
+
+def _takes_projections(embedding: Any, weights: np.ndarray) -> bool:
+    """Whether features are made of projections alone, so that those of several orbit points can come at once."""
+    return getattr(embedding, "templates", None) is not None and not embedding.needs_squares and weights.ndim == 1
+
+
+def _per_worker(make: Callable[[], Made]) -> Callable[[], Made]:
+    """One object for each thread that asks, made when it first does: memory once touched stays mapped."""
+    local = threading.local()
+
+    def mine() -> Made:
+        if not hasattr(local, "made"):
+            local.made = make()
+        return local.made
+
+    return mine
 
 
 def _halving(work: Callable[[slice], None], tile: slice) -> None:

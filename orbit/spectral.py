@@ -54,11 +54,13 @@ class CyclicAxes:
         self.multiplicity = np.tile(counts, math.prod(lengths[:-1]))
         self.n_modes = len(self.multiplicity)
 
-    def coefficients(self, X: Tensor) -> Tensor:
-        """Points ``(n, *shape)`` in Fourier space: complex, shape ``(M, n, R)``."""
+    def coefficients(self, X: Tensor, modes: Tensor | None = None) -> Tensor:
+        """Points ``(n, *shape)`` in Fourier space: complex, shape ``(K, n, R)`` for the given modes, or all of them."""
         dims = [1 + a for a in self.axes]
-        spectrum = torch.fft.rfftn(X, dim=dims)
-        return spectrum.movedim(dims, list(range(len(dims)))).reshape(self.n_modes, len(X), self.n_rest)
+        spectrum = torch.fft.rfftn(X, dim=dims).movedim(dims, list(range(len(dims))))
+        if modes is None:
+            return spectrum.reshape(self.n_modes, len(X), self.n_rest)
+        return spectrum[torch.unravel_index(modes, spectrum.shape[: len(dims)])].reshape(len(modes), len(X), -1)
 
     def energy_shares(self, X: Tensor) -> Tensor:
         """The largest share of a point's squared norm that each mode holds, over points ``(n, *shape)``: shape (M,)."""
@@ -68,9 +70,11 @@ class CyclicAxes:
     def energies(self, X: Tensor) -> Tensor:
         """Squared moduli of the coefficients of points ``(n, *shape)``, summed over the other axes: shape (n, M)."""
         dims = [1 + a for a in self.axes]
-        energy = torch.view_as_real(torch.fft.rfftn(X, dim=dims)).square_().sum(-1)
+        energy = torch.view_as_real(torch.fft.rfftn(X, dim=dims)).square_()
         rest = [i for i in range(1, X.ndim) if i not in dims]
-        return (energy.sum(rest) if rest else energy).reshape(len(X), self.n_modes)
+        # real and imaginary parts last: a sum over pairs of neighbours is slow, and there are fewer of them by then
+        energy = energy.sum(rest) if rest else energy
+        return (energy[..., 0] + energy[..., 1]).reshape(len(X), self.n_modes)
 
     def response(self, group: Group, elements: np.ndarray) -> np.ndarray:
         """h_k(g), complex128, shape ``(r, M)``: what every element does to an impulse."""
