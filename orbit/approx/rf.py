@@ -18,6 +18,7 @@ from orbit.orbits import Orbit
 from orbit.params import PositiveInt
 from orbit.random import RandomState
 from orbit.registry import register
+from orbit.waves import add_damped_waves, add_waves
 
 
 @register("approx", "rf")
@@ -153,22 +154,14 @@ class _Pairs(_Waves):
     def add_projected(
         self, angles: Tensor, squares: None, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
     ) -> None:
-        weights = weights * self.scale
-        cosines = torch.cos(angles, out=scratch.like(0, angles))
-        first, second = self._halves(total, units)
-        add_weighted(first, cosines, weights)
-        add_weighted(second, angles.sin_(), weights)
+        add_waves(angles, weights * self.scale, *self._halves(total, units), scratch.like(0, angles))
 
     def add_mirrored(
         self, even: Tensor, odd: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
     ) -> None:
         """The sums of cosines and sines of ``even +- odd`` are 2 cos(odd) times those of ``even``."""
         weights = 2 * self.scale * weights
-        cosines = torch.cos(even, out=scratch.like(0, even))
-        common = odd.cos_()
-        first, second = self._halves(total, units)
-        add_weighted(first, cosines.mul_(common), weights)
-        add_weighted(second, even.sin_().mul_(common), weights)
+        add_damped_waves(even, odd, weights, *self._halves(total, units), scratch.like(0, even))
 
     def _halves(self, total: Tensor, units: slice) -> tuple[Tensor, Tensor]:
         return total[:, units], total[:, self.units + units.start : self.units + units.stop]
