@@ -36,7 +36,7 @@ from orbit.errors import InputError, ParameterError
 from orbit.orbits import Orbit
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.progress import Progress
-from orbit.spectral import CyclicAxes, Synthesis, band, synthesis
+from orbit.spectral import Analysis, CyclicAxes, Synthesis, band, synthesis
 
 Made = TypeVar("Made")
 
@@ -46,9 +46,14 @@ _TILE_ROWS = 256
 _TILE_UNITS = 512
 _TILE_ELEMENTS = 4
 
+# Where projections of several orbit points come from one product, and features of them in one pass, calls cost
+# more than the cache: twice as much is done in each.
+_PROJECTED_UNITS = 1024
+_PROJECTED_ELEMENTS = 8
+
 # Units of a spectral tile, and the numbers all its buffers hold together: a few megabytes.
 _SPECTRAL_UNITS = 128
-_SPECTRAL_NUMBERS = 2**21
+_SPECTRAL_NUMBERS = 2**20
 _SPECTRAL_BUFFERS = 3
 
 # Share of a point's norm in modes that may be left out when no tolerance is given: what rounding loses anyway.
@@ -284,7 +289,8 @@ class Engine(Component):
         # zeros of the operating system, so that nothing is written before the features are
         out = np.zeros((len(X), embedding.n_outputs), dtype=X.dtype)
         # weights that are the caller's own may be matrices, which only moved points can be multiplied with
-        plan = self._spectral_plan(embedding, orbit, X) if weights is None else None
+        with single_threaded():
+            plan = self._spectral_plan(embedding, orbit, X) if weights is None else None
         self.route_ = self._route(embedding, orbit, X, plan) if weights is None else Route("direct")
         with _tf32(self.tf32):
             if self.route_.path == "spectral":
@@ -492,11 +498,10 @@ class Engine(Component):
         """``at_once``: projections of all elements of a tile are held together, so the rows are those of both."""
         n, d = len(X), int(np.prod(X.shape[1:]))
         fair = -(-n // self._n_workers())  # rather two small tiles than one worker idle
-        units = min(embedding.units, getattr(embedding, "unit_tile", _TILE_UNITS))
-        tall = max(1, _TILE_ROWS * _TILE_UNITS // max(units, _TILE_UNITS))
-        if at_once:
-            tall = max(1, tall // _TILE_ELEMENTS)
-        elements = min(len(orbit.weights_), _TILE_ELEMENTS)
+        wide, several = (_PROJECTED_UNITS, _PROJECTED_ELEMENTS) if at_once else (_TILE_UNITS, _TILE_ELEMENTS)
+        units = min(embedding.units, getattr(embedding, "unit_tile", wide))
+        elements = min(len(orbit.weights_), several)
+        tall = max(1, _TILE_ROWS * wide // max(units, wide) // (elements if at_once else 1))
         # a block of orbit points while the next one is made from its parts, and some copies of the points
         moved = d * (3 * elements + 4)
         sums = 0 if self._in_place(embedding) else 2 * embedding.width + embedding.n_outputs
@@ -525,12 +530,12 @@ class Engine(Component):
         with Progress(len(tiles), what, self.progress) as progress:
             if workers <= 1:
                 # one tile for several workers may have all their threads
-                with _single_threaded_blas() if self._n_workers() == 1 else contextlib.nullcontext():
+                with single_threaded() if self._n_workers() == 1 else contextlib.nullcontext():
                     for tile in tiles:
                         guarded(tile)
                         progress.step()
                 return
-            with _single_threaded_blas(), ThreadPoolExecutor(workers) as pool:
+            with single_threaded(), ThreadPoolExecutor(workers) as pool:
                 pending = {pool.submit(guarded, tile) for tile in tiles}
                 try:
                     _drain(pending, progress)
@@ -567,33 +572,35 @@ class _Spectral:
     def __init__(self, plan: _SpectralPlan, embedding: Any, dtype: np.dtype, engine: Engine, units: int) -> None:
         made = plan.synthesis
         self.axes, self.embedding = plan.axes, embedding
-        self.modes = torch.from_numpy(made.modes)
         tensor = lambda array: engine.tensor(array, dtype)  # noqa: E731
         self.even, self.weights = tensor(made.even), tensor(made.weights)
+        self.analysis = Analysis(plan.axes, torch.from_numpy(made.modes).to(self.even.device), self.even)
         self.odd = None if made.odd is None else tensor(made.odd)
         self.pair_weights = [self.weights]
         if made.mirrored_weights is not None:
             self.pair_weights.append(tensor(made.mirrored_weights))
             self.mirrored = hasattr(embedding, "add_mirrored") and torch.equal(*self.pair_weights)
         scale = tensor(self.axes.multiplicity[made.modes])[:, None, None]
-        self.tiles = [(part, self._templates(part, scale)) for part in _slices(embedding.units, units)]
+        parts = list(_slices(embedding.units, units))
+        made_for: dict[int, Tensor] = {}
+        engine._run(lambda part: made_for.update({part.start: self._templates(part, scale)}), parts, "templates")
+        self.tiles = [(part, made_for[part.start]) for part in parts]
         self.gains = [tensor(g) for g in plan.gains()] if embedding.needs_squares else None
 
     def _templates(self, units: slice, scale: Tensor) -> Tensor:
         """Real and imaginary parts of the coefficients, scaled: shape (K, 2 R, units)."""
-        templates = self.embedding.templates[units].reshape(-1, *self.axes.shape)
-        spectrum = self.axes.coefficients(templates, self.modes) * scale
-        return torch.cat([spectrum.real, spectrum.imag], dim=2).transpose(1, 2).contiguous()
+        parts = self.analysis(self.embedding.templates[units].reshape(-1, *self.axes.shape)) * scale
+        return parts.permute(1, 0, 3, 2).flatten(1, 2).contiguous()
 
     def stacked(self, points: Tensor) -> Tensor:
         """Coefficients of points so that one real product gives real and imaginary parts: shape (K, 2, n, 2 R)."""
-        spectrum = self.axes.coefficients(points, self.modes)
-        k, n, r = spectrum.shape
+        real, imaginary = self.analysis(points)
+        k, n, r = real.shape
         both = points.new_empty(k, 2, n, 2, r)
-        both[:, 0, :, 0] = spectrum.real
-        both[:, 0, :, 1] = spectrum.imag
-        both[:, 1, :, 0] = spectrum.imag
-        both[:, 1, :, 1] = -spectrum.real
+        both[:, 0, :, 0] = real
+        both[:, 0, :, 1] = imaginary
+        both[:, 1, :, 0] = imaginary
+        torch.neg(real, out=both[:, 1, :, 1])
         return both.flatten(3)
 
     def squares(self, points: Tensor) -> tuple[Tensor, ...] | None:
@@ -687,7 +694,10 @@ def _slices(length: int, step: int) -> Iterator[slice]:
 
 
 @contextlib.contextmanager
-def _single_threaded_blas() -> Iterator[None]:
+def single_threaded() -> Iterator[None]:
+    """torch's own threads wait for each other at the end of every operation: for small ones, or where other work
+    takes the cores, longer than the operation takes.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.component import Component
+from orbit.engine import single_threaded
 from orbit.errors import InputError
 from orbit.groups.resample import Resampling, bilinear, gather, pixels_first
 from orbit.params import PositiveFloat, PositiveInt
@@ -206,10 +207,11 @@ class Polar(Representation):
         operator = self._operator()
         operator = Resampling(operator.index, operator.weight / divisor)
         out = np.empty((len(X), *self.shape_out_), dtype=X.dtype)
-        for start in range(0, len(X), _SAMPLED_AT_ONCE):
-            images = torch.from_numpy(np.array(X[start : start + _SAMPLED_AT_ONCE]))
-            rings = gather(operator, pixels_first(images))
-            torch.from_numpy(out[start : start + _SAMPLED_AT_ONCE]).flatten(1).copy_(rings.T)
+        with single_threaded():
+            for start in range(0, len(X), _SAMPLED_AT_ONCE):
+                images = torch.from_numpy(np.array(X[start : start + _SAMPLED_AT_ONCE]))
+                rings = gather(operator, pixels_first(images))
+                torch.from_numpy(out[start : start + _SAMPLED_AT_ONCE]).flatten(1).copy_(rings.T)
         return out
 
     def _operator(self) -> Resampling:

@@ -27,6 +27,10 @@ from orbit.groups import Group
 # Responses that differ by less than this are the same: far above rounding in float64.
 _SAME = 1e-9
 
+# Samples up to which a product with the matrix of the transform, in the modes wanted and in the order wanted,
+# takes less time than a fast transform and what follows it.
+_SHORT = 256
+
 
 class CyclicAxes:
     """The Fourier transform of points along the axes that a group shifts.
@@ -54,13 +58,11 @@ class CyclicAxes:
         self.multiplicity = np.tile(counts, math.prod(lengths[:-1]))
         self.n_modes = len(self.multiplicity)
 
-    def coefficients(self, X: Tensor, modes: Tensor | None = None) -> Tensor:
-        """Points ``(n, *shape)`` in Fourier space: complex, shape ``(K, n, R)`` for the given modes, or all of them."""
+    def coefficients(self, X: Tensor) -> Tensor:
+        """Points ``(n, *shape)`` in Fourier space: complex, shape ``(M, n, R)``."""
         dims = [1 + a for a in self.axes]
-        spectrum = torch.fft.rfftn(X, dim=dims).movedim(dims, list(range(len(dims))))
-        if modes is None:
-            return spectrum.reshape(self.n_modes, len(X), self.n_rest)
-        return spectrum[torch.unravel_index(modes, spectrum.shape[: len(dims)])].reshape(len(modes), len(X), -1)
+        spectrum = torch.fft.rfftn(X, dim=dims)
+        return spectrum.movedim(dims, list(range(len(dims)))).reshape(self.n_modes, len(X), self.n_rest)
 
     def energy_shares(self, X: Tensor) -> Tensor:
         """The largest share of a point's squared norm that each mode holds, over points ``(n, *shape)``: shape (M,)."""
@@ -82,6 +84,38 @@ class CyclicAxes:
         impulse[(0, *(0 if a in self.axes else slice(None) for a in range(len(self.shape))))] = 1.0
         moved = torch.from_numpy(group.act(elements, impulse)[:, 0])
         return self.coefficients(moved)[:, :, 0].numpy().T
+
+
+class Analysis:
+    """The Fourier coefficients of points in a few modes, as real and imaginary parts.
+
+    Parameters
+    ----------
+    axes : CyclicAxes
+    modes : tensor of indices, shape (K,)
+    like : tensor
+        Of the precision and on the device of the points.
+    """
+
+    def __init__(self, axes: CyclicAxes, modes: Tensor, like: Tensor) -> None:
+        self.axes, self.modes = axes, modes
+        self.lengths = tuple(axes.shape[a] for a in axes.axes)
+        self.matrix: Tensor | None = None
+        length = math.prod(self.lengths)
+        if length <= _SHORT:
+            # coefficients of the unit impulses
+            impulses = torch.eye(length, dtype=torch.float64).reshape(-1, *self.lengths)
+            spectrum = torch.fft.rfftn(impulses, dim=list(range(1, impulses.ndim))).reshape(length, -1)
+            parts = torch.view_as_real(spectrum[:, modes.cpu()]).permute(2, 1, 0)
+            self.matrix = parts.reshape(-1, length).to(like)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Points ``(n, *shape)``; shape ``(2, K, n, R)``, the real parts first."""
+        if self.matrix is None:
+            return torch.view_as_real(self.axes.coefficients(X)[self.modes]).movedim(-1, 0)
+        dims = [1 + a for a in self.axes.axes]
+        entries = X.movedim(dims, list(range(-len(dims), 0))).reshape(-1, self.matrix.shape[1])
+        return torch.mm(self.matrix, entries.T).view(2, len(self.modes), len(X), -1)
 
 
 def band(shares: np.ndarray, tolerance: float) -> tuple[np.ndarray, float]:

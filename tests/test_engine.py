@@ -243,8 +243,11 @@ def test_results_do_not_depend_on_tile_sizes(rng, monkeypatch, tile):
         fitted = feature_map.fit(X[:20])
         expected = fitted.transform(X)
         with monkeypatch.context() as patch:
-            for name, value in zip(("_TILE_ROWS", "_TILE_UNITS", "_TILE_ELEMENTS"), tile, strict=True):
-                patch.setattr(engine_module, name, value)
+            rows, units, elements = tile
+            patch.setattr(engine_module, "_TILE_ROWS", rows)
+            for kind in ("TILE", "PROJECTED"):
+                patch.setattr(engine_module, f"_{kind}_UNITS", units)
+                patch.setattr(engine_module, f"_{kind}_ELEMENTS", elements)
             np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-11)
 
 
