@@ -471,16 +471,17 @@ class Engine(Component):
         per_row = (12 * math.prod(plan.axes.shape) + 2 * embedding.width + embedding.n_outputs) * itemsize
         tall = self._rows(len(X), 2 * per_row)
         affordable = int(self.memory * 2**30 / self._n_workers() / 2 // itemsize)
-        numbers = min(_SPECTRAL_NUMBERS, affordable) // (2 * n_modes + _SPECTRAL_BUFFERS * m)
+        high = max(2 * n_modes, m)
+        numbers = min(_SPECTRAL_NUMBERS, affordable) // (high + _SPECTRAL_BUFFERS * m)
         units = max(1, min(embedding.units, _SPECTRAL_UNITS, numbers))
         low = max(1, min(tall, numbers // units))
         with torch.inference_mode():
             spectral = _Spectral(plan, embedding, X.dtype, self, units)
 
         in_place, like = self._in_place(embedding), self.tensor(X[:0], X.dtype)
-        scratches = _per_worker(
-            lambda: (Scratch(3, low * max(2 * n_modes, m), units, like), Scratch(1, low * m, units, like))
-        )
+        # products of coefficients, and later sums of projections; projections; what the embedding needs
+        sizes = (1, high), (2, m), (1, m)
+        scratches = _per_worker(lambda: [Scratch(count, low * each, units, like) for count, each in sizes])
 
         def work(rows: slice) -> None:
             points = self.tensor(X[rows], X.dtype)
@@ -614,7 +615,8 @@ class _Spectral:
         coefficients: Tensor,
         squares: tuple[Tensor, ...] | None,
         total: Tensor,
-        buffers: Scratch,
+        spare: Scratch,
+        values: Scratch,
         scratch: Scratch,
     ) -> None:
         """Add the features of a few rows: coefficients (K, 2, n, 2 R), total (n, width)."""
@@ -622,21 +624,21 @@ class _Spectral:
         coefficients = coefficients.reshape(k, 2 * n, width)
         for units, templates in self.tiles:
             u = units.stop - units.start
-            products = buffers.matrix(0, 2 * k * n, u)
+            products = spare.matrix(0, 2 * k * n, u)
             torch.bmm(coefficients, templates, out=products.view(k, 2 * n, u))
             columns = products.view(2 * k, n * u)
             split = self.even.shape[1]
-            even = self._synthesis(self.even, columns[:split], n, buffers, 1)
+            even = self._synthesis(self.even, columns[:split], n, values, 0)
             if self.odd is None:
                 of_even = None if squares is None else squares[0]
                 self.embedding.add_projected(even, of_even, self.weights, units, total, scratch)
                 continue
-            odd = self._synthesis(self.odd, columns[split:], n, buffers, 2)
+            odd = self._synthesis(self.odd, columns[split:], n, values, 1)
             if self.mirrored:
                 self.embedding.add_mirrored(even, odd, self.weights, units, total, scratch)
                 continue
             m = len(even)
-            plus = torch.add(even, odd, out=buffers.matrix(0, m * n, u).view(m, n, u))
+            plus = torch.add(even, odd, out=spare.matrix(0, m * n, u).view(m, n, u))
             pair = plus, torch.sub(even, odd, out=even)
             for i, (projections, weights) in enumerate(zip(pair, self.pair_weights, strict=True)):
                 of_these = None if squares is None else squares[i]
