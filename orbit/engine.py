@@ -52,8 +52,8 @@ _PROJECTED_UNITS = 1024
 _PROJECTED_ELEMENTS = 8
 
 # Units of a spectral tile, and the numbers all its buffers hold together: a few megabytes.
-_SPECTRAL_UNITS = 128
-_SPECTRAL_NUMBERS = 2**20
+_SPECTRAL_UNITS = 256
+_SPECTRAL_NUMBERS = 3 * 2**19
 _SPECTRAL_BUFFERS = 3
 
 # Share of a point's norm in modes that may be left out when no tolerance is given: what rounding loses anyway.
@@ -309,7 +309,9 @@ class Engine(Component):
         tiling = self._tiling(embedding, orbit, X, at_once)
         add = self._add_together if at_once else self._add_one_by_one
         like = self.tensor(X[:0], X.dtype)
-        scratches = _per_worker(lambda: Scratch(2, tiling.rows * (tiling.elements if at_once else 1), tiling.units, like))
+        scratches = _per_worker(
+            lambda: Scratch(2, tiling.rows * (tiling.elements if at_once else 1), tiling.units, like)
+        )
 
         def work(rows: slice) -> None:
             points = self.tensor(X[rows], X.dtype)

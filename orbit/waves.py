@@ -40,8 +40,8 @@ def add_waves(angles: Tensor, weights: Tensor, cosines: Tensor, sines: Tensor, s
     cosines, sines : tensors, shape (n, u)
     spare : tensor of the shape of ``angles``, overwritten
     """
-    if _is_compiled(angles):
-        _compiled()[0](*(array.numpy() for array in (angles, weights, cosines, sines)))
+    if loops := _loops(angles):
+        loops[0](*(array.numpy() for array in (angles, weights, cosines, sines)))
         return
     torch.cos(angles, out=spare)
     add_weighted(cosines, spare, weights)
@@ -51,9 +51,9 @@ def add_waves(angles: Tensor, weights: Tensor, cosines: Tensor, sines: Tensor, s
 def add_damped_waves(
     angles: Tensor, others: Tensor, weights: Tensor, cosines: Tensor, sines: Tensor, spare: Tensor
 ) -> None:
-    """``cosines += sum_i weights[i] cos(angles[i]) cos(others[i])``, ``sines`` with ``sin(angles[i])``; see ``add_waves``."""
-    if _is_compiled(angles):
-        _compiled()[1](*(array.numpy() for array in (angles, others, weights, cosines, sines)))
+    """:func:`add_waves` with every weight times ``cos(others[i])``; ``others`` may be overwritten too."""
+    if loops := _loops(angles):
+        loops[1](*(array.numpy() for array in (angles, others, weights, cosines, sines)))
         return
     torch.cos(angles, out=spare)
     common = others.cos_()
@@ -66,8 +66,11 @@ def is_available() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def _is_compiled(angles: Tensor) -> bool:
-    return angles.dtype == torch.float32 and angles.device.type == "cpu" and _compiled() is not None
+Loops = tuple[Callable[..., None], Callable[..., None]]
+
+
+def _loops(angles: Tensor) -> Loops | None:
+    return _compiled() if angles.dtype == torch.float32 and angles.device.type == "cpu" else None
 
 
 def _polynomials() -> tuple[tuple[np.float32, ...], tuple[np.float32, ...]]:
@@ -132,7 +135,7 @@ def _damped_waves(angles, others, weights, cosines, sines):
 
 
 @functools.cache
-def _compiled() -> tuple[Callable[..., None], Callable[..., None]] | None:
+def _compiled() -> Loops | None:
     """The two loops compiled, or None without numba.
 
     That takes seconds, and is kept for the next process where numba finds a folder to write to.
