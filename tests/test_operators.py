@@ -246,6 +246,26 @@ class TestSolvers:
         fitted = learner(regularization=lam, fit_intercept=False, random_state=0).fit(features, Y)
         np.testing.assert_allclose(fitted.predict(psi), (P @ theta).reshape(Y.shape), atol=1e-8)
 
+    def test_parameters_of_least_norm_have_these_coefficients(self, rng, kernel, d):
+        *_, operator, factors, _ = case(kernel, rng, d=d)
+        theta = rng.standard_normal((len(factors), factors.shape[2]))
+        found = operator.parameters(operator.coefficients(theta))
+        expected = [np.linalg.lstsq(B, B @ t, rcond=None)[0] for B, t in zip(factors, theta, strict=True)]
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+    @pytest.mark.parametrize("lam", [1e-3, 1e-8])
+    def test_one_lambda_is_that_point_of_a_path(self, rng, kernel, d, lam):
+        _, Y, _, _, features = case(kernel, rng, n=80, d=d)
+        path = SteinRegressor([lam, 2 * lam]).fit(features, Y)
+        one = SteinRegressor(path.regularization_).fit(features, Y)
+        np.testing.assert_allclose(one.predict(features), path.predict(features), atol=1e-7)
+
+    def test_a_lambda_below_rounding_still_gives_an_answer(self, rng, kernel, d):
+        _, Y, _, _, features = case(kernel, rng, n=80, d=d)
+        for lam in (1e-30, [1e-30, 2e-30]):
+            found = SteinRegressor(lam).fit(features, Y).predict(features)
+            np.testing.assert_allclose(found, SteinRegressor(1e-12).fit(features, Y).predict(features), atol=0.03)
+
     def test_an_intercept_is_a_column_of_ones_that_costs_nothing(self, rng, kernel, d):
         psi, Y, _, factors, features = case(kernel, rng, d=d)
         P, lam, n = dense(psi, factors), 1e-3, len(psi)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.linalg import solve_continuous_lyapunov
+from scipy.linalg import cho_factor, cho_solve, solve_continuous_lyapunov
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -36,6 +36,9 @@ _RANK_TOLERANCE = 1e-15
 
 # Size of the eigendecomposition, in rows, up to which the closed form is worth its cube: some gigabytes and minutes.
 _MAX_PARAMETERS = 12_000
+
+# Different scales of outputs up to which a Cholesky factorisation for each costs less than one eigendecomposition.
+_MAX_SCALES = 3
 
 # Each value costs a solve, not a division.
 _CG_PATH = [10.0**k for k in range(-9, 0)]
@@ -106,7 +109,10 @@ class SteinPath:
             values, vectors = eigh(second)
         else:
             values, vectors = eigh(operator.normal_matrix(second))
-        self._rotate(operator, values, vectors, cross)
+        keep = (
+            values > len(values) * np.finfo(float).eps * values[-1]
+        )  # below is rounding, which a tiny lambda would amplify
+        self._rotate(operator, values[keep], vectors[:, keep], cross)
 
     @classmethod
     def of_few_rows(cls, operator: Constant | Blocks, psi: np.ndarray, cross: np.ndarray) -> SteinPath:
@@ -145,6 +151,59 @@ class SteinPath:
     def freedom(self, regularization: float) -> float:
         """Degrees of freedom over all outputs."""
         return float((self.values / (self.values + regularization)).sum())
+
+
+class SteinSolution:
+    """The closed form for a single lambda: Cholesky factorisations, each a tenth of an eigendecomposition.
+
+    One factorisation for every different scale of the outputs, so for few of them.
+
+    Parameters
+    ----------
+    second, cross : arrays, shapes (F, F) and (F, p)
+    """
+
+    def __init__(self, operator: Constant | Blocks, second: np.ndarray, cross: np.ndarray) -> None:
+        self.operator, self._second, self._cross = operator, second, cross
+
+    @staticmethod
+    def pays(operator: Constant | Blocks) -> bool:
+        """Whether the factorisations cost clearly less than the eigendecomposition."""
+        return isinstance(operator, Blocks) or len(np.unique(operator.scales)) <= _MAX_SCALES
+
+    def solve(self, regularization: float) -> np.ndarray:
+        """Coefficients of the scalar features, shape ``(F, p)``."""
+        try:
+            return self.operator.coefficients(self._theta(regularization))
+        except (
+            np.linalg.LinAlgError
+        ):  # lambda is below the rounding of the moments: eigenvalues can be kept from below 0
+            return SteinPath(self.operator, self._second, self._cross).solve(regularization)
+
+    def _theta(self, regularization: float) -> np.ndarray:
+        operator, target = self.operator, self.operator.adjoint(self._cross)
+        if isinstance(operator, Blocks):
+            normal = operator.normal_matrix(self._second)
+            return _solve_shifted(normal, regularization, target.reshape(-1, 1)).reshape(target.shape)
+        theta = np.empty_like(target)
+        for scale in np.unique(operator.scales):
+            alike = operator.scales == scale
+            theta[:, alike] = _solve_shifted(scale * self._second, regularization, target[:, alike])
+        return theta
+
+
+def _solve_shifted(matrix: np.ndarray, shift: float, right: np.ndarray) -> np.ndarray:
+    """(matrix + shift I)^-1 right; the symmetric matrix is written over.
+
+    Raises
+    ------
+    LinAlgError
+        If the shift is below the rounding of the matrix, so that the answer would be noise.
+    """
+    if shift < np.finfo(float).eps * np.trace(matrix):
+        raise np.linalg.LinAlgError("the shift is below rounding")
+    matrix[np.diag_indices_from(matrix)] += shift
+    return cho_solve(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False), right, check_finite=False)
 
 
 class MatrixFree:
@@ -300,7 +359,7 @@ class _Stein(_OperatorLearner):
 
     def _path_of(
         self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray, centred: bool
-    ) -> tuple[SteinPath, System]:
+    ) -> tuple[SteinPath | SteinSolution, System]:
         operator = self._operator(structure, Y)
         learns = structure is not None and structure.learns_output
         if learns or operator.n_rows(len(psi)) >= operator.n_parameters(psi.shape[1]):
@@ -309,7 +368,9 @@ class _Stein(_OperatorLearner):
         system, psi = System.of_few_rows(psi, Y, centred)
         return SteinPath.of_few_rows(operator, psi, system.cross), system
 
-    def _settled(self, operator: Constant | Blocks, system: System, structure: Structure | None) -> SteinPath:
+    def _settled(
+        self, operator: Constant | Blocks, system: System, structure: Structure | None
+    ) -> SteinPath | SteinSolution:
         second = system.second
         assert second is not None
         if structure is not None and structure.learns_output and isinstance(operator, Constant):
@@ -321,6 +382,8 @@ class _Stein(_OperatorLearner):
                 f"learner=stein: {size:,} parameters are too many for the closed form of this kernel, "
                 f"at most {_MAX_PARAMETERS:,}: choose learner=cg or fewer approx.n_components"
             )
+        if len(self.path_) == 1 and SteinSolution.pays(operator):
+            return SteinSolution(operator, second, system.cross)
         return SteinPath(operator, second, system.cross)
 
     def _chosen(self, operator: Constant, system: System) -> float:
@@ -329,11 +392,17 @@ class _Stein(_OperatorLearner):
         return best_of_path(self.path_, lambda value: gcv(path, system, value))[0]
 
     def _finish(
-        self, path: SteinPath, system: System, structure: Structure | None, dtype: np.dtype, selection: str
+        self,
+        path: SteinPath | SteinSolution,
+        system: System,
+        structure: Structure | None,
+        dtype: np.dtype,
+        selection: str,
     ) -> None:
         if len(self.path_) == 1:
             self.regularization_ = float(self.path_[0])
         elif selection == "gcv":
+            assert isinstance(path, SteinPath)
             self.regularization_, self.path_scores_ = best_of_path(self.path_, lambda value: gcv(path, system, value))
         if isinstance(path.operator, Constant):
             self.output_matrix_ = path.operator.output_matrix
