@@ -55,7 +55,7 @@ class System:
     Attributes
     ----------
     n : number of rows
-    cross, power : psi^T Y / n, shape (F, p), and |Y|^2 / n, about the means
+    cross, power : psi^T Y / n, shape (F, p), and Y^T Y / n, shape (p, p), about the means
     x_mean, y_mean : zero where there is no intercept
     has_intercept : bool
     second : psi^T psi / n, shape (F, F); None where there are too few rows for it to pay
@@ -63,7 +63,7 @@ class System:
 
     n: int
     cross: np.ndarray
-    power: float
+    power: np.ndarray
     x_mean: np.ndarray
     y_mean: np.ndarray
     has_intercept: bool
@@ -88,7 +88,7 @@ class System:
         """The same without ``second``, and the centred features in float64."""
         x_mean, y_mean = centred * psi.mean(0, dtype=np.float64), centred * Y.mean(0)
         psi, Y, n = psi - x_mean, Y - y_mean, len(psi)
-        return cls(n, psi.T @ Y / n, float(np.square(Y).sum()) / n, x_mean, y_mean, centred), psi
+        return cls(n, psi.T @ Y / n, Y.T @ Y / n, x_mean, y_mean, centred), psi
 
 
 class SteinPath:
@@ -142,15 +142,25 @@ class SteinPath:
         """Coefficients of the scalar features, shape ``(F, p)``."""
         return self.operator.coefficients(self.theta(regularization))
 
-    def training_error(self, regularization: float, power: float) -> float:
-        """(1/n) |P theta - Y|^2, ``power`` being (1/n) |Y|^2, without another pass over the features."""
-        shrunk = self.values + regularization
-        left = power - (np.square(self.rotated / shrunk) * (self.values + 2 * regularization)).sum()
-        return max(float(left), power * np.finfo(float).eps)  # a perfect fit leaves rounding, not less than zero
+    def training_errors(self, regularization: float, power: np.ndarray) -> np.ndarray:
+        """(1/n) |P theta - Y|^2 without another pass over the features, ``power`` being Y^T Y / n.
 
-    def freedom(self, regularization: float) -> float:
-        """Degrees of freedom over all outputs."""
-        return float((self.values / (self.values + regularization)).sum())
+        One number for each direction of the outputs that is fitted by itself: shape
+        (p,) for a constant B, in the basis of A; else shape (1,).
+        """
+        if isinstance(self.operator, Constant):
+            basis = self.operator.basis
+            whole = np.einsum("ak,ab,bk->k", basis, power, basis)
+        else:
+            whole = np.array([np.trace(power)])
+        shrunk = self.values + regularization
+        left = whole - (np.square(self.rotated / shrunk) * (self.values + 2 * regularization)).sum(0)
+        return np.maximum(left, whole * np.finfo(float).eps)  # a perfect fit leaves rounding, not less than zero
+
+    def shares(self, regularization: float) -> np.ndarray:
+        """Degrees of freedom by output, for each direction as above."""
+        freedom = (self.values / (self.values + regularization)).sum(0)
+        return freedom if isinstance(self.operator, Constant) else freedom / self.operator.factors.shape[1]
 
 
 class SteinSolution:
@@ -414,9 +424,16 @@ def _is_precise(dtype: np.dtype, path: np.ndarray) -> bool:
 
 
 def gcv(path: SteinPath, system: System, regularization: float) -> float:
-    """The negative generalised cross-validation score (Golub, Heath and Wahba 1979), over all outputs."""
-    share = (path.freedom(regularization) / len(system.y_mean) + system.has_intercept) / system.n
-    return -np.inf if share >= 1 else -path.training_error(regularization, system.power) / (1 - share) ** 2
+    """The negative generalised cross-validation score (Golub, Heath and Wahba 1979).
+
+    Where outputs come apart in the basis of A, each has its own score and they are
+    added up. In one score for all, fitting the noise of a few directions with large
+    eigenvalues would be hidden by the many that are hardly fitted at all.
+    """
+    shares = (path.shares(regularization) + system.has_intercept) / system.n
+    if (shares >= 1).any():
+        return -np.inf
+    return -float((path.training_errors(regularization, system.power) / np.square(1 - shares)).sum())
 
 
 def learn_output(second: np.ndarray, cross: np.ndarray, regularization: float) -> Constant:
