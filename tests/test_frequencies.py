@@ -215,7 +215,7 @@ def test_factors_are_used_where_they_are_faster():
         phi = RandomFourier(Gaussian(1.0), orb, size, frequencies=Structured(), engine=engine, random_state=0)
         return type(phi.fit(np.ones((2, *d)))._projection(np.dtype(float)))
 
-    turns = {"group": orbit.build("group", "rotation", sampling="polar"), "size": 8}
+    turns = {"group": orbit.build("group", "rotation", sampling="polar")}
     assert chosen((64,), 64) is torch.Tensor
     assert chosen((2048,), 2048) is FastProjection
     assert chosen((2048,), 8) is torch.Tensor, "most of a block would be thrown away"
