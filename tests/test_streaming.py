@@ -55,7 +55,8 @@ class TestMoments:
         X, Y = problem
         whole, blocks = Moments(), Moments()
         whole.add(X, Y)
-        monkeypatch.setattr("orbit.learners.moments._BLOCK_COLUMNS", 5)
+        monkeypatch.setattr("orbit.learners.moments._BLOCK_ROWS", 5)
+        monkeypatch.setattr("orbit.linalg._BLOCK_COLUMNS", 5)
         blocks.add(X, Y)
         np.testing.assert_allclose(blocks.system()[0], whole.system()[0], atol=1e-13)
 
