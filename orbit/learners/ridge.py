@@ -179,7 +179,7 @@ class CholeskyPath(RidgePath):
     def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
         W, _ = self._solution(regularization)
         if not self.primal:
-            W = self._centred_product(W) / self.n
+            W = np.concatenate([tile @ W for tile in self._tiles()]) / self.n
         return W, self.y_mean - self.x_mean @ W
 
     def gcv(self, regularization: float) -> float:
@@ -198,21 +198,30 @@ class CholeskyPath(RidgePath):
         return self.system.search(path, score)
 
     def _factorise(self) -> None:
-        moments = np.zeros((self.X.shape[1] if self.primal else self.n,) * 2)
-        if self.primal:
-            self.cross = self._centred_product(self.Y) / self.n
-        for start in range(0, self.n if self.primal else self.X.shape[1], _BLOCK_ROWS):
-            part = slice(start, start + _BLOCK_ROWS)
-            block = self._scaled(part) if self.primal else self._scaled_columns(part).T
-            add_second_moments(moments, block if self.precise else block.astype(self.X.dtype, copy=False))
+        size = self.X.shape[1] if self.primal else self.n
+        moments, cross = np.zeros((size, size)), np.zeros((size, self.Y.shape[1]))
+        start = 0
+        for tile in self._tiles():
+            add_second_moments(moments, tile)
+            if self.primal:
+                cross += tile.T @ self.Y[start : start + len(tile)]
+                start += len(tile)
         moments /= self.n
         mirror_upper(moments)
+        self.cross = cross / self.n
         self.system = Cholesky(moments, self.cross if self.primal else self.Y)
         self._solutions: dict[float, tuple[np.ndarray, float]] = {}
 
-    def _scaled_columns(self, columns: slice) -> np.ndarray:
+    def _tiles(self) -> Iterator[np.ndarray]:
+        """The scaled points some rows at a time; in the dual their transpose, some columns at a time."""
         dtype = np.float64 if self.precise else self.X.dtype
-        return (self.X[:, columns] - self.x_mean[columns].astype(dtype)) * self.root.astype(dtype)
+        mean, root = self.x_mean.astype(dtype), self.root.astype(dtype)
+        for start in range(0, self.n if self.primal else self.X.shape[1], _BLOCK_ROWS):
+            part = slice(start, start + _BLOCK_ROWS)
+            if self.primal:
+                yield (self.X[part] - mean) * root[part]
+            else:
+                yield ((self.X[:, part] - mean[part]) * root).T
 
     def _solution(self, regularization: float) -> tuple[np.ndarray, float]:
         if regularization not in self._solutions:
