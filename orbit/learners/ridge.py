@@ -21,6 +21,7 @@ from orbit.learners.base import (
     regularization_path,
 )
 from orbit.learners.moments import Moments
+from orbit.learners.passes import Batches, StreamedSystem
 from orbit.learners.shifted import Cholesky, ShiftedSystem, is_large
 from orbit.linalg import add_second_moments, eigh, mirror_upper
 from orbit.params import Fraction, PositiveFloat, check_params
@@ -303,12 +304,8 @@ class _Ridge(BaseEstimator):
         solutions: dict[float, np.ndarray] = {}
 
         def score(regularization: float) -> float:
-            W, freedom = system.solve(regularization)
-            solutions[regularization] = W
-            # |Y - X W|^2 / n, with A W = cross - lambda W
-            left = power - float((W * cross).sum()) - regularization * float(np.square(W).sum())
-            share = (1 + freedom) / moments.n
-            return -np.inf if share >= 1 else -max(left, power * np.finfo(float).eps) / (1 - share) ** 2
+            solutions[regularization], freedom = system.solve(regularization)
+            return _streamed_gcv(solutions[regularization], freedom, regularization, cross, power, moments.n)
 
         if len(self.path_) == 1:
             self.regularization_, self.path_scores_ = float(self.path_[0]), np.full(1, np.nan)
@@ -316,10 +313,47 @@ class _Ridge(BaseEstimator):
         else:
             self.regularization_, self.path_scores_ = system.search(self.path_, score)
             W = solutions[self.regularization_]
+        self._adopt(W, moments)
+
+    def fit_passes(self, batches: Batches, memory: float, classes: np.ndarray | None = None):
+        """Fit to a stream that is gone through again and again, where memory has no room for second moments.
+
+        By conjugate gradients (:class:`~orbit.learners.passes.StreamedSystem`); lambda by
+        generalised cross-validation.
+
+        Parameters
+        ----------
+        batches : callable
+            An iterator over ``(X, y, weights)``, the same at every call; ``X`` may be overwritten.
+        memory : float
+            Bytes that may be held between batches.
+        classes : array or None
+            All labels, for classifiers.
+        """
+        self.check()
+        X, y, _ = next(batches())
+        self.n_features_in_ = X.shape[1]
+        encode = self._encoder(y, classes)
+        self._set_path(X, large=True)
+        system = StreamedSystem(lambda: ((X, encode(y), w) for X, y, w in batches()), memory)
+        solutions = system.solve(self.path_)
+        scores = {
+            value: _streamed_gcv(*solution, value, system.cross, system.power, system.n)
+            for value, solution in solutions.items()
+        }
+        self.regularization_, self.path_scores_ = best_of_path(self.path_, scores.__getitem__)
+        self._adopt(solutions[self.regularization_][0], system)
+        return self
+
+    def _adopt(self, W: np.ndarray, moments: Moments | StreamedSystem) -> None:
         self._coefficients = W.astype(moments.dtype)
         self._intercept = (moments.y_mean - moments.x_mean @ W).astype(moments.dtype)
         self._stale = False
         self._publish()
+
+    @abstractmethod
+    def _encoder(self, y: np.ndarray, classes: np.ndarray | None) -> Callable[[np.ndarray], np.ndarray]:
+        """What turns targets of a batch into columns of numbers, float64; notes what predictions need of ``y``."""
 
     def _settle(self) -> None:
         if getattr(self, "_stale", False):
@@ -373,6 +407,16 @@ class _Ridge(BaseEstimator):
         return X @ self._coefficients.astype(X.dtype) + self._intercept.astype(X.dtype)
 
 
+def _streamed_gcv(
+    W: np.ndarray, freedom: float, regularization: float, cross: np.ndarray, power: float, n: int
+) -> float:
+    """The negative generalised cross-validation score of a solution, from moments alone."""
+    # |Y - X W|^2 / n, with A W = cross - lambda W
+    left = power - float((W * cross).sum()) - regularization * float(np.square(W).sum())
+    share = (1 + freedom) / n
+    return -np.inf if share >= 1 else -max(left, power * np.finfo(float).eps) / (1 - share) ** 2
+
+
 def _decide(scores: np.ndarray) -> np.ndarray:
     return scores.argmax(1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
 
@@ -398,6 +442,10 @@ class LeastSquaresRegressor(MultiOutputMixin, RegressorMixin, _Ridge):
         """Predictions, shaped as the targets were: (n,) or (n, k)."""
         scores = self._scores(X)
         return scores[:, 0] if self._flat else scores
+
+    def _encoder(self, y: np.ndarray, classes: np.ndarray | None) -> Callable[[np.ndarray], np.ndarray]:
+        self._flat = y.ndim == 1
+        return lambda y: y.reshape(len(y), -1).astype(np.float64)
 
     def _path_targets(self, y: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         return y.reshape(len(y), -1).astype(np.float64), lambda scores: scores.reshape(len(scores), *y.shape[1:])
@@ -552,6 +600,10 @@ class RidgeClassifier(ClassifierMixin, _Ridge):
         """Class labels, shape (n,)."""
         scores = self._scores(X)
         return self.classes_[_decide(scores)]
+
+    def _encoder(self, y: np.ndarray, classes: np.ndarray | None) -> Callable[[np.ndarray], np.ndarray]:
+        self.classes_ = check_classes(y if classes is None else classes)
+        return lambda y: one_against_all(y, self.classes_)
 
     def _path_targets(self, y: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         classes = check_classes(y)
