@@ -81,7 +81,7 @@ class TestShifted:
 
     @pytest.mark.parametrize("solver", [Eigen, Cholesky])
     def test_solutions_for_several_shifts_from_one_system(self, system, solver, monkeypatch):
-        monkeypatch.setattr("orbit.learners.shifted._COPY_BLOCK", 40)
+        monkeypatch.setattr("orbit.learners.shifted._PANEL", 40)
         A, B = system
         solved = solver(A.copy(), B)
         for shift in (1e-1, 1e-5, 1e-2):  # in no order: each starts from A itself
