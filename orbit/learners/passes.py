@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import scipy.linalg
 
-from orbit.distributed import add_up
+from orbit.distributed import add_up, from_first
 
 Batches = Callable[[], Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]]
 
@@ -87,7 +87,8 @@ class StreamedSystem:
         P, rz = Z.copy(), (R * Z).sum(1, keepdims=True)
         goal = _TOLERANCE[self.dtype] * np.linalg.norm(right, axis=1, keepdims=True)
         for _ in range(_MAX_PASSES):
-            active = np.linalg.norm(R, axis=1, keepdims=True) > goal
+            # from the first process, so that all of a job stop at the same pass
+            active = from_first(np.linalg.norm(R, axis=1, keepdims=True)) > goal
             which, columns = np.nonzero(active[:, 0])
             if len(which) == 0:
                 break
