@@ -80,7 +80,7 @@ class Memory(Runner):
         job.say(_table(rows))
         if len(curve) > 1:
             n, seconds, peaks = np.array(curve).T
-            for name, values in (("seconds", seconds), ("peak resident MB", peaks)):
+            for name, values in (("seconds", seconds), ("peak resident MiB", peaks)):
                 title = "streamed fit, the solve included"
                 curves = {"measured": (n, values[None])}
                 job.log_figure(name.split()[0], plots.convergence(curves, "points", name, title, slopes=True))
@@ -164,4 +164,4 @@ def _in_child(plan: Plan, points: int | str) -> dict[str, float]:
 
 
 def _table(rows: list[list[str]]) -> str:
-    return markdown_table(["case", "points", "columns", "s", "processor s", "peak resident MB"], rows) + "\n"
+    return markdown_table(["case", "points", "columns", "s", "processor s", "peak resident MiB"], rows) + "\n"
