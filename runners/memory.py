@@ -25,6 +25,7 @@ from runners.plan import Plan, make_plan
 
 # Points that the feature map is fitted to, and that predictions are made for.
 _SEEN = 2048
+_PEAK = "peak resident MiB"
 _WAVES = 16
 _SIDE = 28
 _CHILD = "from runners.memory import child; child()"
@@ -66,7 +67,7 @@ class Memory(Runner):
                 found = _in_child(plan, points)
                 rows.append([label, *(f"{found[key]:.4g}" for key in ("points", "columns", "seconds", "cpu", "peak"))])
                 if points != "data":
-                    curve.append((found["points"], found["seconds"], found["peak"]))
+                    curve.append([found[key] for key in ("points", "seconds", "cpu", "peak")])
                 units = {
                     "seconds": "s",
                     "cpu": "cpu_s",
@@ -79,11 +80,9 @@ class Memory(Runner):
                 progress.step()
         job.say(_table(rows))
         if len(curve) > 1:
-            n, seconds, peaks = np.array(curve).T
-            for name, values in (("seconds", seconds), ("peak resident MiB", peaks)):
-                title = "streamed fit, the solve included"
-                curves = {"measured": (n, values[None])}
-                job.log_figure(name.split()[0], plots.convergence(curves, "points", name, title, slopes=True))
+            n, seconds, cpu, peaks = np.array(curve).T
+            panels = {"s": {"clock": seconds, "processor": cpu}, _PEAK: {"peak": peaks}}
+            job.log_figure("memory", plots.growth(n, panels, "streamed fit, the solve included", level=_PEAK))
 
     def _plans(self, base: Plan) -> Iterator[tuple[str, Plan, Any]]:
         for label, case in (self.cases or {}).items():
@@ -164,4 +163,4 @@ def _in_child(plan: Plan, points: int | str) -> dict[str, float]:
 
 
 def _table(rows: list[list[str]]) -> str:
-    return markdown_table(["case", "points", "columns", "s", "processor s", "peak resident MiB"], rows) + "\n"
+    return markdown_table(["case", "points", "columns", "s", "processor s", _PEAK], rows) + "\n"

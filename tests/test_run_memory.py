@@ -53,7 +53,7 @@ def test_every_case_has_its_peak_seconds_and_accuracy(run, tmp_path):  # noqa: F
         assert metrics[f"s/{label}"] > 0
         assert metrics[f"columns/{label}"] == 32
         assert metrics[f"accuracy/{label}"] > 0.3
-    assert {path.stem for path in (folder / "figures").iterdir()} == {"seconds", "peak"}
+    assert {path.stem for path in (folder / "figures").iterdir()} == {"memory"}
     assert "| images | 300 " in (folder / "table.md").read_text()
 
 
