@@ -13,6 +13,7 @@
 
 from orbit import (
     approx,
+    augmentation,
     data,
     distributions,
     frequencies,
@@ -40,6 +41,7 @@ __all__ = [
     "UnknownNameError",
     "__version__",
     "approx",
+    "augmentation",
     "available",
     "build",
     "data",

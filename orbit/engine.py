@@ -507,7 +507,7 @@ class Engine(Component):
                     guarded(tile)
                     progress.step()
                 return
-            with _single_threaded_blas(), ThreadPoolExecutor(workers) as pool:
+            with single_threaded(), ThreadPoolExecutor(workers) as pool:
                 pending = {pool.submit(guarded, tile) for tile in tiles}
                 try:
                     _drain(pending, progress)
@@ -647,7 +647,8 @@ def _slices(length: int, step: int) -> Iterator[slice]:
 
 
 @contextlib.contextmanager
-def _single_threaded_blas() -> Iterator[None]:
+def single_threaded() -> Iterator[None]:
+    """No threads inside torch's operations, which then never wait for one another."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

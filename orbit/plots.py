@@ -273,6 +273,46 @@ def compared(results: dict[str, list[float]], metric: str, published: dict[str, 
     return figure
 
 
+def agreement(
+    found: dict[str, tuple[float, float]], published: dict[str, tuple[float, float]], axes: tuple[str, str], title: str
+) -> Figure:
+    """Two figures of merit of the same things against each other, ours and published ones.
+
+    Parameters
+    ----------
+    found, published : name -> the figure on the horizontal and on the vertical axis
+    """
+    figure = Figure(figsize=(6, 4.6), layout="constrained")
+    ax = figure.subplots()
+    for points, style, label in ((found, "oC0", "here"), (published, "DC3", "published")):
+        if not points:
+            continue
+        x, y = np.array(list(points.values())).T
+        ax.plot(x, y, style, ms=5, label=label, alpha=0.8)
+        for name, at in points.items():
+            ax.annotate(name, at, xytext=(4, 3), textcoords="offset points", fontsize=6)
+    ax.set_xlabel(axes[0])
+    ax.set_ylabel(axes[1])
+    ax.set_title(title, fontsize=10)
+    ax.legend()
+    ax.grid(alpha=0.3)
+    return figure
+
+
+def epochs(scores: dict[str, list[float]]) -> Figure:
+    """Scores of trainings after every epoch, a line each."""
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    ax = figure.subplots()
+    styles = itertools.product(("-", "--", ":"), range(10))
+    for (style, colour), (name, values) in zip(styles, scores.items(), strict=False):
+        ax.plot(np.arange(1, len(values) + 1), values, style, color=f"C{colour}", lw=1.2, label=name)
+    ax.set_xlabel("epoch")
+    ax.set_ylabel("score before each batch was learnt from")
+    ax.grid(alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize=6)
+    return figure
+
+
 def convergence(
     curves: dict[str, tuple[np.ndarray, np.ndarray]], x_label: str, y_label: str, title: str, slopes: bool = False
 ) -> Figure:

@@ -44,11 +44,14 @@ class Job(Stopwatch):
     folder : RunFolder
     metrics : dict of str to float
         Flat names, ``test/accuracy`` and so on.
+    history : dict of str to list of float
+        Metrics that have a value for each step.
     """
 
     def __init__(self, plan: Plan, folder: RunFolder, record: Record) -> None:
         super().__init__()
         self.plan, self.folder, self.record = plan, folder, record
+        self.history: dict[str, list[float]] = {}
         self._table: list[tuple[str, str]] = []
         self._texts: list[str] = []
 
@@ -64,6 +67,11 @@ class Job(Stopwatch):
         """Record metrics; the folder has them at once, so a later failure cannot lose them."""
         self.metrics.update({key: float(value) for key, value in metrics.items()})
         self.folder.write_metrics(self.metrics)
+
+    def log_step(self, name: str, value: float) -> None:
+        """Record the next value of a metric that is measured again and again, such as once an epoch."""
+        self.history.setdefault(name, []).append(float(value))
+        self.folder.write_history(self.history)
 
     def log_figure(self, name: str, figure: Figure) -> None:
         self.folder.write_figure(name, figure)
