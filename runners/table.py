@@ -34,7 +34,7 @@ class Table(Runner):
         Label -> what the row changes in the configuration: whole sections
         (``approx: {name: rf}``) or single keys (``kernel.lengthscale: 4000``).
     columns : dict of dict, or None
-        Label -> what it changes besides, in every row. A row then is one for each
+        Label -> what it changes in every row, over what the row says. A row then is one for each
         column, labelled with both, ``row column``; and each two columns are
         compared by the rank correlation (Spearman) of their rows.
     curves : dict of dict, or None
@@ -77,7 +77,7 @@ class Table(Runner):
             raise InputError("runner.rows: expected at least one row; choose an experiment, e.g. experiment=qm7")
         settings(self.repeats, "runner.repeats")
         self._curves()
-        unknown = set(self.published or {}) - set(self.rows or {})
+        unknown = set(self.published or {}) - set(self._cells())
         if unknown:
             raise InputError(f"runner.published: {', '.join(sorted(unknown))} is not a row of the table")
 
