@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import sys
 import time
 from abc import abstractmethod
@@ -13,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.figure import Figure
 
+from orbit import plots
 from orbit.component import Component
 from orbit.data import Dataset
 from runners.plan import Plan
@@ -52,6 +54,7 @@ class Job(Stopwatch):
         super().__init__()
         self.plan, self.folder, self.record = plan, folder, record
         self.history: dict[str, list[float]] = {}
+        self._drawn: set[tuple[str, ...]] = set()
         self._table: list[tuple[str, str]] = []
         self._texts: list[str] = []
 
@@ -75,6 +78,15 @@ class Job(Stopwatch):
 
     def log_figure(self, name: str, figure: Figure) -> None:
         self.folder.write_figure(name, figure)
+
+    def log_skeleton(self, kernel: Any, label: str = "") -> None:
+        """Draw the skeleton of a fitted kernel, if it has one and it is not drawn already; ``label`` names it."""
+        skeleton = getattr(kernel, "skeleton_", None)
+        if skeleton is None or (drawing := (kernel.describe_inputs(), *skeleton.labels)) in self._drawn:
+            return
+        self._drawn.add(drawing)
+        suffix = "-" + re.sub(r"[^A-Za-z0-9.-]+", "_", label) if label else ""
+        self.log_figure(f"skeleton{suffix}", plots.skeleton(skeleton, kernel.describe_inputs()))
 
     def log_text(self, name: str, text: str) -> None:
         self.folder.write_text(name, text)

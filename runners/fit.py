@@ -159,6 +159,7 @@ class Fit(Runner):
         examples = model["representation"].transform(data.X_test[:_EXAMPLES])
         if examples.ndim > 2 or features.orbit_.group_.name != "identity":
             job.log_figure("orbit", plots.orbit_examples(features.orbit_, examples))
+        job.log_skeleton(features.kernel_)
         if data.task == "classification":
             job.log_figure("confusion", plots.confusion(data.y_test, predicted))
         else:

@@ -45,6 +45,7 @@ class Trials:
                 training = Training(self._job, plan, label)
                 fitted = fit_and_score(plan, self._data(plan), clock, training)
             metrics = fitted.metrics
+            self._job.log_skeleton(fitted.model["features"].kernel_, label)
             if fitted.selected:
                 self._selections += 1
                 record_selection(self._job, fitted.selected, f"{self._selections} {label}".strip())

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from orbit.engine import Engine, single_threaded
+from orbit.engine import Engine
 from orbit.learners.base import check_classes, one_against_all
 from orbit.learners.epochs import EpochLearner
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
@@ -46,11 +46,6 @@ class _AdaGrad(EpochLearner):
         return hasattr(self, "_weights")
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
-        # products this thin are bound by memory: threads that meet after each of them cost more than they bring
-        with single_threaded():
-            return self._one_step(x, y)
-
-    def _one_step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
         features, targets = self._tensor(x).sub_(self._shift), self._tensor(y)
         weights, squares, n = self._weights, self._squares, len(x)
         rates = self._tensor(np.repeat(self._rates, self._n_outputs).astype(x.dtype))

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from orbit.engine import Engine
+from orbit.engine import Engine, single_threaded
 from orbit.params import PositiveFloat, PositiveInt, check_params
 from orbit.random import RandomState, generator
 
@@ -109,10 +109,12 @@ class EpochLearner(BaseEstimator):
             self._score_sums, self._seen = np.zeros(len(self.path_)), 0
             self.epochs_done_, self.history_ = 0, []
             self._begin(X, Y.shape[1])
-        for start in range(0, len(X), self.batch_size):
-            rows = slice(start, start + self.batch_size)
-            self._score_sums += self._step(X[rows], Y[rows].astype(X.dtype)).double().cpu().numpy()
-            self._seen += len(X[rows])
+        # steps are small: threads that meet after each operation would cost more than they bring
+        with single_threaded():
+            for start in range(0, len(X), self.batch_size):
+                rows = slice(start, start + self.batch_size)
+                self._score_sums += self._step(X[rows], Y[rows].astype(X.dtype)).double().cpu().numpy()
+                self._seen += len(X[rows])
         self._settle()
 
     def _settle(self) -> None:
