@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 
 import orbit
-from orbit.engine import Engine
+from orbit.engine import Engine, single_threaded
 from orbit.representations import UnitNorm
 from runners.plan import Plan
 
@@ -22,6 +22,7 @@ _SIDE = 28
 _FINE_TURNS = 128
 _FINE_POINTS = 60
 _PATH = 20
+_PART_OF_COPY = 2**20
 
 # The tiles of the direct path, which its own products are measured at.
 _ROWS, _UNITS = 256, 512
@@ -161,11 +162,44 @@ def path(plan: Plan, n_points: int, threads: int) -> Comparison:
     return Comparison(cases, {"path/one": (f"path of {_PATH}", "one")}, {"features/dim": float(psi.shape[1])})
 
 
+def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
+    """Features of a skeleton against plain copies in memory, by as many threads.
+
+    ``copy``: of as many bytes as the features have. ``streaming``: of half as many
+    as evaluation must move, since a copy reads and writes: the angles that each
+    feature sums, and its columns.
+    """
+    X = plan.component("representation").fit_transform(plan.load().X_train)
+    X = X[np.arange(n_points) % len(X)].astype(np.float32)
+    features = plan.approx().fit(X)
+    result = torch.from_numpy(features.transform(X))
+    summed = features.features_.exponents.nnz * n_points
+    sizes = {"copy": result.numel(), "streaming": (summed + result.numel()) // 2}
+    pages = {name: (torch.zeros(size), torch.zeros(size)) for name, size in sizes.items()}
+
+    def copy(name: str) -> None:
+        source, target = pages[name]
+        parts = _slices(len(source), _PART_OF_COPY)
+        with single_threaded(), ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda part: target[part].copy_(source[part]), parts))
+
+    cases: dict[str, Callable[[], object]] = {"features": lambda: features.transform(X)}
+    cases |= {name: (lambda name=name: copy(name)) for name in sizes}
+    metrics = {
+        "features/dim": float(result.shape[1]),
+        "features/entries": summed / n_points / features.n_components_,
+        "bytes/features": 4.0 * result.numel(),
+        "bytes/moved": 4.0 * (summed + result.numel()),
+    }
+    return Comparison(cases, {f"{name}/features": (name, "features") for name in sizes}, metrics)
+
+
 COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
     "scipy": against_scipy,
     "direct": direct,
     "spectral": spectral,
     "path": path,
+    "skeleton": skeleton,
 }
 
 

@@ -23,12 +23,14 @@ CASES = {
     "direct": {"direct", "products and waves", "products"},
     "spectral": {"direct", "spectral"},
     "path": {"one", "path of 20"},
+    "skeleton": {"features", "copy", "streaming"},
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, name):  # noqa: F811
-    code, _, err = run(f"experiment=bench_{name}", *TINY)
+    data = ["dataset=digits", "representation=raw", "kernel.layers=null"] if name == "skeleton" else []
+    code, _, err = run(f"experiment=bench_{name}", *TINY, *data)
     assert code == 0, err
     (folder,) = folders(tmp_path)
     metrics = RunFolder(folder).read_metrics()
