@@ -63,7 +63,15 @@ class Plan:
     @property
     def config_hash(self) -> str:
         """Equal for two runs exactly when they compute the same thing."""
-        config = {key: value for key, value in self.config.items() if key not in _NOT_IN_HASH}
+        return self._hash(_NOT_IN_HASH)
+
+    @property
+    def model_hash(self) -> str:
+        """Equal for two plans exactly when they fit the same model, whichever runner does it and whatever for."""
+        return self._hash((*_NOT_IN_HASH, "runner", "size"))
+
+    def _hash(self, without: tuple[str, ...]) -> str:
+        config = {key: value for key, value in self.config.items() if key not in without}
         config["engine"] = {k: v for k, v in config["engine"].items() if k not in _ENGINE_NOT_IN_HASH}
         config["version"] = orbit.__version__
         return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:16]

@@ -21,7 +21,7 @@ class Training:
 
     After every epoch its score so far becomes a step of a metric, and everything
     needed to go on is written to ``outputs/checkpoints``, under the identity of the
-    plan. A later run of the same configuration with ``resume=true`` goes on from
+    model. A later run that fits the same model with ``resume=true`` goes on from
     there and ends with the same result.
 
     Parameters
@@ -36,7 +36,7 @@ class Training:
 
     def __init__(self, job: Job, plan: Plan, label: str = "") -> None:
         self.job, self.metric = job, f"{label}/epoch/score".lstrip("/")
-        self.path = Path(plan.config["outputs"]) / "checkpoints" / f"{plan.config_hash}.pkl"
+        self.path = Path(plan.config["outputs"]) / "checkpoints" / f"{plan.model_hash}.pkl"
 
     def resume(self, learner: Any, stream: FeatureStream) -> None:
         """Go on where an earlier run was stopped, if there is one and ``resume`` asks for it."""
