@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -184,7 +185,7 @@ def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
             list(pool.map(lambda part: target[part].copy_(source[part]), parts))
 
     cases: dict[str, Callable[[], object]] = {"features": lambda: features.transform(X)}
-    cases |= {name: (lambda name=name: copy(name)) for name in sizes}
+    cases |= {name: partial(copy, name) for name in sizes}
     metrics = {
         "features/dim": float(result.shape[1]),
         "features/entries": summed / n_points / features.n_components_,
