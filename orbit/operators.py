@@ -29,6 +29,9 @@ class Operator(Protocol):
     def adjoint(self, V: np.ndarray) -> np.ndarray:
         """C*(V): rows ``B_j^T v_j``, shape ``(F, q)``."""
 
+    def parameters(self, coefficients: np.ndarray) -> np.ndarray:
+        """The parameters of least norm with these coefficients: rows ``B_j^+ c_j``, shape ``(F, q)``."""
+
 
 @dataclass(frozen=True)
 class Constant:
@@ -59,6 +62,10 @@ class Constant:
     def adjoint(self, V: np.ndarray) -> np.ndarray:
         return (V @ self.basis) * np.sqrt(self.scales)
 
+    def parameters(self, coefficients: np.ndarray) -> np.ndarray:
+        kept = self.scales > np.finfo(float).eps * len(self.scales) * self.scales.max()
+        return (coefficients @ self.basis) * np.where(kept, 1 / np.sqrt(np.where(kept, self.scales, 1.0)), 0.0)
+
     def n_parameters(self, n_features: int) -> int:
         """Size of the eigendecomposition that a closed form takes: outputs come apart in the rotated basis."""
         return n_features
@@ -79,6 +86,9 @@ class Blocks:
 
     def adjoint(self, V: np.ndarray) -> np.ndarray:
         return np.einsum("jab,ja->jb", self.factors, V)
+
+    def parameters(self, coefficients: np.ndarray) -> np.ndarray:
+        return np.einsum("jba,ja->jb", np.linalg.pinv(self.factors), coefficients)
 
     def n_parameters(self, n_features: int) -> int:
         return n_features * self.factors.shape[2]

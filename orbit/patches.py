@@ -12,7 +12,7 @@ from orbit.registry import register
 from orbit.representations import Representation
 
 
-class _OfImages(Representation):
+class ImageRepresentation(Representation):
     """A representation of images only, as its tags say."""
 
     def _check_images(self, X: np.ndarray, side: int) -> None:
@@ -29,7 +29,7 @@ class _OfImages(Representation):
 
 
 @register("representation", "crop")
-class Crop(_OfImages):
+class Crop(ImageRepresentation):
     """The middle of an image: ``size`` x ``size`` pixels.
 
     Parameters
@@ -56,7 +56,7 @@ class Crop(_OfImages):
 
 
 @register("representation", "patch_pca")
-class PatchPCA(_OfImages):
+class PatchPCA(ImageRepresentation):
     """Images as grids of principal components of their patches, each image centred and scaled first.
 
     Stands in for a first convolution of the same size and stride: a skeleton

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 from scipy import ndimage
+from scipy.optimize import OptimizeResult, minimize
 from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 
 import orbit
 from orbit.engine import Engine, single_threaded
+from orbit.errors import InputError
+from orbit.operators import structure_of
 from orbit.representations import UnitNorm
 from runners.plan import Plan
 
@@ -24,6 +27,7 @@ _FINE_TURNS = 128
 _FINE_POINTS = 60
 _PATH = 20
 _PART_OF_COPY = 2**20
+_CAPPED, _CONVERGED = 100, 15_000  # iterations
 
 # The tiles of the direct path, which its own products are measured at.
 _ROWS, _UNITS = 256, 512
@@ -195,12 +199,62 @@ def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
     return Comparison(cases, {f"{name}/features": (name, "features") for name in sizes}, metrics)
 
 
+def lbfgs(plan: Plan, n_points: int, threads: int) -> Comparison:
+    """Closed forms of operator-valued least squares against scipy's L-BFGS on the same objective.
+
+    L-BFGS takes the gradient by the same matrix-free operators, no dense features:
+    once to its own tolerance, once capped at 100 iterations. ``objective/...``: what each reaches,
+    (1/n) |P theta - Y|^2 + lambda |theta|^2 (ORFF eq. 10) at lambda = ``learner.regularization``.
+    """
+    data = plan.load()
+    Y = data.y_train[:n_points].astype(np.float64)
+    psi = plan.approx().fit_transform(data.X_train[:n_points])
+    one = plan.learner("regression")
+    strength = one.regularization
+    if not isinstance(strength, float) or one.fit_intercept:
+        raise InputError("runner.compare=lbfgs: needs one learner.regularization and learner.fit_intercept=false")
+    structure = structure_of(psi)
+    if structure is None:
+        raise InputError("runner.compare=lbfgs: needs operator-valued features; choose approx=orff")
+    operator, rows = structure.operator(Y), np.asarray(psi, dtype=np.float64)
+    shape = operator.adjoint(rows.T @ Y).shape
+
+    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        theta = flat.reshape(shape)
+        left = rows @ operator.coefficients(theta) - Y
+        gradient = operator.adjoint(rows.T @ left) / len(Y) + strength * theta
+        return float(np.vdot(left, left) / len(Y) + strength * np.vdot(theta, theta)), 2 * gradient.ravel()
+
+    def descend(max_iter: int) -> OptimizeResult:
+        options = {"maxiter": max_iter, "maxfun": 2 * max_iter}
+        return minimize(objective, np.zeros(int(np.prod(shape))), jac=True, method="L-BFGS-B", options=options)
+
+    path = clone(one).set_params(regularization=None)
+    capped, converged = f"lbfgs {_CAPPED}", "lbfgs"
+    ends = {capped: descend(_CAPPED), converged: descend(_CONVERGED)}
+    theta = operator.parameters(one.fit(psi, Y).coef_.T.astype(np.float64))
+    metrics = {f"objective/{name}": float(end.fun) for name, end in ends.items()}
+    metrics |= {
+        "objective/closed form": objective(theta.ravel())[0],
+        f"iterations/{converged}": float(ends[converged].nit),
+    }
+    cases = {
+        "one lambda": lambda: one.fit(psi, Y),
+        "path": lambda: path.fit(psi, Y),
+        capped: lambda: descend(_CAPPED),
+        converged: lambda: descend(_CONVERGED),
+    }
+    ratios = {f"{name}/one": (name, "one lambda") for name in ("path", capped, converged)}
+    return Comparison(cases, ratios, metrics)
+
+
 COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
     "scipy": against_scipy,
     "direct": direct,
     "spectral": spectral,
     "path": path,
     "skeleton": skeleton,
+    "lbfgs": lbfgs,
 }
 
 

@@ -29,12 +29,13 @@ class Timing(Runner):
 
     Parameters
     ----------
-    compare : {"scipy", "direct", "spectral", "path", "skeleton"} or None
+    compare : {"scipy", "direct", "spectral", "path", "skeleton", "lbfgs"} or None
         ``scipy``: against scipy.ndimage.rotate and scikit-learn's RBFSampler.
         ``direct``: the direct path against its own matrix products and
         trigonometry. ``spectral``: the spectral path against the direct one.
         ``path``: a ridge path of 20 regularisations against one. ``skeleton``:
-        features of a skeleton against plain copies in memory. None: a sweep.
+        features of a skeleton against plain copies in memory. ``lbfgs``: closed
+        forms of operator-valued least squares against scipy's L-BFGS. None: a sweep.
     sweep : dict or None
         Values of N (points), s (components), r (orbit size) and D (columns of a
         ridge fit), each varied with the others at the configuration's.
@@ -46,7 +47,7 @@ class Timing(Runner):
 
     def __init__(
         self,
-        compare: Literal["scipy", "direct", "spectral", "path", "skeleton"] | None = None,
+        compare: Literal["scipy", "direct", "spectral", "path", "skeleton", "lbfgs"] | None = None,
         sweep: dict | None = None,
         n_points: PositiveInt = 1000,
         rounds: PositiveInt = 7,

@@ -45,6 +45,7 @@ class TestLowRankMultitask(LoaderContract):
     def test_noise_has_the_norm_of_the_paper(self):
         clean, noisy = (LowRankMultitask(noise, 100, 4000, 10).load(0) for noise in (False, True))
         np.testing.assert_array_equal(clean.X_train, noisy.X_train)
+        np.testing.assert_array_equal(clean.y_test, noisy.y_test)
         covariance = np.cov((noisy.y_train - clean.y_train).T)
         spread = np.concatenate([clean.y_train, clean.y_test]).var(0).mean()
         assert np.linalg.norm(covariance, 2) == pytest.approx(np.sqrt(spread), rel=0.1)

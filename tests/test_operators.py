@@ -246,6 +246,26 @@ class TestSolvers:
         fitted = learner(regularization=lam, fit_intercept=False, random_state=0).fit(features, Y)
         np.testing.assert_allclose(fitted.predict(psi), (P @ theta).reshape(Y.shape), atol=1e-8)
 
+    def test_parameters_of_least_norm_have_these_coefficients(self, rng, kernel, d):
+        *_, operator, factors, _ = case(kernel, rng, d=d)
+        theta = rng.standard_normal((len(factors), factors.shape[2]))
+        found = operator.parameters(operator.coefficients(theta))
+        expected = [np.linalg.lstsq(B, B @ t, rcond=None)[0] for B, t in zip(factors, theta, strict=True)]
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+    @pytest.mark.parametrize("lam", [1e-3, 1e-8])
+    def test_one_lambda_is_that_point_of_a_path(self, rng, kernel, d, lam):
+        _, Y, _, _, features = case(kernel, rng, n=80, d=d)
+        path = SteinRegressor([lam, 2 * lam]).fit(features, Y)
+        one = SteinRegressor(path.regularization_).fit(features, Y)
+        np.testing.assert_allclose(one.predict(features), path.predict(features), atol=1e-7)
+
+    def test_a_lambda_below_rounding_still_gives_an_answer(self, rng, kernel, d):
+        _, Y, _, _, features = case(kernel, rng, n=80, d=d)
+        for lam in (1e-30, [1e-30, 2e-30]):
+            found = SteinRegressor(lam).fit(features, Y).predict(features)
+            np.testing.assert_allclose(found, SteinRegressor(1e-12).fit(features, Y).predict(features), atol=0.03)
+
     def test_an_intercept_is_a_column_of_ones_that_costs_nothing(self, rng, kernel, d):
         psi, Y, _, factors, features = case(kernel, rng, d=d)
         P, lam, n = dense(psi, factors), 1e-3, len(psi)
@@ -256,13 +276,19 @@ class TestSolvers:
             np.testing.assert_allclose(learner.fit(features, Y + 5).predict(psi), expected.reshape(n, d), atol=1e-7)
 
     def test_gcv_is_its_definition(self, rng, kernel, d):
-        psi, Y, _, factors, features = case(kernel, rng, d=d)
+        psi, Y, operator, factors, features = case(kernel, rng, d=d)
         P, n, path = dense(psi, factors), len(psi), [1e-4, 1e-2]
         found = SteinRegressor(path, fit_intercept=False).fit(features, Y).path_scores_
+        # the directions of the outputs that are fitted by themselves, or all outputs together
+        directions = [v[:, None] for v in operator.basis.T] if isinstance(operator, Constant) else [np.eye(d)]
         for lam, score in zip(path, found, strict=True):
             H = P @ np.linalg.solve(P.T @ P + n * lam * np.eye(P.shape[1]), P.T)
-            residual = Y.ravel() - H @ Y.ravel()
-            assert score == pytest.approx(-(residual @ residual / n) / (1 - np.trace(H) / (n * d)) ** 2, rel=1e-6)
+            expected = 0.0
+            for v in directions:
+                Q = np.kron(np.eye(n), v)  # (n d, n) or (n d, n d)
+                residual, share = Q.T @ (Y.ravel() - H @ Y.ravel()), np.trace(Q.T @ H @ Q) / Q.shape[1]
+                expected -= residual @ residual / n / (1 - share) ** 2
+            assert score == pytest.approx(expected, rel=1e-6)
 
     def test_batches_of_rows_give_the_model_of_all_rows(self, rng, kernel, d):
         _, Y, _, _, features = case(kernel, rng, d=d)
@@ -272,6 +298,24 @@ class TestSolvers:
             batches.partial_fit(features[rows], (Y + 3)[rows])
         np.testing.assert_allclose(batches.predict(features), whole.predict(features), atol=1e-8)
         np.testing.assert_allclose(batches.coef_, whole.coef_, atol=1e-6)
+
+
+def test_gcv_does_not_fit_the_noise_of_one_direction(rng):
+    """Outputs that are one function and noise: the direction with nearly all of A's trace must not be interpolated."""
+    X, direction = rng.uniform(-1, 1, (300, 2)), np.linspace(0.5, 1, 10)
+    truth = lambda X: np.outer(np.sin(3 * X[:, 0]) * X[:, 1], direction)  # noqa: E731
+    Y = truth(X) + 0.3 * np.outer(rng.standard_normal(300), direction) + 0.01 * rng.standard_normal((300, 10))
+    features = fitted_map(Decomposable(lengthscale=0.3, output="covariance"), X, n_components=200)
+    chosen = SteinRegressor().fit(features.transform(X), Y)
+    new = rng.uniform(-1, 1, (1000, 2))
+    errors = [
+        np.square(
+            SteinRegressor(float(lam)).fit(features.transform(X), Y).predict(features.transform(new)) - truth(new)
+        ).mean()
+        for lam in chosen.path_
+    ]
+    error = np.square(chosen.predict(features.transform(new)) - truth(new)).mean()
+    assert error < 1.5 * min(errors)
 
 
 def test_exact_features_give_kernel_ridge_regression(rng):

@@ -24,6 +24,7 @@ CASES = {
     "spectral": {"direct", "spectral"},
     "path": {"one", "path of 20"},
     "skeleton": {"features", "copy", "streaming"},
+    "lbfgs": {"one lambda", "path", "lbfgs 100", "lbfgs"},
 }
 
 
@@ -43,6 +44,9 @@ def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, 
     assert "2 threads in use" in (folder / "machine.txt").read_text()
     if name == "spectral":
         assert metrics["error/spectral"] < 0.01
+    if name == "lbfgs":  # the closed form is the least value there is
+        least = metrics["objective/closed form"]
+        assert least * (1 - 1e-6) <= metrics["objective/lbfgs"] <= metrics["objective/lbfgs 100"] <= 1.5 * least
     if name == "scipy":
         assert metrics["error/kernel/orbit"] < 1
         assert metrics["error/orbit/orbit"] < metrics["error/orbit/scipy"] + 0.05
@@ -63,6 +67,21 @@ def test_a_wrong_sweep_is_refused_before_any_work(run, sweep):  # noqa: F811
     code, _, err = run("runner=timing", f"runner.sweep={sweep}", "tracking.enabled=false")
     assert code == 2
     assert "runner.sweep: expected lists of integers >= 1 for any of N, s, r, D" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("learner.regularization=null", "needs one learner.regularization"),
+        ("learner.fit_intercept=true", "learner.fit_intercept=false"),
+        ("approx=rf kernel=gaussian", "choose approx=orff"),
+    ],
+    ids=str,
+)
+def test_solvers_are_compared_on_one_objective_only(run, change, message):  # noqa: F811
+    code, _, err = run("experiment=bench_lbfgs", *TINY, *change.split())
+    assert code == 2
+    assert message in err
 
 
 def test_cases_are_run_in_turn_after_a_round_that_does_not_count():

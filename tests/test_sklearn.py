@@ -26,6 +26,7 @@ from orbit.approx import (
 from orbit.data import RotatedDigits
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
+from orbit.gradients import Gradients
 from orbit.groups import Rotation
 from orbit.hyper import Gaussian as GaussianHyper
 from orbit.hyper import Linear
@@ -71,6 +72,7 @@ ESTIMATORS = [
     Bag(),  # the same
     Crop(2),  # the same
     PatchPCA(2, n_components=2),  # the same
+    Gradients(n_directions=2),  # the same
     Linear(),
     GaussianHyper(n_components=5),
     GaussianHyper(approx="nystrom", n_components=5),

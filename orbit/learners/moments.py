@@ -29,7 +29,7 @@ class Moments:
         self.precise = precise
         self.centred = centred
         self.n = 0
-        self.weight = self.yy = 0.0
+        self.weight = 0.0
 
     def add(self, X: np.ndarray, Y: np.ndarray, sample_weight: np.ndarray | None = None) -> None:
         """Add a batch: ``X``, shape (m, d); ``Y``, shape (m, k), float64; weights, shape (m,)."""
@@ -46,18 +46,18 @@ class Moments:
         self.xy += centred.T @ targets.astype(centred.dtype)
         self.sum_x += (centred.T @ root.astype(centred.dtype))[:, 0]
         self.sum_y += (targets * root).sum(0)
-        self.yy += float(np.square(targets).sum())
+        self.yy += targets.T @ targets
         self.n += len(X)
         self.weight += float(w.sum())
 
     def gather(self) -> None:
         """Add up the moments of all processes of a job."""
-        counts = np.array([self.n, self.weight, self.yy])
-        add_up(counts, self.xx, self.xy, self.sum_x, self.sum_y)
-        self.n, self.weight, self.yy = int(counts[0]), float(counts[1]), float(counts[2])
+        counts = np.array([self.n, self.weight])
+        add_up(counts, self.yy, self.xx, self.xy, self.sum_x, self.sum_y)
+        self.n, self.weight = int(counts[0]), float(counts[1])
 
-    def system(self) -> tuple[np.ndarray, np.ndarray, float]:
-        """Centred A = X^T X / n, cross moments X^T Y / n and power |Y|^2 / n. Ends the stream: A is made in place."""
+    def system(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Centred second moments A = X^T X / n, X^T Y / n and Y^T Y / n. Ends the stream: A is made in place."""
         A, mean_x, mean_y = self.xx, self.x_mean - self.shift_x, self.y_mean - self.shift_y
         for start in range(0, len(A), _BLOCK_COLUMNS):
             rows = slice(start, start + _BLOCK_COLUMNS)
@@ -65,7 +65,7 @@ class Moments:
             A[rows, start:] -= mean_x[rows, None] * mean_x[None, start:]
             A[start:, rows] = A[rows, start:].T
         del self.xx
-        return A, self.xy / self.weight - mean_x[:, None] * mean_y, self.yy / self.weight - float(mean_y @ mean_y)
+        return A, self.xy / self.weight - mean_x[:, None] * mean_y, self.yy / self.weight - np.outer(mean_y, mean_y)
 
     @property
     def x_mean(self) -> np.ndarray:
@@ -83,5 +83,5 @@ class Moments:
             self.centred * from_first(X.mean(0, dtype=np.float64)),
             self.centred * from_first(Y.mean(0)),
         )
-        self.xx, self.xy = np.zeros((d, d)), np.zeros((d, k))
+        self.xx, self.xy, self.yy = np.zeros((d, d)), np.zeros((d, k)), np.zeros((k, k))
         self.sum_x, self.sum_y = np.zeros(d), np.zeros(k)

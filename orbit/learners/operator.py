@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.linalg import solve_continuous_lyapunov
+from scipy.linalg import cho_factor, cho_solve, solve_continuous_lyapunov
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -37,6 +37,9 @@ _RANK_TOLERANCE = 1e-15
 # Size of the eigendecomposition, in rows, up to which the closed form is worth its cube: some gigabytes and minutes.
 _MAX_PARAMETERS = 12_000
 
+# Different scales of outputs up to which a Cholesky factorisation for each costs less than one eigendecomposition.
+_MAX_SCALES = 3
+
 # Each value costs a solve, not a division.
 _CG_PATH = [10.0**k for k in range(-9, 0)]
 
@@ -52,7 +55,7 @@ class System:
     Attributes
     ----------
     n : number of rows
-    cross, power : psi^T Y / n, shape (F, p), and |Y|^2 / n, about the means
+    cross, power : psi^T Y / n, shape (F, p), and Y^T Y / n, shape (p, p), about the means
     x_mean, y_mean : zero where there is no intercept
     has_intercept : bool
     second : psi^T psi / n, shape (F, F); None where there are too few rows for it to pay
@@ -60,7 +63,7 @@ class System:
 
     n: int
     cross: np.ndarray
-    power: float
+    power: np.ndarray
     x_mean: np.ndarray
     y_mean: np.ndarray
     has_intercept: bool
@@ -85,7 +88,7 @@ class System:
         """The same without ``second``, and the centred features in float64."""
         x_mean, y_mean = centred * psi.mean(0, dtype=np.float64), centred * Y.mean(0)
         psi, Y, n = psi - x_mean, Y - y_mean, len(psi)
-        return cls(n, psi.T @ Y / n, float(np.square(Y).sum()) / n, x_mean, y_mean, centred), psi
+        return cls(n, psi.T @ Y / n, Y.T @ Y / n, x_mean, y_mean, centred), psi
 
 
 class SteinPath:
@@ -106,7 +109,10 @@ class SteinPath:
             values, vectors = eigh(second)
         else:
             values, vectors = eigh(operator.normal_matrix(second))
-        self._rotate(operator, values, vectors, cross)
+        keep = (
+            values > len(values) * np.finfo(float).eps * values[-1]
+        )  # below is rounding, which a tiny lambda would amplify
+        self._rotate(operator, values[keep], vectors[:, keep], cross)
 
     @classmethod
     def of_few_rows(cls, operator: Constant | Blocks, psi: np.ndarray, cross: np.ndarray) -> SteinPath:
@@ -136,15 +142,78 @@ class SteinPath:
         """Coefficients of the scalar features, shape ``(F, p)``."""
         return self.operator.coefficients(self.theta(regularization))
 
-    def training_error(self, regularization: float, power: float) -> float:
-        """(1/n) |P theta - Y|^2, ``power`` being (1/n) |Y|^2, without another pass over the features."""
-        shrunk = self.values + regularization
-        left = power - (np.square(self.rotated / shrunk) * (self.values + 2 * regularization)).sum()
-        return max(float(left), power * np.finfo(float).eps)  # a perfect fit leaves rounding, not less than zero
+    def training_errors(self, regularization: float, power: np.ndarray) -> np.ndarray:
+        """(1/n) |P theta - Y|^2 without another pass over the features, ``power`` being Y^T Y / n.
 
-    def freedom(self, regularization: float) -> float:
-        """Degrees of freedom over all outputs."""
-        return float((self.values / (self.values + regularization)).sum())
+        One number for each direction of the outputs that is fitted by itself: shape
+        (p,) for a constant B, in the basis of A; else shape (1,).
+        """
+        if isinstance(self.operator, Constant):
+            basis = self.operator.basis
+            whole = np.einsum("ak,ab,bk->k", basis, power, basis)
+        else:
+            whole = np.array([np.trace(power)])
+        shrunk = self.values + regularization
+        left = whole - (np.square(self.rotated / shrunk) * (self.values + 2 * regularization)).sum(0)
+        return np.maximum(left, whole * np.finfo(float).eps)  # a perfect fit leaves rounding, not less than zero
+
+    def shares(self, regularization: float) -> np.ndarray:
+        """Degrees of freedom by output, for each direction as above."""
+        freedom = (self.values / (self.values + regularization)).sum(0)
+        return freedom if isinstance(self.operator, Constant) else freedom / self.operator.factors.shape[1]
+
+
+class SteinSolution:
+    """The closed form for a single lambda: Cholesky factorisations, each a tenth of an eigendecomposition.
+
+    One factorisation for every different scale of the outputs, so for few of them.
+
+    Parameters
+    ----------
+    second, cross : arrays, shapes (F, F) and (F, p)
+    """
+
+    def __init__(self, operator: Constant | Blocks, second: np.ndarray, cross: np.ndarray) -> None:
+        self.operator, self._second, self._cross = operator, second, cross
+
+    @staticmethod
+    def pays(operator: Constant | Blocks) -> bool:
+        """Whether the factorisations cost clearly less than the eigendecomposition."""
+        return isinstance(operator, Blocks) or len(np.unique(operator.scales)) <= _MAX_SCALES
+
+    def solve(self, regularization: float) -> np.ndarray:
+        """Coefficients of the scalar features, shape ``(F, p)``."""
+        try:
+            return self.operator.coefficients(self._theta(regularization))
+        except (
+            np.linalg.LinAlgError
+        ):  # lambda is below the rounding of the moments: eigenvalues can be kept from below 0
+            return SteinPath(self.operator, self._second, self._cross).solve(regularization)
+
+    def _theta(self, regularization: float) -> np.ndarray:
+        operator, target = self.operator, self.operator.adjoint(self._cross)
+        if isinstance(operator, Blocks):
+            normal = operator.normal_matrix(self._second)
+            return _solve_shifted(normal, regularization, target.reshape(-1, 1)).reshape(target.shape)
+        theta = np.empty_like(target)
+        for scale in np.unique(operator.scales):
+            alike = operator.scales == scale
+            theta[:, alike] = _solve_shifted(scale * self._second, regularization, target[:, alike])
+        return theta
+
+
+def _solve_shifted(matrix: np.ndarray, shift: float, right: np.ndarray) -> np.ndarray:
+    """(matrix + shift I)^-1 right; the symmetric matrix is written over.
+
+    Raises
+    ------
+    LinAlgError
+        If the shift is below the rounding of the matrix, so that the answer would be noise.
+    """
+    if shift < np.finfo(float).eps * np.trace(matrix):
+        raise np.linalg.LinAlgError("the shift is below rounding")
+    matrix[np.diag_indices_from(matrix)] += shift
+    return cho_solve(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False), right, check_finite=False)
 
 
 class MatrixFree:
@@ -300,7 +369,7 @@ class _Stein(_OperatorLearner):
 
     def _path_of(
         self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray, centred: bool
-    ) -> tuple[SteinPath, System]:
+    ) -> tuple[SteinPath | SteinSolution, System]:
         operator = self._operator(structure, Y)
         learns = structure is not None and structure.learns_output
         if learns or operator.n_rows(len(psi)) >= operator.n_parameters(psi.shape[1]):
@@ -309,7 +378,9 @@ class _Stein(_OperatorLearner):
         system, psi = System.of_few_rows(psi, Y, centred)
         return SteinPath.of_few_rows(operator, psi, system.cross), system
 
-    def _settled(self, operator: Constant | Blocks, system: System, structure: Structure | None) -> SteinPath:
+    def _settled(
+        self, operator: Constant | Blocks, system: System, structure: Structure | None
+    ) -> SteinPath | SteinSolution:
         second = system.second
         assert second is not None
         if structure is not None and structure.learns_output and isinstance(operator, Constant):
@@ -321,6 +392,8 @@ class _Stein(_OperatorLearner):
                 f"learner=stein: {size:,} parameters are too many for the closed form of this kernel, "
                 f"at most {_MAX_PARAMETERS:,}: choose learner=cg or fewer approx.n_components"
             )
+        if len(self.path_) == 1 and SteinSolution.pays(operator):
+            return SteinSolution(operator, second, system.cross)
         return SteinPath(operator, second, system.cross)
 
     def _chosen(self, operator: Constant, system: System) -> float:
@@ -329,11 +402,17 @@ class _Stein(_OperatorLearner):
         return best_of_path(self.path_, lambda value: gcv(path, system, value))[0]
 
     def _finish(
-        self, path: SteinPath, system: System, structure: Structure | None, dtype: np.dtype, selection: str
+        self,
+        path: SteinPath | SteinSolution,
+        system: System,
+        structure: Structure | None,
+        dtype: np.dtype,
+        selection: str,
     ) -> None:
         if len(self.path_) == 1:
             self.regularization_ = float(self.path_[0])
         elif selection == "gcv":
+            assert isinstance(path, SteinPath)
             self.regularization_, self.path_scores_ = best_of_path(self.path_, lambda value: gcv(path, system, value))
         if isinstance(path.operator, Constant):
             self.output_matrix_ = path.operator.output_matrix
@@ -345,9 +424,16 @@ def _is_precise(dtype: np.dtype, path: np.ndarray) -> bool:
 
 
 def gcv(path: SteinPath, system: System, regularization: float) -> float:
-    """The negative generalised cross-validation score (Golub, Heath and Wahba 1979), over all outputs."""
-    share = (path.freedom(regularization) / len(system.y_mean) + system.has_intercept) / system.n
-    return -np.inf if share >= 1 else -path.training_error(regularization, system.power) / (1 - share) ** 2
+    """The negative generalised cross-validation score (Golub, Heath and Wahba 1979).
+
+    Where outputs come apart in the basis of A, each has its own score and they are
+    added up. In one score for all, fitting the noise of a few directions with large
+    eigenvalues would be hidden by the many that are hardly fitted at all.
+    """
+    shares = (path.shares(regularization) + system.has_intercept) / system.n
+    if (shares >= 1).any():
+        return -np.inf
+    return -float((path.training_errors(regularization, system.power) / np.square(1 - shares)).sum())
 
 
 def learn_output(second: np.ndarray, cross: np.ndarray, regularization: float) -> Constant:

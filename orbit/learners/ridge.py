@@ -227,7 +227,8 @@ class _Ridge(BaseEstimator):
         self._stale = True
 
     def _solve_moments(self, moments: Moments) -> None:
-        A, cross, power = moments.system()
+        A, cross, targets = moments.system()
+        power = float(np.trace(targets))
         system = ShiftedSystem.of(A, cross, len(self.path_))
         solutions: dict[float, np.ndarray] = {}
 
