@@ -277,26 +277,25 @@ def compared(results: dict[str, list[float]], metric: str, published: dict[str, 
 def agreement(
     found: dict[str, tuple[float, float]], published: dict[str, tuple[float, float]], axes: tuple[str, str], title: str
 ) -> Figure:
-    """Two figures of merit of the same things against each other, ours and published ones.
+    """Two figures of merit of the same things against each other, a panel for ours and one for published ones.
 
     Parameters
     ----------
     found, published : name -> the figure on the horizontal and on the vertical axis
     """
-    figure = Figure(figsize=(6, 4.6), layout="constrained")
-    ax = figure.subplots()
-    for points, style, label in ((found, "oC0", "here"), (published, "DC3", "published")):
-        if not points:
-            continue
+    parts = [(found, "oC0", "here"), *([(published, "DC3", "published")] if published else [])]
+    figure = Figure(figsize=(5.4 * len(parts), 4.4), layout="constrained")
+    for ax, (points, style, label) in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
         x, y = np.array(list(points.values())).T
-        ax.plot(x, y, style, ms=5, label=label, alpha=0.8)
+        ax.plot(x, y, style, ms=5, alpha=0.8)
         for name, at in points.items():
-            ax.annotate(name, at, xytext=(4, 3), textcoords="offset points", fontsize=6)
-    ax.set_xlabel(axes[0])
-    ax.set_ylabel(axes[1])
-    ax.set_title(title, fontsize=10)
-    ax.legend()
-    ax.grid(alpha=0.3)
+            ax.annotate(name, at, xytext=(4, 3), textcoords="offset points", fontsize=7)
+        ax.set_xlabel(axes[0])
+        ax.set_ylabel(axes[1])
+        ax.margins(x=0.15)
+        ax.set_title(label, fontsize=9)
+        ax.grid(alpha=0.3)
+    figure.suptitle(title, fontsize=10)
     return figure
 
 

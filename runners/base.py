@@ -82,7 +82,10 @@ class Job(Stopwatch):
     def log_skeleton(self, kernel: Any, label: str = "") -> None:
         """Draw the skeleton of a fitted kernel, if it has one and it is not drawn already; ``label`` names it."""
         skeleton = getattr(kernel, "skeleton_", None)
-        if skeleton is None or (drawing := (kernel.describe_inputs(), *skeleton.labels)) in self._drawn:
+        if skeleton is None:
+            return
+        drawing = str(skeleton.n_inputs), kernel.describe_inputs(), *skeleton.labels
+        if drawing in self._drawn:
             return
         self._drawn.add(drawing)
         suffix = "-" + re.sub(r"[^A-Za-z0-9.-]+", "_", label) if label else ""

@@ -89,9 +89,10 @@ def test_compared(draw):
 
 def test_agreement(draw):
     found = {"a": (0.1, 0.2), "b": (0.3, 0.4)}
-    ax = draw(plots.agreement(found, {"a": (0.5, 0.6)}, ("one", "two"), "title")).axes[0]
-    np.testing.assert_allclose([line.get_xdata()[0] for line in ax.lines], [0.1, 0.5])
-    assert [text.get_text() for text in ax.texts] == ["a", "b", "a"]
+    here, there = draw(plots.agreement(found, {"a": (0.5, 0.6)}, ("one", "two"), "title")).axes
+    np.testing.assert_allclose(here.lines[0].get_xdata(), [0.1, 0.3])
+    np.testing.assert_allclose(there.lines[0].get_ydata(), [0.6])
+    assert [text.get_text() for text in here.texts] == ["a", "b"]
     draw(plots.agreement(found, {}, ("one", "two"), "title"))
 
 
