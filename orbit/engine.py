@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -35,7 +36,9 @@ from orbit.errors import InputError, ParameterError
 from orbit.orbits import Orbit
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.progress import Progress
-from orbit.spectral import CyclicAxes, Synthesis, band, synthesis
+from orbit.spectral import Analysis, CyclicAxes, Synthesis, band, synthesis
+
+Made = TypeVar("Made")
 
 # A tile of 256 x 512 float32 projections is half a megabyte: it stays in a core's
 # second-level cache while cosine, sine and both sums pass over it.
@@ -43,9 +46,14 @@ _TILE_ROWS = 256
 _TILE_UNITS = 512
 _TILE_ELEMENTS = 4
 
+# Where projections of several orbit points come from one product, and features of them in one pass, calls cost
+# more than the cache: twice as much is done in each.
+_PROJECTED_UNITS = 1024
+_PROJECTED_ELEMENTS = 8
+
 # Units of a spectral tile, and the numbers all its buffers hold together: a few megabytes.
-_SPECTRAL_UNITS = 128
-_SPECTRAL_NUMBERS = 2**21
+_SPECTRAL_UNITS = 256
+_SPECTRAL_NUMBERS = 3 * 2**19
 _SPECTRAL_BUFFERS = 3
 
 # Share of a point's norm in modes that may be left out when no tolerance is given: what rounding loses anyway.
@@ -150,8 +158,7 @@ class Scratch:
 
 def add_weighted(total: Tensor, values: Tensor, weights: Tensor) -> None:
     """``total += sum_i weights[i] values[i]`` for ``values`` (r, n, m), contiguous, and ``total`` (n, m)."""
-    # a matrix of one row: a third faster than a vector times a matrix
-    total.add_(torch.mm(weights[None], values.flatten(1)).view(total.shape))
+    total.add_(torch.mv(values.flatten(1).T, weights).view(total.shape))
 
 
 @dataclass(frozen=True)
@@ -282,7 +289,8 @@ class Engine(Component):
         # zeros of the operating system, so that nothing is written before the features are
         out = np.zeros((len(X), embedding.n_outputs), dtype=X.dtype)
         # weights that are the caller's own may be matrices, which only moved points can be multiplied with
-        plan = self._spectral_plan(embedding, orbit, X) if weights is None else None
+        with single_threaded():
+            plan = self._spectral_plan(embedding, orbit, X) if weights is None else None
         self.route_ = self._route(embedding, orbit, X, plan) if weights is None else Route("direct")
         with _tf32(self.tf32):
             if self.route_.path == "spectral":
@@ -297,23 +305,47 @@ class Engine(Component):
     def _average_direct(
         self, embedding: Embedding, orbit: Orbit, X: np.ndarray, out: np.ndarray, what: str, weights: np.ndarray
     ) -> None:
-        in_place = self._in_place(embedding)
-        tiling = self._tiling(embedding, orbit, X)
+        in_place, at_once = self._in_place(embedding), _takes_projections(embedding, weights)
+        tiling = self._tiling(embedding, orbit, X, at_once)
+        add = self._add_together if at_once else self._add_one_by_one
+        like = self.tensor(X[:0], X.dtype)
+        scratches = _per_worker(
+            lambda: Scratch(2, tiling.rows * (tiling.elements if at_once else 1), tiling.units, like)
+        )
 
         def work(rows: slice) -> None:
             points = self.tensor(X[rows], X.dtype)
-            scratch = Scratch(2, len(points), tiling.units, points)
-            shape = len(points), embedding.width
-            total = torch.from_numpy(out[rows]) if in_place else points.new_zeros(shape)
-            for moved, weight in self._orbit_points(orbit, points, tiling.elements, weights):
-                if isinstance(embedding, Prepared):
-                    moved = embedding.prepare(moved)
-                for units in _slices(embedding.units, tiling.units):
-                    embedding.add(moved, weight, units, total, scratch)
+            total = torch.from_numpy(out[rows]) if in_place else points.new_zeros(len(points), embedding.width)
+            for elements in _slices(len(weights), tiling.elements):
+                moved = orbit.points(points, elements)
+                add(embedding, moved, weights[elements], tiling.units, total, scratches())
             if not in_place:
                 out[rows] = embedding.finish(total).cpu().numpy()
 
         self._run(work, list(_slices(len(X), tiling.rows)), what)
+
+    def _add_together(
+        self, embedding: Any, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch
+    ) -> None:
+        """Orbit points (r, n, *shape) of several elements by one product, and one addition to the total for all."""
+        r, n = moved.shape[:2]
+        points, of_elements = moved.reshape(r * n, -1), self.tensor(weights, np.dtype(str(moved.dtype)[6:]))
+        for units in _slices(embedding.units, width):
+            projections = scratch.matrix(1, r * n, units.stop - units.start)
+            torch.mm(points, embedding.templates[units].T, out=projections)
+            embedding.add_projected(projections.view(r, n, -1), None, of_elements, units, total, scratch)
+
+    def _add_one_by_one(
+        self, embedding: Embedding, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch
+    ) -> None:
+        for of_one, weight in zip(moved, weights, strict=True):
+            if not np.any(weight):
+                continue
+            points = of_one.reshape(len(of_one), -1)
+            if isinstance(embedding, Prepared):
+                points = embedding.prepare(points)
+            for units in _slices(embedding.units, width):
+                embedding.add(points, weight if np.ndim(weight) else float(weight), units, total, scratch)
 
     def orbit_points(self, orbit: Orbit, X: np.ndarray) -> np.ndarray:
         """All orbit points, flattened: shape (r, n, d). For small sets such as landmarks only."""
@@ -324,15 +356,6 @@ class Engine(Component):
         """Slices of at most the memory budget, and ``at_most`` rows, for work done a batch of rows at a time."""
         affordable = max(1, int(self.memory * 2**30 // max(1, bytes_per_row)))
         return _slices(n, min(affordable, at_most or n))
-
-    def _orbit_points(
-        self, orbit: Orbit, points: Tensor, block: int, weights: np.ndarray
-    ) -> Iterator[tuple[Tensor, Any]]:
-        for elements in _slices(len(weights), block):
-            moved = orbit.points(points, elements)
-            for i, weight in enumerate(weights[elements]):
-                if np.any(weight):
-                    yield moved[i].reshape(len(points), -1), weight if np.ndim(weight) else float(weight)
 
     def _route(self, embedding: Embedding, orbit: Orbit, X: np.ndarray, plan: _SpectralPlan | None) -> Route:
         """The path asked for, or the cheapest that applies."""
@@ -450,37 +473,43 @@ class Engine(Component):
         per_row = (12 * math.prod(plan.axes.shape) + 2 * embedding.width + embedding.n_outputs) * itemsize
         tall = self._rows(len(X), 2 * per_row)
         affordable = int(self.memory * 2**30 / self._n_workers() / 2 // itemsize)
-        numbers = min(_SPECTRAL_NUMBERS, affordable) // (2 * n_modes + _SPECTRAL_BUFFERS * m)
+        high = max(2 * n_modes, m)
+        numbers = min(_SPECTRAL_NUMBERS, affordable) // (high + _SPECTRAL_BUFFERS * m)
         units = max(1, min(embedding.units, _SPECTRAL_UNITS, numbers))
         low = max(1, min(tall, numbers // units))
         with torch.inference_mode():
             spectral = _Spectral(plan, embedding, X.dtype, self, units)
 
+        in_place, like = self._in_place(embedding), self.tensor(X[:0], X.dtype)
+        # products of coefficients, and later sums of projections; projections; what the embedding needs
+        sizes = (1, high), (2, m), (1, m)
+        scratches = _per_worker(lambda: [Scratch(count, low * each, units, like) for count, each in sizes])
+
         def work(rows: slice) -> None:
             points = self.tensor(X[rows], X.dtype)
-            total = points.new_zeros(len(points), embedding.width)
-            buffers = Scratch(3, low * max(2 * n_modes, m), units, points)
-            scratch = Scratch(1, low * m, units, points)
-            coefficients = spectral.stacked(points)
+            total = torch.from_numpy(out[rows]) if in_place else points.new_zeros(len(points), embedding.width)
             squares = spectral.squares(points)
             for part in _slices(len(points), low):
                 of_part = None if squares is None else tuple(s[:, part] for s in squares)
-                spectral.add(coefficients[:, :, part], of_part, total[part], buffers, scratch)
-            out[rows] = embedding.finish(total).cpu().numpy()
+                spectral.add(spectral.stacked(points[part]), of_part, total[part], *scratches())
+            if not in_place:
+                out[rows] = embedding.finish(total).cpu().numpy()
 
         self._run(work, list(_slices(len(X), tall)), what)
 
-    def _tiling(self, embedding: Embedding, orbit: Orbit, X: np.ndarray) -> Tiling:
+    def _tiling(self, embedding: Embedding, orbit: Orbit, X: np.ndarray, at_once: bool = False) -> Tiling:
+        """``at_once``: projections of all elements of a tile are held together, so the rows are those of both."""
         n, d = len(X), int(np.prod(X.shape[1:]))
-        units = min(embedding.units, getattr(embedding, "unit_tile", _TILE_UNITS))
-        elements = min(len(orbit.weights_), _TILE_ELEMENTS)
+        fair = -(-n // self._n_workers())  # rather two small tiles than one worker idle
+        wide, several = (_PROJECTED_UNITS, _PROJECTED_ELEMENTS) if at_once else (_TILE_UNITS, _TILE_ELEMENTS)
+        units = min(embedding.units, getattr(embedding, "unit_tile", wide))
+        elements = min(len(orbit.weights_), several)
+        tall = max(1, _TILE_ROWS * wide // max(units, wide) // (elements if at_once else 1))
         # a block of orbit points while the next one is made from its parts, and some copies of the points
         moved = d * (3 * elements + 4)
         sums = 0 if self._in_place(embedding) else 2 * embedding.width + embedding.n_outputs
-        per_row = (moved + sums + 3 * units) * X.dtype.itemsize
+        per_row = (moved + sums + 3 * units * (elements if at_once else 1)) * X.dtype.itemsize
         affordable = int(self.memory * 2**30 / self._n_workers() // per_row)
-        fair = -(-n // self._n_workers())  # rather two small tiles than one worker idle
-        tall = max(1, _TILE_ROWS * _TILE_UNITS // max(units, _TILE_UNITS))
         return Tiling(max(1, min(tall, affordable, fair)), elements, units)
 
     def _in_place(self, embedding: Embedding) -> bool:
@@ -503,9 +532,11 @@ class Engine(Component):
         workers = min(self._n_workers(), len(tiles))
         with Progress(len(tiles), what, self.progress) as progress:
             if workers <= 1:
-                for tile in tiles:
-                    guarded(tile)
-                    progress.step()
+                # one tile for several workers may have all their threads
+                with single_threaded() if self._n_workers() == 1 else contextlib.nullcontext():
+                    for tile in tiles:
+                        guarded(tile)
+                        progress.step()
                 return
             with single_threaded(), ThreadPoolExecutor(workers) as pool:
                 pending = {pool.submit(guarded, tile) for tile in tiles}
@@ -544,33 +575,35 @@ class _Spectral:
     def __init__(self, plan: _SpectralPlan, embedding: Any, dtype: np.dtype, engine: Engine, units: int) -> None:
         made = plan.synthesis
         self.axes, self.embedding = plan.axes, embedding
-        self.modes = torch.from_numpy(made.modes)
         tensor = lambda array: engine.tensor(array, dtype)  # noqa: E731
         self.even, self.weights = tensor(made.even), tensor(made.weights)
+        self.analysis = Analysis(plan.axes, torch.from_numpy(made.modes).to(self.even.device), self.even)
         self.odd = None if made.odd is None else tensor(made.odd)
         self.pair_weights = [self.weights]
         if made.mirrored_weights is not None:
             self.pair_weights.append(tensor(made.mirrored_weights))
             self.mirrored = hasattr(embedding, "add_mirrored") and torch.equal(*self.pair_weights)
         scale = tensor(self.axes.multiplicity[made.modes])[:, None, None]
-        self.tiles = [(part, self._templates(part, scale)) for part in _slices(embedding.units, units)]
+        parts = list(_slices(embedding.units, units))
+        made_for: dict[int, Tensor] = {}
+        engine._run(lambda part: made_for.update({part.start: self._templates(part, scale)}), parts, "templates")
+        self.tiles = [(part, made_for[part.start]) for part in parts]
         self.gains = [tensor(g) for g in plan.gains()] if embedding.needs_squares else None
 
     def _templates(self, units: slice, scale: Tensor) -> Tensor:
         """Real and imaginary parts of the coefficients, scaled: shape (K, 2 R, units)."""
-        spectrum = self.axes.coefficients(self.embedding.templates[units].reshape(-1, *self.axes.shape))
-        spectrum = spectrum[self.modes] * scale
-        return torch.cat([spectrum.real, spectrum.imag], dim=2).transpose(1, 2).contiguous()
+        parts = self.analysis(self.embedding.templates[units].reshape(-1, *self.axes.shape)) * scale
+        return parts.permute(1, 0, 3, 2).flatten(1, 2).contiguous()
 
     def stacked(self, points: Tensor) -> Tensor:
         """Coefficients of points so that one real product gives real and imaginary parts: shape (K, 2, n, 2 R)."""
-        spectrum = self.axes.coefficients(points)[self.modes]
-        k, n, r = spectrum.shape
+        real, imaginary = self.analysis(points)
+        k, n, r = real.shape
         both = points.new_empty(k, 2, n, 2, r)
-        both[:, 0, :, 0] = spectrum.real
-        both[:, 0, :, 1] = spectrum.imag
-        both[:, 1, :, 0] = spectrum.imag
-        both[:, 1, :, 1] = -spectrum.real
+        both[:, 0, :, 0] = real
+        both[:, 0, :, 1] = imaginary
+        both[:, 1, :, 0] = imaginary
+        torch.neg(real, out=both[:, 1, :, 1])
         return both.flatten(3)
 
     def squares(self, points: Tensor) -> tuple[Tensor, ...] | None:
@@ -584,7 +617,8 @@ class _Spectral:
         coefficients: Tensor,
         squares: tuple[Tensor, ...] | None,
         total: Tensor,
-        buffers: Scratch,
+        spare: Scratch,
+        values: Scratch,
         scratch: Scratch,
     ) -> None:
         """Add the features of a few rows: coefficients (K, 2, n, 2 R), total (n, width)."""
@@ -592,21 +626,21 @@ class _Spectral:
         coefficients = coefficients.reshape(k, 2 * n, width)
         for units, templates in self.tiles:
             u = units.stop - units.start
-            products = buffers.matrix(0, 2 * k * n, u)
+            products = spare.matrix(0, 2 * k * n, u)
             torch.bmm(coefficients, templates, out=products.view(k, 2 * n, u))
             columns = products.view(2 * k, n * u)
             split = self.even.shape[1]
-            even = self._synthesis(self.even, columns[:split], n, buffers, 1)
+            even = self._synthesis(self.even, columns[:split], n, values, 0)
             if self.odd is None:
                 of_even = None if squares is None else squares[0]
                 self.embedding.add_projected(even, of_even, self.weights, units, total, scratch)
                 continue
-            odd = self._synthesis(self.odd, columns[split:], n, buffers, 2)
+            odd = self._synthesis(self.odd, columns[split:], n, values, 1)
             if self.mirrored:
                 self.embedding.add_mirrored(even, odd, self.weights, units, total, scratch)
                 continue
             m = len(even)
-            plus = torch.add(even, odd, out=buffers.matrix(0, m * n, u).view(m, n, u))
+            plus = torch.add(even, odd, out=spare.matrix(0, m * n, u).view(m, n, u))
             pair = plus, torch.sub(even, odd, out=even)
             for i, (projections, weights) in enumerate(zip(pair, self.pair_weights, strict=True)):
                 of_these = None if squares is None else squares[i]
@@ -618,6 +652,23 @@ class _Spectral:
         values = buffers.matrix(which, m * n, size // n)
         torch.mm(matrix, columns, out=values.view(m, size))
         return values.view(m, n, size // n)
+
+
+def _takes_projections(embedding: Any, weights: np.ndarray) -> bool:
+    """Whether features are made of projections alone, so that those of several orbit points can come at once."""
+    return getattr(embedding, "templates", None) is not None and not embedding.needs_squares and weights.ndim == 1
+
+
+def _per_worker(make: Callable[[], Made]) -> Callable[[], Made]:
+    """One object for each thread that asks, made when it first does: memory once touched stays mapped."""
+    local = threading.local()
+
+    def mine() -> Made:
+        if not hasattr(local, "made"):
+            local.made = make()
+        return local.made
+
+    return mine
 
 
 def _halving(work: Callable[[slice], None], tile: slice) -> None:
@@ -648,7 +699,9 @@ def _slices(length: int, step: int) -> Iterator[slice]:
 
 @contextlib.contextmanager
 def single_threaded() -> Iterator[None]:
-    """No threads inside torch's operations, which then never wait for one another."""
+    """torch's own threads wait for each other at the end of every operation: for small ones, or where other work
+    takes the cores, longer than the operation takes.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -27,6 +27,10 @@ from orbit.groups import Group
 # Responses that differ by less than this are the same: far above rounding in float64.
 _SAME = 1e-9
 
+# Samples up to which a product with the matrix of the transform, in the modes wanted and in the order wanted,
+# takes less time than a fast transform and what follows it.
+_SHORT = 256
+
 
 class CyclicAxes:
     """The Fourier transform of points along the axes that a group shifts.
@@ -68,9 +72,11 @@ class CyclicAxes:
     def energies(self, X: Tensor) -> Tensor:
         """Squared moduli of the coefficients of points ``(n, *shape)``, summed over the other axes: shape (n, M)."""
         dims = [1 + a for a in self.axes]
-        energy = torch.view_as_real(torch.fft.rfftn(X, dim=dims)).square_().sum(-1)
+        energy = torch.view_as_real(torch.fft.rfftn(X, dim=dims)).square_()
         rest = [i for i in range(1, X.ndim) if i not in dims]
-        return (energy.sum(rest) if rest else energy).reshape(len(X), self.n_modes)
+        # real and imaginary parts last: a sum over pairs of neighbours is slow, and there are fewer of them by then
+        energy = energy.sum(rest) if rest else energy
+        return (energy[..., 0] + energy[..., 1]).reshape(len(X), self.n_modes)
 
     def response(self, group: Group, elements: np.ndarray) -> np.ndarray:
         """h_k(g), complex128, shape ``(r, M)``: what every element does to an impulse."""
@@ -78,6 +84,38 @@ class CyclicAxes:
         impulse[(0, *(0 if a in self.axes else slice(None) for a in range(len(self.shape))))] = 1.0
         moved = torch.from_numpy(group.act(elements, impulse)[:, 0])
         return self.coefficients(moved)[:, :, 0].numpy().T
+
+
+class Analysis:
+    """The Fourier coefficients of points in a few modes, as real and imaginary parts.
+
+    Parameters
+    ----------
+    axes : CyclicAxes
+    modes : tensor of indices, shape (K,)
+    like : tensor
+        Of the precision and on the device of the points.
+    """
+
+    def __init__(self, axes: CyclicAxes, modes: Tensor, like: Tensor) -> None:
+        self.axes, self.modes = axes, modes
+        self.lengths = tuple(axes.shape[a] for a in axes.axes)
+        self.matrix: Tensor | None = None
+        length = math.prod(self.lengths)
+        if length <= _SHORT:
+            # coefficients of the unit impulses
+            impulses = torch.eye(length, dtype=torch.float64).reshape(-1, *self.lengths)
+            spectrum = torch.fft.rfftn(impulses, dim=list(range(1, impulses.ndim))).reshape(length, -1)
+            parts = torch.view_as_real(spectrum[:, modes.cpu()]).permute(2, 1, 0)
+            self.matrix = parts.reshape(-1, length).to(like)
+
+    def __call__(self, X: Tensor) -> Tensor:
+        """Points ``(n, *shape)``; shape ``(2, K, n, R)``, the real parts first."""
+        if self.matrix is None:
+            return torch.view_as_real(self.axes.coefficients(X)[self.modes]).movedim(-1, 0)
+        dims = [1 + a for a in self.axes.axes]
+        entries = X.movedim(dims, list(range(-len(dims), 0))).reshape(-1, self.matrix.shape[1])
+        return torch.mm(self.matrix, entries.T).view(2, len(self.modes), len(X), -1)
 
 
 def band(shares: np.ndarray, tolerance: float) -> tuple[np.ndarray, float]:

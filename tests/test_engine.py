@@ -232,19 +232,22 @@ def test_an_error_stops_the_tiles_that_have_not_started():
 
 @pytest.mark.parametrize("tile", [(1, 1, 1), (7, 3, 2), (64, 50, 40)], ids=str)
 def test_results_do_not_depend_on_tile_sizes(rng, monkeypatch, tile):
-    X = signals(rng, 50, (5, 6))
+    X = signals(rng, 24, (5, 6))
     orb = Orbit(Rotation(), size=11)
     for feature_map in (
         RandomFourier(Gaussian(0.6), orb, 30, random_state=0),
         RandomFourier(Gaussian(0.6), orb, 30, "offset", random_state=0),
-        Nystrom(Gaussian(0.6), orb, 12, random_state=0),
+        Nystrom(Gaussian(0.6), orb, 8, random_state=0),
         Exact(Gaussian(0.6), orb),
     ):
-        fitted = feature_map.fit(X[:20])
+        fitted = feature_map.fit(X[:8])
         expected = fitted.transform(X)
         with monkeypatch.context() as patch:
-            for name, value in zip(("_TILE_ROWS", "_TILE_UNITS", "_TILE_ELEMENTS"), tile, strict=True):
-                patch.setattr(engine_module, name, value)
+            rows, units, elements = tile
+            patch.setattr(engine_module, "_TILE_ROWS", rows)
+            for kind in ("TILE", "PROJECTED"):
+                patch.setattr(engine_module, f"_{kind}_UNITS", units)
+                patch.setattr(engine_module, f"_{kind}_ELEMENTS", elements)
             np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-11)
 
 

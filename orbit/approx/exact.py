@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbit.approx.base import FeatureMap
 from orbit.engine import Engine, Scratch
 from orbit.kernels import Kernel
-from orbit.kernels.base import Against
+from orbit.kernels.base import Against, AgainstProjections
 from orbit.linalg import inverse_root
 from orbit.orbits import Orbit
 from orbit.params import NonNegativeFloat
@@ -162,7 +163,8 @@ class Exact(FeatureMap):
     def _gram(self, X: np.ndarray, Z: np.ndarray, what: str) -> np.ndarray:
         out = np.empty((len(X), len(Z)), dtype=X.dtype)
         symmetric = Z is X
-        bytes_per_row = 4 * len(self.orbit_.weights_) * Z[0].size * Z.itemsize
+        # orbit points, copies about their mean and in Fourier space, and as much again for the tiles
+        bytes_per_row = 10 * len(self.orbit_.weights_) * Z[0].size * Z.itemsize
         width = max(_NARROWEST_BLOCK, -(-len(Z) // _SYMMETRIC_BLOCKS)) if symmetric else len(Z)
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)
@@ -176,8 +178,8 @@ class Exact(FeatureMap):
             moved, weights = Z.reshape(1, len(Z), -1), np.ones(1)
         else:
             moved, weights = self.engine_.orbit_points(self.orbit_, Z), self.orbit_.weights_
-        against = [self.kernel_.against(self.engine_.tensor(points, Z.dtype)) for points in moved]
-        return OrbitColumns(against, weights, len(Z))
+        points = self.engine_.tensor(moved.reshape(-1, moved.shape[2]), Z.dtype)
+        return OrbitColumns(self.kernel_.against(points), weights, len(Z))
 
     def _has_single_sum(self) -> bool:
         """Whether k(g x, h z) = k(h^-1 g x, z) takes the same values for every h, so that one orbit stands for both."""
@@ -186,16 +188,40 @@ class Exact(FeatureMap):
 
 
 class OrbitColumns:
-    """sum_j v_j k(x, g_j z) for fixed points z: one side of the double sum over the orbit."""
+    """sum_j v_j k(x, g_j z) for fixed points z: one side of the double sum over the orbit.
 
-    def __init__(self, against: list[Against], weights: np.ndarray, n_points: int) -> None:
-        self.against, self.weights = against, weights
-        self.units = self.width = self.n_outputs = n_points
+    Units are all orbit points g_j z, those of one element after those of another.
+    """
+
+    needs_squares = True
+    sums_are_features = True
+
+    def __init__(self, columns: Against, weights: np.ndarray, n_points: int) -> None:
+        self.columns, self.weights = columns, weights
+        self.width = self.n_outputs = n_points
+        self.units = n_points * len(weights)
+        self.projected = columns if isinstance(columns, AgainstProjections) else None
+        self.templates = self.projected.points if self.projected else None
 
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
-        values = scratch.matrix(0, len(points), units.stop - units.start)
-        for columns, v in zip(self.against, self.weights, strict=True):
-            total[:, units].add_(columns(points, units, values), alpha=weight * float(v))
+        values = self.columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
+        self._add_to_points(values, weight, units, total)
+
+    def add_projected(
+        self, projections: Tensor, squares: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        assert self.projected is not None
+        values = self.projected.from_projections(projections, squares, units)
+        self._add_to_points(torch.mv(values.flatten(1).T, weights).view(values.shape[1:]), 1.0, units, total)
+
+    def _add_to_points(self, values: Tensor, weight: float, units: slice, total: Tensor) -> None:
+        start = units.start
+        while start < units.stop:
+            element, first = divmod(start, self.width)
+            stop = min(units.stop, start - first + self.width)
+            of_element = values[:, start - units.start : stop - units.start]
+            total[:, first : first + stop - start].add_(of_element, alpha=weight * float(self.weights[element]))
+            start = stop
 
     def finish(self, total: Tensor) -> Tensor:
         return total

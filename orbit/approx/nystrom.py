@@ -104,7 +104,8 @@ class KernelColumns:
         self.columns, self.linear = columns, linear
         self.n_outputs, self.units = linear.shape
         self.width = self.units
-        self.templates = columns.points if isinstance(columns, AgainstProjections) else None
+        self.projected = columns if isinstance(columns, AgainstProjections) else None
+        self.templates = self.projected.points if self.projected else None
 
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
         values = self.columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
@@ -113,8 +114,8 @@ class KernelColumns:
     def add_projected(
         self, projections: Tensor, squares: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
     ) -> None:
-        assert isinstance(self.columns, AgainstProjections)
-        add_weighted(total[:, units], self.columns.from_projections(projections, squares, units), weights)
+        assert self.projected is not None
+        add_weighted(total[:, units], self.projected.from_projections(projections, squares, units), weights)
 
     def finish(self, total: Tensor) -> Tensor:
         return total @ self.linear.T

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from orbit.orbits import Orbit
 from orbit.params import PositiveInt
 from orbit.random import RandomState
 from orbit.registry import register
+from orbit.waves import add_damped_waves, add_waves
 
 
 @register("approx", "rf")
@@ -116,14 +118,26 @@ class RandomFourier(AveragedMap):
         return _Offset(frequencies, self.engine_.tensor(self.offsets_, dtype))
 
 
-class _Waves:
+class _Waves(ABC):
     """What both variants share: projections on the frequencies."""
 
     needs_squares = False
+    sums_are_features = True
 
     def __init__(self, frequencies: Tensor) -> None:
         self.templates = frequencies
         self.units = len(frequencies)
+
+    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
+        angles = scratch.matrix(1, len(points), units.stop - units.start)
+        torch.mm(points, self.templates[units].T, out=angles)
+        self.add_projected(angles[None], None, points.new_tensor([weight]), units, total, scratch)
+
+    @abstractmethod
+    def add_projected(
+        self, angles: Tensor, squares: None, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        """See ``Projected.add_projected``."""
 
     def finish(self, total: Tensor) -> Tensor:
         return total
@@ -137,34 +151,17 @@ class _Pairs(_Waves):
         self.width = self.n_outputs = 2 * self.units
         self.scale = self.units**-0.5
 
-    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
-        shape = len(points), units.stop - units.start
-        angles, cosines = scratch.matrix(0, *shape), scratch.matrix(1, *shape)
-        torch.mm(points, self.templates[units].T, out=angles)
-        torch.cos(angles, out=cosines)
-        first, second = self._halves(total, units)
-        first.add_(cosines, alpha=weight * self.scale)
-        second.add_(angles.sin_(), alpha=weight * self.scale)
-
     def add_projected(
         self, angles: Tensor, squares: None, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
     ) -> None:
-        weights = weights * self.scale
-        cosines = torch.cos(angles, out=scratch.like(0, angles))
-        first, second = self._halves(total, units)
-        add_weighted(first, cosines, weights)
-        add_weighted(second, angles.sin_(), weights)
+        add_waves(angles, weights * self.scale, *self._halves(total, units), scratch.like(0, angles))
 
     def add_mirrored(
         self, even: Tensor, odd: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
     ) -> None:
         """The sums of cosines and sines of ``even +- odd`` are 2 cos(odd) times those of ``even``."""
         weights = 2 * self.scale * weights
-        cosines = torch.cos(even, out=scratch.like(0, even))
-        common = odd.cos_()
-        first, second = self._halves(total, units)
-        add_weighted(first, cosines.mul_(common), weights)
-        add_weighted(second, even.sin_().mul_(common), weights)
+        add_damped_waves(even, odd, weights, *self._halves(total, units), scratch.like(0, even))
 
     def _halves(self, total: Tensor, units: slice) -> tuple[Tensor, Tensor]:
         return total[:, units], total[:, self.units + units.start : self.units + units.stop]
@@ -178,11 +175,6 @@ class _Offset(_Waves):
         self.offsets = offsets
         self.width = self.n_outputs = self.units
         self.scale = (2 / self.units) ** 0.5
-
-    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
-        angles = scratch.matrix(0, len(points), units.stop - units.start)
-        torch.addmm(self.offsets[None, units], points, self.templates[units].T, out=angles)
-        total[:, units].add_(angles.cos_(), alpha=weight * self.scale)
 
     def add_projected(
         self, angles: Tensor, squares: None, weights: Tensor, units: slice, total: Tensor, scratch: Scratch

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from orbit.groups.base import Group
-from orbit.groups.resample import Resampling, bilinear, gather, images_first, pixels_first, scatter, stacked
+from orbit.groups.resample import Resampling, bilinear, gather, images_first, interleaved, pixels_first, scatter
 
 
 class PlanarMap(Group):
@@ -46,15 +46,13 @@ class PlanarMap(Group):
 
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
         shape, pixels = tuple(X.shape[1:]), pixels_first(X)
-        operators = [self._operator(element, shape) for element in elements]
-        moved = gather(stacked(operators), pixels).reshape(len(operators), len(pixels), -1)
-        # a view, pixels first in memory: the matrix products that follow take it as it is
-        moved = moved.unflatten(2, (len(X), -1)).transpose(1, 2).reshape(len(operators), *X.shape)
-        return self._scaled(elements, moved)
+        moved = gather(self._operator(elements, shape), pixels).view(len(pixels), len(elements), len(X), -1)
+        # a view, pixels first in memory: images in one channel are one matrix for the products that follow
+        return self._scaled(elements, moved.permute(1, 2, 0, 3).reshape(len(elements), *X.shape))
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
         shape, pixels = tuple(W.shape[1:]), pixels_first(W)
-        moved = [scatter(self._operator(element, shape), pixels, len(pixels)) for element in elements]
+        moved = [scatter(self._operator(element[None], shape), pixels, len(pixels)) for element in elements]
         return self._scaled(elements, torch.stack([images_first(image, shape, len(W)) for image in moved]))
 
     def _scaled(self, elements: np.ndarray, moved: Tensor) -> Tensor:
@@ -63,19 +61,23 @@ class PlanarMap(Group):
             moved *= torch.tensor(intensity).to(moved).reshape(-1, *[1] * (moved.ndim - 1))
         return moved
 
-    def _operator(self, element: np.ndarray, shape: tuple[int, ...]) -> Resampling:
-        return _planar_operator(tuple(self._inverse_map(element).ravel().tolist()), shape[0], shape[1], self.wraps)
+    def _operator(self, elements: np.ndarray, shape: tuple[int, ...]) -> Resampling:
+        """Reads the images of all elements, a pixel of each in turn."""
+        maps = tuple(tuple(self._inverse_map(element).ravel().tolist()) for element in elements)
+        return _planar_operator(maps, shape[0], shape[1], self.wraps)
 
 
-@functools.lru_cache(maxsize=1024)  # the same few elements meet every tile of the data
-def _planar_operator(inverse_map: tuple[float, ...], height: int, width: int, wrap: bool) -> Resampling:
-    """Reads the image at ``g^-1 u`` for every output pixel ``u``."""
-    xx, xy, x0, yx, yy, y0 = inverse_map
+@functools.lru_cache(maxsize=128)  # the same few blocks of elements meet every tile of the data
+def _planar_operator(inverse_maps: tuple[tuple[float, ...], ...], height: int, width: int, wrap: bool) -> Resampling:
+    """Reads the image at ``g^-1 u`` for every output pixel ``u`` and every g."""
     y, x = np.mgrid[:height, :width]
     y, x = (height - 1) / 2 - y, x - (width - 1) / 2  # y upwards, so that positive angles are counter-clockwise
-    rows = (height - 1) / 2 - (yx * x + yy * y + y0)
-    columns = (width - 1) / 2 + (xx * x + xy * y + x0)
-    return bilinear(rows, columns, (height, width), wrap)
+    operators = []
+    for xx, xy, x0, yx, yy, y0 in inverse_maps:
+        rows = (height - 1) / 2 - (yx * x + yy * y + y0)
+        columns = (width - 1) / 2 + (xx * x + xy * y + x0)
+        operators.append(bilinear(rows, columns, (height, width), wrap))
+    return interleaved(operators)
 
 
 def turn(angle: float) -> np.ndarray:

@@ -117,10 +117,10 @@ def scatter(operator: Resampling, pixels: Tensor, n_pixels: int) -> Tensor:
     return out
 
 
-def stacked(operators: Sequence[Resampling]) -> Resampling:
-    """One operator whose outputs are those of all operators, one after the other."""
-    index, weight = ([getattr(operator, name) for operator in operators] for name in ("index", "weight"))
-    return Resampling(np.concatenate(index), np.concatenate(weight))
+def interleaved(operators: Sequence[Resampling]) -> Resampling:
+    """One operator whose outputs are those of all operators, a pixel of each in turn: shape ``(pixels_out r, k)``."""
+    index, weight = (np.stack([getattr(operator, name) for operator in operators], 1) for name in ("index", "weight"))
+    return Resampling(index.reshape(-1, index.shape[2]), weight.reshape(-1, weight.shape[2]))
 
 
 def pixels_first(X: Tensor) -> Tensor:
