@@ -10,7 +10,9 @@ from scipy.stats import qmc
 
 from orbit.component import Component
 from orbit.errors import InputError
+from orbit.hadamard import HadamardBlocks
 from orbit.kernels import Kernel
+from orbit.kernels.radial import RadialKernel
 from orbit.registry import register
 
 # Below this length, counted after padding, the rows of H D H D H D are too few and too much
@@ -19,6 +21,9 @@ _STRUCTURED_MIN_LENGTH = 16
 
 # Orthogonal frequencies overtake a Sobol sequence of 256 points at 12 features, of 1024 points at 24.
 _QMC_MAX_FEATURES = 12
+
+# Above this an orthogonal matrix takes longer to make than to use.
+_ORTHOGONAL_MAX_FEATURES = 4096
 
 _SOBOL_BITS = 30
 
@@ -46,6 +51,14 @@ class Frequencies(Component):
         """
         self.check_kernel(kernel)
         return self._draw(kernel, size, n_features, rng)
+
+    def blocks(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks | None:
+        """What ``draw`` gives, as factors that are faster to multiply with; None where there are none."""
+        self.check_kernel(kernel)
+        return self._blocks(kernel, size, n_features, rng)
+
+    def _blocks(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks | None:
+        return None
 
     @abstractmethod
     def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
@@ -122,14 +135,14 @@ class IsotropicFrequencies(Frequencies):
 
     @staticmethod
     def _lengths(kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
-        """Lengths of frequencies, shape ``(size, 1)``: each of the spectrum's law, all together spread evenly.
+        """Lengths of frequencies, shape ``(size,)``: each of the spectrum's law, all together spread evenly.
 
         They are those of a Latin hypercube sample, which removes most of what chance
         would add through the lengths and, unlike fixed lengths, biases nothing.
         """
-        hypercube = qmc.LatinHypercube(kernel.spectrum_dim(n_features), rng=rng).random(size)
-        frequencies = kernel.spectrum_ppf(np.clip(hypercube, _TINY, 1 - _TINY))
-        return np.linalg.norm(frequencies, axis=1, keepdims=True)
+        assert isinstance(kernel, RadialKernel)
+        uniforms = qmc.LatinHypercube(2, rng=rng).random(size)
+        return kernel.spectrum_lengths(np.clip(uniforms, _TINY, 1 - _TINY), n_features)
 
 
 @register("frequencies", "orthogonal")
@@ -160,7 +173,9 @@ class Orthogonal(IsotropicFrequencies):
     def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
         lengths = self._lengths(kernel, size, n_features, rng)
         starts = range(0, size, n_features)
-        return lengths * np.concatenate([_orthonormal_rows(min(n_features, size - i), n_features, rng) for i in starts])
+        return lengths[:, None] * np.concatenate(
+            [_orthonormal_rows(min(n_features, size - i), n_features, rng) for i in starts]
+        )
 
 
 @register("frequencies", "structured")
@@ -169,7 +184,7 @@ class Structured(IsotropicFrequencies):
 
     H is the normalised Hadamard matrix, D1 to D3 are diagonals of random signs and
     features are padded with zeros to a power of two, so that a product with a block
-    takes d log d operations and d random bits. The directions are only nearly
+    takes d log d operations and 3 d random bits (:mod:`orbit.hadamard`). The directions are only nearly
     uniform: the estimate is biased by an amount that falls with d, and for eight
     features or fewer a warning says what to choose.
 
@@ -190,6 +205,9 @@ class Structured(IsotropicFrequencies):
         pass
 
     def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
+        return self._blocks(kernel, size, n_features, rng).dense()
+
+    def _blocks(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks:
         length = 1 << (n_features - 1).bit_length()
         if length < _STRUCTURED_MIN_LENGTH:
             warnings.warn(
@@ -199,8 +217,8 @@ class Structured(IsotropicFrequencies):
                 stacklevel=2,
             )
         lengths = self._lengths(kernel, size, length, rng)
-        blocks = [_hadamard_product(length, rng) for _ in range(0, size, length)]
-        return lengths * np.concatenate(blocks)[:size, :n_features]
+        signs = rng.integers(0, 2, (-(-size // length), 3, length), dtype=np.int8) * 2 - 1
+        return HadamardBlocks(signs, lengths, n_features)
 
 
 @register("frequencies", "auto")
@@ -208,7 +226,8 @@ class Automatic(Frequencies):
     """The rule that measured best for the kernel and the number of features (docs/frequencies.md).
 
     ``qmc`` for up to 12 features, and for every kernel that ``orthogonal`` cannot
-    serve as long as Sobol sequences have the dimensions; otherwise ``orthogonal``.
+    serve as long as Sobol sequences have the dimensions; otherwise ``orthogonal``,
+    and ``structured`` above 4,096 features, where orthogonal matrices take minutes.
 
     Examples
     --------
@@ -224,38 +243,17 @@ class Automatic(Frequencies):
     def choice(self, kernel: Kernel, n_features: int) -> Frequencies:
         """The rule in use for points of ``n_features`` numbers."""
         if kernel.is_isotropic and n_features > _QMC_MAX_FEATURES:
-            return Orthogonal()
+            return Orthogonal() if n_features <= _ORTHOGONAL_MAX_FEATURES else Structured()
         return QuasiMonteCarlo() if kernel.spectrum_dim(n_features) <= qmc.Sobol.MAXDIM else MonteCarlo()
 
     def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
         return self.choice(kernel, n_features).draw(kernel, size, n_features, rng)
+
+    def _blocks(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks | None:
+        return self.choice(kernel, n_features).blocks(kernel, size, n_features, rng)
 
 
 def _orthonormal_rows(count: int, d: int, rng: np.random.Generator) -> np.ndarray:
     """The first rows of a Haar-distributed orthogonal matrix, shape ``(count, d)``."""
     Q, R = np.linalg.qr(rng.standard_normal((d, count)))
     return (Q * np.sign(np.diag(R))).T  # without the signs Q depends on the routine and is not Haar distributed
-
-
-def _hadamard_product(length: int, rng: np.random.Generator) -> np.ndarray:
-    """H D1 H D2 H D3, orthogonal, shape ``(length, length)``."""
-    matrix = np.eye(length)
-    for _ in range(3):
-        signs = rng.choice([-1.0, 1.0], length)
-        matrix = walsh_hadamard(signs[:, None] * matrix)
-    return matrix
-
-
-def walsh_hadamard(X: np.ndarray) -> np.ndarray:
-    """The normalised Hadamard matrix times ``X``, shape ``(2^k, m)``, in k passes of additions.
-
-    >>> walsh_hadamard(np.eye(2)).round(3)
-    array([[ 0.707,  0.707],
-           [ 0.707, -0.707]])
-    """
-    length, shape, step = len(X), X.shape, 1
-    while step < length:
-        pairs = X.reshape(length // (2 * step), 2, step, -1)
-        X = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
-        step *= 2
-    return X.reshape(shape) / np.sqrt(length)

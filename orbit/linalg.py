@@ -8,6 +8,9 @@ import torch
 
 from orbit.errors import InputError
 
+# Columns of second moments that are updated at once; the temporary is this wide.
+_BLOCK_COLUMNS = 2048
+
 
 def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, shape ``(n, n)``, in float64."""
@@ -17,6 +20,20 @@ def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     except torch.linalg.LinAlgError:  # divide and conquer can give up where many eigenvalues are equal, such as zero
         return scipy.linalg.eigh(A, driver="ev")
     return values.numpy(), vectors.numpy()
+
+
+def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
+    """``total += Z^T Z`` in the upper triangle; products in the precision of ``Z``, shape (m, d), sums in total's."""
+    for start in range(0, len(total), _BLOCK_COLUMNS):
+        columns = slice(start, start + _BLOCK_COLUMNS)
+        total[columns, start:] += Z[:, columns].T @ Z[:, start:]
+
+
+def mirror_upper(A: np.ndarray) -> None:
+    """Copy the upper triangle of a square matrix to its lower one."""
+    for start in range(0, len(A), _BLOCK_COLUMNS):
+        rows = slice(start, start + _BLOCK_COLUMNS)
+        A[start:, rows] = A[rows, start:].T
 
 
 def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.finfo(np.float64).eps) -> np.ndarray:

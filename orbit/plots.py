@@ -341,6 +341,32 @@ def convergence(
     return figure
 
 
+def growth(n: np.ndarray, panels: dict[str, dict[str, np.ndarray]], title: str, level: str) -> Figure:
+    """What grows with the number of points, a panel a quantity, on logarithmic axes with the slope of each line.
+
+    Parameters
+    ----------
+    n : numbers of points, shape (m,)
+    panels : label of the axis -> line -> values, shape (m,)
+    level : the panel that is drawn from zero on a plain axis
+    """
+    figure = Figure(figsize=(4.6 * len(panels), 3.6), layout="constrained")
+    for ax, (label, lines) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        for marker, (name, values) in zip("os^D", lines.items(), strict=False):
+            slope = np.polyfit(np.log(n), np.log(values), 1)[0]
+            ax.plot(n, values, marker + "-", ms=4, label=f"{name} (slope {slope:.2f})")
+        ax.set_xscale("log")
+        ax.set_yscale("linear" if label == level else "log")
+        if label == level:
+            ax.set_ylim(0, 1.3 * max(values.max() for values in lines.values()))
+        ax.set_xlabel("points")
+        ax.set_ylabel(label)
+        ax.legend()
+        ax.grid(alpha=0.3)
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
 def curves(
     lines: dict[str, tuple[np.ndarray, np.ndarray]],
     levels: dict[str, list[float]],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -12,6 +13,8 @@ from orbit.engine import Engine
 from orbit.errors import InputError
 from orbit.progress import Progress
 from orbit.random import RandomState, generator
+
+log = logging.getLogger(__name__)
 
 # Points that a second layer settles its lengthscale and landmarks on.
 _SAMPLE_ROWS = 4096
@@ -53,6 +56,7 @@ class FeatureStream:
         augment: Callable[[np.ndarray, np.random.Generator], np.ndarray] | None = None,
     ) -> None:
         self.transform, self.X, self.engine, self.augment = transform, X, engine, augment
+        self.n_outputs = n_outputs
         self._rng = generator(random_state)
         # the features, and a learner's centred copy of them
         bytes_per_row = 3 * n_outputs * X.dtype.itemsize
@@ -97,6 +101,8 @@ def fit_stream(
 ) -> Any:
     """Fit a learner that has ``partial_fit``: one pass for least squares, ``epochs`` of them for gradient steps.
 
+    Least squares whose second moments do not fit in ``engine.memory`` take many passes.
+
     Parameters
     ----------
     learner : classifier or regressor
@@ -119,8 +125,19 @@ def fit_stream(
         In every process of a distributed job but the first, which has the learner.
     """
     check_streams(learner)
-    epochs = getattr(learner, "epochs", 1)
     known = {"classes": np.unique(y)} if task == "classification" else {}
+    memory = stream.engine.memory * 2**30
+    if hasattr(learner, "fit_passes") and stream.n_outputs**2 * 8 > memory:
+        log.info(
+            "second moments of %d columns do not fit in engine.memory: %.1f GiB; taking passes instead",
+            stream.n_outputs,
+            stream.engine.memory,
+        )
+        weighted = np.ones(len(y)) if sample_weight is None else sample_weight
+        learner.fit_passes(lambda: ((psi, y[r], weighted[r]) for r, psi in stream.batches(False)), memory, **known)
+        distributed.leave_to_first()
+        return learner
+    epochs = getattr(learner, "epochs", 1)
     for _ in range(getattr(learner, "epochs_done_", 0), epochs):
         for rows, psi in stream.batches(shuffle=epochs > 1):
             weights = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}

@@ -9,6 +9,7 @@ import sys
 import time
 from abc import abstractmethod
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -133,6 +134,11 @@ class Runner(Component):
 
 def peak_memory_mb() -> float:
     """The largest resident memory of this process so far, in MB."""
+    status = Path("/proc/self/status")
+    if status.is_file():  # ru_maxrss of a child process starts from its parent's
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 2**10
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

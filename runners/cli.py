@@ -29,6 +29,7 @@ from runners import (  # noqa: F401  importing registers them
     fit,
     invariance,
     kernel_error,
+    memory,
     orbit_error,
     orff_error,
     predict,

@@ -27,6 +27,7 @@ _FINE_TURNS = 128
 _FINE_POINTS = 60
 _PATH = 20
 _PART_OF_COPY = 2**20
+_SECOND_LAYER_FEATURES = 14_000
 _CAPPED, _CONVERGED = 100, 15_000  # iterations
 
 # The tiles of the direct path, which its own products are measured at.
@@ -199,6 +200,28 @@ def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
     return Comparison(cases, {f"{name}/features": (name, "features") for name in sizes}, metrics)
 
 
+def hadamard(plan: Plan, n_points: int, threads: int) -> Comparison:
+    """A second layer by fast Hadamard transforms against one by a matrix, 14,000 features to 17,000 frequencies.
+
+    The points are random: what they are does not matter to either. ``error/product``:
+    relative error of features by transforms against the same by the matrix, on a
+    layer of a sixteenth of the size.
+    """
+    layer = plan.hyper()
+    rng = np.random.default_rng(plan.seed("runner"))
+    psi = rng.standard_normal((n_points, _SECOND_LAYER_FEATURES), dtype=np.float32)
+    rules = {"hadamard": "structured", "matrix": "monte_carlo"}
+    layers = {name: clone(layer).set_params(frequencies=rule).fit(psi) for name, rule in rules.items()}
+    part = clone(layer).set_params(frequencies="structured", n_components=max(1, layer.n_components // 16))
+    few = psi[:, : max(1, _SECOND_LAYER_FEATURES // 16)]
+    first = part.fit(few).map_
+    angles = few.astype(float) @ first.frequencies_.T
+    expected = np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(part.n_components)
+    cases = {name: (lambda made=made: made.transform(psi)) for name, made in layers.items()}
+    metrics = {"error/product": _relative(first.transform(few), expected)}
+    return Comparison(cases, {"matrix/hadamard": ("matrix", "hadamard")}, metrics)
+
+
 def lbfgs(plan: Plan, n_points: int, threads: int) -> Comparison:
     """Closed forms of operator-valued least squares against scipy's L-BFGS on the same objective.
 
@@ -254,6 +277,7 @@ COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
     "spectral": spectral,
     "path": path,
     "skeleton": skeleton,
+    "hadamard": hadamard,
     "lbfgs": lbfgs,
 }
 

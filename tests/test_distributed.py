@@ -24,6 +24,9 @@ SETTINGS = (
     "tracking.enabled=false",
 )
 
+# 120 columns: their second moments take 115,200 bytes
+FEW_BYTES = ("engine.memory=0.0001", "learner.regularization=[0.001,0.1]")
+
 DYING = """
 import os
 import numpy as np
@@ -62,9 +65,13 @@ def metrics(outputs: Path) -> dict[str, float]:
     return json.loads(path.read_text())
 
 
-def test_two_processes_give_what_one_gives(tmp_path, port):
-    both = [start(rank, port, "run.py", *SETTINGS, f"outputs={tmp_path / 'two'}") for rank in (0, 1)]
-    alone = start(0, port, "run.py", *SETTINGS, f"outputs={tmp_path / 'one'}", n=1)
+@pytest.mark.parametrize(
+    "settings", [(), pytest.param(FEW_BYTES, marks=pytest.mark.slow)], ids=["one pass", "many passes"]
+)
+def test_two_processes_give_what_one_gives(tmp_path, port, settings):
+    command = ("run.py", *SETTINGS, *settings)
+    both = [start(rank, port, *command, f"outputs={tmp_path / 'two'}") for rank in (0, 1)]
+    alone = start(0, port, *command, f"outputs={tmp_path / 'one'}", n=1)
     for process in (*both, alone):
         _, err = process.communicate(timeout=240)
         assert process.returncode == 0, err

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from contracts import FrequenciesContract
 from scipy import stats
 from scipy.linalg import hadamard
@@ -15,8 +16,10 @@ from threadpoolctl import threadpool_limits
 
 import orbit
 from orbit.approx import RandomFourier
+from orbit.engine import Engine
 from orbit.errors import InputError
-from orbit.frequencies import Automatic, MonteCarlo, Orthogonal, QuasiMonteCarlo, Structured, walsh_hadamard
+from orbit.frequencies import Automatic, MonteCarlo, Orthogonal, QuasiMonteCarlo, Structured
+from orbit.hadamard import FastProjection, walsh_hadamard
 from orbit.kernels import Exponential, Gaussian, Laplacian, Matern, RationalQuadratic
 
 ISOTROPIC = [Gaussian(1.3), Exponential(2.0), Matern(1.5, nu=1.5), RationalQuadratic(1.2, alpha=0.7)]
@@ -156,8 +159,74 @@ def test_the_automatic_choice():
     rule = Automatic()
     assert isinstance(rule.choice(Gaussian(), 12), QuasiMonteCarlo)
     assert isinstance(rule.choice(Matern(), 13), Orthogonal)
+    assert isinstance(rule.choice(Gaussian(), 4097), Structured)
     assert isinstance(rule.choice(Laplacian(), 784), QuasiMonteCarlo)
     assert isinstance(rule.choice(Laplacian(), 30_000), MonteCarlo)
+
+
+# ---- products without a matrix ---------------------------------------------------------------------------------------
+
+
+def signs_and_hadamard(blocks):
+    """diag(lengths) H D1 H D2 H D3, by scipy's Hadamard matrix."""
+    H = hadamard(blocks.block) / np.sqrt(blocks.block)
+    rows = [H @ np.diag(third) @ H @ np.diag(second) @ H @ np.diag(first) for first, second, third in blocks.signs]
+    return blocks.lengths[:, None] * np.concatenate(rows)[: len(blocks), : blocks.n_features]
+
+
+@pytest.mark.parametrize(
+    ("size", "d"), [(1, 1), (5, 2), (3, 20), (40, 20), (64, 64), (70, 33), (300, 200), (1500, 1024)]
+)
+@pytest.mark.filterwarnings("ignore:frequencies=structured is biased")
+def test_fast_products_are_those_with_the_matrix(rng, size, d):
+    kernel, rule = Matern(2.0).fit(np.zeros((1, d))), Structured()
+    blocks = rule.blocks(kernel, size, d, np.random.default_rng(3))
+    W = signs_and_hadamard(blocks)
+    np.testing.assert_allclose(blocks.dense(), W, atol=1e-11 * np.abs(W).max())
+    np.testing.assert_array_equal(rule.draw(kernel, size, d, np.random.default_rng(3)), blocks.dense())
+    X = rng.standard_normal((7, d))
+    for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 3e-6)):
+        points = torch.from_numpy(X).to(dtype)
+        product = FastProjection(blocks, points)
+        scale = np.abs(X @ W.T).max()
+        for start in range(0, size, blocks.block):
+            units = slice(start, min(start + blocks.block, size))
+            found = product(points, units, points.new_full((7, units.stop - start), np.nan)).numpy()
+            np.testing.assert_allclose(found, X @ W[units].T, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("variant", ["pairs", "offset"])
+@pytest.mark.parametrize("size", [1, 5], ids=["no orbit", "orbit"])
+def test_features_by_fast_products_are_features_by_the_matrix(rng, variant, size):
+    X = rng.standard_normal((30, 30, 30))
+    group = orbit.build("group", "rotation" if size > 1 else "identity")
+    phi = RandomFourier(
+        Gaussian(30.0), orbit.Orbit(group, size=size), 1500, variant, Structured(), Engine(workers=2), random_state=0
+    ).fit(X)
+    assert isinstance(phi._projection(X.dtype), FastProjection)
+    found = phi.transform(X)
+    phi._drawn = phi.frequencies_
+    np.testing.assert_allclose(found, phi.transform(X), atol=1e-12)
+
+
+def test_factors_are_used_where_they_are_faster():
+    def chosen(d, size, engine=None, **orbit_parts):
+        orb = orbit.Orbit(**orbit_parts) if orbit_parts else None
+        phi = RandomFourier(Gaussian(1.0), orb, size, frequencies=Structured(), engine=engine, random_state=0)
+        return type(phi.fit(np.ones((2, *d)))._projection(np.dtype(float)))
+
+    turns = {"group": orbit.build("group", "rotation", sampling="polar")}
+    assert chosen((64,), 64) is torch.Tensor
+    assert chosen((2048,), 2048) is FastProjection
+    assert chosen((2048,), 8) is torch.Tensor, "most of a block would be thrown away"
+    assert chosen((32, 64), 2048, **turns) is torch.Tensor, "the spectral path is faster still"
+    assert chosen((32, 64), 2048, Engine(path="direct"), **turns) is FastProjection
+    assert chosen((2048,), 2048, Engine(path="template")) is torch.Tensor
+
+
+def test_large_second_layers_hold_no_matrix():
+    blocks = Structured().blocks(Gaussian(1.0).fit(np.zeros((1, 2))), 17_000, 14_000, np.random.default_rng(0))
+    assert blocks.signs.nbytes + blocks.lengths.nbytes < 300_000
 
 
 # ---- sizes, seeds, errors --------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.learners import (
     CGRegressor,
+    CholeskyPath,
     GaussianProcess,
     KernelRidgeRegressor,
     KernelSVMClassifier,
@@ -192,6 +193,41 @@ def test_primal_and_dual_agree(rng):
         np.testing.assert_allclose(b, primal.solve(regularization)[1], atol=1e-8)
         assert dual.gcv(regularization) == pytest.approx(primal.gcv(regularization), rel=1e-6)
     np.testing.assert_allclose(dual.loo(np.array(PATH)), primal.loo(np.array(PATH)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("centred", ["both", "targets", "nothing"])
+@pytest.mark.parametrize(("dtype", "precise", "tolerance"), [(float, True, 1e-9), (np.float32, False, 2e-3)])
+def test_factorisations_give_what_the_eigendecomposition_gives(
+    system, rng, monkeypatch, centred, dtype, precise, tolerance
+):
+    monkeypatch.setattr("orbit.learners.ridge._BLOCK_ROWS", 7)
+    X, Y = system[0].astype(dtype), system[1]
+    w = rng.random(len(X)) + 0.2
+    w /= w.mean()
+    path, expected = CholeskyPath(X, Y, w, centred, precise), RidgePath(X, Y, w, centred)
+    for value in (1e-1, 1e-3, 1e-2):
+        W, b = path.solve(value)
+        expected_W, expected_b = expected.solve(value)
+        np.testing.assert_allclose(X @ W + b, X @ expected_W + expected_b, atol=tolerance)
+        freedom = (expected.values / (expected.values + value)).sum()
+        path._solutions[value] = path._solutions[value][0], freedom  # the exact one in place of the estimate
+        assert path.gcv(value) == pytest.approx(expected.gcv(value), rel=max(tolerance, 1e-6))
+
+
+@pytest.mark.parametrize("selection", ["gcv", "hold_out"])
+@pytest.mark.parametrize("d", [40, 600], ids=["primal", "dual"])
+def test_large_systems_choose_as_small_ones_do(rng, monkeypatch, selection, d):
+    X = rng.standard_normal((400, d)) * np.geomspace(1, 1e-2, d)
+    y = X[:, 0] + 0.3 * rng.standard_normal(400)
+    small, large = RidgeRegressor(selection=selection), RidgeRegressor(selection=selection)
+    small.fit(X, y)
+    monkeypatch.setattr("orbit.learners.shifted._EIGEN_UP_TO", 10)
+    large.fit(X, y)
+    # the trace is estimated, and scores of held-out points have several peaks
+    assert small.path_scores_[small.path_ == large.regularization_][0] > 1.05 * small.path_scores_.max()
+    same = RidgeRegressor(small.regularization_).fit(X, y)
+    np.testing.assert_allclose(same.predict(X), small.predict(X), atol=1e-8)
+    assert np.isfinite(large.path_scores_).sum() <= 10
 
 
 def test_moments_are_summed_in_blocks(rng, monkeypatch):

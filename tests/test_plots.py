@@ -118,3 +118,12 @@ def test_convergence_shows_every_curve(draw, n_curves):
     figure = draw(plots.convergence(curves, "r", "error", "title", slopes=True))
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert labels == [f"method {i} (slope -1.00)" for i in range(n_curves)]
+
+
+def test_growth_gives_slopes_and_starts_levels_at_zero(draw):
+    n = np.array([1e3, 1e4, 1e5])
+    figure = plots.growth(n, {"s": {"a": n / 1e3, "b": n**2}, "MiB": {"peak": np.full(3, 5.0)}}, "growth", "MiB")
+    times, level = figure.axes
+    assert [text.get_text() for text in times.get_legend().get_texts()] == ["a (slope 1.00)", "b (slope 2.00)"]
+    assert (times.get_yscale(), level.get_yscale(), level.get_ylim()[0]) == ("log", "linear", 0)
+    draw(figure)

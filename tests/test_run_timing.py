@@ -24,14 +24,19 @@ CASES = {
     "spectral": {"direct", "spectral"},
     "path": {"one", "path of 20"},
     "skeleton": {"features", "copy", "streaming"},
+    "hadamard": {"hadamard", "matrix"},
     "lbfgs": {"one lambda", "path", "lbfgs 100", "lbfgs"},
+}
+
+SMALLER = {
+    "hadamard": ["hyper.n_components=32"],
+    "skeleton": ["dataset=digits", "representation=raw", "kernel.layers=null"],
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, name):  # noqa: F811
-    data = ["dataset=digits", "representation=raw", "kernel.layers=null"] if name == "skeleton" else []
-    code, _, err = run(f"experiment=bench_{name}", *TINY, *data)
+    code, _, err = run(f"experiment=bench_{name}", *TINY, *SMALLER.get(name, []))
     assert code == 0, err
     (folder,) = folders(tmp_path)
     metrics = RunFolder(folder).read_metrics()
@@ -44,6 +49,8 @@ def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, 
     assert "2 threads in use" in (folder / "machine.txt").read_text()
     if name == "spectral":
         assert metrics["error/spectral"] < 0.01
+    if name == "hadamard":
+        assert metrics["error/product"] < 1e-4
     if name == "lbfgs":  # the closed form is the least value there is
         least = metrics["objective/closed form"]
         assert least * (1 - 1e-6) <= metrics["objective/lbfgs"] <= metrics["objective/lbfgs 100"] <= 1.5 * least

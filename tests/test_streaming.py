@@ -18,6 +18,7 @@ from orbit.learners import (
     SVMClassifier,
 )
 from orbit.learners.moments import Moments
+from orbit.learners.passes import StreamedSystem
 from orbit.learners.shifted import Cholesky, Eigen
 from orbit.streaming import FeatureStream, fit_stream
 
@@ -55,7 +56,8 @@ class TestMoments:
         X, Y = problem
         whole, blocks = Moments(), Moments()
         whole.add(X, Y)
-        monkeypatch.setattr("orbit.learners.moments._BLOCK_COLUMNS", 5)
+        monkeypatch.setattr("orbit.learners.moments._BLOCK_ROWS", 5)
+        monkeypatch.setattr("orbit.linalg._BLOCK_COLUMNS", 5)
         blocks.add(X, Y)
         np.testing.assert_allclose(blocks.system()[0], whole.system()[0], atol=1e-13)
 
@@ -79,7 +81,7 @@ class TestShifted:
 
     @pytest.mark.parametrize("solver", [Eigen, Cholesky])
     def test_solutions_for_several_shifts_from_one_system(self, system, solver, monkeypatch):
-        monkeypatch.setattr("orbit.learners.shifted._COPY_BLOCK", 40)
+        monkeypatch.setattr("orbit.learners.shifted._PANEL", 40)
         A, B = system
         solved = solver(A.copy(), B)
         for shift in (1e-1, 1e-5, 1e-2):  # in no order: each starts from A itself
@@ -110,6 +112,63 @@ class TestShifted:
     def test_a_matrix_that_rounding_made_indefinite_says_what_to_change(self):
         with pytest.raises(np.linalg.LinAlgError, match=r"raise the smallest learner\.regularization"):
             Cholesky(np.diag([1.0, -1.0]), np.ones((2, 1))).solve(1e-9)
+
+
+class TestPasses:
+    @pytest.fixture
+    def weighted(self, problem, rng):
+        X, Y = problem
+        w = rng.random(len(X)) + 0.2
+        return X, Y, w / w.mean()
+
+    @pytest.mark.parametrize("memory", [2**20, 3e3], ids=["all lambdas at once", "one by one"])
+    @pytest.mark.parametrize("rank", [1, 5, 12])
+    def test_solutions_are_those_of_the_closed_form(self, weighted, memory, rank):
+        system = StreamedSystem(lambda: batches(*(part.copy() for part in weighted)), memory, rank)
+        expected = RidgePath(*weighted)
+        np.testing.assert_allclose(system.x_mean, expected.x_mean)
+        for value, (W, _) in system.solve(np.array(PATH)).items():
+            np.testing.assert_allclose(W, expected.solve(value)[0], atol=1e-7)
+
+    def test_float32_batches(self, problem):
+        X, Y = problem
+        single = X.astype(np.float32)
+        system = StreamedSystem(lambda: batches(single.copy(), Y, np.ones(len(X))), 2**20)
+        for value, (W, _) in system.solve(np.array([1e-3, 1e-1])).items():
+            expected, b = RidgePath(X, Y).solve(value)
+            np.testing.assert_allclose(X @ W + system.y_mean - system.x_mean @ W, X @ expected + b, atol=2e-3)
+
+    def test_the_preconditioner_saves_passes(self, rng):
+        X = rng.standard_normal((200, 60)) * np.geomspace(1, 1e-3, 60)
+        Y = X @ rng.standard_normal((60, 1))
+        passes = []
+        for rank in (1, 40):
+            system = StreamedSystem(lambda: batches(X.copy(), Y, np.ones(200)), 2**20, rank)
+            system.solve(np.array([1e-5]))
+            passes.append(system.passes)
+        assert passes[1] < passes[0] / 2
+
+    def test_degrees_of_freedom_are_estimated(self, rng):
+        X = rng.standard_normal((500, 300))
+        system = StreamedSystem(lambda: batches(X.copy(), X[:, :1], np.ones(500)), 2**22)
+        values = RidgePath(X, X[:, :1]).values
+        ((_, freedom),) = system.solve(np.array([0.1])).values()
+        assert freedom == pytest.approx((values / (values + 0.1)).sum(), rel=0.1)
+
+    @pytest.mark.parametrize("kind", ["regressor", "classifier"])
+    def test_a_stream_too_wide_for_its_memory_is_learnt_in_passes(self, rng, kind):
+        X = rng.standard_normal((200, 30))
+        y = X[:, 0] + 0.1 * rng.standard_normal(200)
+        learner, task = RidgeRegressor(PATH), "regression"
+        if kind == "classifier":
+            learner, y, task = RidgeClassifier(PATH), (y > 0).astype(int), "classification"
+        w = rng.random(200) + 0.5
+        narrow = FeatureStream(lambda x: x, X, 30, Engine(memory=30 * 30 * 7 / 2**30, progress=False))
+        fit_stream(learner, narrow, y, task, w)
+        whole = type(learner)(learner.regularization_).fit(X, y, sample_weight=w)
+        np.testing.assert_allclose(learner.coef_, whole.coef_, atol=1e-7)
+        np.testing.assert_allclose(learner.intercept_, whole.intercept_, atol=1e-7)
+        np.testing.assert_array_equal(learner.predict(X[:5]).shape, y[:5].shape)
 
 
 class TestRidge:

@@ -97,7 +97,7 @@ class OperatorRandomFourier(RandomFourier):
         rng = np.random.default_rng(random_state)
         d = int(np.prod(X.shape[1:]))
         rule = self.frequencies or Automatic()
-        self.frequencies_ = rule.draw(self._scalar_kernel(self.kernel_), self.n_components, d, rng)
+        self._drawn = rule.draw(self._scalar_kernel(self.kernel_), self.n_components, d, rng)
         self.offsets_ = None
         operator = self.kernel_ if isinstance(self.kernel_, OperatorKernel) else None
         width = 2 * self.n_components

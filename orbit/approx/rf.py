@@ -13,6 +13,7 @@ from torch import Tensor
 from orbit.approx.base import AveragedMap
 from orbit.engine import Embedding, Engine, Scratch, add_weighted
 from orbit.frequencies import Automatic, Frequencies
+from orbit.hadamard import FastProjection, HadamardBlocks
 from orbit.kernels import Kernel
 from orbit.orbits import Orbit
 from orbit.params import PositiveInt
@@ -74,6 +75,8 @@ class RandomFourier(AveragedMap):
     (20, 100)
     """
 
+    _drawn: np.ndarray | HadamardBlocks
+
     def __init__(
         self,
         kernel: Kernel | None = None,
@@ -103,19 +106,34 @@ class RandomFourier(AveragedMap):
         rng = np.random.default_rng(random_state)
         rule = self.frequencies or Automatic()
         n_features = int(np.prod(X.shape[1:]))
-        self.frequencies_ = rule.draw(self.kernel_, self.n_components, n_features, rng)
+        arguments = self.kernel_, self.n_components, n_features, rng
+        blocks = rule.blocks(*arguments)
+        self._drawn = rule.draw(*arguments) if blocks is None else blocks
         self.offsets_ = rng.uniform(0, 2 * math.pi, self.n_components) if self.variant == "offset" else None
         self._n_features_out = self.n_components * (2 if self.variant == "pairs" else 1)
+
+    @property
+    def frequencies_(self) -> np.ndarray:
+        return self._drawn.dense() if isinstance(self._drawn, HadamardBlocks) else self._drawn
 
     def _scalar_kernel(self, kernel: Kernel) -> Kernel:
         """The kernel whose spectrum the frequencies are drawn from."""
         return kernel
 
     def _embedding(self, dtype: np.dtype) -> Embedding:
-        frequencies = self.engine_.tensor(self.frequencies_, dtype)
+        frequencies = self._projection(dtype)
         if self.offsets_ is None:
             return _Pairs(frequencies)
         return _Offset(frequencies, self.engine_.tensor(self.offsets_, dtype))
+
+    def _projection(self, dtype: np.dtype) -> Tensor | FastProjection:
+        """Factors where they are faster than the matrix, and than whatever else the engine can do with one."""
+        if isinstance(self._drawn, HadamardBlocks) and self._drawn.cost < 2 * self._drawn.n_features * len(self._drawn):
+            averages = len(self.orbit_.weights_) > 1
+            spectral = averages and self.engine_.path == "auto" and self.orbit_.group_.cyclic_axes(self.shape_in_)
+            if self.engine_.path in ("auto", "direct") and not spectral:
+                return FastProjection(self._drawn, self.engine_.tensor(np.zeros(1), dtype))
+        return self.engine_.tensor(self.frequencies_, dtype)
 
 
 class _Waves(ABC):
@@ -124,13 +142,25 @@ class _Waves(ABC):
     needs_squares = False
     sums_are_features = True
 
-    def __init__(self, frequencies: Tensor) -> None:
-        self.templates = frequencies
-        self.units = len(frequencies)
+    def __init__(self, frequencies: Tensor | FastProjection) -> None:
+        self.templates: Tensor | None = None
+        self.fast: FastProjection | None = None
+        if isinstance(frequencies, Tensor):
+            self.templates, self.units = frequencies, len(frequencies)
+        else:
+            self.fast, self.units, self.unit_tile = frequencies, frequencies.size, frequencies.block
+
+    def project(self, points: Tensor, units: slice, out: Tensor) -> None:
+        """``<w_j, x_i>`` for ``j`` in ``units``, into ``out``."""
+        if self.fast is not None:
+            self.fast(points, units, out)
+        else:
+            assert self.templates is not None
+            torch.mm(points, self.templates[units].T, out=out)
 
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
         angles = scratch.matrix(1, len(points), units.stop - units.start)
-        torch.mm(points, self.templates[units].T, out=angles)
+        self.project(points, units, angles)
         self.add_projected(angles[None], None, points.new_tensor([weight]), units, total, scratch)
 
     @abstractmethod
@@ -146,7 +176,7 @@ class _Waves(ABC):
 class _Pairs(_Waves):
     """Cosines in the first half of the columns, sines in the second."""
 
-    def __init__(self, frequencies: Tensor) -> None:
+    def __init__(self, frequencies: Tensor | FastProjection) -> None:
         super().__init__(frequencies)
         self.width = self.n_outputs = 2 * self.units
         self.scale = self.units**-0.5
@@ -170,7 +200,7 @@ class _Pairs(_Waves):
 class _Offset(_Waves):
     """One cosine with a random phase for each frequency."""
 
-    def __init__(self, frequencies: Tensor, offsets: Tensor) -> None:
+    def __init__(self, frequencies: Tensor | FastProjection, offsets: Tensor) -> None:
         super().__init__(frequencies)
         self.offsets = offsets
         self.width = self.n_outputs = self.units

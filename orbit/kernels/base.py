@@ -19,6 +19,11 @@ from orbit.random import RandomState, generator
 # The median distance is a rule of thumb: 2000 points settle it to about a percent.
 _MEDIAN_POINTS = 2000
 
+# With more features than this, differences of all pairs take many times as long as their products, of which
+# those smaller than this share of the largest norm are rounding.
+_PRODUCT_FEATURES = 1024
+_ROUNDING = 1e-12
+
 # Generators return [0, 1) in steps of 2^-53; an inverse distribution function needs an open interval.
 _SMALLEST_UNIFORM = 2.0**-54
 
@@ -197,5 +202,15 @@ def median_distance(X: np.ndarray, random_state: RandomState = None, order: floa
     X = np.array(X, dtype=np.float64).reshape(len(X), -1)  # a copy: torch takes no read-only arrays
     if len(X) < 2:
         return 1.0
-    distances = torch.nn.functional.pdist(torch.from_numpy(X), order)
-    return float(np.median(distances.numpy())) or 1.0
+    wide = order == 2 and X.shape[1] > _PRODUCT_FEATURES
+    distances = _distances_by_products(X) if wide else torch.nn.functional.pdist(torch.from_numpy(X), order).numpy()
+    return float(np.median(distances)) or 1.0
+
+
+def _distances_by_products(X: np.ndarray) -> np.ndarray:
+    """Euclidean distances of all pairs, shape (n (n - 1) / 2,); those lost in rounding are zero."""
+    X = X - X.mean(0)
+    products = X @ X.T
+    squares = products.diagonal()
+    squared = (squares[:, None] + squares - 2 * products)[np.triu_indices(len(X), 1)]
+    return np.sqrt(np.where(squared > _ROUNDING * squares.max(), squared, 0.0))

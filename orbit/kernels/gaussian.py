@@ -47,3 +47,6 @@ class Gaussian(RadialKernel):
 
     def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return ndtri(uniforms) / self.lengthscale_
+
+    def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
+        return np.full_like(uniforms, 1 / self.lengthscale_)

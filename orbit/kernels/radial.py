@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from scipy.special import ndtri
+from scipy.special import gammaincinv, ndtri
 from torch import Tensor
 
 from orbit.groups.base import Group
@@ -78,25 +78,29 @@ class ProjectedRadialColumns(RadialColumns):
 
 
 class RadialKernel(LengthscaleKernel):
-    """A shift-invariant kernel of ``|x - z|_2`` alone, positive definite in every dimension."""
+    """A shift-invariant kernel of ``|x - z|_2`` alone, positive definite in every dimension.
+
+    By Schoenberg's theorem (1938) every such kernel is a mixture of Gaussians: its
+    frequencies are ``s z`` with z ~ N(0, I) and a scale s > 0, whose law a subclass gives.
+    """
 
     has_spectrum: ClassVar[bool] = True
     is_isotropic: ClassVar[bool] = True
+
+    @abstractmethod
+    def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
+        """The inverse distribution function of the scale s (or one falling instead of rising), elementwise."""
+
+    def spectrum_lengths(self, uniforms: np.ndarray, n_features: int) -> np.ndarray:
+        """Lengths of frequencies of ``n_features`` entries, shape (size,), from uniform numbers, shape (size, 2)."""
+        return self._scale_ppf(uniforms[:, 0]) * np.sqrt(2 * gammaincinv(n_features / 2, uniforms[:, 1]))
 
     def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
         return group.is_unitary(shape)
 
 
 class ScaleMixtureKernel(RadialKernel):
-    """A radial kernel whose frequencies are ``s z`` with z ~ N(0, I) and a random scale s > 0.
-
-    By Schoenberg's theorem (1938) every kernel that is radial and positive definite
-    in all dimensions is such a mixture of Gaussians; a subclass gives the law of s.
-    """
-
-    @abstractmethod
-    def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
-        """The inverse distribution function of the scale s (or one falling instead of rising), elementwise."""
+    """A radial kernel whose frequencies have a random scale, drawn by one more uniform number each."""
 
     def spectrum_dim(self, n_features: int) -> int:
         return n_features + 1

@@ -7,13 +7,14 @@ from orbit.learners.logistic import LogisticClassifier
 from orbit.learners.neighbors import NeighborsClassifier, NeighborsRegressor
 from orbit.learners.network import NetworkClassifier
 from orbit.learners.operator import CGRegressor, SteinClassifier, SteinRegressor
-from orbit.learners.ridge import RidgeClassifier, RidgePath, RidgeRegressor
+from orbit.learners.ridge import CholeskyPath, RidgeClassifier, RidgePath, RidgeRegressor
 from orbit.learners.svm import KernelSVMClassifier, KernelSVMRegressor, SVMClassifier
 
 __all__ = [
     "AdaGradClassifier",
     "AdaGradRegressor",
     "CGRegressor",
+    "CholeskyPath",
     "GaussianProcess",
     "KernelRidgeRegressor",
     "KernelSVMClassifier",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from orbit.distributed import add_up, from_first
+from orbit.linalg import add_second_moments, mirror_upper
 
-# Columns of the second moments that are updated at once; the temporary is this wide.
-_BLOCK_COLUMNS = 2048
+# Rows of the second moments that are centred at once.
+_BLOCK_ROWS = 2048
 
 
 class Moments:
@@ -40,9 +41,7 @@ class Moments:
         centred = (X - self.shift_x) if self.precise else (X - self.shift_x.astype(X.dtype))
         targets = (Y - self.shift_y) * root
         centred *= root.astype(centred.dtype)
-        for start in range(0, centred.shape[1], _BLOCK_COLUMNS):
-            columns = slice(start, start + _BLOCK_COLUMNS)
-            self.xx[columns, start:] += centred[:, columns].T @ centred[:, start:]  # the upper triangle
+        add_second_moments(self.xx, centred)
         self.xy += centred.T @ targets.astype(centred.dtype)
         self.sum_x += (centred.T @ root.astype(centred.dtype))[:, 0]
         self.sum_y += (targets * root).sum(0)
@@ -59,11 +58,11 @@ class Moments:
     def system(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Centred second moments A = X^T X / n, X^T Y / n and Y^T Y / n. Ends the stream: A is made in place."""
         A, mean_x, mean_y = self.xx, self.x_mean - self.shift_x, self.y_mean - self.shift_y
-        for start in range(0, len(A), _BLOCK_COLUMNS):
-            rows = slice(start, start + _BLOCK_COLUMNS)
+        for start in range(0, len(A), _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
             A[rows, start:] /= self.weight
             A[rows, start:] -= mean_x[rows, None] * mean_x[None, start:]
-            A[start:, rows] = A[rows, start:].T
+        mirror_upper(A)
         del self.xx
         return A, self.xy / self.weight - mean_x[:, None] * mean_y, self.yy / self.weight - np.outer(mean_y, mean_y)
 

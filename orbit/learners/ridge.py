@@ -21,13 +21,14 @@ from orbit.learners.base import (
     regularization_path,
 )
 from orbit.learners.moments import Moments
-from orbit.learners.shifted import ShiftedSystem
-from orbit.linalg import eigh
+from orbit.learners.passes import Batches, StreamedSystem
+from orbit.learners.shifted import Cholesky, ShiftedSystem, is_large
+from orbit.linalg import add_second_moments, eigh, mirror_upper
 from orbit.params import Fraction, PositiveFloat, check_params
 from orbit.random import RandomState
 from orbit.registry import register
 
-# Rows that are turned to float64 at once while the second moments are summed.
+# Rows, or columns of a Gram matrix, that are turned to float64 at once while second moments are summed.
 _BLOCK_ROWS = 4096
 
 # Products of float32 tiles have errors of this size next to features of norm one: a stream
@@ -44,7 +45,8 @@ class RidgePath:
     Primal (an eigendecomposition of the d x d second moments) where d <= n,
     dual (of the n x n Gram matrix) otherwise; both in float64 whatever the
     features are, because the smallest lambdas of a path live below float32
-    rounding. The intercept b is not regularised.
+    rounding. The intercept b is not regularised. :class:`CholeskyPath` is for
+    more than a few thousand points and features.
 
     Parameters
     ----------
@@ -68,6 +70,9 @@ class RidgePath:
         self.y_mean = np.zeros(Y.shape[1]) if centred == "nothing" else self.weights @ Y / self.n
         self.Y = (Y - self.y_mean) * self.root
         self.primal = X.shape[1] <= self.n
+        self._factorise()
+
+    def _factorise(self) -> None:
         if self.primal:
             moments, cross = self._moments()
             values, self.vectors = eigh(moments)
@@ -91,6 +96,10 @@ class RidgePath:
         if freedom >= self.n:
             return -np.inf
         return -self._residual_power(regularization) / (1 - freedom / self.n) ** 2
+
+    def choose(self, path: np.ndarray, score: Callable[[float], float]) -> tuple[float, np.ndarray]:
+        """The value of a rising path with the highest score, and all scores; NaN where none was needed."""
+        return best_of_path(path, score)
 
     def loo(self, path: np.ndarray) -> np.ndarray:
         """The negative mean square leave-one-out error for every lambda of the path."""
@@ -155,6 +164,72 @@ class RidgePath:
         return np.sum([weights[rows] @ self.X[rows] for rows in parts], axis=0) / self.n
 
 
+class CholeskyPath(RidgePath):
+    """The same solutions by a Cholesky factorisation for each lambda that is tried, for large systems.
+
+    An eigendecomposition costs as much as some 25 factorisations and three times
+    their memory; the search tries ten or so. Products of float32 points are taken
+    in float32 and summed in float64 unless ``precise``. Degrees of freedom are
+    Hutchinson's estimate (see :class:`~orbit.learners.shifted.Cholesky`).
+    """
+
+    def __init__(self, X, Y, weights=None, centred: Centred = "both", precise: bool = True) -> None:
+        self.precise = precise
+        super().__init__(X, Y, weights, centred)
+
+    def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+        W, _ = self._solution(regularization)
+        if not self.primal:
+            W = np.concatenate([tile @ W for tile in self._tiles()]) / self.n
+        return W, self.y_mean - self.x_mean @ W
+
+    def gcv(self, regularization: float) -> float:
+        W, freedom = self._solution(regularization)
+        freedom += self.free
+        if freedom >= self.n:
+            return -np.inf
+        total = np.square(self.Y).sum() / self.n
+        if self.primal:
+            left = total - float((W * self.cross).sum()) - regularization * float(np.square(W).sum())
+        else:
+            left = float(np.square(regularization * W).sum()) / self.n  # the residual is lambda times the dual solution
+        return -max(left, total * np.finfo(float).eps) / (1 - freedom / self.n) ** 2
+
+    def choose(self, path: np.ndarray, score: Callable[[float], float]) -> tuple[float, np.ndarray]:
+        return self.system.search(path, score)
+
+    def _factorise(self) -> None:
+        size = self.X.shape[1] if self.primal else self.n
+        moments, cross = np.zeros((size, size)), np.zeros((size, self.Y.shape[1]))
+        start = 0
+        for tile in self._tiles():
+            add_second_moments(moments, tile)
+            if self.primal:
+                cross += tile.T @ self.Y[start : start + len(tile)]
+                start += len(tile)
+        moments /= self.n
+        mirror_upper(moments)
+        self.cross = cross / self.n
+        self.system = Cholesky(moments, self.cross if self.primal else self.Y)
+        self._solutions: dict[float, tuple[np.ndarray, float]] = {}
+
+    def _tiles(self) -> Iterator[np.ndarray]:
+        """The scaled points some rows at a time; in the dual their transpose, some columns at a time."""
+        dtype = np.float64 if self.precise else self.X.dtype
+        mean, root = self.x_mean.astype(dtype), self.root.astype(dtype)
+        for start in range(0, self.n if self.primal else self.X.shape[1], _BLOCK_ROWS):
+            part = slice(start, start + _BLOCK_ROWS)
+            if self.primal:
+                yield (self.X[part] - mean) * root[part]
+            else:
+                yield ((self.X[:, part] - mean[part]) * root).T
+
+    def _solution(self, regularization: float) -> tuple[np.ndarray, float]:
+        if regularization not in self._solutions:
+            self._solutions[regularization] = self.system.solve(regularization)
+        return self._solutions[regularization]
+
+
 class _Ridge(BaseEstimator):
     """What the classifier and the regressor share: everything but the targets."""
 
@@ -188,17 +263,16 @@ class _Ridge(BaseEstimator):
         weights = mean_one(sample_weight, X)
         self.__dict__.pop("_moments", None)
         self._stale = False
-        self.path_ = regularization_path(self.regularization)
+        self._set_path(X, large=self._is_large(X))
         system = None
         if len(self.path_) == 1:
             self.regularization_, self.path_scores_ = float(self.path_[0]), np.full(1, np.nan)
         elif self.selection == "hold_out":
             self.regularization_, self.path_scores_ = self._hold_out(X, Y, labels, weights)
         else:
-            system = RidgePath(X, Y, weights, self._centred)
-            scores = dict(zip(self.path_, self._in_sample(system), strict=True))
-            self.regularization_, self.path_scores_ = best_of_path(self.path_, scores.__getitem__)
-        W, b = (system or RidgePath(X, Y, weights, self._centred)).solve(self.regularization_)
+            system = self._system(X, Y, weights)
+            self.regularization_, self.path_scores_ = self._in_sample(system)
+        W, b = (system or self._system(X, Y, weights)).solve(self.regularization_)
         self._coefficients, self._intercept = W.astype(X.dtype), b.astype(X.dtype)
 
     def finalize(self):
@@ -217,9 +291,7 @@ class _Ridge(BaseEstimator):
 
     def _partial(self, X: np.ndarray, Y: np.ndarray, sample_weight) -> None:
         if not hasattr(self, "_moments"):
-            self.path_ = regularization_path(self.regularization)
-            if self.regularization is None and X.dtype == np.float32:
-                self.path_ = self.path_[self.path_ >= SINGLE_PRECISION_FLOOR]
+            self._set_path(X, large=True)
             self._moments = Moments(precise=self.path_[0] < SINGLE_PRECISION_FLOOR)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
@@ -233,12 +305,8 @@ class _Ridge(BaseEstimator):
         solutions: dict[float, np.ndarray] = {}
 
         def score(regularization: float) -> float:
-            W, freedom = system.solve(regularization)
-            solutions[regularization] = W
-            # |Y - X W|^2 / n, with A W = cross - lambda W
-            left = power - float((W * cross).sum()) - regularization * float(np.square(W).sum())
-            share = (1 + freedom) / moments.n
-            return -np.inf if share >= 1 else -max(left, power * np.finfo(float).eps) / (1 - share) ** 2
+            solutions[regularization], freedom = system.solve(regularization)
+            return _streamed_gcv(solutions[regularization], freedom, regularization, cross, power, moments.n)
 
         if len(self.path_) == 1:
             self.regularization_, self.path_scores_ = float(self.path_[0]), np.full(1, np.nan)
@@ -246,10 +314,47 @@ class _Ridge(BaseEstimator):
         else:
             self.regularization_, self.path_scores_ = system.search(self.path_, score)
             W = solutions[self.regularization_]
+        self._adopt(W, moments)
+
+    def fit_passes(self, batches: Batches, memory: float, classes: np.ndarray | None = None):
+        """Fit to a stream that is gone through again and again, where memory has no room for second moments.
+
+        By conjugate gradients (:class:`~orbit.learners.passes.StreamedSystem`); lambda by
+        generalised cross-validation.
+
+        Parameters
+        ----------
+        batches : callable
+            An iterator over ``(X, y, weights)``, the same at every call; ``X`` may be overwritten.
+        memory : float
+            Bytes that may be held between batches.
+        classes : array or None
+            All labels, for classifiers.
+        """
+        self.check()
+        X, y, _ = next(batches())
+        self.n_features_in_ = X.shape[1]
+        encode = self._encoder(y, classes)
+        self._set_path(X, large=True)
+        system = StreamedSystem(lambda: ((X, encode(y), w) for X, y, w in batches()), memory)
+        solutions = system.solve(self.path_)
+        scores = {
+            value: _streamed_gcv(*solution, value, system.cross, system.power, system.n)
+            for value, solution in solutions.items()
+        }
+        self.regularization_, self.path_scores_ = best_of_path(self.path_, scores.__getitem__)
+        self._adopt(solutions[self.regularization_][0], system)
+        return self
+
+    def _adopt(self, W: np.ndarray, moments: Moments | StreamedSystem) -> None:
         self._coefficients = W.astype(moments.dtype)
         self._intercept = (moments.y_mean - moments.x_mean @ W).astype(moments.dtype)
         self._stale = False
         self._publish()
+
+    @abstractmethod
+    def _encoder(self, y: np.ndarray, classes: np.ndarray | None) -> Callable[[np.ndarray], np.ndarray]:
+        """What turns targets of a batch into columns of numbers, float64; notes what predictions need of ``y``."""
 
     def _settle(self) -> None:
         if getattr(self, "_stale", False):
@@ -259,17 +364,33 @@ class _Ridge(BaseEstimator):
     def _publish(self) -> None:
         """Set ``coef_`` and ``intercept_`` from the coefficients."""
 
-    def _in_sample(self, system: RidgePath) -> np.ndarray:
+    def _in_sample(self, system: RidgePath) -> tuple[float, np.ndarray]:
         if self.selection == "loo":
-            return system.loo(self.path_)
-        return np.array([system.gcv(value) for value in self.path_])
+            scores = dict(zip(self.path_, system.loo(self.path_), strict=True))
+            return best_of_path(self.path_, scores.__getitem__)
+        return system.choose(self.path_, system.gcv)
+
+    def _set_path(self, X: np.ndarray, large: bool) -> None:
+        """The path to choose from; by default no lambda that needs more precision than large systems are summed in."""
+        self.path_ = regularization_path(self.regularization)
+        if large and self.regularization is None and X.dtype == np.float32:
+            self.path_ = self.path_[self.path_ >= SINGLE_PRECISION_FLOOR]
+
+    def _is_large(self, X: np.ndarray) -> bool:
+        """Whether an eigendecomposition would take long; leave-one-out needs one all the same."""
+        return is_large(min(X.shape)) and self.selection != "loo"
+
+    def _system(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> RidgePath:
+        if not self._is_large(X):
+            return RidgePath(X, Y, weights, self._centred)
+        return CholeskyPath(X, Y, weights, self._centred, precise=bool(self.path_[0] < SINGLE_PRECISION_FLOOR))
 
     def _hold_out(
         self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None, weights: np.ndarray | None
     ) -> tuple[float, np.ndarray]:
         fit, validation = hold_out(len(X), self.validation_fraction, labels, self.random_state)
         w_fit, w_validation = parts_of(weights, fit, validation)
-        system = RidgePath(X[fit], Y[fit], mean_one(w_fit, X[fit]), self._centred)
+        system = self._system(X[fit], Y[fit], mean_one(w_fit, X[fit]))
 
         def score(regularization: float) -> float:
             W, b = system.solve(regularization)
@@ -278,13 +399,23 @@ class _Ridge(BaseEstimator):
                 return -float(np.average(np.square(predicted - Y[validation]).mean(1), weights=w_validation))
             return float(np.average(_decide(predicted) == _decide(Y[validation]), weights=w_validation))
 
-        return best_of_path(self.path_, score)
+        return system.choose(self.path_, score)
 
     def _scores(self, X) -> np.ndarray:
         check_is_fitted(self, "path_")
         self._settle()
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return X @ self._coefficients.astype(X.dtype) + self._intercept.astype(X.dtype)
+
+
+def _streamed_gcv(
+    W: np.ndarray, freedom: float, regularization: float, cross: np.ndarray, power: float, n: int
+) -> float:
+    """The negative generalised cross-validation score of a solution, from moments alone."""
+    # |Y - X W|^2 / n, with A W = cross - lambda W
+    left = power - float((W * cross).sum()) - regularization * float(np.square(W).sum())
+    share = (1 + freedom) / n
+    return -np.inf if share >= 1 else -max(left, power * np.finfo(float).eps) / (1 - share) ** 2
 
 
 def _decide(scores: np.ndarray) -> np.ndarray:
@@ -312,6 +443,10 @@ class LeastSquaresRegressor(MultiOutputMixin, RegressorMixin, _Ridge):
         """Predictions, shaped as the targets were: (n,) or (n, k)."""
         scores = self._scores(X)
         return scores[:, 0] if self._flat else scores
+
+    def _encoder(self, y: np.ndarray, classes: np.ndarray | None) -> Callable[[np.ndarray], np.ndarray]:
+        self._flat = y.ndim == 1
+        return lambda y: y.reshape(len(y), -1).astype(np.float64)
 
     def _path_targets(self, y: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         return y.reshape(len(y), -1).astype(np.float64), lambda scores: scores.reshape(len(scores), *y.shape[1:])
@@ -466,6 +601,10 @@ class RidgeClassifier(ClassifierMixin, _Ridge):
         """Class labels, shape (n,)."""
         scores = self._scores(X)
         return self.classes_[_decide(scores)]
+
+    def _encoder(self, y: np.ndarray, classes: np.ndarray | None) -> Callable[[np.ndarray], np.ndarray]:
+        self.classes_ = check_classes(y if classes is None else classes)
+        return lambda y: one_against_all(y, self.classes_)
 
     def _path_targets(self, y: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         classes = check_classes(y)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
+import torch
 from scipy.linalg import lapack
 
 from orbit.linalg import eigh
@@ -15,8 +16,14 @@ from orbit.linalg import eigh
 _EIGEN_UP_TO = 3000
 # Random signs for the trace: its relative error is about sqrt(2 / (probes x size)), 0.6 % at 3,000.
 _PROBES = 16
-_COPY_BLOCK = 1024
-_COARSE_STEP = 4
+# Columns of a factor that are made at once.
+_PANEL = 512
+_COARSE_STEP = 4  # a power of two
+
+
+def is_large(size: int) -> bool:
+    """Whether some Cholesky factorisations are cheaper than one eigendecomposition that serves all of a path."""
+    return size > _EIGEN_UP_TO
 
 
 class ShiftedSystem(ABC):
@@ -31,7 +38,7 @@ class ShiftedSystem(ABC):
     @staticmethod
     def of(A: np.ndarray, B: np.ndarray, n_shifts: int) -> ShiftedSystem:
         """The cheaper one for so many values of lambda."""
-        if n_shifts == 1 or len(A) > _EIGEN_UP_TO:
+        if n_shifts == 1 or is_large(len(A)):
             return Cholesky(A, B)
         return Eigen(A, B)
 
@@ -69,27 +76,20 @@ class Cholesky(ShiftedSystem):
 
     def __init__(self, A: np.ndarray, B: np.ndarray) -> None:
         self.diagonal = A.diagonal().copy()
-        self.A = A.T if A.flags.c_contiguous else np.asfortranarray(A)  # symmetric: the transpose is itself
+        self.A = np.ascontiguousarray(A)
         signs = np.random.default_rng(0).integers(0, 2, (len(A), _PROBES)) * 2.0 - 1.0
         self.k = B.shape[1]
         self.right = np.concatenate([B, signs], axis=1)
 
     def solve(self, shift: float) -> tuple[np.ndarray, float]:
-        self._restore_lower()
-        np.fill_diagonal(self.A, self.diagonal + shift)
-        _, info = lapack.dpotrf(self.A, lower=1, clean=0, overwrite_a=1)
-        if info != 0:
-            raise np.linalg.LinAlgError(
-                f"the second moments plus {shift:g} are not positive definite in floating point: "
-                "raise the smallest learner.regularization"
-            )
-        solved, _ = lapack.dpotrs(self.A, self.right, lower=1)
+        self._factorise(shift)
+        solved, _ = lapack.dpotrs(self.A.T, self.right, lower=0)
         signs = self.right[:, self.k :]
         inverse_trace = float((signs * solved[:, self.k :]).sum()) / _PROBES
         return solved[:, : self.k], len(self.A) - shift * inverse_trace
 
     def search(self, path: np.ndarray, score: Callable[[float], float]) -> tuple[float, np.ndarray]:
-        """Every fourth value first, then those around the best: a third of the factorisations."""
+        """Every fourth value first, then those halfway around the best, twice: less than half of the factorisations."""
         scores = np.full(len(path), np.nan)
 
         def evaluate(indices: range) -> None:
@@ -98,17 +98,34 @@ class Cholesky(ShiftedSystem):
                     scores[i] = score(float(path[i]))
 
         evaluate(range(0, len(path), _COARSE_STEP))
-        best = int(np.nanargmax(scores))
-        evaluate(range(max(0, best - _COARSE_STEP + 1), min(len(path), best + _COARSE_STEP)))
+        step = _COARSE_STEP
+        while step := step // 2:
+            best = int(np.nanargmax(scores))
+            evaluate(range(max(best % step, best - step), min(len(path), best + step + 1), step))
         return _best(path, scores)
 
-    def _restore_lower(self) -> None:
-        d = len(self.A)
-        for start in range(0, d, _COPY_BLOCK):
-            rows = slice(start, min(start + _COPY_BLOCK, d))
-            self.A[rows.stop :, rows] = self.A[rows, rows.stop :].T
-            corner = self.A[rows, rows]
-            corner[np.tril_indices(len(corner), -1)] = corner.T[np.tril_indices(len(corner), -1)]
+    def _factorise(self, shift: float) -> None:
+        """The factor into the lower triangle, some columns at a time from A in the upper one.
+
+        Nearly all of the work is in matrix products, which keep their rate on cores that
+        other work shares; LAPACK's own routine waits at a barrier for every panel.
+        """
+        A = torch.from_numpy(self.A)
+        for start in range(0, len(A), _PANEL):
+            columns = slice(start, min(start + _PANEL, len(A)))
+            panel = A[columns, start:].T.clone(memory_format=torch.contiguous_format)
+            block, below = panel[: columns.stop - start], panel[columns.stop - start :]
+            block.diagonal().copy_(torch.from_numpy(self.diagonal[columns] + shift))
+            panel.addmm_(A[start:, :start], A[columns, :start].T, alpha=-1)
+            factor, info = torch.linalg.cholesky_ex(block)
+            if info.item() != 0:
+                raise np.linalg.LinAlgError(
+                    f"the second moments plus {shift:g} are not positive definite in floating point: "
+                    "raise the smallest learner.regularization"
+                )
+            A[columns.stop :, columns] = torch.linalg.solve_triangular(factor.T, below, upper=True, left=False)
+            corner, lower = self.A[columns, columns], np.tril_indices(len(block))
+            corner[lower] = factor.numpy()[lower]
 
 
 def _best(path: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:

@@ -1,0 +1,143 @@
+"""Frequencies as signs and fast Walsh-Hadamard transforms: products with them need no matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+# Factors of the Hadamard matrix are products of matrices of this side: on a processor with wide
+# vectors twice as fast as two factors of side sqrt(d) and four times as passes of additions.
+_SIDE_BITS = 5
+
+# What such small factors, signs and lengths reach of the rate of one large matrix product (docs/performance.md).
+_RATE = 0.3
+
+# Columns of the matrix that are made at once.
+_DENSE_COLUMNS = 256
+
+
+class HadamardBlocks:
+    """Rows of ``diag(lengths) H D1 H D2 H D3``, one block of them after the other, as signs and lengths.
+
+    H is the normalised Hadamard matrix of side 2^k >= ``n_features``, points are padded
+    with zeros. Takes 3 bytes for each row of a block and 8 for each length, where the
+    matrix takes 8 ``n_features`` for each row.
+
+    Parameters
+    ----------
+    signs : int8 array of -1 and 1, shape (blocks, 3, 2^k)
+        The diagonals of D3, D2 and D1, in the order in which they are applied.
+    lengths : float64 array, shape (size,)
+    n_features : int
+    """
+
+    def __init__(self, signs: np.ndarray, lengths: np.ndarray, n_features: int) -> None:
+        self.signs, self.lengths, self.n_features = signs, lengths, n_features
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def block(self) -> int:
+        """Rows of a block, all but the last one."""
+        return self.signs.shape[2]
+
+    @property
+    def cost(self) -> float:
+        """Products with one point in operations of a dense product that takes as long."""
+        last = len(self) - (len(self.signs) - 1) * self.block
+        stages = 3 * len(self.signs) - 1 + last / self.block
+        return stages * 2 * self.block * sum(_sides(self.block)) / _RATE
+
+    def dense(self) -> np.ndarray:
+        """The matrix itself, float64, shape ``(size, n_features)``."""
+        product = FastProjection(self, torch.zeros(1, dtype=torch.float64))
+        matrix = np.empty((len(self), self.n_features))
+        for start in range(0, self.n_features, _DENSE_COLUMNS):
+            columns = slice(start, min(start + _DENSE_COLUMNS, self.n_features))
+            units = torch.zeros(columns.stop - start, self.n_features, dtype=torch.float64)
+            units[:, columns] = torch.eye(len(units), dtype=torch.float64)
+            matrix[:, columns] = product(units, slice(0, len(self)), units.new_empty(len(units), len(self))).T
+        return matrix
+
+
+class FastProjection:
+    """Products of points with :class:`HadamardBlocks`, on one device in one precision.
+
+    Parameters
+    ----------
+    blocks : HadamardBlocks
+    like : tensor
+        Of the device and precision.
+    """
+
+    def __init__(self, blocks: HadamardBlocks, like: Tensor) -> None:
+        tensor = lambda array: torch.from_numpy(np.array(array)).to(like)  # noqa: E731
+        self.block, self.size = blocks.block, len(blocks)
+        self.signs, self.lengths = tensor(blocks.signs), tensor(blocks.lengths)
+        self.factors = [tensor(walsh_hadamard(np.eye(side))) for side in _sides(self.block)]
+
+    def __call__(self, points: Tensor, units: slice, out: Tensor) -> Tensor:
+        """``points`` (n, d) times the rows ``units``, whole blocks of them, into ``out``, shape (n, units)."""
+        n, d = points.shape
+        buffers = [points.new_empty(n * self.block) for _ in range(2)]
+        for start in range(units.start, units.stop, self.block):
+            stop = min(start + self.block, units.stop)
+            first, second, third = self.signs[start // self.block]
+            padded = buffers[0].view(n, self.block)
+            padded[:, d:] = 0
+            torch.mul(points, first[:d], out=padded[:, :d])
+            for diagonal in (second, third):
+                buffers = self._transformed(buffers, n, self.block)
+                buffers[0].view(n, self.block).mul_(diagonal)
+            buffers = self._transformed(buffers, n, stop - start)
+            values = buffers[0][: n * self._kept(stop - start)].view(n, -1)[:, : stop - start]
+            torch.mul(values, self.lengths[start:stop], out=out[:, start - units.start : stop - units.start])
+        return out
+
+    def _kept(self, rows: int) -> int:
+        """The first rows that a transform gives when asked for some: whole rows of its first factor."""
+        rest = self.block // len(self.factors[0])
+        return -(-rows // rest) * rest
+
+    def _transformed(self, buffers: list[Tensor], n: int, rows: int) -> list[Tensor]:
+        """The Hadamard transform of the first buffer, at least its first ``rows``; the result comes first again."""
+        source, target = buffers
+        outer, rest = n, self.block
+        for factor in self.factors:
+            # a factor acts on the first axis of (side, rest); later ones find only the rows that earlier ones kept
+            side = len(factor)
+            rest //= side
+            kept = factor[: self._kept(rows) // rest] if outer == n else factor
+            values = source[: outer * side * rest].view(outer, side, rest)
+            result = target[: outer * len(kept) * rest]
+            if rest == 1:
+                torch.mm(values[:, :, 0], kept.T, out=result.view(outer, len(kept)))
+            else:
+                torch.bmm(kept.expand(outer, *kept.shape), values, out=result.view(outer, len(kept), rest))
+            outer *= len(kept)
+            source, target = target, source
+        return [source, target]
+
+
+def _sides(length: int) -> list[int]:
+    """Powers of two that multiply to ``length``, about equal and none above 32, the largest first."""
+    bits = length.bit_length() - 1
+    count = max(1, -(-bits // _SIDE_BITS))
+    return [1 << (bits // count + (i < bits % count)) for i in range(count)]
+
+
+def walsh_hadamard(X: np.ndarray) -> np.ndarray:
+    """The normalised Hadamard matrix times ``X``, shape ``(2^k, m)``, in k passes of additions.
+
+    >>> walsh_hadamard(np.eye(2)).round(3)
+    array([[ 0.707,  0.707],
+           [ 0.707, -0.707]])
+    """
+    length, shape, step = len(X), X.shape, 1
+    while step < length:
+        pairs = X.reshape(length // (2 * step), 2, step, -1)
+        X = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
+        step *= 2
+    return X.reshape(shape) / np.sqrt(length)

@@ -1,0 +1,64 @@
+"""runner=memory: cases in processes of their own, and images that are never held."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_run_cli import folders, run  # noqa: F401  run is a fixture
+from test_run_config import composed, plan
+
+from runners.base import peak_memory_mb
+from runners.memory import Waves, measure
+from runners.record import RunFolder
+
+CASES = "runner.cases={few: {points: 60}, more: {points: 90}, images: {points: data, orbit.size: 3}}"
+
+
+def test_images_are_the_same_in_whatever_order_they_are_asked_for():
+    X, rows = Waves(50, seed=3), np.array([40, 3, 17])
+    whole = X[np.arange(50)]
+    assert whole.shape == (50, 28, 28)
+    assert len(X) == 50
+    np.testing.assert_allclose(X[rows], whole[rows], atol=1e-5)
+    assert np.abs(whole - Waves(50, seed=4)[np.arange(50)]).max() > 0.1
+    assert 10 < X.labels().sum() < 40
+
+
+def test_peaks_are_those_of_a_case_alone():
+    before = peak_memory_mb()
+    held = np.ones(2**24)
+    assert before + 100 < peak_memory_mb()
+    assert held.sum() == 2**24
+
+
+@pytest.mark.parametrize("points", [60, "data"])
+def test_a_case(points):
+    settings = ("runner=memory", "approx=rf", "approx.n_components=16", "dataset=digits", "engine.progress=false")
+    found = measure(plan(composed(*settings, "dataset.n_train=200", "dataset.n_test=100")), points)
+    assert (found["points"], found["columns"]) == (60 if points == 60 else 300, 32)
+    assert found["accuracy"] > 0.3
+    assert found["seconds"] > 0
+    assert 50 < found["peak"] < 20_000
+
+
+@pytest.mark.slow
+def test_every_case_has_its_peak_seconds_and_accuracy(run, tmp_path):  # noqa: F811
+    small = ("approx=rf", "approx.n_components=16", "dataset=digits", "dataset.n_train=200", "dataset.n_test=100")
+    code, _, err = run("runner=memory", "tracking.enabled=false", "engine.workers=1", CASES, *small)
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    metrics = RunFolder(folder).read_metrics()
+    for label in ("few", "more", "images"):
+        assert 50 < metrics[f"peak_mb/{label}"] < 4000
+        assert metrics[f"s/{label}"] > 0
+        assert metrics[f"columns/{label}"] == 32
+        assert metrics[f"accuracy/{label}"] > 0.3
+    assert {path.stem for path in (folder / "figures").iterdir()} == {"memory"}
+    assert "| images | 300 " in (folder / "table.md").read_text()
+
+
+@pytest.mark.parametrize("cases", ["null", "{a: {points: 0}}", "{a: {points: some}}", "{a: 3}"])
+def test_wrong_cases_are_refused_before_any_work(run, cases):  # noqa: F811
+    code, _, err = run("runner=memory", f"runner.cases={cases}", "tracking.enabled=false")
+    assert code == 2
+    assert "runner.cases: expected" in err
