@@ -36,8 +36,7 @@ class FeatureStream:
     random_state : int, RandomState or None
         Seed of the orders.
     augment : callable or None
-        Points (m, *shape) and a generator to changed points, of every batch of a
-        pass in a new order.
+        Points (m, *shape) and a generator to changed points, of every batch.
 
     Attributes
     ----------
@@ -70,7 +69,7 @@ class FeatureStream:
             for batch in self._batches:
                 rows = order[batch]
                 points = self.X[rows]
-                if shuffle and self.augment is not None:
+                if self.augment is not None:
                     points = self.augment(points, self._rng)
                 yield rows, self.transform(points)
                 progress.step()

@@ -248,6 +248,11 @@ def make_plan(composed: dict[str, Any]) -> Plan:
             f"augmentation={config['augmentation']['name']} changes points in every pass over them: "
             "set engine.stream=true, or choose augmentation=none"
         )
+    if config["augmentation"]["name"] != "none" and "epochs" not in config["learner"]:
+        raise InputError(
+            f"augmentation={config['augmentation']['name']}: learner={config['learner']['name']} goes through "
+            "its points once; choose learner=adagrad or learner=network"
+        )
     task = _loader_class(config).fixed_task
     if task is not None:
         learner = result.learner(task)
