@@ -13,6 +13,7 @@
 
 from orbit import (
     approx,
+    augmentation,
     data,
     distributions,
     frequencies,
@@ -41,6 +42,7 @@ __all__ = [
     "UnknownNameError",
     "__version__",
     "approx",
+    "augmentation",
     "available",
     "build",
     "data",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
 from orbit.errors import InputError
@@ -119,21 +120,32 @@ class PatchPCA(ImageRepresentation):
         self.components_ = vectors / np.where(scale > 1e-6 * scale[0], scale, np.inf)
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
-        parts = [(self._patches(X[rows]) - self.mean_) @ self.components_ for rows in self._batches(len(X))]
-        return np.concatenate(parts).astype(X.dtype)
+        """Products with patches that overlap are a convolution, which needs no copies of them."""
+        channels = len(self.mean_) // self.size**2
+        filters = np.ascontiguousarray(self.components_.T.reshape(-1, channels, self.size, self.size), dtype=X.dtype)
+        shift = np.asarray(-self.mean_ @ self.components_, dtype=X.dtype)
+        out = []
+        for rows in self._batches(len(X)):
+            images = torch.from_numpy(self._standardised(X[rows])).permute(0, 3, 1, 2)
+            found = torch.conv2d(images, torch.from_numpy(filters), torch.from_numpy(shift), self.stride)
+            out.append(found.permute(0, 2, 3, 1).numpy())
+        return np.concatenate(out)
 
     def _batches(self, n: int) -> list[slice]:
         return [slice(start, start + 500) for start in range(0, n, 500)]
 
     def _patches(self, X: np.ndarray) -> np.ndarray:
         """Patches of centred and scaled images, shape ``(n, rows, columns, numbers of a patch)``."""
+        windows = sliding_window_view(self._standardised(X), (self.size, self.size), axis=(1, 2))
+        windows = windows[:, :: self.stride, :: self.stride]
+        return windows.reshape(*windows.shape[:3], -1)
+
+    def _standardised(self, X: np.ndarray) -> np.ndarray:
+        """Centred and scaled images, shape ``(n, height, width, channels)``."""
         images = X if X.ndim == 4 else X[..., None]
         images = images if self.crop is None else middle(images, self.crop)
         deviation = images.std((1, 2, 3), keepdims=True)
-        images = (images - images.mean((1, 2, 3), keepdims=True)) / np.where(deviation > 0, deviation, 1)
-        windows = sliding_window_view(images, (self.size, self.size), axis=(1, 2))
-        windows = windows[:, :: self.stride, :: self.stride]
-        return windows.reshape(*windows.shape[:3], -1)
+        return (images - images.mean((1, 2, 3), keepdims=True)) / np.where(deviation > 0, deviation, 1)
 
 
 def middle(X: np.ndarray, size: int) -> np.ndarray:

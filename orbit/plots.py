@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from sklearn.metrics import confusion_matrix
 
 from orbit.orbits import Orbit
+from orbit.skeletons import Skeleton
 
 
 def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8) -> Figure:
@@ -273,6 +274,45 @@ def compared(results: dict[str, list[float]], metric: str, published: dict[str, 
     return figure
 
 
+def agreement(
+    found: dict[str, tuple[float, float]], published: dict[str, tuple[float, float]], axes: tuple[str, str], title: str
+) -> Figure:
+    """Two figures of merit of the same things against each other, a panel for ours and one for published ones.
+
+    Parameters
+    ----------
+    found, published : name -> the figure on the horizontal and on the vertical axis
+    """
+    parts = [(found, "oC0", "here"), *([(published, "DC3", "published")] if published else [])]
+    figure = Figure(figsize=(5.4 * len(parts), 4.4), layout="constrained")
+    for ax, (points, style, label) in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
+        x, y = np.array(list(points.values())).T
+        ax.plot(x, y, style, ms=5, alpha=0.8)
+        for name, at in points.items():
+            ax.annotate(name, at, xytext=(4, 3), textcoords="offset points", fontsize=7)
+        ax.set_xlabel(axes[0])
+        ax.set_ylabel(axes[1])
+        ax.margins(x=0.15)
+        ax.set_title(label, fontsize=9)
+        ax.grid(alpha=0.3)
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def epochs(scores: dict[str, list[float]]) -> Figure:
+    """Scores of trainings after every epoch, a line each."""
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    ax = figure.subplots()
+    styles = itertools.product(("-", "--", ":"), range(10))
+    for (style, colour), (name, values) in zip(styles, scores.items(), strict=False):
+        ax.plot(np.arange(1, len(values) + 1), values, style, color=f"C{colour}", lw=1.2, label=name)
+    ax.set_xlabel("epoch")
+    ax.set_ylabel("score before each batch was learnt from")
+    ax.grid(alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize=6)
+    return figure
+
+
 def convergence(
     curves: dict[str, tuple[np.ndarray, np.ndarray]], x_label: str, y_label: str, title: str, slopes: bool = False
 ) -> Figure:
@@ -415,6 +455,71 @@ def locality(maps: dict[str, np.ndarray], pixels: list[list[int]]) -> Figure:
         ax.set_xticks([])
         ax.set_yticks([])
     return figure
+
+
+# Arrows of a skeleton that are drawn all together; of more only those along one path are.
+_ARROWS = 250
+
+
+def skeleton(drawn: Skeleton, inputs: str) -> Figure:
+    """The nodes of a skeleton, a row a level, inputs at the bottom, with arrows from parents and the activations.
+
+    Of a skeleton with very many arrows those into one node of each level are drawn: what that node sees.
+
+    Parameters
+    ----------
+    drawn : Skeleton
+    inputs : what an input is, said beside the lowest row
+    """
+    rows = [range(drawn.n_inputs), *(range(level.start, level.stop) for level in drawn.levels)]
+    x = np.concatenate([(np.arange(len(row)) + 0.5) / len(row) for row in rows])
+    y = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    if any((y[level.parents] < y[level.start] - 1).any() for level in drawn.levels):
+        x += np.where(y % 2, 0.08, -0.08)  # arrows that pass a level shall not pass through its nodes
+    figure = Figure(figsize=(8, 1.3 * len(rows) + 0.4), layout="constrained")
+    ax = figure.subplots()
+    for child, parents in _arrows(drawn).items():
+        for parent in parents:
+            many = len(parents) > 40
+            ax.annotate(
+                "",
+                (x[child], y[child]),
+                (x[parent], y[parent]),
+                arrowprops={
+                    "arrowstyle": "-" if many else "->",
+                    "color": f"C{y[child] % 10}",
+                    "lw": 0.4 if many else 0.8,
+                    "alpha": 0.4 if many else 0.8,
+                    "shrinkA": 2,
+                    "shrinkB": 3,
+                },
+            )
+    for height, row in enumerate(rows):
+        size = float(np.clip(300 / len(row), 1.5, 9))
+        ax.plot(x[row], y[row], "o", ms=size, color="0.35" if height == 0 else f"C{height % 10}")
+    texts = [f"{drawn.n_inputs} inputs: {inputs}", *drawn.labels]
+    for height, text in enumerate(texts):
+        ax.annotate(
+            text, (1.02, height), xycoords=("axes fraction", "data"), va="center", fontsize=8, annotation_clip=False
+        )
+    ax.set_xlim(min(0, x.min()), max(1, x.max()))
+    ax.set_ylim(-0.3, len(rows) - 0.7)
+    ax.set_axis_off()
+    ax.set_title(f"{len(x)} nodes, C(S) = {drawn.complexity():.3g}", fontsize=10)
+    return figure
+
+
+def _arrows(drawn: Skeleton) -> dict[int, np.ndarray]:
+    """Parents of the nodes whose arrows are drawn: of all, or of the output, a middle parent of it, and so on down."""
+    level_of = {node: level for level in drawn.levels for node in range(level.start, level.stop)}
+    if sum(len(level.parents) for level in drawn.levels) <= _ARROWS:
+        return {node: level.parents_of(node) for node, level in level_of.items()}
+    chosen, node = {}, drawn.output
+    while node in level_of:
+        parents = level_of[node].parents_of(node)
+        chosen[node] = parents
+        node = int(np.sort(parents)[len(parents) // 2])
+    return chosen
 
 
 def fields(points: np.ndarray, values: dict[str, np.ndarray], title: str) -> Figure:

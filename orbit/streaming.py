@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -35,6 +35,12 @@ class FeatureStream:
         Its memory budget bounds a batch.
     random_state : int, RandomState or None
         Seed of the orders.
+    augment : callable or None
+        Points (m, *shape) and a generator to changed points, of every batch.
+
+    Attributes
+    ----------
+    state : what the orders and changes that come depend on; assign one to go on from there
 
     In a job of several processes each goes through its own share of the rows.
     """
@@ -46,8 +52,10 @@ class FeatureStream:
         n_outputs: int,
         engine: Engine,
         random_state: RandomState = None,
+        augment: Callable[[np.ndarray, np.random.Generator], np.ndarray] | None = None,
     ) -> None:
-        self.transform, self.X, self.engine, self.n_outputs = transform, X, engine, n_outputs
+        self.transform, self.X, self.engine, self.augment = transform, X, engine, augment
+        self.n_outputs = n_outputs
         self._rng = generator(random_state)
         # the features, and a learner's centred copy of them
         bytes_per_row = 3 * n_outputs * X.dtype.itemsize
@@ -60,12 +68,35 @@ class FeatureStream:
         with Progress(len(self._batches), "stream", self.engine.progress) as progress:
             for batch in self._batches:
                 rows = order[batch]
-                yield rows, self.transform(self.X[rows])
+                points = self.X[rows]
+                if self.augment is not None:
+                    points = self.augment(points, self._rng)
+                yield rows, self.transform(points)
                 progress.step()
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        return self._rng.bit_generator.state
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        self._rng.bit_generator.state = state
+
+
+class Watch(Protocol):
+    """Who follows a training in several passes."""
+
+    def after_epoch(self, learner: Any, stream: FeatureStream) -> None:
+        """Called when a pass has ended."""
 
 
 def fit_stream(
-    learner: Any, stream: FeatureStream, y: np.ndarray, task: str, sample_weight: np.ndarray | None = None
+    learner: Any,
+    stream: FeatureStream,
+    y: np.ndarray,
+    task: str,
+    sample_weight: np.ndarray | None = None,
+    watch: Watch | None = None,
 ) -> Any:
     """Fit a learner that has ``partial_fit``: one pass for least squares, ``epochs`` of them for gradient steps.
 
@@ -79,6 +110,9 @@ def fit_stream(
     y : array, shape (n,) or (n, k)
     task : {"classification", "regression"}
     sample_weight : array, shape (n,), or None
+    watch : Watch or None
+        Told of every epoch. A learner whose ``epochs_done_`` says that it has been
+        through some of them goes on from there.
 
     Raises
     ------
@@ -103,12 +137,14 @@ def fit_stream(
         distributed.leave_to_first()
         return learner
     epochs = getattr(learner, "epochs", 1)
-    for _ in range(epochs):
+    for _ in range(getattr(learner, "epochs_done_", 0), epochs):
         for rows, psi in stream.batches(shuffle=epochs > 1):
             weights = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
             learner.partial_fit(psi, y[rows], **known, **weights)
         if hasattr(learner, "end_epoch"):
             learner.end_epoch()
+        if watch is not None:
+            watch.after_epoch(learner, stream)
     if distributed.world_size() > 1:
         learner.gather()
         distributed.leave_to_first()

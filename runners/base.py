@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import sys
 import time
 from abc import abstractmethod
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from matplotlib.figure import Figure
 
+from orbit import plots
 from orbit.component import Component
 from orbit.data import Dataset
 from runners.plan import Plan
@@ -45,11 +47,15 @@ class Job(Stopwatch):
     folder : RunFolder
     metrics : dict of str to float
         Flat names, ``test/accuracy`` and so on.
+    history : dict of str to list of float
+        Metrics that have a value for each step.
     """
 
     def __init__(self, plan: Plan, folder: RunFolder, record: Record) -> None:
         super().__init__()
         self.plan, self.folder, self.record = plan, folder, record
+        self.history: dict[str, list[float]] = {}
+        self._drawn: set[tuple[str, ...]] = set()
         self._table: list[tuple[str, str]] = []
         self._texts: list[str] = []
 
@@ -66,8 +72,25 @@ class Job(Stopwatch):
         self.metrics.update({key: float(value) for key, value in metrics.items()})
         self.folder.write_metrics(self.metrics)
 
+    def log_step(self, name: str, value: float) -> None:
+        """Record the next value of a metric that is measured again and again, such as once an epoch."""
+        self.history.setdefault(name, []).append(float(value))
+        self.folder.write_history(self.history)
+
     def log_figure(self, name: str, figure: Figure) -> None:
         self.folder.write_figure(name, figure)
+
+    def log_skeleton(self, kernel: Any, label: str = "") -> None:
+        """Draw the skeleton of a fitted kernel, if it has one and it is not drawn already; ``label`` names it."""
+        skeleton = getattr(kernel, "skeleton_", None)
+        if skeleton is None:
+            return
+        drawing = str(skeleton.n_inputs), kernel.describe_inputs(), *skeleton.labels
+        if drawing in self._drawn:
+            return
+        self._drawn.add(drawing)
+        suffix = "-" + re.sub(r"[^A-Za-z0-9.-]+", "_", label) if label else ""
+        self.log_figure(f"skeleton{suffix}", plots.skeleton(skeleton, kernel.describe_inputs()))
 
     def log_text(self, name: str, text: str) -> None:
         self.folder.write_text(name, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 
 import orbit
-from orbit.engine import Engine
+from orbit.engine import Engine, single_threaded
 from orbit.errors import InputError
 from orbit.operators import structure_of
 from orbit.representations import UnitNorm
@@ -25,6 +26,7 @@ _SIDE = 28
 _TURNS, _FINE_TURNS = 32, 128
 _FINE_POINTS = 60
 _PATH = 20
+_PART_OF_COPY = 2**20
 _SECOND_LAYER_FEATURES = 14_000
 _CAPPED, _CONVERGED = 100, 15_000  # iterations
 
@@ -167,6 +169,38 @@ def path(plan: Plan, n_points: int, threads: int) -> Comparison:
     return Comparison(cases, {"path/one": (f"path of {_PATH}", "one")}, {"features/dim": float(psi.shape[1])})
 
 
+def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
+    """Features of a skeleton against plain copies in memory, by as many threads.
+
+    ``copy``: of as many bytes as the features have. ``streaming``: of half as many
+    as evaluation must move, since a copy reads and writes: the angles that each
+    feature sums, and its columns.
+    """
+    X = plan.component("representation").fit_transform(plan.load().X_train)
+    X = X[np.arange(n_points) % len(X)].astype(np.float32)
+    features = plan.approx().fit(X)
+    result = torch.from_numpy(features.transform(X))
+    summed = features.features_.exponents.nnz * n_points
+    sizes = {"copy": result.numel(), "streaming": (summed + result.numel()) // 2}
+    pages = {name: (torch.zeros(size), torch.zeros(size)) for name, size in sizes.items()}
+
+    def copy(name: str) -> None:
+        source, target = pages[name]
+        parts = _slices(len(source), _PART_OF_COPY)
+        with single_threaded(), ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda part: target[part].copy_(source[part]), parts))
+
+    cases: dict[str, Callable[[], object]] = {"features": lambda: features.transform(X)}
+    cases |= {name: partial(copy, name) for name in sizes}
+    metrics = {
+        "features/dim": float(result.shape[1]),
+        "features/entries": summed / n_points / features.n_components_,
+        "bytes/features": 4.0 * result.numel(),
+        "bytes/moved": 4.0 * (summed + result.numel()),
+    }
+    return Comparison(cases, {f"{name}/features": (name, "features") for name in sizes}, metrics)
+
+
 def hadamard(plan: Plan, n_points: int, threads: int) -> Comparison:
     """A second layer by fast Hadamard transforms against one by a matrix, 14,000 features to 17,000 frequencies.
 
@@ -243,6 +277,7 @@ COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
     "direct": direct,
     "spectral": spectral,
     "path": path,
+    "skeleton": skeleton,
     "hadamard": hadamard,
     "lbfgs": lbfgs,
 }

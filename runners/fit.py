@@ -19,6 +19,7 @@ from runners.base import Job, Runner, Stopwatch, peak_memory_mb
 from runners.pipeline import pipeline, predict, represented, weights, width
 from runners.plan import Plan
 from runners.selection import Selected, select
+from runners.training import Training
 
 _EXAMPLES = 3
 
@@ -41,10 +42,11 @@ class Fitted:
     selected: Selected | None
 
 
-def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch) -> Fitted:
+def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Training | None = None) -> Fitted:
     """dataset -> representation -> features -> hyper -> learner, each stage timed; the metrics on both parts.
 
     Where the plan selects settings, the best are fitted, to all training points.
+    ``training`` keeps record of the epochs of a stream.
     """
     with clock.stage("selection"):
         selected = select(plan, data)
@@ -56,7 +58,7 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch) -> Fitted:
     with clock.stage("fit_features"):
         features.fit(X)
     if engine.stream:
-        _fit_streamed(plan, model, data, X, clock)
+        _fit_streamed(plan, model, data, X, clock, training)
         seen = sample_rows(
             len(X), plan.seed("runner"), engine, learner.n_features_in_
         )  # features were forgotten: computing some again will do
@@ -104,21 +106,23 @@ def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch
     return psi
 
 
-def _fit_streamed(plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> None:
+def _fit_streamed(
+    plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch, training: Training | None
+) -> None:
     """The features of a batch of rows at a time are computed, learnt from and forgotten."""
     features, hyper, learner = model["features"], model["hyper"], model["learner"]
     with clock.stage("hyper"):
         rows = sample_rows(len(X), plan.seed("hyper"), plan.engine(), len(features.get_feature_names_out()))
         hyper.fit(features.transform(X[rows]))
     with clock.stage("learner"):
-        stream = FeatureStream(
-            lambda points: hyper.transform(features.transform(points)),
-            X,
-            width(model),
-            plan.engine(),
-            plan.seed("learner"),
-        )
-        fit_stream(learner, stream, data.y_train, data.task, data.sample_weight)
+        transform = model[1:-1].transform
+        augment = None
+        if plan.config["augmentation"]["name"] != "none":  # what is changed are points as they came
+            X, transform, augment = data.X_train, model[:-1].transform, plan.component("augmentation").apply
+        stream = FeatureStream(transform, X, width(model), plan.engine(), plan.seed("learner"), augment)
+        if training is not None:
+            training.resume(learner, stream)
+        fit_stream(learner, stream, data.y_train, data.task, data.sample_weight, training)
 
 
 @register("runner", "fit")
@@ -137,21 +141,25 @@ class Fit(Runner):
     def run(self, job: Job) -> None:
         with job.stage("load"):
             data = job.load()
-        fitted = fit_and_score(job.plan, data, job)
+        training = Training(job, job.plan)
+        fitted = fit_and_score(job.plan, data, job, training)
         job.log_metrics(fitted.metrics)
         self._draw(job, data, fitted.model, fitted.predicted)
         if fitted.selected:
             record_selection(job, fitted.selected)
             job.row("selected", fitted.selected.describe())
         _tabulate(job, data, getattr(fitted.model["features"].engine_, "route_", None))
+        training.draw()
         if self.save_model:
             job.log_model(fitted.model, data.X_test[:2])
+        training.end()
 
     def _draw(self, job: Job, data: Dataset, model: Pipeline, predicted: np.ndarray) -> None:
         features, learner = model["features"], model["learner"]
         examples = model["representation"].transform(data.X_test[:_EXAMPLES])
         if examples.ndim > 2 or features.orbit_.group_.name != "identity":
             job.log_figure("orbit", plots.orbit_examples(features.orbit_, examples))
+        job.log_skeleton(features.kernel_)
         if data.task == "classification":
             job.log_figure("confusion", plots.confusion(data.y_test, predicted))
         else:

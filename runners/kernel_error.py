@@ -84,6 +84,7 @@ class KernelError(Runner):
         kernel, engine = job.plan.component("kernel"), job.plan.engine()
         exact = build("approx", "exact", kernel=kernel, orbit=truth_orbit, engine=engine, random_state=seed)
         truth = exact.fit_gram(X)
+        job.log_skeleton(exact.kernel_)
         found = []
         for n_components in self.sizes:
             psi = job.plan.approx(orbit=orbit, n_components=n_components, random_state=seed).fit_transform(X)

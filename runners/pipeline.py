@@ -23,8 +23,13 @@ def pipeline(plan: Plan, task: str) -> Pipeline:
 
 
 def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
-    """Training points, represented, in the engine's precision; the representation is fitted to them."""
+    """Training points, represented, in the engine's precision; the representation is fitted to them.
+
+    A learner that asks for the shape of points is told it.
+    """
     X = model["representation"].fit_transform(X)
+    if model["learner"].get_params(deep=False).get("shape", ()) is None:
+        model["learner"].set_params(shape=list(X.shape[1:]))
     return X.astype(engine.result_dtype(X), copy=False)
 
 

@@ -26,7 +26,10 @@ from orbit.random import spawn
 from orbit.streaming import check_streams
 from runners.schema import GROUPS, Root, registered_names
 
-_PARTS = ("group", "distribution", "kernel", "frequencies", "landmarks", "representation", "dataset", "selection")
+_PARTS = (
+    *("group", "distribution", "kernel", "frequencies", "landmarks"),
+    *("representation", "augmentation", "dataset", "selection"),
+)
 
 # A grid may change what is learnt and how, never the data that it is judged on.
 _SELECTABLE = (
@@ -60,7 +63,15 @@ class Plan:
     @property
     def config_hash(self) -> str:
         """Equal for two runs exactly when they compute the same thing."""
-        config = {key: value for key, value in self.config.items() if key not in _NOT_IN_HASH}
+        return self._hash(_NOT_IN_HASH)
+
+    @property
+    def model_hash(self) -> str:
+        """Equal for two plans exactly when they fit the same model, whichever runner does it and whatever for."""
+        return self._hash((*_NOT_IN_HASH, "runner", "size"))
+
+    def _hash(self, without: tuple[str, ...]) -> str:
+        config = {key: value for key, value in self.config.items() if key not in without}
         config["engine"] = {k: v for k, v in config["engine"].items() if k not in _ENGINE_NOT_IN_HASH}
         config["version"] = orbit.__version__
         return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -112,12 +123,15 @@ class Plan:
             )
         cls = orbit.get(kind, name)
         self._check_operator(name, kind)
+        self._check_points(name, kind)
         known = parameters(cls)
         # a key of the same name's other task is no error, an unknown one is
         other = {key for k in GROUPS["learner"] if name in orbit.available(k) for key in parameters(orbit.get(k, name))}
         params = {key: value for key, value in section.items() if key in known or key not in other}
         if "random_state" in known:
             params["random_state"] = self.seed("learner")
+        if "engine" in known:
+            params["engine"] = self.engine()
         return _checked("learner", orbit.build(kind, name, **params))
 
     def _check_operator(self, learner: str, kind: str) -> None:
@@ -133,6 +147,15 @@ class Plan:
             )
         if hyper != "linear":
             raise InputError(f"hyper={hyper} mixes the features of approx={approx}: choose hyper=linear")
+
+    def _check_points(self, learner: str, kind: str) -> None:
+        """A learner that makes features of its own takes points as they are."""
+        approx, hyper = self.config["approx"]["name"], self.config["hyper"]["name"]
+        if getattr(orbit.get(kind, learner), "takes_points", False) and (approx, hyper) != ("points", "linear"):
+            raise InputError(
+                f"learner={learner} makes features of its own, found approx={approx}, hyper={hyper}: "
+                "choose approx=points hyper=linear"
+            )
 
     def _wired(self, kind: str, parts: Mapping[str, Callable[[], Any]], changes: Mapping[str, Any]) -> Any:
         """A component of ``kind`` with those of the parts, and the seed, that its constructor takes."""
@@ -220,6 +243,16 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     if _uses_data(config):
         result.component("dataset").check_files()
     _check_selection(result)
+    if config["augmentation"]["name"] != "none" and not result.engine().stream:
+        raise InputError(
+            f"augmentation={config['augmentation']['name']} changes points in every pass over them: "
+            "set engine.stream=true, or choose augmentation=none"
+        )
+    if config["augmentation"]["name"] != "none" and "epochs" not in config["learner"]:
+        raise InputError(
+            f"augmentation={config['augmentation']['name']}: learner={config['learner']['name']} goes through "
+            "its points once; choose learner=adagrad or learner=network"
+        )
     task = _loader_class(config).fixed_task
     if task is not None:
         learner = result.learner(task)
@@ -292,6 +325,9 @@ def _fill_defaults(config: dict[str, Any]) -> list[str]:
         learners = [orbit.get(kind, name) for kind in GROUPS["learner"] if name in orbit.available(kind)]
         config["approx"]["residual"] = any(getattr(learner, "needs_norms", False) for learner in learners)
         filled.append("approx.residual")
+    if config["learner"].get("layers", False) is None and config["kernel"].get("layers") is not None:
+        config["learner"]["layers"] = config["kernel"]["layers"]
+        filled.append("learner.layers")
     return filled
 
 

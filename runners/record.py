@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 
 RECORD = "run.json"
 METRICS = "metrics.json"
+HISTORY = "history.json"
 MODEL = "model.pkl"
 EXAMPLE = "input_example.npz"
 TRACEBACK = "traceback.txt"
@@ -62,6 +63,13 @@ class RunFolder:
 
     def read_metrics(self) -> dict[str, float]:
         return _read_json(self.path / METRICS) or {}
+
+    def write_history(self, history: dict[str, list[float]]) -> None:
+        """Metrics with a value for each step."""
+        _write_whole(self.path / HISTORY, json.dumps(history, indent=2))
+
+    def read_history(self) -> dict[str, list[float]]:
+        return _read_json(self.path / HISTORY) or {}
 
     def write_config(self, config: dict[str, Any], defaults: list[str]) -> None:
         header = "# The configuration of this run, every default filled in.\n"

@@ -31,6 +31,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "representation": ("representation",),
     "learner": ("classifier", "regressor"),
     "selection": ("selection",),
+    "augmentation": ("augmentation",),
     "dataset": ("dataset",),
     "runner": ("runner",),
 }
@@ -62,6 +63,7 @@ class Root:
     hyper: Any = None
     learner: Any = None
     selection: Any = None
+    augmentation: Any = None
     engine: Any = None
     tracking: Any = None
     seed: int = 0

@@ -78,14 +78,16 @@ class SkeletonError(Runner):
             for seed in seeds:
                 points = X[np.random.default_rng(seed).choice(len(X), self.n_points, replace=False)]
                 for kernel in kernels:
-                    truth = self._truth(plans[kernel, next(iter(series))], points, seed)
+                    exact = self._exact(plans[kernel, next(iter(series))], seed)
+                    truth = exact.fit_gram(points)
+                    job.log_skeleton(exact.kernel_, kernel)
                     for name in series:
                         found[kernel, name].append(self._errors(plans[kernel, name], points, truth, seed))
                         progress.step()
         self._record(job, found)
 
-    def _truth(self, plan: Plan, X: np.ndarray, seed: int) -> np.ndarray:
-        return plan.variant({"approx": {"name": "exact"}}).approx(random_state=seed).fit_gram(X)
+    def _exact(self, plan: Plan, seed: int) -> Any:
+        return plan.variant({"approx": {"name": "exact"}}).approx(random_state=seed)
 
     def _errors(self, plan: Plan, X: np.ndarray, truth: np.ndarray, seed: int) -> list[dict[str, float]]:
         return [kernel_errors(truth, self._gram(plan, X, size, seed)) for size in self.sizes]

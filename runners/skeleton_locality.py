@@ -60,6 +60,7 @@ class SkeletonLocality(Runner):
         for label, plan in plans.items():
             approx = plan.approx(n_components=self.n_features, deduplicate=False)
             approx.fit(np.zeros((1, *self.shape)))
+            job.log_skeleton(approx.kernel_, label)
             maps[label] = self._correlations(approx.features_.exponents)
             near, far = self._tiers(maps[label])
             job.log_metrics({f"locality/{label}/near": near, f"locality/{label}/far": far})

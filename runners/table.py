@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from orbit import plots
 from orbit.errors import InputError, suggestion
@@ -31,6 +33,10 @@ class Table(Runner):
     rows : dict of dict, or None
         Label -> what the row changes in the configuration: whole sections
         (``approx: {name: rf}``) or single keys (``kernel.lengthscale: 4000``).
+    columns : dict of dict, or None
+        Label -> what it changes in every row, over what the row says. A row then is one for each
+        column, labelled with both, ``row column``; and each two columns are
+        compared by the rank correlation (Spearman) of their rows.
     curves : dict of dict, or None
         Name of a figure -> ``along``, one key and the values it takes
         (``{dataset.n_train: [100, 1000]}``); ``series``, label -> changes, a line
@@ -50,6 +56,7 @@ class Table(Runner):
     def __init__(
         self,
         rows: dict[str, Any] | None = None,
+        columns: dict[str, Any] | None = None,
         curves: dict[str, Any] | None = None,
         repeats: dict[str, Any] | None = None,
         metric: str = "test/accuracy",
@@ -57,6 +64,7 @@ class Table(Runner):
         source: str = "",
     ) -> None:
         self.rows = rows
+        self.columns = columns
         self.curves = curves
         self.repeats = repeats
         self.metric = metric
@@ -69,7 +77,7 @@ class Table(Runner):
             raise InputError("runner.rows: expected at least one row; choose an experiment, e.g. experiment=qm7")
         settings(self.repeats, "runner.repeats")
         self._curves()
-        unknown = set(self.published or {}) - set(self.rows or {})
+        unknown = set(self.published or {}) - set(self._cells())
         if unknown:
             raise InputError(f"runner.published: {', '.join(sorted(unknown))} is not a row of the table")
 
@@ -90,22 +98,53 @@ class Table(Runner):
             values = {label: [metrics[self.metric] for metrics in found] for label, found in results.items()}
             job.log_figure("table", plots.compared(values, self.metric, self.published))
             job.say(self._markdown(results))
+            self._compare_columns(job, {label: float(np.mean(found)) for label, found in values.items()})
+        if any(len(scores) > 1 for scores in job.history.values()):
+            job.log_figure("epochs", plots.epochs(job.history))
+        trials.end()
+
+    def _cells(self) -> dict[str, dict[str, Any]]:
+        """Label -> changes, of every row in every column."""
+        if not self.columns:
+            return self.rows or {}
+        cells = itertools.product((self.rows or {}).items(), self.columns.items())
+        return {f"{row} {column}": changes | more for (row, changes), (column, more) in cells}
+
+    def _compare_columns(self, job: Job, values: dict[str, float]) -> None:
+        published = {label: float(value) for label, value in (self.published or {}).items()}
+        for one, two in itertools.combinations(self.columns or {}, 2):
+            pairs = {row: (values[f"{row} {one}"], values[f"{row} {two}"]) for row in self.rows or {}}
+            theirs = {
+                row: (published[f"{row} {one}"], published[f"{row} {two}"])
+                for row in pairs
+                if {f"{row} {one}", f"{row} {two}"} <= published.keys()
+            }
+            if len(pairs) < 3:
+                continue
+            ours = rank_correlation(pairs)
+            job.log_metrics({f"rank_correlation/{one}/{two}": ours})
+            title = f"rank correlation {ours:.2f}"
+            if len(theirs) > 2:
+                title += f", published {rank_correlation(theirs):.2f}"
+            job.row(f"{one}, {two}", title)
+            axes = f"{self.metric}, {one}", f"{self.metric}, {two}"
+            job.log_figure(f"{one}_{two}", plots.agreement(pairs, theirs, axes, title))
 
     def _repeats(self) -> list[dict[str, Any]]:
         return settings(self.repeats, "runner.repeats")
 
     def _changes(self) -> list[dict[str, Any]]:
-        return [*(self.rows or {}).values(), *(point for curve in self._curves() for point in curve.changes())]
+        return [*self._cells().values(), *(point for curve in self._curves() for point in curve.changes())]
 
     def _curves(self) -> list[_Curve]:
         return [_Curve.read(name, section) for name, section in (self.curves or {}).items()]
 
     def _fit_rows(self, job: Job, trials: Trials, progress: Progress) -> Results:
-        results: Results = {label: [] for label in self.rows or {}}
+        results: Results = {label: [] for label in self._cells()}
         # all rows of a fold before the next fold: its data is loaded once, and a table
         # that is stopped half-way has whole folds
         for repeat in self._repeats():
-            for label, changes in (self.rows or {}).items():
+            for label, changes in self._cells().items():
                 results[label].append(trials.fit(job.plan.variant(changes | repeat), label))
                 self._record(job, results)
                 progress.step()
@@ -140,14 +179,14 @@ class Table(Runner):
 
     def _markdown(self, results: Results) -> str:
         header = ["", self.metric, "published", "columns", "seconds"]
-        rows = [[label, *self._cells(label, found)] for label, found in results.items() if found]
+        rows = [[label, *self._figures(label, found)] for label, found in results.items() if found]
         chosen = [_chosen(found) for found in results.values() if found]
         if any(chosen):
             header.append("selected")
             rows = [[*row, cell] for row, cell in zip(rows, chosen, strict=True)]
         return markdown_table(header, rows) + (f"\n\nPublished: {self.source}.\n" if self.source else "\n")
 
-    def _cells(self, label: str, found: list[dict[str, float]]) -> list[str]:
+    def _figures(self, label: str, found: list[dict[str, float]]) -> list[str]:
         columns, seconds = (np.mean([m[key] for m in found]) for key in ("features/dim", "time/total_s"))
         published = str((self.published or {}).get(label, ""))
         return [
@@ -156,6 +195,16 @@ class Table(Runner):
             f"{columns:.0f}",
             f"{seconds:.1f}",
         ]
+
+
+def rank_correlation(pairs: Mapping[str, tuple[float, float]]) -> float:
+    """Spearman's, of the first numbers with the second.
+
+    >>> round(rank_correlation({"a": (1, 10), "b": (2, 30), "c": (3, 20)}), 3)
+    0.5
+    """
+    one, two = np.array(list(pairs.values())).T
+    return float(stats.spearmanr(one, two).statistic)
 
 
 def _chosen(found: list[dict[str, float]]) -> str:

@@ -29,12 +29,13 @@ class Timing(Runner):
 
     Parameters
     ----------
-    compare : {"scipy", "direct", "spectral", "path", "hadamard", "lbfgs"} or None
+    compare : {"scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs"} or None
         ``scipy``: against scipy.ndimage.rotate and scikit-learn's RBFSampler.
         ``direct``: the direct path against its own matrix products and
         trigonometry. ``spectral``: the spectral path against the direct one.
         ``path``: a ridge path of 20 regularisations against one. ``hadamard``: a
-        second layer by fast transforms against one by a matrix.
+        second layer by fast transforms against one by a matrix. ``skeleton``:
+        features of a skeleton against plain copies in memory.
         ``lbfgs``: closed forms of operator-valued least squares against scipy's
         L-BFGS. None: a sweep.
     sweep : dict or None
@@ -48,7 +49,7 @@ class Timing(Runner):
 
     def __init__(
         self,
-        compare: Literal["scipy", "direct", "spectral", "path", "hadamard", "lbfgs"] | None = None,
+        compare: Literal["scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs"] | None = None,
         sweep: dict | None = None,
         n_points: PositiveInt = 1000,
         rounds: PositiveInt = 7,

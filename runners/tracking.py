@@ -16,6 +16,7 @@ import pickle
 import re
 import socket
 import subprocess
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,7 @@ from runners.record import CONFIG, EXAMPLE, MODEL, RECORD, Record, RunFolder
 log = logging.getLogger(__name__)
 
 _REACH_TIMEOUT_S = 5.0
+_METRICS_IN_A_BATCH = 1000  # MLflow takes no more
 _PACKAGES = ("numpy", "torch", "scikit-learn", "mlflow", "hydra-core")
 
 
@@ -170,6 +172,7 @@ class Tracker:
         with _fluent_run(mlflow, record.run_id):
             mlflow.log_params({key: str(value)[:6000] for key, value in record.params.items()})
             mlflow.log_metrics({_metric_name(key): value for key, value in folder.read_metrics().items()})
+            _log_history(self._client(), record.run_id, folder.read_history())
             if record.dataset:
                 _log_dataset(mlflow, record.dataset)
             for path in sorted(folder.path.iterdir()):
@@ -264,6 +267,20 @@ def _fluent_run(mlflow: Any, run_id: str) -> Iterator[None]:
             yield
         finally:
             mlflow.end_run("RUNNING")
+
+
+def _log_history(client: Any, run_id: str, history: dict[str, list[float]]) -> None:
+    """Values of a metric as its steps, from 1."""
+    from mlflow.entities import Metric
+
+    now = int(time.time() * 1000)
+    steps = [
+        Metric(_metric_name(name), value, now, step)
+        for name, values in history.items()
+        for step, value in enumerate(values, 1)
+    ]
+    for start in range(0, len(steps), _METRICS_IN_A_BATCH):
+        client.log_batch(run_id, metrics=steps[start : start + _METRICS_IN_A_BATCH])
 
 
 def _log_dataset(mlflow: Any, dataset: dict[str, Any]) -> None:

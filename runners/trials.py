@@ -11,6 +11,7 @@ from orbit.errors import InputError
 from runners.base import Job, Stopwatch
 from runners.fit import fit_and_score, record_selection
 from runners.plan import Plan
+from runners.training import Training
 
 
 class Trials:
@@ -28,6 +29,7 @@ class Trials:
         self._last: dict[str, Dataset] = {}
         self._selections = 0
         self._done: dict[str, dict[str, float]] = {}
+        self._trainings: list[Training] = []
 
     def fit(self, plan: Plan, label: str = "") -> dict[str, float]:
         """The metrics of a plan, with ``time/total_s``; ``label`` names what it selects, if it does.
@@ -40,15 +42,23 @@ class Trials:
         if plan.config_hash not in self._done:
             clock = Stopwatch()
             with clock.stage("total"):
-                fitted = fit_and_score(plan, self._data(plan), clock)
+                training = Training(self._job, plan, label)
+                fitted = fit_and_score(plan, self._data(plan), clock, training)
             metrics = fitted.metrics
+            self._job.log_skeleton(fitted.model["features"].kernel_, label)
             if fitted.selected:
                 self._selections += 1
                 record_selection(self._job, fitted.selected, f"{self._selections} {label}".strip())
             if self._metric not in metrics:
                 raise InputError(f"runner.metric: no such figure {self._metric!r}; choose from {', '.join(metrics)}")
             self._done[plan.config_hash] = metrics | clock.metrics
+            self._trainings.append(training)
         return self._done[plan.config_hash]
+
+    def end(self) -> None:
+        """All is fitted: no checkpoint is needed any more."""
+        for training in self._trainings:
+            training.end()
 
     def _data(self, plan: Plan) -> Dataset:
         key = json.dumps([plan.config["dataset"], plan.config["seed"]], sort_keys=True)

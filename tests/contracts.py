@@ -932,6 +932,30 @@ class RepresentationContract(ComponentContract):
         group.check()
 
 
+# ---- augmentation ----------------------------------------------------------------------------------------------------
+
+
+class AugmentationContract(ComponentContract):
+    """Random changes of points (n, *shape) that keep their shape and precision and come from the generator alone."""
+
+    kind = "augmentation"
+    shape: ClassVar[tuple[int, ...]] = (6, 5, 3)
+
+    @pytest.mark.parametrize("dtype", FLOATS)
+    def test_shape_and_precision_are_kept_and_input_left_alone(self, rng, dtype):
+        X = rng.random((4, *self.shape)).astype(dtype)
+        before = X.copy()
+        changed = self.create().apply(X, np.random.default_rng(0))
+        assert (changed.shape, changed.dtype) == (X.shape, dtype)
+        assert np.isfinite(changed).all()
+        np.testing.assert_array_equal(X, before)
+
+    def test_same_generator_same_changes(self, rng):
+        X = rng.random((4, *self.shape))
+        one, two = (self.create().apply(X, np.random.default_rng(3)) for _ in range(2))
+        np.testing.assert_array_equal(one, two)
+
+
 # ---- learners --------------------------------------------------------------------------------------------------------
 
 

@@ -227,3 +227,19 @@ def count_sketch(columns: np.ndarray, buckets: np.ndarray, signs: np.ndarray, si
     for j, (bucket, sign) in enumerate(zip(buckets, signs, strict=True)):
         out[:, bucket] += sign * columns[:, j]
     return out
+
+
+def network(image: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
+    """Logits of two convolutions (3 x 3, stride 2, padding 1; 2 x 1) and a full layer, rectified, by loops."""
+    (first, b1), (second, b2), (full, b3), (last, b4) = zip(values[::2], values[1::2], strict=True)
+    hidden = _convolved(np.pad(image, ((1, 1), (1, 1), (0, 0))), first, b1, 2)
+    hidden = _convolved(hidden, second, b2, 1)
+    hidden = np.maximum(full @ hidden.transpose(2, 0, 1).ravel() + b3, 0)
+    return last @ hidden + b4
+
+
+def _convolved(image: np.ndarray, filters: np.ndarray, bias: np.ndarray, stride: int) -> np.ndarray:
+    height, width = filters.shape[2:]
+    tops, lefts = (range(0, n - s + 1, stride) for n, s in zip(image.shape, (height, width), strict=False))
+    windows = [[image[i : i + height, j : j + width].transpose(2, 0, 1) for j in lefts] for i in tops]
+    return np.maximum(np.array([[(filters * w).sum((1, 2, 3)) + bias for w in row] for row in windows]), 0)

@@ -25,6 +25,7 @@ CONTRACTS = [
     contracts.ClassifierContract,
     contracts.RegressorContract,
     contracts.SelectionContract,
+    contracts.AugmentationContract,
     contracts.LoaderContract,
 ]
 

@@ -12,6 +12,7 @@ from orbit import plots
 from orbit.distributions import VonMises
 from orbit.groups import Rotation
 from orbit.orbits import Orbit
+from orbit.skeletons import stack
 
 
 @pytest.fixture
@@ -84,6 +85,30 @@ def test_compared(draw):
     figure = draw(plots.compared({"rf": [1.0, 3.0], "nystrom": [2.0]}, "rmse", {"rf": 2.5}))
     assert [bar.get_width() for bar in figure.axes[0].patches] == [2.0, 2.0]
     draw(plots.compared({"rf": [1.0]}, "rmse"))
+
+
+def test_agreement(draw):
+    found = {"a": (0.1, 0.2), "b": (0.3, 0.4)}
+    here, there = draw(plots.agreement(found, {"a": (0.5, 0.6)}, ("one", "two"), "title")).axes
+    np.testing.assert_allclose(here.lines[0].get_xdata(), [0.1, 0.3])
+    np.testing.assert_allclose(there.lines[0].get_ydata(), [0.6])
+    assert [text.get_text() for text in here.texts] == ["a", "b"]
+    draw(plots.agreement(found, {}, ("one", "two"), "title"))
+
+
+def test_epochs(draw):
+    ax = draw(plots.epochs({"a": [0.1, 0.4, 0.5], "b": [0.2]})).axes[0]
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), [1, 2, 3])
+
+
+def test_a_skeleton_has_all_its_arrows_or_those_along_one_path(draw):
+    layers = [{"kind": "conv", "size": 2}, {"kind": "full"}]
+    small, large = stack(layers, (3, 3, 1)), stack(layers, (20, 20, 1))
+    arrows = lambda s: [t for t in draw(plots.skeleton(s, "numbers")).axes[0].texts if not t.get_text()]  # noqa: E731
+    assert len(arrows(small)) == 4 * 4 + 4
+    assert len(arrows(large)) == 4 + 19 * 19  # the output sees all patches, and one of them four inputs
+    texts = [t.get_text() for t in draw(plots.skeleton(small, "numbers")).axes[0].texts if t.get_text()]
+    assert texts == ["9 inputs: numbers", "conv 2×2, stride 1: relu, 2×2", "full: relu, 1×1"]
 
 
 @pytest.mark.parametrize("n_curves", [1, 3, 9])

@@ -37,6 +37,7 @@ def test_it_names_every_choice():
         "classifier",
         "regressor",
         "selection",
+        "augmentation",
         "dataset",
     ):
         for name in orbit.available(kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import stats
 from test_run_cli import SMALL, folders, mlflow_runs, run  # noqa: F401  run is a fixture
 
 from orbit.metrics import kernel_errors
@@ -35,6 +36,21 @@ class TestTable:
         assert run(*SMALL, "group=identity", "tracking.enabled=false", "run_name=b")[0] == 0
         table, single = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
         assert table["plain/test/accuracy"] == single["test/accuracy"]
+
+    def test_columns_change_every_row_and_are_compared_by_rank(self, run, tmp_path):  # noqa: F811
+        rows = "runner.rows={a: {group: {name: identity}}, b: {orbit.size: 2}, c: {orbit.size: 4}}"
+        columns = "runner.columns={few: {approx: {name: rf, n_components: 5}}, many: {approx: {name: rf}}}"
+        published = "runner.published={a few: 0.1, a many: 0.5, b few: 0.2}"
+        code, out, err = run("runner=table", *SMALL[:2], rows, columns, published, "tracking.enabled=false")
+        assert code == 0, err
+        (folder,) = folders(tmp_path)
+        metrics = RunFolder(folder).read_metrics()
+        found = {c: [metrics[f"{r} {c}/test/accuracy"] for r in "abc"] for c in ("few", "many")}
+        assert max(found["few"]) < min(found["many"])
+        expected = stats.spearmanr(found["few"], found["many"]).statistic
+        np.testing.assert_allclose(metrics["rank_correlation/few/many"], expected)
+        assert (folder / "figures" / "few_many.png").is_file()
+        assert "rank correlation" in out
 
     def test_bad_rows_stop_before_any_work(self, run):  # noqa: F811
         for rows, expected in (

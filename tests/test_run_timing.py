@@ -23,15 +23,20 @@ CASES = {
     "direct": {"direct", "products and waves", "products"},
     "spectral": {"direct", "spectral"},
     "path": {"one", "path of 20"},
+    "skeleton": {"features", "copy", "streaming"},
     "hadamard": {"hadamard", "matrix"},
     "lbfgs": {"one lambda", "path", "lbfgs 100", "lbfgs"},
+}
+
+SMALLER = {
+    "hadamard": ["hyper.n_components=32"],
+    "skeleton": ["dataset=digits", "representation=raw", "kernel.layers=null"],
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, name):  # noqa: F811
-    small = ["hyper.n_components=32"] if name == "hadamard" else []
-    code, _, err = run(f"experiment=bench_{name}", *TINY, *small)
+    code, _, err = run(f"experiment=bench_{name}", *TINY, *SMALLER.get(name, []))
     assert code == 0, err
     (folder,) = folders(tmp_path)
     metrics = RunFolder(folder).read_metrics()

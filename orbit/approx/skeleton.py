@@ -164,6 +164,10 @@ class _Products:
 
     sums_are_features = True
 
+    # Low and wide tiles: the angles of few points stay in a core's cache, and columns are written in long runs. With
+    # 256 points by 512 features everything but the trigonometry took half as long again (docs/skeletons.md).
+    unit_tile = 2048
+
     def __init__(self, features: Features, space: Space, columns: str, engine: Engine, dtype: np.dtype) -> None:
         self.space, self.columns = space, columns
         self.units = len(features)

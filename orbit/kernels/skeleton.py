@@ -122,6 +122,12 @@ class SkeletonKernel(Kernel):
         alike = self.layers is None and self.nodes is None and self.base not in ("gaussian", "sphere")
         return isinstance(group, Identity) or (alike and group.permutes(shape))
 
+    def describe_inputs(self) -> str:
+        """What an input of the fitted skeleton is, for people."""
+        of = "numbers" if self.space_.block == 1 else f"blocks of {self.space_.block} numbers"
+        scale = f", scale {self.scale:g}" if self.base in ("circle", "gaussian") else ""
+        return f"{of}, {self.base}{scale}"
+
     def _build(self, n_inputs: int) -> Skeleton:
         if self.nodes is not None:
             return from_nodes(self.nodes, n_inputs, self.activation)

@@ -5,6 +5,7 @@ from orbit.learners.gp import GaussianProcess
 from orbit.learners.krr import KernelRidgeRegressor
 from orbit.learners.logistic import LogisticClassifier
 from orbit.learners.neighbors import NeighborsClassifier, NeighborsRegressor
+from orbit.learners.network import NetworkClassifier
 from orbit.learners.operator import CGRegressor, SteinClassifier, SteinRegressor
 from orbit.learners.ridge import CholeskyPath, RidgeClassifier, RidgePath, RidgeRegressor
 from orbit.learners.svm import KernelSVMClassifier, KernelSVMRegressor, SVMClassifier
@@ -21,6 +22,7 @@ __all__ = [
     "LogisticClassifier",
     "NeighborsClassifier",
     "NeighborsRegressor",
+    "NetworkClassifier",
     "RidgeClassifier",
     "RidgePath",
     "RidgeRegressor",

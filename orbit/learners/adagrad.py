@@ -3,109 +3,79 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from orbit.engine import Engine
 from orbit.learners.base import check_classes, one_against_all
-from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt, check_params
-from orbit.random import RandomState, generator
+from orbit.learners.epochs import EpochLearner
+from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
+from orbit.random import RandomState
 from orbit.registry import register
 
-DEFAULT_RATES = (0.01, 0.03, 0.1, 0.3, 1.0)
 _EPSILON = 1e-8
 
 
-class _AdaGrad(BaseEstimator):
+class _AdaGrad(EpochLearner):
     """What the classifier and the regressor share.
 
-    All learning rates are trained side by side: the products with the features,
-    which cost the most, are one matrix product. Each batch is predicted before it
-    is learnt from, so the scores of the first epoch are scores on unseen data, and
-    the rate with the best is the one used. Features are taken relative to the mean
-    of those that come first.
+    The products with the features, which cost the most, are one matrix product
+    for all learning rates. Features are taken relative to the mean of those that
+    come first.
     """
 
-    path_parameter: ClassVar[str] = "learning_rate"
+    default_rates = (0.01, 0.03, 0.1, 0.3, 1.0)
 
-    learning_rate: PositiveFloat | list[PositiveFloat] | None
     regularization: NonNegativeFloat
-    batch_size: PositiveInt
-    epochs: PositiveInt
-    random_state: RandomState
-
-    def check(self) -> None:
-        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
-        check_params(self)
-
-    def finalize(self):
-        """End a stream: keep the best learning rate and let go of what only training needs."""
-        if hasattr(self, "_squares"):
-            self._publish()
-            del self._squares, self._weights, self._shift
-        return self
-
-    def end_epoch(self) -> None:
-        """Note that the stream begins again: from now on its points have been seen."""
-        self.epochs_done_ = getattr(self, "epochs_done_", 0) + 1
-
-    def _train(self, X: np.ndarray, y: np.ndarray, Y: np.ndarray) -> None:
-        """Epochs over data in memory, in a new order each."""
-        self.__dict__.pop("_weights", None)
-        self.epochs_done_ = 0
-        rng = generator(self.random_state)
-        for _ in range(self.epochs):
-            order = rng.permutation(len(X))
-            self._steps(X[order], Y[order])
-            self.end_epoch()
-        self.finalize()
-
-    def _steps(self, X: np.ndarray, Y: np.ndarray) -> None:
-        if not hasattr(self, "_weights"):
-            self._begin(X, Y.shape[1])
-        for start in range(0, len(X), self.batch_size):
-            rows = slice(start, start + self.batch_size)
-            self._step(torch.from_numpy(X[rows] - self._shift), torch.from_numpy(Y[rows].astype(X.dtype)))
-        self._publish()
 
     def _begin(self, X: np.ndarray, k: int) -> None:
         # Invariant features vary little about their mean, and steps along it would drown all others.
-        self._shift = X.mean(0)
-        rates = DEFAULT_RATES if self.learning_rate is None else np.atleast_1d(self.learning_rate)
-        self.path_ = np.sort(np.asarray(rates, dtype=np.float64))
-        self._n_outputs, self._seen, self._score_sums = k, 0, np.zeros(len(self.path_))
+        self._mean = X.mean(0)
+        self._shift = self._tensor(self._mean)
+        self._n_outputs = k
         # one more row for the intercepts
-        self._weights = np.zeros((X.shape[1] + 1, len(self.path_) * k), dtype=X.dtype)
-        self._squares = np.full_like(self._weights, _EPSILON)
+        self._weights = self._tensor(np.zeros((X.shape[1] + 1, len(self._rates) * k), dtype=X.dtype))
+        self._squares = torch.full_like(self._weights, _EPSILON)
 
-    def _step(self, x: Tensor, y: Tensor) -> None:
-        weights, squares = torch.from_numpy(self._weights), torch.from_numpy(self._squares)
-        rates = torch.from_numpy(np.repeat(self.path_, self._n_outputs).astype(self._weights.dtype))
-        scores = torch.addmm(weights[-1], x, weights[:-1]).reshape(len(x), len(self.path_), self._n_outputs)
-        if getattr(self, "epochs_done_", 0) == 0:
-            self._score_sums += self._batch_scores(scores, y).double().numpy()
-            self._seen += len(x)
-        slope = (self._slope(scores, y[:, None, :]) / len(x)).reshape(len(x), -1)
+    def _in_training(self) -> bool:
+        return hasattr(self, "_weights")
+
+    def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
+        features, targets = self._tensor(x).sub_(self._shift), self._tensor(y)
+        weights, squares, n = self._weights, self._squares, len(x)
+        rates = self._tensor(np.repeat(self._rates, self._n_outputs).astype(x.dtype))
+        scores = torch.addmm(weights[-1], features, weights[:-1]).reshape(n, len(self._rates), self._n_outputs)
+        slope = (self._slope(scores, targets[:, None, :]) / n).reshape(n, -1)
         gradient = torch.empty_like(weights)
-        torch.mm(x.T, slope, out=gradient[:-1])
+        torch.mm(features.T, slope, out=gradient[:-1])
         gradient[:-1].add_(weights[:-1], alpha=2 * self.regularization)
         gradient[-1] = slope.sum(0)
         squares.addcmul_(gradient, gradient)
         weights.sub_(gradient.mul_(rates).div_(squares.sqrt()))
+        return self._batch_scores(scores, targets)
 
-    def _publish(self) -> None:
-        self.path_scores_ = self._score_sums / max(self._seen, 1)
-        # a rate that diverges has scores that are not numbers
-        best = int(np.argmax(np.nan_to_num(self.path_scores_, nan=-np.inf)))
-        self.learning_rate_ = float(self.path_[best])
+    def _keep(self, best: int) -> None:
+        self._weights, self._squares = (t[:, self._columns(best)].clone() for t in (self._weights, self._squares))
+
+    def _publish(self, best: int) -> None:
         self.regularization_ = float(self.regularization)
-        columns = slice(best * self._n_outputs, (best + 1) * self._n_outputs)
-        self._coefficients = self._weights[:-1, columns].copy()
-        self._intercept = self._weights[-1, columns] - self._shift @ self._coefficients
+        weights = self._weights[:, self._columns(best)].cpu().numpy()
+        self._coefficients = weights[:-1].copy()
+        self._intercept = weights[-1] - self._mean @ self._coefficients
+
+    def _forget(self) -> None:
+        del self._weights, self._squares, self._shift, self._mean
+
+    def _columns(self, rate: int) -> slice:
+        return slice(rate * self._n_outputs, (rate + 1) * self._n_outputs)
+
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        return (self.engine or Engine()).tensor(array, array.dtype)
 
     def _scores(self, X) -> np.ndarray:
         check_is_fitted(self, "path_")
@@ -128,14 +98,16 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     Parameters
     ----------
     learning_rate : float > 0, list of them, or None
-        Several are trained side by side and the one with the least error on
-        points not yet seen, over the first epoch, is kept; None is 0.01 to 1.
+        Several are trained side by side for an epoch, and the one with the least
+        error on points not yet seen goes on alone; None is 0.01 to 1.
     regularization : float >= 0
         lambda.
     batch_size : int >= 1
         Points a step.
     epochs : int >= 1
         Passes over the data.
+    engine : Engine or None
+        Its device is trained on.
     random_state : int, RandomState or None
         Seed of the order of the points.
 
@@ -145,6 +117,8 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     learning_rate_, regularization_ : float
     path_, path_scores_ : arrays
         The learning rates and their negative mean square errors on unseen points.
+    history_ : list of float
+        The same of every epoch, of its points before they were learnt from.
 
     Examples
     --------
@@ -162,23 +136,25 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         regularization: NonNegativeFloat = 0.0,
         batch_size: PositiveInt = 64,
         epochs: PositiveInt = 5,
+        engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.learning_rate = learning_rate
         self.regularization = regularization
         self.batch_size = batch_size
         self.epochs = epochs
+        self.engine = engine
         self.random_state = random_state
 
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""
         X, Y = self._targets(X, y, reset=True)
-        self._train(X, Y, Y)
+        self._train(X, Y)
         return self
 
     def partial_fit(self, X, y):
         """Take steps on a batch of a stream; call ``end_epoch`` where it begins again, ``finalize`` at its end."""
-        X, Y = self._targets(X, y, reset=not hasattr(self, "_weights"))
+        X, Y = self._targets(X, y, reset=not self._in_training())
         self._steps(X, Y)
         return self
 
@@ -193,8 +169,8 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         self._flat = y.ndim == 1
         return X, y.reshape(len(y), -1)
 
-    def _publish(self) -> None:
-        super()._publish()
+    def _publish(self, best: int) -> None:
+        super()._publish(best)
         self.coef_ = self._coefficients[:, 0] if self._flat else self._coefficients.T
         self.intercept_ = self._intercept[0] if self._flat else self._intercept
 
@@ -214,14 +190,16 @@ class AdaGradClassifier(ClassifierMixin, _AdaGrad):
     loss : {"logistic", "hinge", "squared"}
         Multinomial logistic; or one against all, with the hinge or squared loss.
     learning_rate : float > 0, list of them, or None
-        Several are trained side by side and the one with the best accuracy on
-        points not yet seen, over the first epoch, is kept; None is 0.01 to 1.
+        Several are trained side by side for an epoch, and the one with the best
+        accuracy on points not yet seen goes on alone; None is 0.01 to 1.
     regularization : float >= 0
         lambda.
     batch_size : int >= 1
         Points a step.
     epochs : int >= 1
         Passes over the data.
+    engine : Engine or None
+        Its device is trained on.
     random_state : int, RandomState or None
         Seed of the order of the points.
 
@@ -232,6 +210,8 @@ class AdaGradClassifier(ClassifierMixin, _AdaGrad):
     learning_rate_, regularization_ : float
     path_, path_scores_ : arrays
         The learning rates and their accuracies on unseen points.
+    history_ : list of float
+        Accuracies of every epoch, on its points before they were learnt from.
 
     Examples
     --------
@@ -250,6 +230,7 @@ class AdaGradClassifier(ClassifierMixin, _AdaGrad):
         regularization: NonNegativeFloat = 0.0,
         batch_size: PositiveInt = 64,
         epochs: PositiveInt = 5,
+        engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.loss = loss
@@ -257,6 +238,7 @@ class AdaGradClassifier(ClassifierMixin, _AdaGrad):
         self.regularization = regularization
         self.batch_size = batch_size
         self.epochs = epochs
+        self.engine = engine
         self.random_state = random_state
 
     def fit(self, X, y):
@@ -264,7 +246,7 @@ class AdaGradClassifier(ClassifierMixin, _AdaGrad):
         self.check()
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         self.classes_ = check_classes(y)
-        self._train(X, y, self._coded(y))
+        self._train(X, self._coded(y))
         return self
 
     def partial_fit(self, X, y, classes=None):
@@ -273,7 +255,7 @@ class AdaGradClassifier(ClassifierMixin, _AdaGrad):
         ``classes`` are all labels that will come, given with the first batch; None: those in it.
         """
         self.check()
-        first = not hasattr(self, "_weights")
+        first = not self._in_training()
         X, y = validate_data(self, X, y, reset=first, dtype=[np.float64, np.float32])
         if first:
             self.classes_ = np.unique(y if classes is None else classes)
@@ -295,8 +277,8 @@ class AdaGradClassifier(ClassifierMixin, _AdaGrad):
         Y = one_against_all(y, self.classes_)
         return np.hstack([-Y, Y]) if Y.shape[1] == 1 else Y
 
-    def _publish(self) -> None:
-        super()._publish()
+    def _publish(self, best: int) -> None:
+        super()._publish(best)
         self.coef_, self.intercept_ = self._coefficients.T, self._intercept
 
     def _slope(self, scores: Tensor, y: Tensor) -> Tensor:

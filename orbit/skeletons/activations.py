@@ -56,6 +56,9 @@ class Exp(Activation):
         if not (isinstance(self.c, (int, float)) and 0 < self.c < math.inf):
             raise InputError(f"activation: c: expected a number > 0, found {self.c!r}")
 
+    def __str__(self) -> str:
+        return f"exp({self.c:g}(ρ - 1))"
+
     def apply_(self, rho: Tensor) -> Tensor:
         return rho.sub_(1).mul_(self.c).exp_()
 
@@ -77,6 +80,9 @@ class ReLU(Activation):
     >>> ReLU().apply_(torch.tensor([0.0, 1.0]))
     tensor([0.3183, 1.0000])
     """
+
+    def __str__(self) -> str:
+        return "relu"
 
     def apply_(self, rho: Tensor) -> Tensor:
         rho.clamp_(-1, 1)
@@ -111,6 +117,9 @@ class Series(Activation):
             raise InputError(f"activation: expected coefficients >= 0, found {list(values)}")
         if abs(sum(values) - 1) > _SUM_TOLERANCE:
             raise InputError(f"activation: expected coefficients that sum to one, found the sum {sum(values):g}")
+
+    def __str__(self) -> str:
+        return " + ".join(f"{a:g}ρ^{degree}" for degree, a in enumerate(self.coefficients) if a)
 
     def apply_(self, rho: Tensor) -> Tensor:
         given = rho.clone()

@@ -114,7 +114,7 @@ def from_nodes(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> 
         parents = [np.array([numbers[u] for u in read[name][1]]) for name in names]
         activation = read[names[0]][2]
         levels.append(make_level(start, parents, activation))
-        labels.append(f"{', '.join(names)}: {key[1]}")
+        labels.append(f"{', '.join(names)}: {activation}")
     return Skeleton(n_inputs, levels, labels)
 
 

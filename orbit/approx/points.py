@@ -1,0 +1,71 @@
+"""The points themselves as features: the linear kernel, averaged over the orbit."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+from orbit.approx.base import AveragedMap
+from orbit.engine import Embedding, Engine, Scratch
+from orbit.kernels import Kernel
+from orbit.orbits import Orbit
+from orbit.random import RandomState
+from orbit.registry import register
+
+
+@register("approx", "points")
+class Points(AveragedMap):
+    """psi(x) = sum_i w_i g_i x, flattened: for learners that make features of their own, such as ``network``.
+
+    Inner products are those of the linear kernel averaged over the orbit.
+    ``kernel`` is not used; it may say what such a learner builds.
+
+    Parameters
+    ----------
+    kernel : Kernel or None
+    orbit : Orbit or None
+        What to average over; None is no averaging.
+    engine : Engine or None
+    random_state : int, RandomState or None
+        Seed of the orbit.
+
+    Examples
+    --------
+    >>> import numpy as np, orbit
+    >>> orbit.build("approx", "points").fit_transform(np.arange(8.0).reshape(2, 2, 2))
+    array([[0., 1., 2., 3.],
+           [4., 5., 6., 7.]])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        orbit: Orbit | None = None,
+        engine: Engine | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.orbit = orbit
+        self.engine = engine
+        self.random_state = random_state
+
+    def _fit_map(self, X: np.ndarray, random_state: int) -> None:
+        self._n_features_out = int(np.prod(X.shape[1:]))
+
+    def _embedding(self, dtype: np.dtype) -> Embedding:
+        return _Coordinates(self._n_features_out)
+
+
+class _Coordinates:
+    """Units are the coordinates of a point."""
+
+    sums_are_features = True
+
+    def __init__(self, d: int) -> None:
+        self.units = self.width = self.n_outputs = d
+
+    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
+        total[:, units].add_(points[:, units], alpha=weight)
+
+    def finish(self, total: Tensor) -> Tensor:
+        return total

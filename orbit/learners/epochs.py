@@ -1,0 +1,131 @@
+"""What learners that take small steps share: passes over the points, and the choice of a learning rate on the way."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from torch import Tensor
+
+from orbit.engine import Engine, single_threaded
+from orbit.params import PositiveFloat, PositiveInt, check_params
+from orbit.random import RandomState, generator
+
+
+class EpochLearner(BaseEstimator):
+    """A learner of batches that goes through its points several times, for several learning rates side by side.
+
+    Each batch is predicted before it is learnt from, so the scores of the first
+    epoch are scores on unseen data. The rate with the best is the one used; the
+    others end with that epoch. A subclass gives the five methods that are abstract.
+
+    Attributes
+    ----------
+    path_, path_scores_ : arrays
+        The learning rates, and their scores on points not yet seen.
+    learning_rate_ : float
+    epochs_done_ : int
+    history_ : list of float
+        After every epoch, the mean score of its points before they were learnt from.
+    """
+
+    path_parameter: ClassVar[str] = "learning_rate"
+    default_rates: ClassVar[tuple[float, ...]]
+
+    learning_rate: PositiveFloat | list[PositiveFloat] | None
+    batch_size: PositiveInt
+    epochs: PositiveInt
+    engine: Engine | None
+    random_state: RandomState
+
+    learning_rate_: float
+    epochs_done_: int
+    history_: list[float]
+    _score_sums: np.ndarray
+
+    def check(self) -> None:
+        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
+        check_params(self)
+
+    def finalize(self):
+        """End a stream: keep the best learning rate and let go of what only training needs."""
+        if self._in_training():
+            self._settle()
+            self._forget()
+        return self
+
+    def end_epoch(self) -> None:
+        """Note that the stream begins again: from now on its points have been seen."""
+        self._settle()
+        self.history_.append(float(self._means()[self._best()]))
+        if self.epochs_done_ == 0:
+            self._keep(self._best())
+            self._score_sums = self._score_sums[[self._best()]]
+            self._rates = np.array([self.learning_rate_])
+        self.epochs_done_ += 1
+        self._score_sums, self._seen = np.zeros_like(self._score_sums), 0
+
+    @abstractmethod
+    def _begin(self, X: np.ndarray, k: int) -> None:
+        """Start from nothing, for ``k`` outputs, with the learning rates ``_rates``; ``X`` is the first batch."""
+
+    @abstractmethod
+    def _in_training(self) -> bool:
+        """Whether there is a training that ``_forget`` has not ended."""
+
+    @abstractmethod
+    def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
+        """One step for every rate; what was predicted before it scored, summed over the batch: shape (rates,)."""
+
+    @abstractmethod
+    def _keep(self, best: int) -> None:
+        """Go on with one rate alone."""
+
+    @abstractmethod
+    def _publish(self, best: int) -> None:
+        """Make what was learnt at one rate what predicts."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Let go of what only training needs."""
+
+    def _train(self, X: np.ndarray, Y: np.ndarray) -> None:
+        """Epochs over data in memory, in a new order each."""
+        if self._in_training():
+            self._forget()
+        rng = generator(self.random_state)
+        for _ in range(self.epochs):
+            order = rng.permutation(len(X))
+            self._steps(X[order], Y[order])
+            self.end_epoch()
+        self.finalize()
+
+    def _steps(self, X: np.ndarray, Y: np.ndarray) -> None:
+        if not self._in_training():
+            rates = self.default_rates if self.learning_rate is None else np.atleast_1d(self.learning_rate)
+            self.path_ = self._rates = np.sort(np.asarray(rates, dtype=np.float64))
+            self._score_sums, self._seen = np.zeros(len(self.path_)), 0
+            self.epochs_done_, self.history_ = 0, []
+            self._begin(X, Y.shape[1])
+        # steps are small: threads that meet after each operation would cost more than they bring
+        with single_threaded():
+            for start in range(0, len(X), self.batch_size):
+                rows = slice(start, start + self.batch_size)
+                self._score_sums += self._step(X[rows], Y[rows].astype(X.dtype)).double().cpu().numpy()
+                self._seen += len(X[rows])
+        self._settle()
+
+    def _settle(self) -> None:
+        if self.epochs_done_ == 0:
+            self.path_scores_ = self._means()
+            self.learning_rate_ = float(self.path_[self._best()])
+        self._publish(self._best())
+
+    def _means(self) -> np.ndarray:
+        return self._score_sums / max(self._seen, 1)
+
+    def _best(self) -> int:
+        """Among the rates that are still trained; one that diverges has scores that are not numbers."""
+        return int(np.argmax(np.nan_to_num(self._means(), nan=-np.inf)))

@@ -1,0 +1,274 @@
+"""The neural network of a skeleton, which its kernel is compared with (RFS section 6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from orbit.engine import Engine
+from orbit.errors import InputError
+from orbit.learners.base import check_classes
+from orbit.learners.epochs import EpochLearner
+from orbit.params import PositiveFloat, PositiveInt
+from orbit.random import RandomState, spawn
+from orbit.registry import register
+from orbit.skeletons.activations import ReLU, Series
+from orbit.skeletons.builders import Layer, read_layers
+
+# Points whose predictions are made at once.
+_PREDICTED_TOGETHER = 1024
+
+
+def make_network(layers: Sequence[Layer], shape: Sequence[int], channels: int, width: int, n_outputs: int) -> nn.Module:
+    """The network of a stack of layers: every node replicated, and a linear output.
+
+    Parameters
+    ----------
+    layers : as :func:`orbit.skeletons.builders.read_layers` reads them
+    shape : of a point, (height, width, channels), (height, width) or (d,); the network takes points flattened
+    channels, width : copies of a node of a convolution and of a full layer
+
+    Raises
+    ------
+    InputError
+        For convolutions of points that are no images, patches that do not fit, and activations but relu and identity.
+    """
+    modules: list[nn.Module] = []
+    convolves = layers[0].size is not None
+    if convolves:
+        if len(shape) not in (2, 3):
+            raise InputError(f"learner=network: convolutions take images, found points of shape {tuple(shape)}")
+        height, breadth, depth = (*shape, 1)[:3]
+        modules.append(_Images(height, breadth, depth))
+    inputs = math.prod(shape)
+    for i, layer in enumerate(layers):
+        if layer.size is None:
+            modules += [*([nn.Flatten()] if convolves else []), nn.Linear(inputs, width)]
+            inputs = width
+        else:
+            modules.append(nn.Conv2d(depth, channels, layer.size, layer.stride, layer.padding))
+            height, breadth = (
+                (n + 2 * p - s) // step + 1
+                for n, s, step, p in zip((height, breadth), layer.size, layer.stride, layer.padding, strict=True)
+            )
+            if min(height, breadth) < 1:
+                raise InputError(f"learner.layers[{i}]: patches of {layer.size} do not fit: change representation")
+            depth, inputs = channels, channels * height * breadth
+        modules += _nonlinearity(layer, i)
+    return nn.Sequential(*modules, *([nn.Flatten()] if layers[-1].size else []), nn.Linear(inputs, n_outputs))
+
+
+@register("classifier", "network")
+class NetworkClassifier(ClassifierMixin, EpochLearner):
+    """The network of a skeleton of convolutions and full layers, all of it trained by AdaGrad (Duchi et al. 2011).
+
+    Every node becomes ``channels`` (convolutions) or ``width`` (full layers) rectified
+    units, weights are shared over positions, and the loss is multinomial logistic.
+    Weights begin as normal numbers of variance 2 / (fan in + fan out) (Glorot and
+    Bengio 2010). It takes points, not features: choose ``approx=points``.
+
+    Parameters
+    ----------
+    layers : list of mappings or None
+        As of ``kernel=skeleton``; None is one full layer. In a run, None is the kernel's.
+    shape : list of int >= 1 or None
+        Of a point; rows are points flattened. None is vectors; in a run, the shape
+        of represented points.
+    channels, width : int >= 1
+        Units for each node of a convolution, and of a full layer.
+    learning_rate : float > 0, list of them, or None
+        Of several, each is trained for an epoch, and the one with the best accuracy
+        on points not yet seen goes on; None is the paper's, 0.0002 to 0.005.
+    batch_size : int >= 1
+        Points a step.
+    epochs : int >= 1
+        Passes over the data.
+    engine : Engine or None
+        Its device is trained on.
+    random_state : int, RandomState or None
+        Seed of the weights and of the order of the points.
+
+    Attributes
+    ----------
+    classes_ : array, shape (k,)
+    learning_rate_ : float
+    path_, path_scores_ : arrays
+        The learning rates and their accuracies on unseen points.
+    history_ : list of float
+        Accuracies of every epoch, on its points before they were learnt from.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from orbit.learners import NetworkClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> layers = [{"kind": "conv", "size": 3, "stride": 2}, {"kind": "full"}]
+    >>> model = NetworkClassifier(layers, shape=[8, 8], channels=8, width=32, learning_rate=0.02, random_state=0)
+    >>> bool(model.fit(X[:1000] / 16, y[:1000]).score(X[1000:] / 16, y[1000:]) > 0.85)
+    True
+    """
+
+    takes_points = True
+    default_rates = (0.0002, 0.0005, 0.001, 0.002, 0.005)
+
+    def __init__(
+        self,
+        layers: list[dict] | None = None,
+        shape: list[PositiveInt] | None = None,
+        channels: PositiveInt = 64,
+        width: PositiveInt = 384,
+        learning_rate: PositiveFloat | list[PositiveFloat] | None = None,
+        batch_size: PositiveInt = 64,
+        epochs: PositiveInt = 20,
+        engine: Engine | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.layers = layers
+        self.shape = shape
+        self.channels = channels
+        self.width = width
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.engine = engine
+        self.random_state = random_state
+
+    def check(self) -> None:
+        super().check()
+        for i, layer in enumerate(self._layers()):
+            _nonlinearity(layer, i)
+
+    def fit(self, X, y):
+        """Fit to points ``X``, flattened, shape (n, d), and class labels ``y``, shape (n,)."""
+        self.check()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        self.classes_ = check_classes(y)
+        self._train(X, self._coded(y))
+        return self
+
+    def partial_fit(self, X, y, classes=None):
+        """Take steps on a batch of a stream; call ``end_epoch`` where it begins again, ``finalize`` at its end.
+
+        ``classes`` are all labels that will come, given with the first batch; None: those in it.
+        """
+        self.check()
+        first = not self._in_training()
+        X, y = validate_data(self, X, y, reset=first, dtype=[np.float64, np.float32])
+        if first:
+            self.classes_ = np.unique(y if classes is None else classes)
+        self._steps(X, self._coded(y))
+        return self
+
+    def decision_function(self, X) -> np.ndarray:
+        """Logits, shape (n, k), or (n,) for two classes."""
+        scores = self._logits(X)
+        return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
+
+    def predict(self, X) -> np.ndarray:
+        """Class labels, shape (n,)."""
+        best = self._logits(X).argmax(1)
+        return self.classes_[best]
+
+    def _layers(self) -> list[Layer]:
+        try:
+            return read_layers([{"kind": "full"}] if self.layers is None else self.layers, "relu")
+        except InputError as error:
+            raise InputError(f"learner.{error}") from None
+
+    def _coded(self, y: np.ndarray) -> np.ndarray:
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"label {unknown.tolist()[0]!r} is not one of the classes {self.classes_.tolist()}")
+        return np.searchsorted(self.classes_, y)[:, None]
+
+    def _begin(self, X: np.ndarray, k: int) -> None:
+        shape = [X.shape[1]] if self.shape is None else self.shape
+        if math.prod(shape) != X.shape[1]:
+            raise ValueError(
+                f"learner.shape: points of shape {list(shape)} are rows of {math.prod(shape)} numbers, "
+                f"found {X.shape[1]}"
+            )
+        seed = spawn(self.random_state, 1)[0]
+        self._networks, self._optimizers = [], []
+        for rate in self._rates:
+            network = make_network(self._layers(), shape, self.channels, self.width, len(self.classes_))
+            _initialise(network, seed)
+            network.to(device=self._tensor(X[:1]).device, dtype=torch.from_numpy(np.empty(0, X.dtype)).dtype)
+            self._networks.append(network)
+            self._optimizers.append(torch.optim.Adagrad(network.parameters(), lr=float(rate)))
+
+    def _in_training(self) -> bool:
+        return hasattr(self, "_networks")
+
+    def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
+        points, labels = self._tensor(x), self._tensor(y[:, 0]).long()
+        right = []
+        for network, optimizer in zip(self._networks, self._optimizers, strict=True):
+            logits = network(points)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(logits, labels).backward()
+            optimizer.step()
+            right.append((logits.argmax(1) == labels).sum())
+        return torch.stack(right)
+
+    def _keep(self, best: int) -> None:
+        self._networks, self._optimizers = [self._networks[best]], [self._optimizers[best]]
+
+    def _publish(self, best: int) -> None:
+        self.network_ = self._networks[best]
+
+    def _forget(self) -> None:
+        self.network_.cpu()  # so that it can be kept, and used elsewhere
+        del self._networks, self._optimizers
+
+    def _logits(self, X) -> np.ndarray:
+        check_is_fitted(self, "network_")
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        first = next(self.network_.parameters())
+        with torch.inference_mode():
+            parts = [
+                self.network_(torch.from_numpy(np.array(X[start : start + _PREDICTED_TOGETHER])).to(first)).cpu()
+                for start in range(0, len(X), _PREDICTED_TOGETHER)
+            ]
+        return torch.cat(parts).numpy()
+
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        return (self.engine or Engine()).tensor(array, array.dtype)
+
+
+class _Images(nn.Module):
+    """Flattened images with the channel last to images with the channel first."""
+
+    def __init__(self, height: int, breadth: int, depth: int) -> None:
+        super().__init__()
+        self.shape = height, breadth, depth
+
+    def forward(self, points: Tensor) -> Tensor:
+        return points.view(len(points), *self.shape).permute(0, 3, 1, 2)
+
+
+def _nonlinearity(layer: Layer, i: int) -> list[nn.Module]:
+    if isinstance(layer.activation, ReLU):
+        return [nn.ReLU()]
+    if layer.activation == Series((0.0, 1.0)):
+        return []
+    raise InputError(
+        f"learner=network has activations relu and identity, found {layer.activation} in layer {i}: "
+        "change kernel.layers"
+    )
+
+
+def _initialise(network: nn.Module, seed: int) -> None:
+    rng = torch.Generator().manual_seed(seed)
+    for module in network.modules():
+        if isinstance(module, (nn.Conv2d, nn.Linear)):
+            parameters: Any = module
+            nn.init.xavier_normal_(parameters.weight, generator=rng)
+            nn.init.zeros_(parameters.bias)

@@ -1,0 +1,69 @@
+"""Random changes of images."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from contracts import AugmentationContract
+
+from orbit.augmentation import ImageAugmentation, NoAugmentation
+from orbit.errors import InputError
+from orbit.patches import middle
+
+
+class TestNoAugmentation(AugmentationContract):
+    def create(self):
+        return NoAugmentation()
+
+
+class TestImageAugmentation(AugmentationContract):
+    def create(self):
+        return ImageAugmentation(shift=2)
+
+
+STILL = {"shift": 0, "flip": False, "brightness": 0, "contrast": 0, "saturation": 0}
+
+
+def changed(X, **params):
+    return ImageAugmentation(**{**STILL, **params}).apply(X, np.random.default_rng(0))
+
+
+@pytest.fixture
+def images(rng):
+    return rng.random((300, 8, 8, 3))
+
+
+def test_without_any_change_images_are_themselves(images):
+    np.testing.assert_array_equal(changed(images), images)
+
+
+def test_the_middle_of_shifted_images_is_a_random_crop_or_its_mirror(images):
+    found = middle(changed(images, shift=2, flip=True), 4)
+    seen = set()
+    for image, crop in zip(images, found, strict=True):
+        for top in range(5):
+            for left in range(5):
+                for mirrored in (False, True):
+                    window = image[top : top + 4, left : left + 4]
+                    if np.array_equal(window[:, ::-1] if mirrored else window, crop):
+                        seen.add((top, left, mirrored))
+    assert len(seen) == 50  # 300 draws: one of them is missing once in nine runs of other seeds
+
+
+def test_colours_change_about_their_means(images):
+    brighter = changed(images, brightness=0.3) - images
+    assert np.ptp(brighter, axis=(1, 2, 3)).max() < 1e-12
+    assert 0.2 < np.abs(brighter[:, 0, 0, 0]).max() <= 0.3
+    for name, axis in (("contrast", (1, 2)), ("saturation", 3)):
+        found = changed(images, **{name: 0.5})
+        centre = images.mean(axis, keepdims=True)
+        np.testing.assert_allclose(found.mean(axis, keepdims=True), centre)
+        factors = ((found - centre) / (images - centre)).reshape(len(images), -1)
+        np.testing.assert_allclose(factors, factors[:, :1].repeat(factors.shape[1], 1), rtol=1e-6)
+        assert 0.5 <= factors.min() < 0.6
+        assert 1.4 < factors.max() <= 1.5
+
+
+def test_what_is_no_image_is_refused():
+    with pytest.raises(InputError, match="^augmentation=image takes images.*change dataset"):
+        changed(np.ones((3, 5)))

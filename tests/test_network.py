@@ -1,0 +1,176 @@
+"""Networks of skeletons: the plain formula, choices, errors; and trainings that are stopped and go on."""
+
+from __future__ import annotations
+
+import pickle
+
+import mlflow
+import numpy as np
+import oracles
+import pytest
+from contracts import ClassifierContract, FeatureMapContract
+from test_run_cli import folders, run  # noqa: F401  run is a fixture
+from test_run_config import composed, plan
+
+from orbit.approx import Points
+from orbit.augmentation import ImageAugmentation
+from orbit.engine import Engine
+from orbit.errors import InputError
+from orbit.learners import AdaGradClassifier, NetworkClassifier
+from orbit.streaming import FeatureStream, fit_stream
+from runners.record import RunFolder
+from runners.training import Training
+
+LAYERS = [{"kind": "conv", "size": 3, "stride": 2, "padding": 1}, {"kind": "conv", "size": [2, 1]}, {"kind": "full"}]
+
+
+class TestPoints(FeatureMapContract):
+    gram_error = 1e-10
+    random = False
+
+    def create(self, **params):
+        return Points(**{"random_state": 0, **params})
+
+    def evaluate(self, fitted, points, points_fit):
+        return np.tensordot(fitted.orbit_.weights_, points, 1)
+
+    def expected_gram(self, fitted, points):
+        mean = np.tensordot(fitted.orbit_.weights_, points, 1)
+        return mean @ mean.T
+
+
+class TestNetworkClassifier(ClassifierContract):
+    within = 0.05  # of logits, after many steps
+
+    def create(self, **params):
+        return NetworkClassifier(**{"width": 24, "learning_rate": 0.05, "epochs": 15, "random_state": 0, **params})
+
+
+def test_the_network_is_the_plain_formula(rng):
+    X, y = rng.standard_normal((30, 6 * 5 * 2)), rng.integers(0, 3, 30)
+    model = NetworkClassifier(LAYERS, [6, 5, 2], channels=4, width=7, learning_rate=0.01, epochs=2, random_state=0)
+    values = [p.detach().numpy() for p in model.fit(X, y).network_.parameters()]
+    assert [v.shape for v in values] == [(4, 2, 3, 3), (4,), (4, 4, 2, 1), (4,), (7, 24), (7,), (3, 7), (3,)]
+    expected = np.array([oracles.network(x.reshape(6, 5, 2), values) for x in X])
+    np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-12)
+
+
+def test_the_best_rate_of_the_first_epoch_goes_on(rng):
+    X = rng.standard_normal((200, 5))
+    y = (X[:, 0] > 0).astype(int)
+    make = lambda rates: NetworkClassifier(width=16, learning_rate=rates, epochs=4, random_state=0).fit(X, y)  # noqa: E731
+    together, alone = make([1e-6, 0.05]), make(0.05)
+    assert together.learning_rate_ == 0.05
+    assert len(together.path_scores_) == 2
+    assert len(together.history_) == 4
+    np.testing.assert_array_equal(together.decision_function(X), alone.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        (
+            {"layers": [{"kind": "full", "activation": "exp"}]},
+            "has activations relu and identity.*change kernel.layers",
+        ),
+        ({"layers": [{"kind": "conv"}]}, r"^learner.layers\[0\]: size"),
+        ({"layers": LAYERS}, "convolutions take images, found points of shape"),
+        ({"layers": LAYERS, "shape": [1, 6, 1]}, "do not fit: change representation"),
+        ({"shape": [2, 2]}, "points of shape .2, 2. are rows of 4 numbers, found 6"),
+    ],
+    ids=str,
+)
+def test_networks_that_cannot_be_are_refused(params, message):
+    with pytest.raises((InputError, ValueError), match=message):
+        NetworkClassifier(**params).fit(np.ones((4, 6)), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["learner=network"], "learner=network makes features of its own, found approx=nystrom.*choose approx=points"),
+        (
+            ["augmentation=image", "engine.stream=true"],
+            "learner=ridge goes through its points once; choose learner=ada",
+        ),
+        (["augmentation=image"], "augmentation=image changes points.*set engine.stream=true"),
+    ],
+    ids=str,
+)
+def test_settings_that_do_not_go_together_are_refused(overrides, message):
+    with pytest.raises(InputError, match=message):
+        plan(composed(*overrides))
+
+
+def test_the_network_of_a_run_is_that_of_its_kernel():
+    made = plan(composed("architecture=conv4_conv5", "approx=points", "learner=network"))
+    assert made.learner("classification").layers == made.config["kernel"]["layers"]
+    assert made.config["representation"]["size"] == 4
+
+
+class _AfterTwo:
+    """Keeps what a checkpoint holds after the second epoch, and stops there."""
+
+    def after_epoch(self, learner, stream):
+        if learner.epochs_done_ == 2:
+            self.checkpoint = pickle.dumps((vars(learner), stream.state))
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", [AdaGradClassifier, NetworkClassifier], ids=lambda kind: kind.__name__)
+def test_a_learner_goes_on_from_a_checkpoint(rng, kind):
+    X = rng.standard_normal((120, 4, 4))
+    y = (X[:, 0, 0] > 0).astype(int)
+
+    def parts():
+        augment = ImageAugmentation(shift=1).apply
+        stream = FeatureStream(lambda points: points.reshape(len(points), -1), X, 16, Engine(memory=1e-5), 3, augment)
+        return kind(learning_rate=[0.01, 0.1], epochs=4, random_state=0), stream
+
+    whole = fit_stream(*parts(), y, "classification")
+    watch = _AfterTwo()
+    with pytest.raises(KeyboardInterrupt):
+        fit_stream(*parts(), y, "classification", watch=watch)
+    learner, stream = parts()
+    state, stream.state = pickle.loads(watch.checkpoint)
+    vars(learner).update(state)
+    resumed = fit_stream(learner, stream, y, "classification")
+    assert resumed.history_ == whole.history_
+    assert len(whole.history_) == 4
+    points = X.reshape(120, -1)
+    np.testing.assert_array_equal(resumed.decision_function(points), whole.decision_function(points))
+
+
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(run, tmp_path, monkeypatch):  # noqa: F811
+    layers = "kernel.layers=[{kind: conv, size: 3, stride: 2}, {kind: full}]"
+    settings = ["approx=skeleton", "approx.n_components=30", "kernel=skeleton", layers, "group=identity"]
+    settings += ["learner=adagrad", "learner.learning_rate=[0.01,0.1]", "learner.epochs=4"]
+    settings += ["dataset=digits", "dataset.n_train=150", "dataset.n_test=50", "representation=raw"]
+    settings += ["engine.stream=true", "engine.memory=0.0001", "augmentation=image", "augmentation.shift=1"]
+    settings += ["runner.save_model=false"]
+
+    assert run(*settings, "run_name=a-whole")[0] == 0
+    after_epoch = Training.after_epoch
+
+    def stopped(self, learner, stream):
+        after_epoch(self, learner, stream)
+        if learner.epochs_done_ == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "after_epoch", stopped)
+        assert run(*settings, "run_name=b-stopped", "tracking.enabled=false")[0] == 130
+    assert len(list((tmp_path / "out" / "checkpoints").iterdir())) == 1
+    assert run(*settings, "run_name=c-resumed", "resume=true", "tracking.enabled=false")[0] == 0
+    whole, _, resumed = (RunFolder(folder) for folder in folders(tmp_path))
+    timeless = [
+        {key: value for key, value in folder.read_metrics().items() if not key.startswith(("time/", "memory/"))}
+        for folder in (whole, resumed)
+    ]
+    assert timeless[0] == timeless[1]
+    assert resumed.read_history() == whole.read_history()
+    assert not list((tmp_path / "out" / "checkpoints").iterdir())
+    assert {"epochs.png", "skeleton.png"} <= {path.name for path in (whole.path / "figures").iterdir()}
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+    steps = client.get_metric_history(whole.read_record().run_id, "epoch/score")
+    assert [(m.step, m.value) for m in steps] == list(enumerate(whole.read_history()["epoch/score"], 1))
