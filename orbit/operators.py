@@ -52,6 +52,11 @@ class Constant:
         return cls(np.maximum(values, 0.0), vectors)
 
     @property
+    def factors(self) -> np.ndarray:
+        """B, shape (1, p, p)."""
+        return (self.basis * np.sqrt(self.scales))[None]
+
+    @property
     def output_matrix(self) -> np.ndarray:
         """A."""
         return (self.basis * self.scales) @ self.basis.T

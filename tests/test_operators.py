@@ -21,7 +21,7 @@ from orbit.frequencies import MonteCarlo
 from orbit.groups import Orthogonal
 from orbit.kernels import CurlFree, Decomposable, DivergenceFree, Gaussian, Helmholtz, Matern
 from orbit.kernels.operator import _hessians
-from orbit.learners import CGRegressor, RidgeRegressor, SteinRegressor
+from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinRegressor
 from orbit.operators import Blocks, Constant, structure_of
 from orbit.orbits import Orbit
 from orbit.theory import operator_uniform_bound, operator_variance_bound
@@ -318,6 +318,31 @@ def test_gcv_does_not_fit_the_noise_of_one_direction(rng):
     assert error < 1.5 * min(errors)
 
 
+@pytest.mark.parametrize(
+    "kernel", [CurlFree(lengthscale=0.8), Decomposable(lengthscale=0.8, output="covariance")], ids=str
+)
+def test_steps_lead_to_the_closed_form(rng, kernel):
+    psi, Y, operator, _, features = case(kernel, rng, n=200)
+    lam = 1e-2
+    exact = SteinRegressor(lam).fit(features, Y)
+    steps = AdaGradRegressor(0.3, regularization=lam, batch_size=200, epochs=3000, random_state=0).fit(features, Y)
+
+    def objective(model):
+        theta = operator.parameters(model.coef_.T)
+        return np.square(model.predict(psi) - Y).sum() / len(Y) + lam * np.square(theta).sum()
+
+    assert (1 - 1e-9) * objective(exact) <= objective(steps) <= 1.001 * objective(exact)
+
+
+def test_steps_refuse_what_they_cannot_take(rng):
+    X, Y = rng.standard_normal((30, 2)), rng.standard_normal((30, 2))
+    learned = fitted_map(Decomposable(output="learned"), X).transform(X)
+    with pytest.raises(InputError, match=r"closed form only; choose learner=stein"):
+        AdaGradRegressor().fit(learned, Y)
+    with pytest.raises(InputError, match=r"one number for each coordinate"):
+        AdaGradRegressor().fit(fitted_map(CurlFree(), X).transform(X), Y[:, :1])
+
+
 def test_exact_features_give_kernel_ridge_regression(rng):
     X, Z, lam = rng.uniform(-1, 1, (30, 2)), rng.uniform(-1, 1, (9, 2)), 1e-3
     Y = np.column_stack([X[:, 0] ** 2, np.sin(X[:, 1])])
@@ -399,7 +424,11 @@ def jacobians(phi, learner, points):
 
 
 @pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize("learner", [SteinRegressor(1e-6), CGRegressor(1e-6, random_state=0)], ids=str)
+@pytest.mark.parametrize(
+    "learner",
+    [SteinRegressor(1e-6), CGRegressor(1e-6, random_state=0), AdaGradRegressor(0.1, random_state=0)],
+    ids=str,
+)
 def test_fields_have_no_curl_or_no_divergence_to_rounding(rng, d, learner):
     X = rng.uniform(-1, 1, (60, d))
     Y = X**2 @ rng.standard_normal((d, d)) + rng.standard_normal((60, d))

@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from orbit.engine import Engine
+from orbit.errors import InputError
 from orbit.learners.base import check_classes, one_against_all
 from orbit.learners.epochs import EpochLearner
+from orbit.operators import Blocks, Constant, Structure, structure_of
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.random import RandomState
 from orbit.registry import register
@@ -33,46 +35,56 @@ class _AdaGrad(EpochLearner):
 
     regularization: NonNegativeFloat
 
+    #: How outputs hang together: see orbit/operators.py. None: they are independent.
+    _operator: Constant | Blocks | None = None
+
     def _begin(self, X: np.ndarray, k: int) -> None:
         # Invariant features vary little about their mean, and steps along it would drown all others.
         self._mean = X.mean(0)
         self._shift = self._tensor(self._mean)
-        self._n_outputs = k
-        # one more row for the intercepts
-        self._weights = self._tensor(np.zeros((X.shape[1] + 1, len(self._rates) * k), dtype=X.dtype))
-        self._squares = torch.full_like(self._weights, _EPSILON)
+        n_rates, n_parameters = len(self._rates), k if self._operator is None else self._operator.factors.shape[2]
+        self._weights = self._tensor(np.zeros((X.shape[1], n_rates, n_parameters), dtype=X.dtype))
+        self._offsets = self._tensor(np.zeros((n_rates, k), dtype=X.dtype))
+        self._squares = [torch.full_like(part, _EPSILON) for part in (self._weights, self._offsets)]
+        self._factors = None if self._operator is None else self._tensor(self._operator.factors.astype(X.dtype))
 
     def _in_training(self) -> bool:
         return hasattr(self, "_weights")
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
         features, targets = self._tensor(x).sub_(self._shift), self._tensor(y)
-        weights, squares, n = self._weights, self._squares, len(x)
-        rates = self._tensor(np.repeat(self._rates, self._n_outputs).astype(x.dtype))
-        scores = torch.addmm(weights[-1], features, weights[:-1]).reshape(n, len(self._rates), self._n_outputs)
-        slope = (self._slope(scores, targets[:, None, :]) / n).reshape(n, -1)
-        gradient = torch.empty_like(weights)
-        torch.mm(features.T, slope, out=gradient[:-1])
-        gradient[:-1].add_(weights[:-1], alpha=2 * self.regularization)
-        gradient[-1] = slope.sum(0)
-        squares.addcmul_(gradient, gradient)
-        weights.sub_(gradient.mul_(rates).div_(squares.sqrt()))
+        rates = self._tensor(self._rates[:, None].astype(x.dtype))
+        scores = torch.addmm(self._offsets.flatten(), features, self._by_output(self._weights).flatten(1))
+        scores = scores.reshape(len(x), *self._offsets.shape)
+        slope = self._slope(scores, targets[:, None, :]) / len(x)
+        gradient = self._by_parameter((features.T @ slope.flatten(1)).reshape(-1, *self._offsets.shape))
+        gradient.add_(self._weights, alpha=2 * self.regularization)
+        for part, squares, step in zip(
+            (self._weights, self._offsets), self._squares, (gradient, slope.sum(0)), strict=True
+        ):
+            squares.addcmul_(step, step)
+            part.sub_(step.mul_(rates).div_(squares.sqrt()))
         return self._batch_scores(scores, targets)
 
+    def _by_output(self, weights: Tensor) -> Tensor:
+        """Coefficients of the features, shape (F, rates, k), of parameters, (F, rates, q)."""
+        return weights if self._factors is None else weights @ self._factors.mT
+
+    def _by_parameter(self, gradient: Tensor) -> Tensor:
+        """The adjoint of :meth:`_by_output`."""
+        return gradient if self._factors is None else gradient @ self._factors
+
     def _keep(self, best: int) -> None:
-        self._weights, self._squares = (t[:, self._columns(best)].clone() for t in (self._weights, self._squares))
+        self._weights, self._offsets = self._weights[:, [best]], self._offsets[[best]]
+        self._squares = [self._squares[0][:, [best]], self._squares[1][[best]]]
 
     def _publish(self, best: int) -> None:
         self.regularization_ = float(self.regularization)
-        weights = self._weights[:, self._columns(best)].cpu().numpy()
-        self._coefficients = weights[:-1].copy()
-        self._intercept = weights[-1] - self._mean @ self._coefficients
+        self._coefficients = self._by_output(self._weights)[:, best].cpu().numpy().copy()
+        self._intercept = self._offsets[best].cpu().numpy() - self._mean @ self._coefficients
 
     def _forget(self) -> None:
-        del self._weights, self._squares, self._shift, self._mean
-
-    def _columns(self, rate: int) -> slice:
-        return slice(rate * self._n_outputs, (rate + 1) * self._n_outputs)
+        del self._weights, self._offsets, self._squares, self._factors, self._shift, self._mean
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return (self.engine or Engine()).tensor(array, array.dtype)
@@ -94,6 +106,10 @@ class _AdaGrad(EpochLearner):
 @register("regressor", "adagrad")
 class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     """Least squares by AdaGrad (Duchi et al. 2011): (1/n) sum_i |W^T x_i + b - y_i|^2 + lambda |W|^2.
+
+    On features of ``approx=orff`` the steps are those of the parameters theta of
+    their operator, in the place of W (ORFF section 4.1); an output matrix that is made from
+    targets is made from those of the first batch.
 
     Parameters
     ----------
@@ -146,15 +162,22 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         self.engine = engine
         self.random_state = random_state
 
+    uses_operator = True
+
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""
+        structure = structure_of(X)
         X, Y = self._targets(X, y, reset=True)
+        self._operator = _operator_of(structure, Y)
         self._train(X, Y)
         return self
 
     def partial_fit(self, X, y):
         """Take steps on a batch of a stream; call ``end_epoch`` where it begins again, ``finalize`` at its end."""
-        X, Y = self._targets(X, y, reset=not self._in_training())
+        structure, first = structure_of(X), not self._in_training()
+        X, Y = self._targets(X, y, reset=first)
+        if first:
+            self._operator = _operator_of(structure, Y)
         self._steps(X, Y)
         return self
 
@@ -179,6 +202,17 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
 
     def _batch_scores(self, scores: Tensor, y: Tensor) -> Tensor:
         return -(scores - y[:, None, :]).square().mean(2).sum(0)
+
+
+def _operator_of(structure: Structure | None, Y: np.ndarray) -> Constant | Blocks | None:
+    if structure is None:
+        return None
+    structure.check_targets(Y.shape[1])
+    if structure.learns_output:
+        raise InputError("learner=adagrad: kernel.output=learned is found in closed form only; choose learner=stein")
+    if structure.stacked is not None:
+        raise InputError("learner=adagrad does not take equivariant features; choose learner=stein or learner=cg")
+    return structure.operator(Y)
 
 
 @register("classifier", "adagrad")
