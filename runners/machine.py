@@ -14,6 +14,10 @@ import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
 
+# Threads of a BLAS go on spinning for tens of milliseconds after their last product, on a core of the next case.
+_SETTLE = 0.2
+
+
 def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, np.ndarray]:
     """Seconds of every case in every round, A B A B after one unmeasured round, so that a busy minute hits all alike.
 
@@ -27,6 +31,7 @@ def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int) -> dict[
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
     for _ in range(rounds):
         for name, case in cases.items():
+            time.sleep(_SETTLE)
             clock, processor = time.perf_counter(), time.process_time()
             case()
             seconds[name].append((time.perf_counter() - clock, time.process_time() - processor))
