@@ -52,8 +52,8 @@ _PROJECTED_UNITS = 1024
 _PROJECTED_ELEMENTS = 8
 
 # Units of a spectral tile, and the numbers all its buffers hold together: a few megabytes.
-_SPECTRAL_UNITS = 256
-_SPECTRAL_NUMBERS = 3 * 2**19
+_SPECTRAL_UNITS = 512
+_SPECTRAL_NUMBERS = 2**22
 _SPECTRAL_BUFFERS = 3
 
 # Share of a point's norm in modes that may be left out when no tolerance is given: what rounding loses anyway.
