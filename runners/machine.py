@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
-
 # Threads of a BLAS go on spinning for tens of milliseconds after their last product, on a core of the next case.
 _SETTLE = 0.2
 

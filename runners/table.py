@@ -19,7 +19,7 @@ from runners.markdown import markdown_table, mean_and_spread
 from runners.plan import Plan
 from runners.trials import Trials, settings
 
-_CURVE_KEYS = ("along", "series", "references")
+_CURVE_KEYS = ("along", "series", "references", "metric")
 
 Results = dict[str, list[dict[str, float]]]
 
@@ -40,8 +40,9 @@ class Table(Runner):
     curves : dict of dict, or None
         Name of a figure -> ``along``, one key and the values it takes
         (``{dataset.n_train: [100, 1000]}``); ``series``, label -> changes, a line
-        each; and ``references``, label -> changes, for which the key does not
-        matter: each is fitted once and drawn as a level.
+        each; ``references``, label -> changes, for which the key does not
+        matter: each is fitted once and drawn as a level; and ``metric`` where it is
+        not the table's, e.g. ``time/total_s``, seconds of a fit and its predictions.
     repeats : dict or None
         One key -> the values it takes, e.g. ``{dataset.fold: [0, 1, 2, 3, 4]}``. A
         figure is the mean over them, with its standard deviation.
@@ -151,23 +152,25 @@ class Table(Runner):
         return results
 
     def _fit_curve(self, job: Job, curve: _Curve, trials: Trials, progress: Progress) -> None:
+        metric = curve.metric or self.metric
         for repeat in self._repeats():
             for label, changes in curve.references.items():
                 metrics = trials.fit(job.plan.variant(changes | repeat))
-                curve.levels.setdefault(label, []).append(metrics[self.metric])
+                curve.levels.setdefault(label, []).append(curve.value(metrics, metric))
                 progress.step()
             for point in curve.points:
                 for label, changes in curve.series.items():
                     metrics = trials.fit(job.plan.variant(changes | point | repeat))
-                    curve.found.setdefault((label, *point.values()), []).append(metrics[self.metric])
+                    curve.found.setdefault((label, *point.values()), []).append(curve.value(metrics, metric))
                     progress.step()
         names = {f"{curve.name}/{label} {curve.key}={x}": found for (label, x), found in curve.found.items()}
         names |= {f"{curve.name}/{label}": found for label, found in curve.levels.items()}
         job.log_metrics({name: float(np.mean(found)) for name, found in names.items()})
         job.log_metrics({f"{name} std": float(np.std(found)) for name, found in names.items()})
         job.log_text(f"{curve.name}.md", curve.markdown())
-        job.log_figure(curve.name, plots.curves(curve.lines(), curve.levels, curve.key, self.metric))
-        job.say(f"{self.metric}, {curve.name}:\n{curve.markdown()}")
+        figure = plots.curves(curve.lines(), curve.levels, curve.key, metric, log_y=metric.startswith("time/"))
+        job.log_figure(curve.name, figure)
+        job.say(f"{metric}, {curve.name}:\n{curve.markdown()}")
 
     def _record(self, job: Job, results: Results) -> None:
         for label, found in results.items():
@@ -224,6 +227,7 @@ class _Curve:
     points: list[dict[str, Any]]
     series: dict[str, dict[str, Any]]
     references: dict[str, dict[str, Any]]
+    metric: str | None = None
     found: dict[tuple[str, Any], list[float]] = field(default_factory=dict)
     levels: dict[str, list[float]] = field(default_factory=dict)
 
@@ -236,12 +240,19 @@ class _Curve:
         if not section.get("along") or not section.get("series"):
             raise InputError(f"{where}: expected one key with its values in `along`, and at least one of `series`")
         points = settings(section["along"], f"{where}.along")
-        series, references = ({k: v or {} for k, v in (section.get(part) or {}).items()} for part in _CURVE_KEYS[1:])
-        return cls(name, points, series, references)
+        series, references = ({k: v or {} for k, v in (section.get(part) or {}).items()} for part in _CURVE_KEYS[1:3])
+        return cls(name, points, series, references, section.get("metric"))
 
     @property
     def key(self) -> str:
         return next(iter(self.points[0]))
+
+    def value(self, metrics: Mapping[str, float], metric: str) -> float:
+        if metric not in metrics:
+            raise InputError(
+                f"runner.curves.{self.name}.metric: no such figure {metric!r}; choose from {', '.join(metrics)}"
+            )
+        return metrics[metric]
 
     def changes(self) -> list[dict[str, Any]]:
         moving = [changes | point for point in self.points for changes in self.series.values()]

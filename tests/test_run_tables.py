@@ -83,6 +83,17 @@ class TestCurves:
         assert "| 40 " in (folder / "size.md").read_text()
         assert "| 40 " in out
 
+    def test_a_curve_has_a_metric_of_its_own(self, run, tmp_path):  # noqa: F811
+        curve = "{along: {approx.n_components: [5, 40]}, series: {turned: {}}, metric: %s}"
+        command = ("runner=table", *SMALL[:-1], "tracking.enabled=false")
+        code, out, err = run(*command, f"runner.curves={{c: {curve % 'features/dim'}}}")
+        assert code == 0, err
+        assert "| 40                  | 40     |" in out
+        assert run(*command, f"runner.curves={{c: {curve % 'time/total_s'}}}")[0] == 0
+        code, _, err = run(*command, f"runner.curves={{c: {curve % 'test/accuracies'}}}")
+        assert code == 2
+        assert "runner.curves.c.metric: no such figure 'test/accuracies'" in err
+
     def test_a_point_equals_the_same_run_by_itself(self, run, tmp_path):  # noqa: F811
         assert run("runner=table", *SMALL[:-1], self.CURVE, "tracking.enabled=false", "run_name=a")[0] == 0
         few = (*SMALL, "approx.n_components=5", "tracking.enabled=false", "run_name=b")
