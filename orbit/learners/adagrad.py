@@ -7,14 +7,14 @@ from typing import Literal
 
 import numpy as np
 import torch
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from orbit.engine import Engine
 from orbit.errors import InputError
-from orbit.learners.base import check_classes, one_against_all
-from orbit.learners.epochs import EpochLearner
+from orbit.learners.base import one_against_all
+from orbit.learners.epochs import EpochClassifier, EpochLearner
 from orbit.operators import Blocks, Constant, Structure, structure_of
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.random import RandomState
@@ -216,7 +216,7 @@ def _operator_of(structure: Structure | None, Y: np.ndarray) -> Constant | Block
 
 
 @register("classifier", "adagrad")
-class AdaGradClassifier(ClassifierMixin, _AdaGrad):
+class AdaGradClassifier(EpochClassifier, _AdaGrad):
     """A linear classifier by AdaGrad (Duchi et al. 2011): (1/n) sum_i loss_i + lambda |W|^2.
 
     Parameters
@@ -274,37 +274,6 @@ class AdaGradClassifier(ClassifierMixin, _AdaGrad):
         self.epochs = epochs
         self.engine = engine
         self.random_state = random_state
-
-    def fit(self, X, y):
-        """Fit to ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
-        self.check()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        self.classes_ = check_classes(y)
-        self._train(X, self._coded(y))
-        return self
-
-    def partial_fit(self, X, y, classes=None):
-        """Take steps on a batch of a stream; call ``end_epoch`` where it begins again, ``finalize`` at its end.
-
-        ``classes`` are all labels that will come, given with the first batch; None: those in it.
-        """
-        self.check()
-        first = not self._in_training()
-        X, y = validate_data(self, X, y, reset=first, dtype=[np.float64, np.float32])
-        if first:
-            self.classes_ = np.unique(y if classes is None else classes)
-        self._steps(X, self._coded(y))
-        return self
-
-    def decision_function(self, X) -> np.ndarray:
-        """Scores, shape (n, k), or (n,) for two classes."""
-        scores = self._scores(X)
-        return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
-
-    def predict(self, X) -> np.ndarray:
-        """Class labels, shape (n,)."""
-        best = self._scores(X).argmax(1)
-        return self.classes_[best]
 
     def _coded(self, y: np.ndarray) -> np.ndarray:
         """-1 and 1, a column a class, also for two of them."""

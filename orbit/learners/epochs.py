@@ -6,10 +6,12 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from orbit.engine import Engine, single_threaded
+from orbit.learners.base import check_classes
 from orbit.params import PositiveFloat, PositiveInt, check_params
 from orbit.random import RandomState, generator
 
@@ -91,6 +93,10 @@ class EpochLearner(BaseEstimator):
     def _forget(self) -> None:
         """Let go of what only training needs."""
 
+    @abstractmethod
+    def _scores(self, X) -> np.ndarray:
+        """What is predicted from ``X``, validated here: shape (n, k)."""
+
     def _train(self, X: np.ndarray, Y: np.ndarray) -> None:
         """Epochs over data in memory, in a new order each."""
         if self._in_training():
@@ -129,3 +135,42 @@ class EpochLearner(BaseEstimator):
     def _best(self) -> int:
         """Among the rates that are still trained; one that diverges has scores that are not numbers."""
         return int(np.argmax(np.nan_to_num(self._means(), nan=-np.inf)))
+
+
+class EpochClassifier(ClassifierMixin, EpochLearner):
+    """Classes learnt in epochs, from one array or from the batches of a stream."""
+
+    def fit(self, X, y):
+        """Fit to rows ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
+        self.check()
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        self.classes_ = check_classes(y)
+        self._train(X, self._coded(y))
+        return self
+
+    def partial_fit(self, X, y, classes=None):
+        """Take steps on a batch of a stream; call ``end_epoch`` where it begins again, ``finalize`` at its end.
+
+        ``classes`` are all labels that will come, given with the first batch; None: those in it.
+        """
+        self.check()
+        first = not self._in_training()
+        X, y = validate_data(self, X, y, reset=first, dtype=[np.float64, np.float32])
+        if first:
+            self.classes_ = np.unique(y if classes is None else classes)
+        self._steps(X, self._coded(y))
+        return self
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores, shape (n, k), or (n,) for two classes."""
+        scores = self._scores(X)
+        return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
+
+    def predict(self, X) -> np.ndarray:
+        """Class labels, shape (n,)."""
+        best = self._scores(X).argmax(1)
+        return self.classes_[best]
+
+    @abstractmethod
+    def _coded(self, y: np.ndarray) -> np.ndarray:
+        """Labels as ``_step`` takes them, shape (n, columns)."""

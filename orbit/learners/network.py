@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from orbit.engine import Engine
 from orbit.errors import InputError
-from orbit.learners.base import check_classes
-from orbit.learners.epochs import EpochLearner
+from orbit.learners.epochs import EpochClassifier
 from orbit.params import PositiveFloat, PositiveInt
 from orbit.random import RandomState, spawn
 from orbit.registry import register
@@ -66,7 +64,7 @@ def make_network(layers: Sequence[Layer], shape: Sequence[int], channels: int, w
 
 
 @register("classifier", "network")
-class NetworkClassifier(ClassifierMixin, EpochLearner):
+class NetworkClassifier(EpochClassifier):
     """The network of a skeleton of convolutions and full layers, all of it trained by AdaGrad (Duchi et al. 2011).
 
     Every node becomes ``channels`` (convolutions) or ``width`` (full layers) rectified
@@ -145,37 +143,6 @@ class NetworkClassifier(ClassifierMixin, EpochLearner):
         for i, layer in enumerate(self._layers()):
             _nonlinearity(layer, i)
 
-    def fit(self, X, y):
-        """Fit to points ``X``, flattened, shape (n, d), and class labels ``y``, shape (n,)."""
-        self.check()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        self.classes_ = check_classes(y)
-        self._train(X, self._coded(y))
-        return self
-
-    def partial_fit(self, X, y, classes=None):
-        """Take steps on a batch of a stream; call ``end_epoch`` where it begins again, ``finalize`` at its end.
-
-        ``classes`` are all labels that will come, given with the first batch; None: those in it.
-        """
-        self.check()
-        first = not self._in_training()
-        X, y = validate_data(self, X, y, reset=first, dtype=[np.float64, np.float32])
-        if first:
-            self.classes_ = np.unique(y if classes is None else classes)
-        self._steps(X, self._coded(y))
-        return self
-
-    def decision_function(self, X) -> np.ndarray:
-        """Logits, shape (n, k), or (n,) for two classes."""
-        scores = self._logits(X)
-        return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
-
-    def predict(self, X) -> np.ndarray:
-        """Class labels, shape (n,)."""
-        best = self._logits(X).argmax(1)
-        return self.classes_[best]
-
     def _layers(self) -> list[Layer]:
         try:
             return read_layers([{"kind": "full"}] if self.layers is None else self.layers, "relu")
@@ -228,7 +195,7 @@ class NetworkClassifier(ClassifierMixin, EpochLearner):
         self.network_.cpu()  # so that it can be kept, and used elsewhere
         del self._networks, self._optimizers
 
-    def _logits(self, X) -> np.ndarray:
+    def _scores(self, X) -> np.ndarray:
         check_is_fitted(self, "network_")
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         first = next(self.network_.parameters())
