@@ -18,3 +18,10 @@ threadpool_limits(1, "blas")
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20170)
+
+
+@pytest.fixture(autouse=True)
+def _same_chance_in_every_run() -> None:
+    """Estimators whose ``random_state`` is None draw from NumPy's global generator, as scikit-learn's do."""
+    np.random.seed(20170)
+    torch.manual_seed(20170)

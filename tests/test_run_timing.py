@@ -29,6 +29,7 @@ CASES = {
 }
 
 SMALLER = {
+    "spectral": ["engine.spectral_tolerance=0.01"],
     "scipy": ["orbit.size=16"],  # the other side takes 32
     "hadamard": ["hyper.n_components=32"],
     "skeleton": ["dataset=digits", "representation=raw", "kernel.layers=null"],
@@ -49,7 +50,7 @@ def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, 
     assert "| case " in (folder / "table.md").read_text()
     assert "2 threads in use" in (folder / "machine.txt").read_text()
     if name == "spectral":
-        assert metrics["error/spectral"] < 0.05  # the tolerance
+        assert metrics["error/spectral"] < 0.01
     if name == "hadamard":
         assert metrics["error/product"] < 1e-4
     if name == "lbfgs":  # the closed form is the least value there is
