@@ -24,7 +24,7 @@ from orbit.kernels import OperatorKernel
 from orbit.params import config_fields, parameters
 from orbit.random import spawn
 from orbit.streaming import check_streams
-from runners.schema import GROUPS, Root, registered_names
+from runners.schema import GROUPS, Root, has_own_kernel, registered_names
 
 _PARTS = (
     *("group", "distribution", "kernel", "frequencies", "landmarks"),
@@ -320,6 +320,11 @@ def _fill_defaults(config: dict[str, Any]) -> list[str]:
         if config["orbit"][key] is None:
             config["orbit"][key] = getattr(group, f"default_{key}")
             filled.append(f"orbit.{key}")
+    if has_own_kernel(config["approx"]["name"]):
+        section = {key: value for key, value in config["approx"].items() if key != "name"}
+        kernel = _checked("approx", orbit.build("approx", config["approx"]["name"], **section)).own_kernel()
+        config["kernel"] = {"name": kernel.name, **kernel.get_params(deep=False)}
+        filled.append("kernel")
     if config["approx"].get("residual", False) is None:
         name = config["learner"]["name"]
         learners = [orbit.get(kind, name) for kind in GROUPS["learner"] if name in orbit.available(kind)]

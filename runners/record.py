@@ -73,7 +73,9 @@ class RunFolder:
 
     def write_config(self, config: dict[str, Any], defaults: list[str]) -> None:
         header = "# The configuration of this run, every default filled in.\n"
-        header += "".join(f"# {key} was not named: its value is the default that fits.\n" for key in defaults)
+        header += "".join(
+            f"# {key} was not named, or is no choice here: its value is the one that fits.\n" for key in defaults
+        )
         _write_whole(self.path / CONFIG, header + OmegaConf.to_yaml(OmegaConf.create(config)))
 
     def read_config(self) -> dict[str, Any]:

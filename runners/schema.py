@@ -87,6 +87,20 @@ def register_schemas() -> None:
             store.store(group=f"schema/{group}", name=name, node=_schema(name, *classes))
 
 
+def has_own_kernel(approx: str) -> bool:
+    """Whether an approximation has a kernel of its own, and ``kernel`` chooses nothing."""
+    return approx in orbit.available("approx") and hasattr(orbit.get("approx", approx), "own_kernel")
+
+
+def features_name(approx: str, kernel: str) -> str:
+    """What features are called in the name of a run."""
+    return approx if has_own_kernel(approx) else f"{approx}-{kernel}"
+
+
+# on import, because the workers of a launcher resolve the names of their run folders before anything else runs
+OmegaConf.register_new_resolver("orbit_features", features_name, replace=True)
+
+
 def choices() -> str:
     """A line for each kind of component and its names, for ``--help``."""
     lines = [f"{group}: {', '.join(registered_names(group))}" for group in GROUPS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import numpy as np
 import oracles
@@ -11,6 +12,7 @@ from contracts import ClassifierContract, PathContract, RegressorContract
 from samples import signals
 from scipy import optimize, stats
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
@@ -705,6 +707,17 @@ class TestSteinRegressorByHoldOut(PathContract, RegressorContract):
 class TestCG(PathContract, RegressorContract):
     def create(self, **params):
         return CGRegressor(**params)
+
+    def test_ending_early_is_said_once_with_the_values_at_fault(self, rng):
+        X = rng.standard_normal((60, 20)) * np.geomspace(1, 1e-3, 20)
+        y = X @ rng.standard_normal(20)
+        hurried = CGRegressor([1e-8, 1e-7, 1e3], rank=1, max_iter=3, random_state=0)
+        with pytest.warns(ConvergenceWarning, match=r"regularization=1e-08, 1e-07: .*learner\.max_iter") as said:
+            hurried.fit(X, y)
+        assert len(said) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            hurried.set_params(max_iter=500).fit(X, y)
 
 
 class TestSteinClassifierByGcv(PathContract, ClassifierContract):

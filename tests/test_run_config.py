@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 
 import orbit
 import runners.cli  # noqa: F401  registers the runners
+from orbit.errors import ParameterError
 from orbit.params import config_fields
 from runners.plan import plan
 from runners.schema import GROUPS, register_schemas
@@ -90,6 +91,27 @@ class TestHash:
 
     def test_a_default_equals_the_same_value_named(self):
         assert plan(composed()).config_hash == plan(composed("distribution=haar", "orbit.size=32")).config_hash
+
+
+class TestFeaturesWithAKernelOfTheirOwn:
+    def test_name_and_plan_say_which(self):
+        cfg = composed("approx=cdf", "kernel=laplacian", "approx.norm=radius", "approx.templates=sphere")
+        made = plan(cfg)
+        assert cfg.run_name == "rotation-cdf-s0"
+        assert made.config["kernel"] == {"name": "cdf", "radius": "max", "epsilon": 0.1, "templates": "sphere"}
+        assert "kernel" in made.defaults
+        assert made.variant({"approx": {"name": "rf"}}).config["kernel"]["name"] == "laplacian"
+
+    def test_a_kernel_that_is_not_used_makes_no_other_run(self):
+        hashes = {plan(composed("approx=cdf", *named)).config_hash for named in ((), ("kernel=laplacian",))}
+        assert len(hashes) == 1
+
+    def test_others_are_named_by_theirs(self):
+        assert composed("approx=rf", "kernel=matern").run_name == "rotation-rf-matern-s0"
+
+    def test_errors_name_the_key_that_is_wrong(self):
+        with pytest.raises(ParameterError, match=r"^approx\.epsilon: expected"):
+            plan(composed("approx=cdf", "approx.epsilon=2"))
 
 
 def test_seeds_of_purposes_differ():

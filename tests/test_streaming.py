@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from contracts import ClassifierContract, RegressorContract
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 
 from orbit.engine import Engine
@@ -147,6 +150,16 @@ class TestPasses:
             system.solve(np.array([1e-5]))
             passes.append(system.passes)
         assert passes[1] < passes[0] / 2
+
+    def test_ending_early_is_said_once_with_the_values_at_fault(self, weighted, monkeypatch):
+        system = StreamedSystem(lambda: batches(*(part.copy() for part in weighted)), 3e3, rank=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            system.solve(np.array([1e-6, 1e-3, 10.0]))
+        monkeypatch.setattr("orbit.learners.passes._MAX_PASSES", 3)
+        with pytest.warns(ConvergenceWarning, match=r"regularization=1e-06, 0\.001: .*engine\.memory") as said:
+            system.solve(np.array([1e-6, 1e-3, 1e9]))
+        assert len(said) == 1
 
     def test_degrees_of_freedom_are_estimated(self, rng):
         X = rng.standard_normal((500, 300))

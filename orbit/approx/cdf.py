@@ -179,10 +179,12 @@ class CumulativeDistribution(AveragedMap):
             codes[rows] = np.rint(values) if use_counts else values
         return CompactFeatures(codes, (self._column_scale() / unit).astype(X.dtype))
 
+    def own_kernel(self) -> kernels.CDF:
+        """What inner products approximate, in the place of a kernel to choose."""
+        return kernels.CDF(1.0 if self.norm == "each" else "max", self.epsilon, self.templates)
+
     def _parts(self) -> tuple[Orbit, Kernel, Engine]:
-        radius: float | str = 1.0 if self.norm == "each" else "max"
-        kernel = kernels.CDF(radius, self.epsilon, self.templates)
-        return self.orbit or Orbit(), kernel, self.engine or Engine()
+        return self.orbit or Orbit(), self.own_kernel(), self.engine or Engine()
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)

@@ -155,12 +155,8 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
-        self.learning_rate = learning_rate
+        super().__init__(learning_rate, batch_size, epochs, engine, random_state)
         self.regularization = regularization
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.engine = engine
-        self.random_state = random_state
 
     uses_operator = True
 
@@ -241,11 +237,9 @@ class AdaGradClassifier(EpochClassifier, _AdaGrad):
     ----------
     classes_ : array, shape (k,)
     coef_, intercept_ : arrays, shape (k, d) and (k,)
-    learning_rate_, regularization_ : float
-    path_, path_scores_ : arrays
-        The learning rates and their accuracies on unseen points.
-    history_ : list of float
-        Accuracies of every epoch, on its points before they were learnt from.
+    regularization_ : float
+    learning_rate_, path_, path_scores_, history_ : as of :class:`~orbit.learners.epochs.EpochLearner`
+        Scores are accuracies.
 
     Examples
     --------
@@ -267,13 +261,9 @@ class AdaGradClassifier(EpochClassifier, _AdaGrad):
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
+        super().__init__(learning_rate, batch_size, epochs, engine, random_state)
         self.loss = loss
-        self.learning_rate = learning_rate
         self.regularization = regularization
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.engine = engine
-        self.random_state = random_state
 
     def _coded(self, y: np.ndarray) -> np.ndarray:
         """-1 and 1, a column a class, also for two of them."""

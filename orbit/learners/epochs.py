@@ -36,16 +36,24 @@ class EpochLearner(BaseEstimator):
     path_parameter: ClassVar[str] = "learning_rate"
     default_rates: ClassVar[tuple[float, ...]]
 
-    learning_rate: PositiveFloat | list[PositiveFloat] | None
-    batch_size: PositiveInt
-    epochs: PositiveInt
-    engine: Engine | None
-    random_state: RandomState
-
     learning_rate_: float
     epochs_done_: int
     history_: list[float]
     _score_sums: np.ndarray
+
+    def __init__(
+        self,
+        learning_rate: PositiveFloat | list[PositiveFloat] | None,
+        batch_size: PositiveInt,
+        epochs: PositiveInt,
+        engine: Engine | None,
+        random_state: RandomState,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.engine = engine
+        self.random_state = random_state
 
     def check(self) -> None:
         """Raise ``ParameterError`` if a parameter has the wrong type or range."""

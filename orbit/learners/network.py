@@ -96,11 +96,8 @@ class NetworkClassifier(EpochClassifier):
     Attributes
     ----------
     classes_ : array, shape (k,)
-    learning_rate_ : float
-    path_, path_scores_ : arrays
-        The learning rates and their accuracies on unseen points.
-    history_ : list of float
-        Accuracies of every epoch, on its points before they were learnt from.
+    learning_rate_, path_, path_scores_, history_ : as of :class:`~orbit.learners.epochs.EpochLearner`
+        Scores are accuracies.
 
     Examples
     --------
@@ -128,15 +125,11 @@ class NetworkClassifier(EpochClassifier):
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
+        super().__init__(learning_rate, batch_size, epochs, engine, random_state)
         self.layers = layers
         self.shape = shape
         self.channels = channels
         self.width = width
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.engine = engine
-        self.random_state = random_state
 
     def check(self) -> None:
         super().check()

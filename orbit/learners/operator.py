@@ -8,6 +8,7 @@ features alone, which can be summed over batches of rows.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -15,6 +16,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_continuous_lyapunov
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.distributed import add_up
@@ -244,7 +246,7 @@ class MatrixFree:
         self.operator, self.product = operator, product
         self.max_iter, self.tolerance = max_iter, tolerance
         self.target = operator.adjoint(cross)
-        self.n_iter = 0
+        self.n_iter, self.unsettled = 0, list[float]()
         self._sketch(min(rank, self.target.size), rng)
         self._last = np.zeros_like(self.target)
 
@@ -258,8 +260,11 @@ class MatrixFree:
         residual = self.target - self.normal(theta) - regularization * theta
         direction = preconditioned = self._precondition(residual, regularization)
         energy, goal = np.vdot(residual, preconditioned), self.tolerance * np.linalg.norm(self.target)
-        for _ in range(self.max_iter):
+        for done in range(self.max_iter + 1):
             if np.linalg.norm(residual) <= goal:
+                break
+            if done == self.max_iter:
+                self.unsettled.append(float(regularization))
                 break
             image = self.normal(direction) + regularization * direction
             step = energy / np.vdot(direction, image)
@@ -717,7 +722,7 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, _OperatorLearner):
     rank : int >= 1
         Directions that the preconditioner inverts.
     max_iter : int >= 1
-        Iterations for one lambda.
+        Iterations for one lambda; a warning names the values that need more.
     tolerance : float > 0
         Stop when the residual of the normal equations is below this share of their right-hand side.
     random_state : int, RandomState or None
@@ -770,11 +775,18 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, _OperatorLearner):
         self.path_ = regularization_path(_CG_PATH if self.regularization is None else self.regularization)
         self.path_scores_, self.n_iter_ = np.full(len(self.path_), np.nan), 0
         self.regularization_ = float(self.path_[0])
-        if len(self.path_) > 1:
-            self._choose(structure, psi, Y)
+        unsettled = self._choose(structure, psi, Y) if len(self.path_) > 1 else []
         solver, system = self._solver(structure, psi, Y)
         W = solver.solve(self.regularization_)
         self.n_iter_ += solver.n_iter
+        if unsettled := sorted({*unsettled, *solver.unsettled}):
+            warnings.warn(
+                f"conjugate gradients stopped after learner.max_iter={self.max_iter} steps before they converged for "
+                f"learner.regularization={', '.join(f'{value:.3g}' for value in unsettled)}: choose larger values, "
+                "raise learner.max_iter or learner.rank, or choose learner=stein",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         self._keep(W, system, structure, psi.dtype)
         _publish(self)
         return self
@@ -784,12 +796,14 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, _OperatorLearner):
         scores = self._scores(X)
         return scores[:, 0] if self._flat else scores
 
-    def _choose(self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray) -> None:
+    def _choose(self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray) -> list[float]:
+        """Set lambda by hold-out; the values for which the iterations ended early."""
         fit, score = self._hold_out_score(psi, Y, None)
         solver, system = self._solver(structure, psi[fit], Y[fit])
         scores = {value: score(solver.solve(value), system) for value in self.path_[::-1]}
         self.regularization_, self.path_scores_ = best_of_path(self.path_, scores.__getitem__)
         self.n_iter_ += solver.n_iter
+        return solver.unsettled
 
     def _solver(self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray) -> tuple[MatrixFree, System]:
         centred = self._has_intercept(structure)

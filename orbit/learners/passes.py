@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.linalg
+from sklearn.exceptions import ConvergenceWarning
 
+from orbit import distributed
 from orbit.distributed import add_up, from_first
 
 Batches = Callable[[], Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]]
@@ -55,18 +58,31 @@ class StreamedSystem:
         self._precondition()
 
     def solve(self, path: np.ndarray) -> dict[float, tuple[np.ndarray, float]]:
-        """For every lambda W, shape (d, k), and an estimate of the degrees of freedom tr A (A + lambda I)^-1."""
+        """For every lambda W, shape (d, k), and an estimate of the degrees of freedom tr A (A + lambda I)^-1.
+
+        Warns of every lambda whose W is not settled after as many passes as are made at most.
+        """
         d, k = self.cross.shape
         signs = np.random.default_rng(1).integers(0, 2, (d, _PROBES)) * 2.0 - 1.0
         right = np.concatenate([self.cross, signs], axis=1)
         side_by_side = max(1, int(self.memory / 2 // (_ARRAYS * 8 * right.size)))
         solutions: dict[float, tuple[np.ndarray, float]] = {}
+        unsettled: list[float] = []
         for start in range(0, len(path), side_by_side):
             shifts = path[start : start + side_by_side]
-            solved = self._conjugate_gradients(right, shifts)
+            solved, settled = self._conjugate_gradients(right, shifts)
+            unsettled += shifts[~settled].tolist()
             for shift, W in zip(shifts, solved, strict=True):
                 inverse_trace = float((signs * W[:, k:]).sum()) / _PROBES
                 solutions[float(shift)] = W[:, :k], d - float(shift) * inverse_trace
+        if unsettled and distributed.rank() == 0:
+            warnings.warn(
+                f"conjugate gradients stopped after {_MAX_PASSES} passes over the stream before they converged for "
+                f"learner.regularization={', '.join(f'{value:.3g}' for value in unsettled)}: "
+                "choose larger values, or raise engine.memory",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return solutions
 
     def product(self, V: np.ndarray) -> np.ndarray:
@@ -78,19 +94,19 @@ class StreamedSystem:
         add_up(total)
         return total / self.weight
 
-    def _conjugate_gradients(self, right: np.ndarray, shifts: np.ndarray) -> np.ndarray:
-        """Solutions, shape (shifts, d, m): each column on its own, all in the same passes."""
+    def _conjugate_gradients(self, right: np.ndarray, shifts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Solutions, shape (shifts, d, m), and which shifts have settled: each column on its own, in shared passes."""
         right = np.broadcast_to(right, (len(shifts), *right.shape))
         lifted = shifts[:, None, None]
         W, R = np.zeros(right.shape), right.copy()
         Z = self._preconditioned(R, lifted)
         P, rz = Z.copy(), (R * Z).sum(1, keepdims=True)
         goal = _TOLERANCE[self.dtype] * np.linalg.norm(right, axis=1, keepdims=True)
-        for _ in range(_MAX_PASSES):
+        for done in range(_MAX_PASSES + 1):
             # from the first process, so that all of a job stop at the same pass
             active = from_first(np.linalg.norm(R, axis=1, keepdims=True)) > goal
             which, columns = np.nonzero(active[:, 0])
-            if len(which) == 0:
+            if len(which) == 0 or done == _MAX_PASSES:
                 break
             AP = np.zeros(P.shape)
             AP[which, :, columns] = self.product(P[which, :, columns].T).T
@@ -102,7 +118,7 @@ class StreamedSystem:
             new = (R * Z).sum(1, keepdims=True)
             P = np.where(active, Z + new / np.where(active, rz, 1) * P, P)
             rz = np.where(active, new, rz)
-        return W
+        return W, ~active.any((1, 2))
 
     def _preconditioned(self, R: np.ndarray, lifted: np.ndarray) -> np.ndarray:
         inside = self.vectors.T @ R
