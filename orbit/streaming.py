@@ -155,7 +155,8 @@ def check_streams(learner: Any) -> None:
     """Raise ``InputError`` if a learner cannot learn from batches."""
     if not hasattr(learner, "partial_fit"):
         raise InputError(
-            f"engine.stream=true: learner={learner.name} needs all features at once; choose ridge or adagrad"
+            f"engine.stream=true: learner={learner.name} needs all features at once; choose ridge, stein (for "
+            "approx=orff) or adagrad"
         )
     if distributed.world_size() > 1 and not hasattr(learner, "gather"):
         raise InputError(f"learner={learner.name} cannot be shared by several processes; choose learner=ridge")

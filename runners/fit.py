@@ -111,6 +111,7 @@ def _fit_streamed(
 ) -> None:
     """The features of a batch of rows at a time are computed, learnt from and forgotten."""
     features, hyper, learner = model["features"], model["hyper"], model["learner"]
+    weighted = weights(learner, data, "partial_fit")
     with clock.stage("hyper"):
         rows = sample_rows(len(X), plan.seed("hyper"), plan.engine(), len(features.get_feature_names_out()))
         hyper.fit(features.transform(X[rows]))
@@ -122,7 +123,7 @@ def _fit_streamed(
         stream = FeatureStream(transform, X, width(model), plan.engine(), plan.seed("learner"), augment)
         if training is not None:
             training.resume(learner, stream)
-        fit_stream(learner, stream, data.y_train, data.task, data.sample_weight, training)
+        fit_stream(learner, stream, data.y_train, data.task, weighted.get("sample_weight"), training)
 
 
 @register("runner", "fit")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import has_fit_parameter
 
 import orbit
 from orbit.data import Dataset
@@ -44,8 +44,8 @@ def width(model: Pipeline) -> int:
     return max(len(model[step].get_feature_names_out()) for step in ("features", "hyper"))
 
 
-def weights(learner: Any, data: Dataset) -> dict[str, np.ndarray]:
-    """The sample weights of a data set as an argument of ``learner.fit``; nothing where there are none.
+def weights(learner: Any, data: Dataset, method: str = "fit") -> dict[str, np.ndarray]:
+    """The sample weights of a data set as an argument of a learner's ``method``; nothing where there are none.
 
     Raises
     ------
@@ -54,11 +54,15 @@ def weights(learner: Any, data: Dataset) -> dict[str, np.ndarray]:
     """
     if data.sample_weight is None:
         return {}
-    if not has_fit_parameter(learner, "sample_weight"):
+    if not _takes_weights(learner, method):
         kind = {"classification": "classifier", "regression": "regressor"}[data.task]
-        able = [name for name in orbit.available(kind) if has_fit_parameter(orbit.get(kind, name), "sample_weight")]
+        able = [name for name in orbit.available(kind) if _takes_weights(orbit.get(kind, name), method)]
         raise InputError(
             f"learner={learner.name} takes no sample weights, which dataset={data.name} has: "
             f"choose from {', '.join(able)}, or leave the weights out"
         )
     return {"sample_weight": data.sample_weight}
+
+
+def _takes_weights(learner: Any, method: str) -> bool:
+    return hasattr(learner, method) and "sample_weight" in inspect.signature(getattr(learner, method)).parameters

@@ -139,6 +139,11 @@ class Plan:
         approx, hyper = self.config["approx"]["name"], self.config["hyper"]["name"]
         if not getattr(orbit.get("approx", approx), "operator_valued", False):
             return
+        if kind == "regressor" and self.config["kernel"].get("output") == "simplex":
+            raise InputError(
+                f"kernel.output=simplex codes classes, dataset={self.config['dataset']['name']} has numbers: "
+                "choose kernel.output=identity, covariance, low_rank, graph or learned"
+            )
         able = [name for name in orbit.available(kind) if getattr(orbit.get(kind, name), "uses_operator", False)]
         if learner not in able:
             raise InputError(

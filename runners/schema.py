@@ -92,13 +92,16 @@ def has_own_kernel(approx: str) -> bool:
     return approx in orbit.available("approx") and hasattr(orbit.get("approx", approx), "own_kernel")
 
 
-def features_name(approx: str, kernel: str) -> str:
-    """What features are called in the name of a run."""
-    return approx if has_own_kernel(approx) else f"{approx}-{kernel}"
+def run_name(runner: str, group: str, approx: str, kernel: str, seed: int) -> str:
+    """``rotation-nystrom-gaussian-s0``: a kernel only where it is a choice, the runner alone where it fits nothing."""
+    fits = runner not in orbit.available("runner") or getattr(orbit.get("runner", runner), "tracked", True)
+    if not fits:
+        return runner
+    return "-".join([group, approx, *([] if has_own_kernel(approx) else [kernel]), f"s{seed}"])
 
 
 # on import, because the workers of a launcher resolve the names of their run folders before anything else runs
-OmegaConf.register_new_resolver("orbit_features", features_name, replace=True)
+OmegaConf.register_new_resolver("orbit_run_name", run_name, replace=True)
 
 
 def choices() -> str:

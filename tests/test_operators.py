@@ -158,13 +158,16 @@ def test_bases_without_second_moment_are_refused(kernel, base):
 def test_bad_bases_and_graphs_are_named(tmp_path, rng):
     with pytest.raises(ParameterError, match="^base: expected the name of a kernel"):
         CurlFree(base={"nu": 2.5}).check()
-    with pytest.raises(InputError, match="did you mean 'gaussian'"):
+    with pytest.raises(InputError, match="^kernel.base: .*did you mean 'gaussian'"):
         CurlFree(base="gausian").check()
     np.save(tmp_path / "graph.npy", np.ones((2, 3)))
     with pytest.raises(InputError, match=r"kernel.adjacency: expected a symmetric 4 x 4 matrix.*\(2, 3\)"):
         Decomposable(output="graph", adjacency=str(tmp_path / "graph.npy")).output_matrix(rng.random((9, 4)))
+    (tmp_path / "text.npy").write_text("0 1")
     with pytest.raises(InputError, match="kernel.adjacency: .* is not a readable .npy file"):
-        Decomposable(output="graph", adjacency=str(tmp_path / "none.npy")).output_matrix(rng.random((9, 4)))
+        Decomposable(output="graph", adjacency=str(tmp_path / "text.npy")).output_matrix(rng.random((9, 4)))
+    with pytest.raises(InputError, match="kernel.adjacency: expected an .npy file at .*, found none"):
+        Decomposable(output="graph", adjacency=str(tmp_path / "none.npy")).check()
 
 
 class TestOutputMatrix:

@@ -18,6 +18,7 @@ from runners.tracking import Tracker
 
 ROOT = Path(__file__).parent.parent
 SMALL = ("dataset.n_train=60", "dataset.n_test=40", "approx.n_components=20", "orbit.size=4", "runner.save_model=false")
+FIELD = ("dataset=vector_field", "group=identity", "approx=orff", "learner=stein")
 
 
 @pytest.fixture
@@ -144,6 +145,7 @@ class TestBadInput:
         [
             (["group=rotaton"], "group=rotaton: no such group; did you mean 'rotation'?"),
             (["learner=rigde"], "did you mean 'ridge'?"),
+            (["runner.name=fti"], "error: runner=fti: no such runner"),
             (["grup=rotation"], "grup: no such key; did you mean 'group'?"),
             (["+colour=red"], "colour: no such key"),
             (["+approx.width=3"], "approx=nystrom has no parameter 'width'"),
@@ -166,6 +168,13 @@ class TestBadInput:
             (["tracking.uri=http://127.0.0.1:1"], "no tracking server answers at http://127.0.0.1:1"),
             (["tracking.uri=nonsense://x"], "tracking.uri: cannot use nonsense://x"),
             (["approx.n_components"], "missing EQUAL"),
+            ([*FIELD, "kernel=curl_free", "kernel.base=polynomial"], "choose another kernel.base"),
+            ([*FIELD, "kernel=curl_free", "kernel.base={name: matern, nu: -1}"], "kernel.base.nu: expected"),
+            ([*FIELD, "kernel=decomposable", "kernel.output=simplex"], "kernel.output=simplex codes classes"),
+            (
+                [*FIELD, "kernel=decomposable", "kernel.output=graph", "kernel.adjacency=gone.npy"],
+                "kernel.adjacency: ex",
+            ),
         ],
     )
     def test_says_what_to_change(self, run, tmp_path, overrides, expected):

@@ -107,11 +107,16 @@ class TestFeaturesWithAKernelOfTheirOwn:
         assert len(hashes) == 1
 
     def test_others_are_named_by_theirs(self):
-        assert composed("approx=rf", "kernel=matern").run_name == "rotation-rf-matern-s0"
+        assert composed("approx=rf", "kernel=matern", "seed=3").run_name == "rotation-rf-matern-s3"
 
     def test_errors_name_the_key_that_is_wrong(self):
         with pytest.raises(ParameterError, match=r"^approx\.epsilon: expected"):
             plan(composed("approx=cdf", "approx.epsilon=2"))
+
+
+@pytest.mark.parametrize("runner", ["predict", "sync"])
+def test_a_run_that_fits_nothing_is_not_named_by_what_it_would_fit(runner):
+    assert composed(f"runner={runner}").run_name == runner
 
 
 def test_seeds_of_purposes_differ():

@@ -23,9 +23,9 @@ from orbit.errors import DataFileError, InputError, ParameterError
 from orbit.kernels.base import Kernel
 from orbit.kernels.gaussian import Gaussian
 from orbit.linalg import eigh
-from orbit.params import PositiveFloat, PositiveInt, Range
+from orbit.params import PositiveFloat, PositiveInt, Range, parameters
 from orbit.random import RandomState
-from orbit.registry import build, register
+from orbit.registry import build, get, register
 
 
 class OperatorKernel(Component):
@@ -62,12 +62,20 @@ class OperatorKernel(Component):
         section = {"name": self.base} if isinstance(self.base, str) else dict(self.base)
         if "name" not in section:
             raise ParameterError("base", "the name of a kernel, or a section {name: ...}", self.base)
-        return build("kernel", section.pop("name"), **({"lengthscale": self.lengthscale} | section))
+        name = section.pop("name")
+        try:
+            own = {"lengthscale": self.lengthscale} if "lengthscale" in parameters(get("kernel", name)) else {}
+            return build("kernel", name, **own | section)
+        except InputError as error:
+            raise InputError(f"kernel.base: {error}") from None
 
     def check(self) -> None:
         super().check()
         base = self.base_kernel()
-        base.check()
+        try:
+            base.check()
+        except ParameterError as error:
+            raise error.prefixed("base") from None
         if not base.has_spectrum:
             raise InputError(f"{self.label()}: {base.label()} is not shift invariant; choose another kernel.base")
         if base.spectral_moments <= self.moments_needed:
@@ -173,6 +181,12 @@ class Decomposable(OperatorKernel):
         self.rank = rank
         self.adjacency = adjacency
         self.n_neighbors = n_neighbors
+
+    def check(self) -> None:
+        super().check()
+        graph = self.adjacency if self.output == "graph" else None
+        if graph is not None and not Path(graph).expanduser().is_file():
+            raise DataFileError(f"kernel.adjacency: expected an .npy file at {graph}, found none")
 
     def output_matrix(self, Y: np.ndarray) -> np.ndarray:
         """A for training targets ``Y``, shape ``(n, p)``: float64, shape ``(p, p)``."""
