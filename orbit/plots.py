@@ -394,9 +394,10 @@ def curves(
             ax.set_xticks(at, x)
     for i, (name, level) in enumerate(levels.items()):
         ax.axhline(float(np.mean(level)), ls="--", lw=1.2, color=f"C{(len(lines) + i) % 10}", label=name)
-    if numeric and _is_geometric(x):
+    places = np.unique(np.concatenate([x for x, _ in lines.values()]))  # a line may end before the others
+    if numeric and _is_geometric(places):
         ax.set_xscale("log")
-        ax.set_xticks(x, [f"{value:g}" for value in x])
+        ax.set_xticks(places, [f"{value:g}" for value in places])
         ax.minorticks_off()
     if log_y:
         ax.set_yscale("log")

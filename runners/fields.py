@@ -75,17 +75,24 @@ class Fields(Runner):
 
     def _errors(self, job: Job, trials: Trials) -> None:
         seeds = spawn(job.plan.seed("runner"), self.repeats)
-        mse = lambda changes: trials.fit(job.plan.variant(changes))["test/rmse"] ** 2  # noqa: E731
+
+        def mse(label: str, repeat: int, changes: dict[str, Any]) -> float:
+            plan = job.plan.variant(changes | {"seed": seeds[repeat]})
+            return trials.fit(plan, f"{label} repeat {repeat}")["test/rmse"] ** 2
+
         lines, levels = {}, {"noise": [job.plan.config["dataset"]["noise"] ** 2]}
         for label, changes in (self.series or {}).items():
-            found = [[mse(changes | {"approx.n_components": D, "seed": s}) for D in self.components] for s in seeds]
+            found = [
+                [mse(f"{label} D={D}", i, changes | {"approx.n_components": D}) for D in self.components]
+                for i in range(self.repeats)
+            ]
             lines[label] = np.array(self.components), np.array(found)
             self._record(job, f"mse/{label}", "D", self.components, np.mean(found, 0))
             reached = np.mean(found, 0) <= _NEAR * levels["noise"][0]
             at = f"D{self.components[int(reached.argmax())]}" if reached.any() else "not reached"
             job.row(f"noise level/{label}", f"{at} (first mean error within {_NEAR} of the noise variance)")
         for label, changes in (self.exact or {}).items():
-            levels[label] = [mse(changes | {"seed": seed}) for seed in seeds]
+            levels[label] = [mse(label, i, changes) for i in range(self.repeats)]
             self._record(job, f"mse/{label}", "", [""], [float(np.mean(levels[label]))])
         job.log_figure("error", plots.curves(lines, levels, "approx.n_components", "test MSE", log_y=True))
 
@@ -118,4 +125,4 @@ class Fields(Runner):
 
     def _record(self, job: Job, name: str, key: str, x: list[Any], values: Any) -> None:
         job.log_metrics({f"{name} {key}{at}".strip(): value for at, value in zip(x, values, strict=True)})
-        job.row(name, "  ".join(f"{key}{at}: {value:.3g}" for at, value in zip(x, values, strict=True)))
+        job.row(name, "  ".join(f"{key}{at}: {value:.3g}".lstrip(": ") for at, value in zip(x, values, strict=True)))

@@ -127,3 +127,9 @@ def test_growth_gives_slopes_and_starts_levels_at_zero(draw):
     assert [text.get_text() for text in times.get_legend().get_texts()] == ["a (slope 1.00)", "b (slope 2.00)"]
     assert (times.get_yscale(), level.get_yscale(), level.get_ylim()[0]) == ("log", "linear", 0)
     draw(figure)
+
+
+def test_curves_of_unequal_lengths_share_all_their_ticks(draw):
+    long, short = np.array([100, 300, 1000, 3000]), np.array([100, 300])
+    ax = draw(plots.curves({"a": (long, np.ones((1, 4))), "b": (short, np.ones((1, 2)))}, {}, "n", "s")).axes[0]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["100", "300", "1000", "3000"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import numpy as np
 from scipy import stats
 from test_run_cli import SMALL, folders, mlflow_runs, run  # noqa: F401  run is a fixture
@@ -175,3 +178,20 @@ def test_invariance_is_rounding_for_a_whole_group_and_not_for_a_part(run, tmp_pa
     for approx in ("rf", "nystrom", "exact"):
         assert metrics[f"invariance/whole/{approx}"] < 1e-10
         assert metrics[f"invariance/part/{approx}"] > 1e-3
+
+
+def test_fields_are_compared_drawn_and_timed_until_the_exact_kernel_stops(run, tmp_path):  # noqa: F811
+    smaller = (
+        *("dataset.size=60", "dataset.test_size=60", "runner.components=[4,64]", "runner.repeats=1"),
+        *("runner.sizes=[20,200]", "runner.timed_components=10", "selection.grid={kernel.lengthscale: [0.5, 1]}"),
+        "runner.exact={curl-free OVK: {approx: {name: ovk, max_size: 150}}}",
+    )
+    code, out, err = run("experiment=orff_curl", "tracking.enabled=false", *smaller)
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    metrics = json.loads((folder / "metrics.json").read_text())
+    for label in ("curl-free ORFF", "independent RFF"):
+        assert metrics[f"mse/{label} D64"] < metrics[f"mse/{label} D4"] / 4
+    assert re.search(r"curl-free OVK, N=200 +stopped: approx=ovk: the exact kernel matrix would have 400 rows", out)
+    figures = {path.name for path in (folder / "figures").iterdir()}
+    assert {"error.png", "time.png", "field curl-free ORFF.png", "grid-1_curl-free_ORFF_D_4_repeat_0.png"} <= figures
