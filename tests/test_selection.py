@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from contracts import SelectionContract, SplittingContract
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from test_run_cli import SMALL, folders, run  # noqa: F401  run is a fixture
 from test_run_config import composed, plan
 
@@ -235,6 +237,15 @@ def test_error_examples_of_numbers_are_the_largest_residuals(rng):
     predicted = y + np.where(np.arange(40) == 7, 5.0, 0.1)
     figure = plots.error_examples(rng.random((40, 3)), y, predicted, "regression")
     assert figure.axes[0].get_title() == "7 → 12"
+
+
+def test_error_examples_of_several_outputs_have_titles_that_do_not_touch(rng):
+    y = rng.standard_normal((40, 5))
+    figure = plots.error_examples(rng.random((40, 3)), y, -1e-5 * y, "regression")
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    spans = [ax.title.get_window_extent(canvas.get_renderer()) for ax in figure.axes[:6]]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(spans))
 
 
 def test_everything_registered_is_known():
