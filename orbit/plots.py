@@ -169,7 +169,7 @@ def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: st
         draw(ax, X[i], X[i])
         ax.set_xticks([])
         ax.set_yticks([])
-        between, size = (" ", 8) if y.ndim == 1 else ("\n", 6)  # several numbers need a line each
+        between, size = (" ", 8) if y.ndim == 1 else ("\n", 5)  # several numbers need a line each
         ax.set_title(f"{short(y[i])}{between}→ {short(predicted[i])}", fontsize=size)
     shown = f"{len(worst)} of {total} errors" if task == "classification" else f"the {len(worst)} largest residuals"
     figure.suptitle(f"{shown}: true → predicted", fontsize=9)

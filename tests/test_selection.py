@@ -241,7 +241,7 @@ def test_error_examples_of_numbers_are_the_largest_residuals(rng):
 
 def test_error_examples_of_several_outputs_have_titles_that_do_not_touch(rng):
     y = rng.standard_normal((40, 5))
-    figure = plots.error_examples(rng.random((40, 3)), y, -1e-5 * y, "regression")
+    figure = plots.error_examples(rng.random((40, 3)), y, -0.01 * y, "regression")
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     spans = [ax.title.get_window_extent(canvas.get_renderer()) for ax in figure.axes[:6]]
