@@ -23,7 +23,7 @@ def pipeline(plan: Plan, task: str) -> Pipeline:
 
 
 def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
-    """Training points, represented, in the engine's precision; the representation is fitted to them.
+    """Training points, or a sample of them, represented by what is fitted to them, in the engine's precision.
 
     A learner that asks for the shape of points is told it.
     """
@@ -35,7 +35,7 @@ def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
 
 def predict(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
     """Predictions a batch of rows at a time: the features of a large test set are never held together."""
-    batches = engine.row_batches(len(X), 2 * width(model) * X.itemsize)
+    batches = engine.row_batches(len(X), 2 * width(model) * X.dtype.itemsize)
     return np.concatenate([model.predict(X[rows]) for rows in batches])
 
 
