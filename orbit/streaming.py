@@ -60,11 +60,8 @@ class FeatureStream:
         self.transform, self.X, self.engine, self.augment = transform, X, engine, augment
         self.n_outputs = n_outputs
         self._rng = generator(random_state)
-        # the features and a learner's centred copy of them; points as they came and represented
-        bytes_per_row = 3 * n_outputs * engine.result_dtype(X).itemsize
-        bytes_per_row += 2 * math.prod(X.shape[1:]) * X.dtype.itemsize
         self._rows = own_rows(X)
-        self._batches = list(engine.row_batches(len(self._rows), bytes_per_row, at_most=_BATCH_ROWS))
+        self._batches = list(row_batches(X, len(self._rows), n_outputs, engine))
 
     def batches(self, shuffle: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs of row indices and the features of those rows."""
@@ -86,6 +83,14 @@ class FeatureStream:
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
         self._rng.bit_generator.state = state
+
+
+def row_batches(X: Any, n: int, n_outputs: int, engine: Engine) -> Iterator[slice]:
+    """Slices of ``n`` rows of ``X``, of as many as are taken, represented and turned into features at a time."""
+    # the features and a learner's centred copy of them; points as they came and represented
+    bytes_per_row = 3 * n_outputs * engine.result_dtype(X).itemsize
+    bytes_per_row += 2 * math.prod(X.shape[1:]) * X.dtype.itemsize
+    return engine.row_batches(n, bytes_per_row, at_most=_BATCH_ROWS)
 
 
 class Watch(Protocol):
