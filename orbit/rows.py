@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,9 @@ from orbit import distributed
 # Rows of a file that are mapped at a time: the kernel maps up to 64 KiB about every one.
 _ROWS_AT_ONCE = 256
 _BYTES_AT_ONCE = 2**24
+
+# Rows of which at most one in so many is wanted are better not read ahead.
+_SPREAD = 16
 
 
 class NpyFile:
@@ -43,11 +47,14 @@ class NpyFile:
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         out = np.empty((len(rows), *self.shape[1:]), self.dtype)
         for block in _blocks(len(rows), out[:1].nbytes):
-            out[block] = self._map()[rows[block]]
+            out[block] = self._map(_scattered(rows[block]))[rows[block]]
         return out
 
-    def _map(self) -> np.ndarray:
-        return np.load(self.path, mmap_mode="r", allow_pickle=False)
+    def _map(self, scattered: bool = False) -> np.ndarray:
+        mapped = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        if scattered and isinstance(mapped.base, mmap.mmap) and hasattr(mmap, "MADV_RANDOM"):
+            mapped.base.madvise(mmap.MADV_RANDOM)  # else 128 KiB are read about every row
+        return mapped
 
 
 class Rows:
@@ -115,6 +122,10 @@ def own_rows(X: Any) -> np.ndarray:
     """The share of the rows of ``X`` that this process of a job goes through, as they lie in a file if they do."""
     rows = np.arange(len(X))
     return distributed.share(X.as_stored(rows) if isinstance(X, Rows) else rows)
+
+
+def _scattered(rows: np.ndarray) -> bool:
+    return len(rows) > 0 and int(np.ptp(rows)) > _SPREAD * len(rows)
 
 
 def _blocks(n: int, row_bytes: int) -> Iterator[slice]:

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import os
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,7 @@ class TestArrays(LoaderContract):
 
 class TestArraysOfNpyFiles(LoaderContract):
     sizes = (45, 15)
+    paths: Mapping[str, str] = {}
 
     @pytest.fixture(autouse=True)
     def _files(self, tmp_path):

@@ -41,10 +41,12 @@ def load(tmp_path, rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, np.dtype(">f4")])
-@pytest.mark.parametrize(("rows_at_once", "bytes_at_once"), [(256, 2**24), (3, 2**24), (256, 100), (256, 1)])
-def test_rows_of_a_file_are_those_of_the_array(tmp_path, rng, monkeypatch, dtype, rows_at_once, bytes_at_once):
-    monkeypatch.setattr("orbit.rows._ROWS_AT_ONCE", rows_at_once)
-    monkeypatch.setattr("orbit.rows._BYTES_AT_ONCE", bytes_at_once)
+@pytest.mark.parametrize(
+    "limits", [{}, {"_ROWS_AT_ONCE": 3}, {"_BYTES_AT_ONCE": 100}, {"_BYTES_AT_ONCE": 1}, {"_SPREAD": 0}]
+)
+def test_rows_of_a_file_are_those_of_the_array(tmp_path, rng, monkeypatch, dtype, limits):
+    for name, value in limits.items():
+        monkeypatch.setattr(f"orbit.rows.{name}", value)
     X = (100 * rng.random((N, 2, 3))).astype(dtype)
     np.save(tmp_path / "X.npy", X)
     chosen = rng.permutation(N)[:25]
