@@ -23,7 +23,7 @@ import contextlib
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -37,6 +37,7 @@ from orbit.orbits import Orbit
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.progress import Progress
 from orbit.spectral import Analysis, CyclicAxes, Synthesis, band, synthesis
+from orbit.threads import single_threaded, worker_threads
 
 Made = TypeVar("Made")
 
@@ -695,28 +696,6 @@ def _drain(pending: set, progress: Progress) -> None:
 
 def _slices(length: int, step: int) -> Iterator[slice]:
     return (slice(start, min(start + step, length)) for start in range(0, length, step))
-
-
-@contextlib.contextmanager
-def single_threaded() -> Iterator[None]:
-    """torch's own threads wait for each other at the end of every operation: for small ones, or where other work
-    takes the cores, longer than the operation takes.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def worker_threads(count: int) -> ThreadPoolExecutor:
-    """Threads whose linear algebra is single-threaded.
-
-    A new thread learns of ``torch.set_num_threads`` only by some operations: a batched product in it that comes first
-    starts threads of its own, and takes six times as long.
-    """
-    return ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,))
 
 
 @contextlib.contextmanager

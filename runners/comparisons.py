@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,11 +15,12 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 
 import orbit
-from orbit.engine import Engine, single_threaded
+from orbit.engine import Engine
 from orbit.errors import InputError
 from orbit.operators import structure_of
 from orbit.orbits import Orbit
 from orbit.representations import UnitNorm
+from orbit.threads import single_threaded, worker_threads
 from runners.plan import Plan
 
 _SIDE = 28
@@ -130,11 +130,8 @@ def direct(plan: Plan, n_points: int, threads: int) -> Comparison:
                         torch.mm(points[tile], W[part].T, out=out)
                         step(out, wave, out)
 
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        with ThreadPoolExecutor(threads) as pool:
+        with single_threaded(), worker_threads(threads) as pool:
             list(pool.map(work, rows))
-        torch.set_num_threads(before)
 
     def waves(angles: torch.Tensor, out: torch.Tensor, in_place: torch.Tensor) -> None:
         torch.cos(angles, out=out)
@@ -195,7 +192,7 @@ def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
     def copy(name: str) -> None:
         source, target = pages[name]
         parts = _slices(len(source), _PART_OF_COPY)
-        with single_threaded(), ThreadPoolExecutor(threads) as pool:
+        with single_threaded(), worker_threads(threads) as pool:
             list(pool.map(lambda part: target[part].copy_(source[part]), parts))
 
     cases: dict[str, Callable[[], object]] = {"features": lambda: features.transform(X)}
