@@ -182,8 +182,8 @@ def _depths(read: dict[str, _Node]) -> dict[str, int]:
 
 
 def _cycle(waiting: Mapping[str, set[str]]) -> list[str]:
-    """One cycle among nodes of which each waits for another, in the direction of the edges."""
+    """One cycle among nodes of which each waits for another; each takes the next one as input."""
     path = [next(iter(waiting))]
     while (parent := next(u for u in waiting if u in waiting[path[-1]])) not in path:
         path.append(parent)
-    return path[path.index(parent) :][::-1]
+    return path[path.index(parent) :]
