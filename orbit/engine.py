@@ -538,7 +538,7 @@ class Engine(Component):
                         guarded(tile)
                         progress.step()
                 return
-            with single_threaded(), ThreadPoolExecutor(workers) as pool:
+            with single_threaded(), worker_threads(workers) as pool:
                 pending = {pool.submit(guarded, tile) for tile in tiles}
                 try:
                     _drain(pending, progress)
@@ -708,6 +708,15 @@ def single_threaded() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def worker_threads(count: int) -> ThreadPoolExecutor:
+    """Threads whose linear algebra is single-threaded.
+
+    A new thread learns of ``torch.set_num_threads`` only by some operations: a batched product in it that comes first
+    starts threads of its own, and takes six times as long.
+    """
+    return ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,))
 
 
 @contextlib.contextmanager
