@@ -50,15 +50,15 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     plan = selected.plan if selected else plan
     model = pipeline(plan, data.task)
     features, learner, engine = model["features"], model["learner"], plan.engine()
+    sample: Any = plan.sample(len(data.X_train)) if engine.stream else slice(None)
     with clock.stage("representation"):
-        X = represented(model, data.X_train, engine)
+        X = represented(model, data.X_train[sample], engine)
     with clock.stage("fit_features"):
         features.fit(X)
     if engine.stream:
         _fit_streamed(plan, model, data, X, clock, training)
-        seen = sample_rows(
-            len(X), plan.seed("runner"), engine, learner.n_features_in_
-        )  # features were forgotten: computing some again will do
+        # features were forgotten: computing some again will do
+        seen = sample[sample_rows(len(X), plan.seed("runner"), engine, learner.n_features_in_)]
         fitted_values = predict(model, data.X_train[seen], engine)
     else:
         psi = _fit_at_once(model, data, X, clock)
@@ -110,17 +110,19 @@ def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch
 def _fit_streamed(
     plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch, training: Training | None
 ) -> None:
-    """The features of a batch of rows at a time are computed, learnt from and forgotten."""
-    features, hyper, learner = model["features"], model["hyper"], model["learner"]
+    """The features of a batch of rows at a time are computed, learnt from and forgotten.
+
+    ``X`` is the sample that stands for all points, represented.
+    """
+    features, hyper, learner, engine = model["features"], model["hyper"], model["learner"], plan.engine()
     with clock.stage("hyper"):
-        rows = sample_rows(len(X), plan.seed("hyper"), plan.engine(), len(features.get_feature_names_out()))
+        columns = len(features.get_feature_names_out())
+        rows = sample_rows(len(X), plan.seed("hyper"), engine, columns, hyper.points_wanted(len(X)))
         hyper.fit(features.transform(X[rows]))
     with clock.stage("learner"):
-        transform = model[1:-1].transform
-        augment = None
-        if plan.config["augmentation"]["name"] != "none":  # what is changed are points as they came
-            X, transform, augment = data.X_train, model[:-1].transform, plan.component("augmentation").apply
-        stream = FeatureStream(transform, X, width(model), plan.engine(), plan.seed("learner"), augment)
+        augment = None if plan.config["augmentation"]["name"] == "none" else plan.component("augmentation").apply
+        transform = model[:-1].transform
+        stream = FeatureStream(transform, data.X_train, width(model), engine, plan.seed("learner"), augment)
         if training is not None:
             training.resume(learner, stream)
         fit_stream(learner, stream, data.y_train, data.task, data.sample_weight, training)
