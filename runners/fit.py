@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +14,11 @@ from orbit.engine import Route
 from orbit.metrics import evaluate
 from orbit.registry import register
 from orbit.streaming import FeatureStream, fit_stream, sample_rows
-from runners.base import Job, Runner, Stopwatch, peak_memory_mb
+from runners.base import EXAMPLES, Job, Runner, Stopwatch, peak_memory_mb, suffix
 from runners.pipeline import pipeline, predict, represented, weights, width
 from runners.plan import Plan
 from runners.selection import Selected, select
 from runners.training import Training
-
-_EXAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -84,6 +81,10 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
         scores["learner/log_marginal_likelihood"] = learner.log_marginal_likelihood_
     if hasattr(features, "complexity_"):
         scores["features/complexity"] = features.complexity_
+    route = getattr(features.engine_, "route_", None)
+    if route is not None and route.path == "spectral":
+        scores |= {"engine/modes": float(route.modes), "engine/all_modes": float(route.all_modes)}
+        scores["engine/spectral_error"] = route.error
     if hasattr(features.kernel_, "lengthscale_"):
         scores["kernel/lengthscale"] = features.kernel_.lengthscale_
     if selected:
@@ -158,9 +159,7 @@ class Fit(Runner):
 
     def _draw(self, job: Job, data: Dataset, model: Pipeline, predicted: np.ndarray) -> None:
         features, learner = model["features"], model["learner"]
-        examples = model["representation"].transform(data.X_test[:_EXAMPLES])
-        if examples.ndim > 2 or features.orbit_.group_.name != "identity":
-            job.log_figure("orbit", plots.orbit_examples(features.orbit_, examples))
+        job.log_orbit(features.orbit_, model["representation"].transform(data.X_test[:EXAMPLES]))
         job.log_skeleton(features.kernel_)
         if data.task == "classification":
             job.log_figure("confusion", plots.confusion(data.y_test, predicted))
@@ -178,11 +177,11 @@ class Fit(Runner):
 
 def record_selection(job: Job, selected: Selected, name: str = "") -> None:
     """Everything that was tried, as a figure, JSON and CSV; ``name`` tells several selections of a run apart."""
-    suffix = "-" + re.sub(r"[^A-Za-z0-9.-]+", "_", name) if name else ""
-    job.log_figure(f"grid{suffix}", selected.figure())
-    job.log_text(f"selection{suffix}.json", selected.json())
-    job.log_text(f"selection{suffix}.csv", selected.csv())
-    job.record.params |= {f"selected{suffix}.{key}": value for key, value in selected.chosen.items()}
+    end = suffix(name)
+    job.log_figure(f"grid{end}", selected.figure())
+    job.log_text(f"selection{end}.json", selected.json())
+    job.log_text(f"selection{end}.csv", selected.csv())
+    job.record.params |= {f"selected{end}.{key}": value for key, value in selected.chosen.items()}
 
 
 def _tabulate(job: Job, data: Dataset, route: Route | None) -> None:
@@ -194,6 +193,13 @@ def _tabulate(job: Job, data: Dataset, route: Route | None) -> None:
     stages = ("load", "selection", "representation", "fit_features", "features", "hyper", "learner", "predict")
     times = {name: metrics.get(f"time/{name}_s") for name in stages}
     job.row("time", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items() if seconds is not None))
-    path = f", {route.path} path" if route else ""
-    job.row("features", f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}{path}")
+    size = f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}"
+    job.row("features", size + (f", {_described(route)}" if route else ""))
     job.row("peak memory", f"{metrics['memory/peak_mb']:.0f} MB")
+
+
+def _described(route: Route) -> str:
+    if route.path != "spectral":
+        return f"{route.path} path"
+    left_out = f", at most {route.error:.1e} of a norm left out" if route.modes < route.all_modes else ""
+    return f"spectral path ({route.modes} of {route.all_modes} modes{left_out})"
