@@ -1,9 +1,13 @@
 """One stream shared by several processes, on one machine or many, started by ``torchrun``.
 
-Every process reads the same data with the same seeds and so fits the same
-feature map; it computes the features of its own share of the rows only. What a
-stream is summed into (:class:`~orbit.learners.moments.Moments`) is added up over
-the processes, and the first one solves, predicts and logs.
+Every process fits the representation and the feature map to the same sample of
+the training points, with the same seeds, and so has the same map. Beyond the
+sample it takes the points of its own share only (:func:`orbit.rows.own_rows`):
+it reads no others from a file that can be read in parts (``dataset=arrays`` with
+.npy files), and keeps no others of a data set that is loaded whole. What a stream
+is summed into (:class:`~orbit.learners.moments.Moments`) is added up over the
+processes; the first one solves, predicts the test part, which only it reads, and
+logs. Targets and weights are whole in all of them.
 
     torchrun --nproc-per-node 2 run.py engine.stream=true approx=rf
 """
@@ -70,6 +74,11 @@ def add_up(*arrays: np.ndarray) -> None:
         with _said_clearly():
             distributed.all_reduce(shared)
         array[...] = shared.cpu().numpy()
+
+
+def share(rows: np.ndarray) -> np.ndarray:
+    """This process's part of ``rows``: a run of them, so that one of a file is read in one go."""
+    return np.array_split(rows, world_size())[rank()]
 
 
 def leave_to_first() -> None:

@@ -23,7 +23,7 @@ import contextlib
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -37,6 +37,7 @@ from orbit.orbits import Orbit
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.progress import Progress
 from orbit.spectral import Analysis, CyclicAxes, Synthesis, band, synthesis
+from orbit.threads import single_threaded, worker_threads
 
 Made = TypeVar("Made")
 
@@ -263,6 +264,10 @@ class Engine(Component):
         tensor, device = torch.from_numpy(np.array(array, dtype=dtype)), self._torch_device()
         return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
+    def precision(self) -> contextlib.AbstractContextManager[None]:
+        """For products on a GPU outside of the engine: inside the ``with`` statement they are as exact as its own."""
+        return _tf32(self.tf32)
+
     def average(
         self,
         embedding: Embedding,
@@ -292,7 +297,7 @@ class Engine(Component):
         with single_threaded():
             plan = self._spectral_plan(embedding, orbit, X) if weights is None else None
         self.route_ = self._route(embedding, orbit, X, plan) if weights is None else Route("direct")
-        with _tf32(self.tf32):
+        with self.precision():
             if self.route_.path == "spectral":
                 assert plan is not None
                 self._average_spectral(embedding, orbit, X, plan, out, what)
@@ -397,28 +402,40 @@ class Engine(Component):
         tile_bytes = workers * X.dtype.itemsize * (5 * d * units + 3 * tiling.rows * units)
         left = max(0.0, self.memory * 2**30 - tile_bytes)
         per_row = X.dtype.itemsize * (2 * embedding.width + embedding.n_outputs + r + 4 * d)
-        weights = self.tensor(orbit.weights_, X.dtype)
         for batch in _slices(len(X), max(1, min(len(X), int(left // per_row)))):
-            points = self.tensor(X[batch], X.dtype)
-            squares = self._squares(embedding, orbit, points)
-            points = points.flatten(1)
-            total = points.new_zeros(len(points), embedding.width)
+            while True:
+                try:
+                    out[batch] = self._template_batch(embedding, orbit, X[batch], units, tiling.rows, what)
+                    break
+                except torch.OutOfMemoryError:
+                    if units == 1:
+                        raise
+                # tiles add to sums that they share, so none can be done again: the whole batch is, by smaller ones
+                torch.cuda.empty_cache()
+                units = -(-units // 2)
 
-            def work(columns: slice, points=points, squares=squares, total=total) -> None:
-                shape = tuple(X.shape[1:])
-                templates = embedding.templates[columns].reshape(-1, *shape)
-                scratch, tiles = (Scratch(1, tiling.rows, len(templates), points) for _ in range(2))
-                for i in range(r):
-                    moved = orbit.group_.adjoint(orbit.elements_[i : i + 1], templates).reshape(len(templates), -1)
-                    for rows in _slices(len(points), tiling.rows):
-                        tile = tiles.matrix(0, rows.stop - rows.start, len(templates))
-                        torch.mm(points[rows], moved.T, out=tile)
-                        of_rows = None if squares is None else squares[i : i + 1, rows]
-                        embedding.add_projected(tile[None], of_rows, weights[i : i + 1], columns, total[rows], scratch)
+    def _template_batch(
+        self, embedding: Any, orbit: Orbit, X: np.ndarray, units: int, tile_rows: int, what: str
+    ) -> np.ndarray:
+        points, weights = self.tensor(X, X.dtype), self.tensor(orbit.weights_, X.dtype)
+        squares = self._squares(embedding, orbit, points)
+        points = points.flatten(1)
+        total = points.new_zeros(len(points), embedding.width)
 
-            self._run(work, list(_slices(embedding.units, units)), what)
-            with torch.inference_mode():
-                out[batch] = embedding.finish(total).cpu().numpy()
+        def work(columns: slice) -> None:
+            templates = embedding.templates[columns].reshape(-1, *X.shape[1:])
+            scratch, tiles = (Scratch(1, tile_rows, len(templates), points) for _ in range(2))
+            for i in range(len(weights)):
+                moved = orbit.group_.adjoint(orbit.elements_[i : i + 1], templates).reshape(len(templates), -1)
+                for rows in _slices(len(points), tile_rows):
+                    tile = tiles.matrix(0, rows.stop - rows.start, len(templates))
+                    torch.mm(points[rows], moved.T, out=tile)
+                    of_rows = None if squares is None else squares[i : i + 1, rows]
+                    embedding.add_projected(tile[None], of_rows, weights[i : i + 1], columns, total[rows], scratch)
+
+        self._run(work, list(_slices(embedding.units, units)), what, halving=False)
+        with torch.inference_mode():
+            return embedding.finish(total).cpu().numpy()
 
     def _squares(self, embedding: Any, orbit: Orbit, points: Tensor) -> Tensor | None:
         if not embedding.needs_squares:
@@ -524,10 +541,12 @@ class Engine(Component):
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
 
-    def _run(self, work: Callable[[slice], None], tiles: Sequence[slice], what: str) -> None:
+    def _run(self, work: Callable[[slice], None], tiles: Sequence[slice], what: str, halving: bool = True) -> None:
+        """``halving``: a tile that finds no memory is done again, as two halves; ``work`` must bear that."""
+
         def guarded(tile: slice) -> None:
             with torch.inference_mode():
-                _halving(work, tile)
+                _halving(work, tile) if halving else work(tile)
 
         workers = min(self._n_workers(), len(tiles))
         with Progress(len(tiles), what, self.progress) as progress:
@@ -538,7 +557,7 @@ class Engine(Component):
                         guarded(tile)
                         progress.step()
                 return
-            with single_threaded(), ThreadPoolExecutor(workers) as pool:
+            with single_threaded(), worker_threads(workers) as pool:
                 pending = {pool.submit(guarded, tile) for tile in tiles}
                 try:
                     _drain(pending, progress)
@@ -587,7 +606,8 @@ class _Spectral:
         parts = list(_slices(embedding.units, units))
         made_for: dict[int, Tensor] = {}
         engine._run(lambda part: made_for.update({part.start: self._templates(part, scale)}), parts, "templates")
-        self.tiles = [(part, made_for[part.start]) for part in parts]
+        # as they were made: a part that did not fit was made in halves
+        self.tiles = [(slice(i, i + made.shape[2]), made) for i, made in sorted(made_for.items())]
         self.gains = [tensor(g) for g in plan.gains()] if embedding.needs_squares else None
 
     def _templates(self, units: slice, scale: Tensor) -> Tensor:
@@ -698,23 +718,13 @@ def _slices(length: int, step: int) -> Iterator[slice]:
 
 
 @contextlib.contextmanager
-def single_threaded() -> Iterator[None]:
-    """torch's own threads wait for each other at the end of every operation: for small ones, or where other work
-    takes the cores, longer than the operation takes.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextlib.contextmanager
 def _tf32(allowed: bool) -> Iterator[None]:
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = allowed
+    switches: tuple[Any, ...] = torch.backends.cuda.matmul, torch.backends.cudnn  # torch has it on for convolutions
+    before = [switch.allow_tf32 for switch in switches]
+    for switch in switches:
+        switch.allow_tf32 = allowed
     try:
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
+        for switch, value in zip(switches, before, strict=True):
+            switch.allow_tf32 = value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -36,7 +36,11 @@ class Landmarks(Component):
     source : {"data", "orbit"}
         ``data``: landmarks are data points. ``orbit``: each is a data point moved
         by a random orbit element (LGIKA section 2.2.2 allows both).
+    points_each : int
+        How many points a sample of the data should have for each landmark.
     """
+
+    points_each: ClassVar[int] = 4
 
     source: Literal["data", "orbit"]
 
@@ -91,6 +95,8 @@ class Uniform(Landmarks):
     >>> Uniform(source="orbit")
     Uniform(source='orbit')
     """
+
+    points_each = 1
 
     def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
         self.source = source

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import scipy.linalg
 import torch
 
 from orbit.errors import InputError
+from orbit.threads import single_threaded
 
 # Columns of second moments that are updated at once; the temporary is this wide.
 _BLOCK_COLUMNS = 2048
+
+# Up to this size a second thread gains an eigendecomposition nothing, and where other work shares the cores it costs
+# up to ten times as much.
+_SINGLE_THREADED = 512
 
 
 def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, shape ``(n, n)``, in float64."""
     A = np.array(A, dtype=np.float64)
     try:
-        values, vectors = torch.linalg.eigh(torch.from_numpy(A))
+        with single_threaded() if len(A) <= _SINGLE_THREADED else contextlib.nullcontext():
+            values, vectors = torch.linalg.eigh(torch.from_numpy(A))
     except torch.linalg.LinAlgError:  # divide and conquer can give up where many eigenvalues are equal, such as zero
         return scipy.linalg.eigh(A, driver="ev")
     return values.numpy(), vectors.numpy()

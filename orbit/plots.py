@@ -7,6 +7,7 @@ from typing import Literal
 
 import matplotlib
 import matplotlib.patches
+import matplotlib.ticker
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -23,7 +24,8 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8) -> Figure:
     Parameters
     ----------
     orbit : a fitted Orbit
-    X : array, shape (n, *shape): a few signals, images, matrices or point clouds
+    X : array, shape (n, *shape): a few signals, images, matrices or point clouds; of numbers at every pixel that
+        are no colours, the first is drawn
     n_elements : at most so many elements are shown, evenly chosen
     """
     chosen = np.unique(np.linspace(0, len(orbit.weights_) - 1, min(n_elements, len(orbit.weights_))).astype(int))
@@ -59,7 +61,7 @@ def _draw_image(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
 
 def _draw_colours(ax: Axes, moved: np.ndarray, x: np.ndarray) -> None:
     if x.ndim != 3 or x.shape[2] not in (3, 4):
-        _draw_image(ax, moved.reshape(len(moved), -1), x)
+        _draw_image(ax, *(points.reshape(*points.shape[:2], -1)[:, :, 0] for points in (moved, x)))
         return
     ax.imshow(np.clip((moved - x.min()) / ((x.max() - x.min()) or 1.0), 0, 1), aspect="auto")
 
@@ -264,7 +266,9 @@ def compared(results: dict[str, list[float]], metric: str, published: dict[str, 
         mean = float(np.mean(results[name]))
         ax.barh(i, mean, color="C0", alpha=0.6, height=0.7)
         ax.plot(results[name], np.full(len(results[name]), i), "k.", ms=5)
-        ax.annotate(f"{mean:.4g}", (mean, i), xytext=(-14, 0), textcoords="offset points", va="center", ha="right")
+        beyond = max(mean, *results[name], (published or {}).get(name) or mean)  # where no dot is in the way
+        ax.annotate(f"{mean:.4g}", (beyond, i), xytext=(6, 0), textcoords="offset points", va="center")
+    ax.margins(x=0.18)
     known = [(i, float(value)) for i, name in enumerate(names) if (value := (published or {}).get(name)) is not None]
     if known:
         ax.plot([value for _, value in known], [i for i, _ in known], "D", color="C3", ms=6, label="published")
@@ -307,6 +311,7 @@ def epochs(scores: dict[str, list[float]]) -> Figure:
     styles = itertools.product(("-", "--", ":"), range(10))
     for (style, colour), (name, values) in zip(styles, scores.items(), strict=False):
         ax.plot(np.arange(1, len(values) + 1), values, style, color=f"C{colour}", lw=1.2, label=name)
+    ax.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
     ax.set_xlabel("epoch")
     ax.set_ylabel("score before each batch was learnt from")
     ax.grid(alpha=0.3)
@@ -498,7 +503,8 @@ def skeleton(drawn: Skeleton, inputs: str) -> Figure:
             )
     for height, row in enumerate(rows):
         size = float(np.clip(300 / len(row), 1.5, 9))
-        ax.plot(x[row], y[row], "o", ms=size, color="0.35" if height == 0 else f"C{height % 10}")
+        colour = "0.35" if height == 0 else f"C{height % 10}"
+        ax.plot(x[row], y[row], "o", ms=size, color=colour, clip_on=False)
     texts = [f"{drawn.n_inputs} inputs: {inputs}", *drawn.labels]
     for height, text in enumerate(texts):
         ax.annotate(

@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.component import Component
-from orbit.engine import single_threaded
 from orbit.errors import InputError
 from orbit.groups.resample import Resampling, bilinear, gather, pixels_first
 from orbit.params import PositiveFloat, PositiveInt
 from orbit.registry import register
+from orbit.threads import single_threaded
 
 Norm = Literal["none", "mean", "each"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -13,10 +14,11 @@ from orbit.engine import Engine
 from orbit.errors import InputError
 from orbit.progress import Progress
 from orbit.random import RandomState, generator
+from orbit.rows import own_rows
 
 log = logging.getLogger(__name__)
 
-# Points that a second layer settles its lengthscale and landmarks on.
+# Points that settle scales, lengthscales and the like for all of a stream.
 _SAMPLE_ROWS = 4096
 # Batches need no more rows than this to keep every core busy with matrix products.
 _BATCH_ROWS = 2048
@@ -29,7 +31,7 @@ class FeatureStream:
     ----------
     transform : callable
         Points (m, *shape) to features (m, n_outputs).
-    X : array, shape (n, *shape)
+    X : array or Rows, shape (n, *shape)
     n_outputs : int
     engine : Engine
         Its memory budget bounds a batch.
@@ -42,13 +44,14 @@ class FeatureStream:
     ----------
     state : what the orders and changes that come depend on; assign one to go on from there
 
-    In a job of several processes each goes through its own share of the rows.
+    In a job of several processes each goes through its own share of the rows, and
+    looks at no others.
     """
 
     def __init__(
         self,
         transform: Callable[[np.ndarray], np.ndarray],
-        X: np.ndarray,
+        X: Any,
         n_outputs: int,
         engine: Engine,
         random_state: RandomState = None,
@@ -57,14 +60,13 @@ class FeatureStream:
         self.transform, self.X, self.engine, self.augment = transform, X, engine, augment
         self.n_outputs = n_outputs
         self._rng = generator(random_state)
-        # the features, and a learner's centred copy of them
-        bytes_per_row = 3 * n_outputs * X.dtype.itemsize
-        self._rows = np.arange(len(X))[distributed.rank() :: distributed.world_size()]
-        self._batches = list(engine.row_batches(len(self._rows), bytes_per_row, at_most=_BATCH_ROWS))
+        self._rows = own_rows(X)
+        self._batches = list(row_batches(X, len(self._rows), n_outputs, engine))
 
     def batches(self, shuffle: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs of row indices and the features of those rows."""
-        order = self._rng.permutation(self._rows) if shuffle else self._rows
+        # the order of a file is no business of the shuffled ones: they are the same from a file and from memory
+        order = self._rng.permutation(np.sort(self._rows)) if shuffle else self._rows
         with Progress(len(self._batches), "stream", self.engine.progress) as progress:
             for batch in self._batches:
                 rows = order[batch]
@@ -81,6 +83,14 @@ class FeatureStream:
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
         self._rng.bit_generator.state = state
+
+
+def row_batches(X: Any, n: int, n_outputs: int, engine: Engine) -> Iterator[slice]:
+    """Slices of ``n`` rows of ``X``, of as many as are taken, represented and turned into features at a time."""
+    # the features and a learner's centred copy of them; points as they came and represented
+    bytes_per_row = 3 * n_outputs * engine.result_dtype(X).itemsize
+    bytes_per_row += 2 * math.prod(X.shape[1:]) * X.dtype.itemsize
+    return engine.row_batches(n, bytes_per_row, at_most=_BATCH_ROWS)
 
 
 class Watch(Protocol):
@@ -162,9 +172,13 @@ def check_streams(learner: Any) -> None:
         raise InputError(f"learner={learner.name} cannot be shared by several processes; choose learner=ridge")
 
 
-def sample_rows(n: int, random_state: RandomState, engine: Engine, n_outputs: int) -> np.ndarray:
-    """Rows that stand for all, sorted: at most 4,096, and no more than ``engine.memory`` has room for."""
-    size = min(_SAMPLE_ROWS, next(engine.row_batches(n, 8 * n_outputs)).stop)
+def sample_rows(n: int, random_state: RandomState, engine: Engine, n_outputs: int = 0, at_least: int = 0) -> np.ndarray:
+    """Rows that stand for all ``n``, sorted, the same in every process of a job.
+
+    4,096, or fewer where ``engine.memory`` has no room for so many rows of
+    ``n_outputs`` columns; but always ``at_least``, and never more than there are.
+    """
+    size = max(at_least, min(_SAMPLE_ROWS, next(engine.row_batches(n, 8 * n_outputs)).stop))
     if n <= size:
         return np.arange(n)
     return np.sort(generator(random_state).choice(n, size, replace=False))

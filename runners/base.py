@@ -18,10 +18,14 @@ from matplotlib.figure import Figure
 from orbit import plots
 from orbit.component import Component
 from orbit.data import Dataset
+from orbit.orbits import Orbit
 from runners.plan import Plan
 from runners.record import Record, RunFolder
 
 log = logging.getLogger(__name__)
+
+# Points whose orbits are drawn.
+EXAMPLES = 3
 
 
 class Stopwatch:
@@ -80,6 +84,11 @@ class Job(Stopwatch):
     def log_figure(self, name: str, figure: Figure) -> None:
         self.folder.write_figure(name, figure)
 
+    def log_orbit(self, orbit: Orbit, X: np.ndarray, label: str = "") -> None:
+        """Draw the first of some represented points on a fitted orbit, if there is anything to see."""
+        if X.ndim > 2 or orbit.group_.name != "identity":
+            self.log_figure(f"orbit{suffix(label)}", plots.orbit_examples(orbit, X[:EXAMPLES]))
+
     def log_skeleton(self, kernel: Any, label: str = "") -> None:
         """Draw the skeleton of a fitted kernel, if it has one and it is not drawn already; ``label`` names it."""
         skeleton = getattr(kernel, "skeleton_", None)
@@ -89,8 +98,7 @@ class Job(Stopwatch):
         if drawing in self._drawn:
             return
         self._drawn.add(drawing)
-        suffix = "-" + re.sub(r"[^A-Za-z0-9.-]+", "_", label) if label else ""
-        self.log_figure(f"skeleton{suffix}", plots.skeleton(skeleton, kernel.describe_inputs()))
+        self.log_figure(f"skeleton{suffix(label)}", plots.skeleton(skeleton, kernel.describe_inputs()))
 
     def log_text(self, name: str, text: str) -> None:
         self.folder.write_text(name, text)
@@ -111,6 +119,15 @@ class Job(Stopwatch):
         width = max((len(label) for label, _ in self._table), default=0)
         rows = [f"  {label:<{width}}  {value}" for label, value in self._table]
         return "\n".join([*self._texts, *rows])
+
+
+def suffix(label: str) -> str:
+    """What tells the files of several things of one run apart, from a label for people.
+
+    >>> suffix("two convolutions"), suffix("")
+    ('-two_convolutions', '')
+    """
+    return "-" + re.sub(r"[^A-Za-z0-9.-]+", "_", label) if label else ""
 
 
 class Runner(Component):

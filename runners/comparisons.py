@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -16,10 +15,12 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 
 import orbit
-from orbit.engine import Engine, single_threaded
+from orbit.engine import Engine
 from orbit.errors import InputError
 from orbit.operators import structure_of
+from orbit.orbits import Orbit
 from orbit.representations import UnitNorm
+from orbit.threads import single_threaded, worker_threads
 from runners.plan import Plan
 
 _SIDE = 28
@@ -63,7 +64,9 @@ def against_scipy(plan: Plan, n_points: int, threads: int) -> Comparison:
     """What a user writes today, scipy.ndimage.rotate and sklearn's RBFSampler, against features on polar samples.
 
     Both estimate the same kernel, the Gaussian averaged over turns, from as many
-    columns: the user's from 32 turns, ours from ``orbit.size``. ``error/kernel``: relative
+    columns: the user's from 32 turns, ours from ``orbit.size``. Images are float64, as NumPy
+    makes them of bytes divided by 255; ours makes them float32 first. ``scipy float32``: for a
+    user who does so too. ``error/kernel``: relative
     Frobenius error of the inner products against that kernel by cubic splines at 128
     turns, on 60 images. ``error/orbit``: relative error of the features against the same
     features at 128 turns: of the orbit average alone.
@@ -75,14 +78,15 @@ def against_scipy(plan: Plan, n_points: int, threads: int) -> Comparison:
     scaled = UnitNorm().fit(X)
     columns = len(features.get_feature_names_out())
     sampler = RBFSampler(gamma=0.5 / lengthscale**2, n_components=columns, random_state=plan.seed("approx"))
-    sampler.fit(scaled.transform(X).reshape(n_points, -1))
     theirs = plan.orbit(size=_TURNS).fit(represent.transform(X[:1]))
-    elements, weights = theirs.elements_, theirs.weights_
+    doubled = X.astype(np.float64)
+    samplers = {of.dtype: clone(sampler).fit(scaled.transform(of).reshape(n_points, -1)) for of in (X, doubled)}
 
-    def plain(X: np.ndarray, angles: np.ndarray = elements, weights: np.ndarray = weights) -> np.ndarray:
+    def plain(X: np.ndarray, orbit: Orbit = theirs) -> np.ndarray:
         total = np.zeros((len(X), columns))
-        for turned, weight in zip(_turned(scaled.transform(X), angles, order=1), weights, strict=True):
-            total += weight * sampler.transform(turned)
+        turns = _turned(scaled.transform(X), orbit.elements_, order=1)
+        for turned, weight in zip(turns, orbit.weights_, strict=True):
+            total += weight * samplers[X.dtype].transform(turned)
         return total
 
     few = X[:: max(1, n_points // _FINE_POINTS)][:_FINE_POINTS]
@@ -91,15 +95,19 @@ def against_scipy(plan: Plan, n_points: int, threads: int) -> Comparison:
     kernel = _spline_kernel(scaled.transform(few), fine_orbit.elements_, fine_orbit.weights_, lengthscale)
     found = {"scipy": plain(few), "orbit": features.transform(represent.transform(few))}
     fine = {
-        "scipy": plain(few, fine_orbit.elements_, fine_orbit.weights_),
+        "scipy": plain(few, fine_orbit),
         "orbit": fine_features.transform(represent.transform(few)),
     }
     metrics = {"features/dim": float(columns), "orbit/size": float(len(features.orbit_.weights_))}
     for name, psi in found.items():
         metrics[f"error/kernel/{name}"] = _relative(psi.astype(float) @ psi.T.astype(float), kernel)
         metrics[f"error/orbit/{name}"] = _relative(psi, fine[name])
-    cases = {"scipy": lambda: plain(X), "orbit": lambda: features.transform(represent.transform(X))}
-    return Comparison(cases, {"scipy/orbit": ("scipy", "orbit")}, metrics)
+    cases: dict[str, Callable[[], object]] = {
+        "scipy": lambda: plain(doubled),
+        "scipy float32": lambda: plain(X),
+        "orbit": lambda: features.transform(represent.transform(doubled.astype(np.float32))),
+    }
+    return Comparison(cases, {f"{name}/orbit": (name, "orbit") for name in ("scipy", "scipy float32")}, metrics)
 
 
 def direct(plan: Plan, n_points: int, threads: int) -> Comparison:
@@ -122,11 +130,8 @@ def direct(plan: Plan, n_points: int, threads: int) -> Comparison:
                         torch.mm(points[tile], W[part].T, out=out)
                         step(out, wave, out)
 
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        with ThreadPoolExecutor(threads) as pool:
+        with single_threaded(), worker_threads(threads) as pool:
             list(pool.map(work, rows))
-        torch.set_num_threads(before)
 
     def waves(angles: torch.Tensor, out: torch.Tensor, in_place: torch.Tensor) -> None:
         torch.cos(angles, out=out)
@@ -187,7 +192,7 @@ def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
     def copy(name: str) -> None:
         source, target = pages[name]
         parts = _slices(len(source), _PART_OF_COPY)
-        with single_threaded(), ThreadPoolExecutor(threads) as pool:
+        with single_threaded(), worker_threads(threads) as pool:
             list(pool.map(lambda part: target[part].copy_(source[part]), parts))
 
     cases: dict[str, Callable[[], object]] = {"features": lambda: features.transform(X)}

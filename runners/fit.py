@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +14,11 @@ from orbit.engine import Route
 from orbit.metrics import evaluate
 from orbit.registry import register
 from orbit.streaming import FeatureStream, fit_stream, sample_rows
-from runners.base import Job, Runner, Stopwatch, peak_memory_mb
+from runners.base import EXAMPLES, Job, Runner, Stopwatch, peak_memory_mb, suffix
 from runners.pipeline import pipeline, predict, represented, weights, width
 from runners.plan import Plan
 from runners.selection import Selected, select
 from runners.training import Training
-
-_EXAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -53,15 +50,15 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     plan = selected.plan if selected else plan
     model = pipeline(plan, data.task)
     features, learner, engine = model["features"], model["learner"], plan.engine()
+    sample: Any = plan.sample(len(data.X_train)) if engine.stream else slice(None)
     with clock.stage("representation"):
-        X = represented(model, data.X_train, engine)
+        X = represented(model, data.X_train[sample], engine)
     with clock.stage("fit_features"):
         features.fit(X)
     if engine.stream:
         _fit_streamed(plan, model, data, X, clock, training)
-        seen = sample_rows(
-            len(X), plan.seed("runner"), engine, learner.n_features_in_
-        )  # features were forgotten: computing some again will do
+        # features were forgotten: computing some again will do
+        seen = sample[sample_rows(len(X), plan.seed("runner"), engine, learner.n_features_in_)]
         fitted_values = predict(model, data.X_train[seen], engine)
     else:
         psi = _fit_at_once(model, data, X, clock)
@@ -84,6 +81,10 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
         scores["learner/log_marginal_likelihood"] = learner.log_marginal_likelihood_
     if hasattr(features, "complexity_"):
         scores["features/complexity"] = features.complexity_
+    route = getattr(features.engine_, "route_", None)
+    if route is not None and route.path == "spectral":
+        scores |= {"engine/modes": float(route.modes), "engine/all_modes": float(route.all_modes)}
+        scores["engine/spectral_error"] = route.error
     if hasattr(features.kernel_, "lengthscale_"):
         scores["kernel/lengthscale"] = features.kernel_.lengthscale_
     if selected:
@@ -109,18 +110,20 @@ def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch
 def _fit_streamed(
     plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch, training: Training | None
 ) -> None:
-    """The features of a batch of rows at a time are computed, learnt from and forgotten."""
-    features, hyper, learner = model["features"], model["hyper"], model["learner"]
+    """The features of a batch of rows at a time are computed, learnt from and forgotten.
+
+    ``X`` is the sample that stands for all points, represented.
+    """
+    features, hyper, learner, engine = model["features"], model["hyper"], model["learner"], plan.engine()
     weighted = weights(learner, data, "partial_fit")
     with clock.stage("hyper"):
-        rows = sample_rows(len(X), plan.seed("hyper"), plan.engine(), len(features.get_feature_names_out()))
+        columns = len(features.get_feature_names_out())
+        rows = sample_rows(len(X), plan.seed("hyper"), engine, columns, hyper.points_wanted(len(X)))
         hyper.fit(features.transform(X[rows]))
     with clock.stage("learner"):
-        transform = model[1:-1].transform
-        augment = None
-        if plan.config["augmentation"]["name"] != "none":  # what is changed are points as they came
-            X, transform, augment = data.X_train, model[:-1].transform, plan.component("augmentation").apply
-        stream = FeatureStream(transform, X, width(model), plan.engine(), plan.seed("learner"), augment)
+        augment = None if plan.config["augmentation"]["name"] == "none" else plan.component("augmentation").apply
+        transform = model[:-1].transform
+        stream = FeatureStream(transform, data.X_train, width(model), engine, plan.seed("learner"), augment)
         if training is not None:
             training.resume(learner, stream)
         fit_stream(learner, stream, data.y_train, data.task, weighted.get("sample_weight"), training)
@@ -157,9 +160,7 @@ class Fit(Runner):
 
     def _draw(self, job: Job, data: Dataset, model: Pipeline, predicted: np.ndarray) -> None:
         features, learner = model["features"], model["learner"]
-        examples = model["representation"].transform(data.X_test[:_EXAMPLES])
-        if examples.ndim > 2 or features.orbit_.group_.name != "identity":
-            job.log_figure("orbit", plots.orbit_examples(features.orbit_, examples))
+        job.log_orbit(features.orbit_, model["representation"].transform(data.X_test[:EXAMPLES]))
         job.log_skeleton(features.kernel_)
         if data.task == "classification":
             job.log_figure("confusion", plots.confusion(data.y_test, predicted))
@@ -177,11 +178,11 @@ class Fit(Runner):
 
 def record_selection(job: Job, selected: Selected, name: str = "") -> None:
     """Everything that was tried, as a figure, JSON and CSV; ``name`` tells several selections of a run apart."""
-    suffix = "-" + re.sub(r"[^A-Za-z0-9.-]+", "_", name) if name else ""
-    job.log_figure(f"grid{suffix}", selected.figure())
-    job.log_text(f"selection{suffix}.json", selected.json())
-    job.log_text(f"selection{suffix}.csv", selected.csv())
-    job.record.params |= {f"selected{suffix}.{key}": value for key, value in selected.chosen.items()}
+    end = suffix(name)
+    job.log_figure(f"grid{end}", selected.figure())
+    job.log_text(f"selection{end}.json", selected.json())
+    job.log_text(f"selection{end}.csv", selected.csv())
+    job.record.params |= {f"selected{end}.{key}": value for key, value in selected.chosen.items()}
 
 
 def _tabulate(job: Job, data: Dataset, route: Route | None) -> None:
@@ -193,6 +194,13 @@ def _tabulate(job: Job, data: Dataset, route: Route | None) -> None:
     stages = ("load", "selection", "representation", "fit_features", "features", "hyper", "learner", "predict")
     times = {name: metrics.get(f"time/{name}_s") for name in stages}
     job.row("time", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items() if seconds is not None))
-    path = f", {route.path} path" if route else ""
-    job.row("features", f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}{path}")
+    size = f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}"
+    job.row("features", size + (f", {_described(route)}" if route else ""))
     job.row("peak memory", f"{metrics['memory/peak_mb']:.0f} MB")
+
+
+def _described(route: Route) -> str:
+    if route.path != "spectral":
+        return f"{route.path} path"
+    left_out = f", at most {route.error:.1e} of a norm left out" if route.modes < route.all_modes else ""
+    return f"spectral path ({route.modes} of {route.all_modes} modes{left_out})"

@@ -66,9 +66,14 @@ class Invariance(Runner):
             for label, case in (self.cases or {}).items():
                 row = {"group": label}
                 for name in self.approximations:
-                    error, orbit = self._error(plans[label, name], case)
+                    X = represented_points(plans[label, name], self.n_points, case.get("shape"))
+                    features = plans[label, name].approx().fit(X)
+                    error = self._error(plans[label, name], case, features, X)
                     job.log_metrics({f"invariance/{label}/{name}": error})
-                    row["averaged over"] = orbit
+                    job.log_skeleton(features.kernel_, label)
+                    if name == self.approximations[0] and "shape" not in case:
+                        job.log_orbit(features.orbit_, X, label)
+                    row["averaged over"] = _averaged_over(plans[label, name], len(features.orbit_.weights_))
                     row[name] = f"{error:.1e}"
                     progress.step()
                 rows.append(row)
@@ -76,17 +81,16 @@ class Invariance(Runner):
         job.log_text("invariance.md", table + "\n")
         job.say(table)
 
-    def _error(self, plan: Plan, case: dict[str, Any]) -> tuple[float, str]:
-        X = represented_points(plan, self.n_points, case.get("shape"))
+    def _error(self, plan: Plan, case: dict[str, Any], features: Any, X: np.ndarray) -> float:
         orbit = plan.orbit(**({"rule": "monte_carlo", "size": self.n_moves} | case.get("moves", {})), random_state=1)
         moves = orbit.fit(X)
-        features = plan.approx().fit(X)
         psi = features.transform(X)
         errors = []
         for i in range(len(moves.weights_)):
             moved = moves.points(torch.from_numpy(X), slice(i, i + 1))[0].numpy()
             errors.append(np.linalg.norm(features.transform(moved) - psi, axis=1) / np.linalg.norm(psi, axis=1))
-        config = plan.config
-        return float(np.mean(errors)), (
-            f"{config['distribution']['name']}, {config['orbit']['rule']}, r={len(features.orbit_.weights_)}"
-        )
+        return float(np.mean(errors))
+
+
+def _averaged_over(plan: Plan, size: int) -> str:
+    return f"{plan.config['distribution']['name']}, {plan.config['orbit']['rule']}, r={size}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import platform
 import time
@@ -15,25 +16,34 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 # Threads of a BLAS go on spinning for tens of milliseconds after their last product, on a core of the next case.
 _SETTLE = 0.2
+# A short case runs again and again for so long: once, it is timed on cold caches and a processor at rest.
+_LEAST = 0.2
 
 
 def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, np.ndarray]:
     """Seconds of every case in every round, A B A B after one unmeasured round, so that a busy minute hits all alike.
+
+    A case that takes less than 0.2 s is run several times in a row, and the mean taken.
 
     Returns
     -------
     dict of name -> array, shape (rounds, 2): on the clock, and of processor time over all threads, which waiting
     for cores that others use does not add to
     """
-    for case in cases.values():
+    repeats = {}
+    for name, case in cases.items():
+        clock = time.perf_counter()
         case()
+        repeats[name] = max(1, math.ceil(_LEAST / max(time.perf_counter() - clock, 1e-6)))
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
     for _ in range(rounds):
         for name, case in cases.items():
             time.sleep(_SETTLE)
             clock, processor = time.perf_counter(), time.process_time()
-            case()
-            seconds[name].append((time.perf_counter() - clock, time.process_time() - processor))
+            for _ in range(repeats[name]):
+                case()
+            elapsed = time.perf_counter() - clock, time.process_time() - processor
+            seconds[name].append((elapsed[0] / repeats[name], elapsed[1] / repeats[name]))
     return {name: np.array(values) for name, values in seconds.items()}
 
 

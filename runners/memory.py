@@ -99,7 +99,7 @@ class Waves:
 
     def __init__(self, n: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        self.n = n
+        self.n, self.shape = n, (n, _SIDE, _SIDE)
         self.rates = rng.uniform(1, 2, _WAVES)
         across = rng.standard_normal((_WAVES, 3, 2))
         grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, _SIDE)] * 2), axis=-1)

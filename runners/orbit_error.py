@@ -64,7 +64,11 @@ class OrbitError(Runner):
     def run(self, job: Job) -> None:
         rules = self._rules(job)
         X = represented_points(job.plan, self.n_points, self.shape)
-        truth = self._features(job, X, self._reference(job))
+        reference = job.plan.approx(orbit=self._reference(job)).fit(X)
+        truth = reference.transform(X)
+        job.log_skeleton(reference.kernel_)
+        if self.shape is None:  # on an orbit of noise there is nothing to see
+            job.log_orbit(job.plan.orbit().fit(X), X)
         seeds = spawn(job.plan.seed("runner"), self.repeats)
         curves = {}
         for rule in rules:
@@ -93,11 +97,8 @@ class OrbitError(Runner):
 
     def _error(self, job: Job, X: np.ndarray, truth: np.ndarray, size: int, rule: str, seed: int) -> float:
         orbit = job.plan.orbit(size=size, rule=rule, random_phase=True, random_state=seed)
-        difference = self._features(job, X, orbit) - truth
+        difference = job.plan.approx(orbit=orbit).fit(X).transform(X) - truth
         return float(np.square(difference).sum() / np.square(truth).sum())
-
-    def _features(self, job: Job, X: np.ndarray, orbit: Orbit) -> np.ndarray:
-        return job.plan.approx(orbit=orbit).fit(X).transform(X)
 
 
 def _exists(job: Job, rule: str) -> bool:

@@ -12,6 +12,8 @@ import orbit
 from orbit.data import Dataset
 from orbit.engine import Engine
 from orbit.errors import InputError
+from orbit.rows import Rows
+from orbit.streaming import row_batches
 from runners.plan import Plan
 
 
@@ -23,7 +25,7 @@ def pipeline(plan: Plan, task: str) -> Pipeline:
 
 
 def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
-    """Training points, represented, in the engine's precision; the representation is fitted to them.
+    """Training points, or a sample of them, represented by what is fitted to them, in the engine's precision.
 
     A learner that asks for the shape of points is told it.
     """
@@ -33,9 +35,12 @@ def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
     return X.astype(engine.result_dtype(X), copy=False)
 
 
-def predict(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
-    """Predictions a batch of rows at a time: the features of a large test set are never held together."""
-    batches = engine.row_batches(len(X), 2 * width(model) * X.itemsize)
+def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
+    """Predictions a batch of rows at a time: the features of a large test set, or its points, are not held together."""
+    if isinstance(X, Rows):
+        batches = row_batches(X, len(X), width(model), engine)
+    else:
+        batches = engine.row_batches(len(X), 2 * width(model) * X.itemsize)
     return np.concatenate([model.predict(X[rows]) for rows in batches])
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
 import orbit
@@ -23,7 +24,7 @@ from orbit.errors import InputError, ParameterError, UnknownNameError, suggestio
 from orbit.kernels import OperatorKernel
 from orbit.params import config_fields, parameters
 from orbit.random import spawn
-from orbit.streaming import check_streams
+from orbit.streaming import check_streams, sample_rows
 from runners.schema import GROUPS, Root, has_own_kernel, registered_names
 
 _PARTS = (
@@ -78,7 +79,7 @@ class Plan:
 
     def seed(self, purpose: str) -> int:
         """An independent seed for each purpose, from the run's one seed."""
-        purposes = ("dataset", "approx", "learner", "runner", "hyper", "selection")
+        purposes = ("dataset", "approx", "learner", "runner", "hyper", "selection", "sample")
         return spawn(self.config["seed"], len(purposes))[purposes.index(purpose)]
 
     def component(self, kind: str) -> Any:
@@ -89,8 +90,17 @@ class Plan:
         return _checked(kind, orbit.build(registered, name, **section))
 
     def load(self) -> Dataset:
-        """The data set."""
-        return self.component("dataset").load(self.seed("dataset"))
+        """The data set; for a stream, what this process of a job needs of it."""
+        loader, seed = self.component("dataset"), self.seed("dataset")
+        if not self.engine().stream:
+            return loader.load(seed)
+        data = loader.load(seed, lazy=True)
+        return data.own(self.sample(len(data.X_train)))
+
+    def sample(self, n: int) -> np.ndarray:
+        """Of ``n`` training points of a stream, the rows that representation, maps and second layer are fitted to."""
+        wanted = max(part.points_wanted(n) for part in (self.approx(), self.hyper()))
+        return sample_rows(n, self.seed("sample"), self.engine(), at_least=wanted)
 
     def engine(self) -> orbit.Engine:
         return _checked("engine", orbit.Engine(**self.config["engine"]))
@@ -263,8 +273,8 @@ def make_plan(composed: dict[str, Any]) -> Plan:
         learner = result.learner(task)
         if result.engine().stream:
             check_streams(learner)
-    if world_size() > 1 and not result.engine().stream:
-        raise InputError("several processes share a stream: set engine.stream=true, or start one process")
+    if world_size() > 1:
+        _check_shared(config)
     return result
 
 
@@ -299,6 +309,14 @@ def _check_name(group: str, section: Any) -> None:
 def _uses_data(config: dict[str, Any]) -> bool:
     runner: Any = orbit.get("runner", config["runner"]["name"])
     return runner.uses_data
+
+
+def _check_shared(config: dict[str, Any]) -> None:
+    if not config["engine"]["stream"]:
+        raise InputError("several processes share a stream: set engine.stream=true, or start one process")
+    runner = config["runner"]["name"]
+    if runner != "fit":
+        raise InputError(f"several processes share one fit, found runner={runner}: choose runner=fit, or start one")
 
 
 def _loader_class(config: dict[str, Any]) -> type[Loader]:

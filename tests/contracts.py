@@ -1231,6 +1231,12 @@ class LoaderContract(ComponentContract):
         for part in ("X_train", "y_train", "X_test", "y_test"):
             np.testing.assert_array_equal(getattr(one, part), getattr(two, part))
 
+    def test_points_left_in_files_are_the_points(self):
+        loader = self.create(n_train=7, n_test=6)
+        held, left = loader.load(3), loader.load(3, lazy=True)
+        for part in ("X_train", "y_train", "X_test", "y_test"):
+            np.testing.assert_array_equal(np.asarray(getattr(left, part)), getattr(held, part))
+
     def test_subsets_are_drawn_by_the_seed_from_the_whole(self):
         whole, small, other = self.create().load(0), self.create(n_train=9, n_test=8).load(0), None
         other = self.create(n_train=9, n_test=8).load(1)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+from sklearn.datasets import load_digits
 
 
 def smooth_images(rng: np.random.Generator, n: int, height: int, width: int, blob: float = 2.0) -> np.ndarray:
@@ -30,3 +33,18 @@ def unit_mean_norm(X: np.ndarray) -> np.ndarray:
 def signals(rng: np.random.Generator, n: int, shape: tuple[int, ...]) -> np.ndarray:
     """Noise without any structure, mean norm one."""
     return unit_mean_norm(rng.standard_normal((n, *shape)))
+
+
+def noisy_digits(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """``n`` of scikit-learn's digits with noise, float32, shape (n, 8, 8), and their classes."""
+    images, classes = load_digits(return_X_y=True)
+    chosen = rng.integers(len(images), size=n)
+    noise = 0.1 * rng.standard_normal((n, 8, 8))
+    return (images[chosen].reshape(n, 8, 8) / 16 + noise).astype(np.float32), classes[chosen]
+
+
+def npy_files(folder: Path, X: np.ndarray, y: np.ndarray) -> tuple[str, ...]:
+    """Write X and y as .npy files; the settings that load them."""
+    np.save(folder / "X.npy", X)
+    np.save(folder / "y.npy", y)
+    return "dataset=arrays", f"dataset.path={folder / 'X.npy'}", f"dataset.y_path={folder / 'y.npy'}"

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import os
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from orbit.data import MNIST, QM7, Arrays, Dataset, Digits, RotatedDigits, Rotat
 from orbit.data.base import check_arrays
 from orbit.data.move import rotate_randomly
 from orbit.errors import DataFileError, InputError, ParameterError
+from orbit.rows import NpyFile
 
 # ---- files as upstream ships them, made small ------------------------------------------------------------------------
 
@@ -94,6 +96,26 @@ class TestArrays(LoaderContract):
 
     def create(self, **params):
         return Arrays(self.path, **params)
+
+
+class TestArraysOfNpyFiles(LoaderContract):
+    sizes = (45, 15)
+    paths: Mapping[str, str] = {}
+
+    @pytest.fixture(autouse=True)
+    def _files(self, tmp_path):
+        self.paths = {"path": str(tmp_path / "X.npy"), "y_path": str(tmp_path / "y.npy")}
+        np.save(self.paths["path"], np.random.default_rng(0).integers(0, 256, (60, 3, 4)).astype(np.uint8))
+        np.save(self.paths["y_path"], np.arange(60) % 3)
+
+    def create(self, **params):
+        return Arrays(**self.paths, **params)
+
+    def test_points_are_left_in_the_file_on_request(self):
+        held, left = self.create().load(0), self.create().load(0, lazy=True)
+        assert isinstance(held.X_train, np.ndarray)
+        assert isinstance(left.X_train.source, NpyFile)
+        assert left.X_train.dtype == held.X_train.dtype == np.float32
 
 
 class TestMNIST(LoaderContract):

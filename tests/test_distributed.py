@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from samples import noisy_digits, npy_files
 
 ROOT = Path(__file__).parent.parent
 SETTINGS = (
@@ -69,7 +70,19 @@ def metrics(outputs: Path) -> dict[str, float]:
     "settings", [(), pytest.param(FEW_BYTES, marks=pytest.mark.slow)], ids=["one pass", "many passes"]
 )
 def test_two_processes_give_what_one_gives(tmp_path, port, settings):
-    command = ("run.py", *SETTINGS, *settings)
+    compare(tmp_path, port, *SETTINGS, *settings)
+
+
+def test_two_processes_that_read_a_file_by_rows_give_what_one_gives(tmp_path, port, rng):
+    """4,500 training points, of which a sample of 4,096 settles scale, lengthscale and landmarks."""
+    files = npy_files(tmp_path, *noisy_digits(rng, 6000))
+    settings = [setting for setting in SETTINGS if not setting.startswith("dataset")]
+    compare(tmp_path, port, *settings, *files, "approx=nystrom")
+
+
+def compare(tmp_path: Path, port: int, *settings: str) -> None:
+    """Run the same by two processes and by one."""
+    command = ("run.py", *settings)
     both = [start(rank, port, *command, f"outputs={tmp_path / 'two'}") for rank in (0, 1)]
     alone = start(0, port, *command, f"outputs={tmp_path / 'one'}", n=1)
     for process in (*both, alone):
@@ -92,7 +105,11 @@ def test_a_process_that_dies_ends_the_job_clearly(tmp_path, port):
 
 @pytest.mark.parametrize(
     ("setting", "expected"),
-    [("engine.stream=false", "set engine.stream=true"), ("learner=adagrad", "cannot be shared by several processes")],
+    [
+        ("engine.stream=false", "set engine.stream=true"),
+        ("learner=adagrad", "cannot be shared by several processes"),
+        ("runner=kernel_error", "share one fit, found runner=kernel_error: choose runner=fit"),
+    ],
 )
 def test_what_cannot_be_shared_is_refused_before_work(monkeypatch, setting, expected):
     from test_run_config import composed, plan
@@ -111,3 +128,37 @@ def test_sums_of_one_process_are_left_alone():
     distributed.add_up(array)
     assert distributed.from_first(array) is array
     np.testing.assert_array_equal(array, [0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("approx", ["rf", "nystrom"])
+def test_a_process_sees_its_share_and_the_sample_and_no_other_row(tmp_path, rng, monkeypatch, approx):
+    """All else in the file is NaN for one process, which ends the other at once."""
+    from test_run_config import composed, plan
+
+    from orbit.errors import InputError
+    from orbit.rows import own_rows
+    from orbit.streaming import FeatureStream
+    from runners.pipeline import pipeline, represented, width
+
+    monkeypatch.setattr("orbit.streaming._SAMPLE_ROWS", 100)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    X, y = noisy_digits(rng, 800)
+    files = npy_files(tmp_path, X, y)
+    settings = (*files, f"approx={approx}", "approx.n_components=20", "engine.stream=true", "engine.progress=false")
+    made = plan(composed(*settings))
+    train = made.load().X_train
+    sample = made.sample(len(train))
+    assert len(sample) == 100
+    mine = train.indices[np.union1d(own_rows(train), sample)]
+    X[np.setdiff1d(np.arange(800), mine)] = np.nan
+    npy_files(tmp_path, X, y)
+
+    data, model = made.load(), pipeline(made, "classification")
+    model["hyper"].fit(model["features"].fit_transform(represented(model, data.X_train[sample], made.engine())))
+    stream = FeatureStream(model[:-1].transform, data.X_train, width(model), made.engine())
+    seen = [rows for rows, psi in stream.batches(shuffle=False) if np.isfinite(psi).all()]
+    np.testing.assert_array_equal(np.concatenate(seen), own_rows(train))
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(InputError, match="X, by rows of the file, has .* values that are NaN"):
+        made.load()

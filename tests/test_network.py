@@ -8,6 +8,7 @@ import mlflow
 import numpy as np
 import oracles
 import pytest
+import torch
 from contracts import ClassifierContract, FeatureMapContract
 from test_run_cli import folders, run  # noqa: F401  run is a fixture
 from test_run_config import composed, plan
@@ -64,6 +65,22 @@ def test_the_best_rate_of_the_first_epoch_goes_on(rng):
     assert len(together.path_scores_) == 2
     assert len(together.history_) == 4
     np.testing.assert_array_equal(together.decision_function(X), alone.decision_function(X))
+
+
+@pytest.mark.parametrize("tf32", [False, True])
+def test_products_and_convolutions_are_rounded_on_a_gpu_only_if_asked_for(rng, monkeypatch, tf32):
+    seen, step = set(), NetworkClassifier._step
+
+    def watched(self, x, y):
+        seen.add((torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32))
+        return step(self, x, y)
+
+    monkeypatch.setattr(NetworkClassifier, "_step", watched)
+    before = torch.backends.cudnn.allow_tf32
+    learner = NetworkClassifier(width=4, learning_rate=0.01, epochs=1, engine=Engine(tf32=tf32), random_state=0)
+    learner.fit(rng.random((20, 3)), np.arange(20) % 2)
+    assert seen == {(tf32, tf32)}
+    assert torch.backends.cudnn.allow_tf32 == before
 
 
 @pytest.mark.parametrize(

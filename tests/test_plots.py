@@ -10,7 +10,7 @@ from samples import smooth_images
 
 from orbit import plots
 from orbit.distributions import VonMises
-from orbit.groups import Rotation
+from orbit.groups import Reflection, Rotation
 from orbit.orbits import Orbit
 from orbit.skeletons import stack
 
@@ -43,6 +43,13 @@ def test_orbit_examples(rng, draw):
 def test_orbit_examples_of_one_element(rng, draw):
     X = smooth_images(rng, 1, 8, 8)
     assert len(draw(plots.orbit_examples(Orbit(Rotation(), size=1).fit(X), X)).axes) == 1
+
+
+def test_the_first_coordinate_of_patches_is_drawn(rng, draw):
+    X = rng.random((1, 6, 6, 10))
+    figure = draw(plots.orbit_examples(Orbit(Reflection()).fit(X), X))
+    shown = [np.array(ax.images[0].get_array()) for ax in figure.axes]
+    np.testing.assert_array_equal(shown, [X[0, :, :, 0], X[0, :, ::-1, 0]])
 
 
 @pytest.mark.parametrize("classes", [["a", "b"], list(range(10)), list(range(30))], ids=len)
@@ -84,6 +91,7 @@ def test_predicted_against_true(rng, draw):
 def test_compared(draw):
     figure = draw(plots.compared({"rf": [1.0, 3.0], "nystrom": [2.0]}, "rmse", {"rf": 2.5}))
     assert [bar.get_width() for bar in figure.axes[0].patches] == [2.0, 2.0]
+    assert [(text.get_text(), text.xy[0]) for text in figure.axes[0].texts] == [("2", 3.0), ("2", 2.0)]
     draw(plots.compared({"rf": [1.0]}, "rmse"))
 
 
@@ -99,6 +107,7 @@ def test_agreement(draw):
 def test_epochs(draw):
     ax = draw(plots.epochs({"a": [0.1, 0.4, 0.5], "b": [0.2]})).axes[0]
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), [1, 2, 3])
+    assert all(tick == round(tick) for tick in ax.get_xticks())
 
 
 def test_a_skeleton_has_all_its_arrows_or_those_along_one_path(draw):

@@ -105,6 +105,17 @@ class TestOneRun:
         assert run(*SMALL, "tracking.enabled=false", "representation=polar")[0] == 0
         assert "sampling: polar" in (folders(tmp_path)[0] / "config.yaml").read_text()
 
+    def test_the_spectral_path_says_what_it_left_out(self, run, tmp_path):
+        settings = ("approx=rf", "representation=polar", "orbit.size=32", "tracking.enabled=false")
+        code, out, err = run(*SMALL, *settings, "engine.spectral_tolerance=0.05", "run_name=a")
+        assert code == 0, err
+        assert "spectral path (" in out
+        assert run(*SMALL, *settings, "engine.path=direct", "run_name=b")[0] == 0
+        spectral, direct = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
+        assert spectral["engine/modes"] < spectral["engine/all_modes"]
+        assert 0 < spectral["engine/spectral_error"] <= 0.05
+        assert not any(key.startswith("engine/") for key in direct)
+
     @pytest.mark.parametrize(
         "overrides",
         [

@@ -19,7 +19,7 @@ TINY = (
 )
 
 CASES = {
-    "scipy": {"scipy", "orbit"},
+    "scipy": {"scipy", "scipy float32", "orbit"},
     "direct": {"direct", "products and waves", "products"},
     "spectral": {"direct", "spectral"},
     "path": {"one", "path of 20"},
@@ -34,6 +34,13 @@ SMALLER = {
     "hadamard": ["hyper.n_components=32"],
     "skeleton": ["dataset=digits", "representation=raw", "kernel.layers=null"],
 }
+
+
+@pytest.fixture(autouse=True)
+def _small_and_once(monkeypatch):
+    monkeypatch.setattr("runners.machine._LEAST", 0.0)
+    monkeypatch.setattr("runners.machine._SETTLE", 0.0)
+    monkeypatch.setattr("runners.comparisons._SECOND_LAYER_FEATURES", 1500)  # of 14,000
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -91,6 +98,21 @@ def test_solvers_are_compared_on_one_objective_only(run, change, message):  # no
     code, _, err = run("experiment=bench_lbfgs", *TINY, *change.split())
     assert code == 2
     assert message in err
+
+
+def test_short_cases_are_run_several_times_in_a_row(monkeypatch):
+    calls, now = {"short": 0, "long": 0}, [0.0]
+    monkeypatch.setattr("runners.machine._LEAST", 1.0)
+    monkeypatch.setattr("runners.machine.time.perf_counter", lambda: now[0])
+
+    def case(name: str, duration: float) -> None:
+        calls[name] += 1
+        now[0] += duration
+
+    seconds = interleaved({"short": lambda: case("short", 0.25), "long": lambda: case("long", 3.0)}, rounds=2)
+    assert calls == {"short": 1 + 2 * 4, "long": 1 + 2}
+    np.testing.assert_allclose(seconds["short"][:, 0], 0.25)  # of one call
+    np.testing.assert_allclose(seconds["long"][:, 0], 3.0)
 
 
 def test_cases_are_run_in_turn_after_a_round_that_does_not_count():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from samples import signals, unit_mean_norm
 
-from orbit import spectral
+from orbit import engine, spectral
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier
 from orbit.distributions import Gaussian as Normal
 from orbit.distributions import Haar, VonMises
@@ -205,6 +205,26 @@ def test_turns_half_a_turn_apart_are_paired(size, paired):
         apart = np.abs(orb.elements_[made.elements] - orb.elements_[made.mirrored_elements])
         np.testing.assert_allclose(apart, np.pi)
         np.testing.assert_array_equal(np.sort(np.concatenate([made.elements, made.mirrored_elements])), np.arange(size))
+
+
+@pytest.mark.parametrize("path", ["template", "spectral"])
+def test_templates_that_do_not_fit_are_halved_and_no_sum_is_made_twice(rng, monkeypatch, path):
+    X, orb = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=8)
+    fitted = MAPS["pairs"](orbit=orb, engine=Engine(path=path, workers=1)).fit(X)
+    expected, calls = fitted.transform(X), []
+    at, name = {"template": (Rotation, "adjoint"), "spectral": (engine._Spectral, "_templates")}[path]
+    original = getattr(at, name)
+
+    def scarce(self, *args):
+        size = len(args[1]) if path == "template" else args[0].stop - args[0].start
+        calls.append(size)
+        if size > 6 and (path == "spectral" or len(calls) > 1):  # on the way, when some sums are made
+            raise torch.OutOfMemoryError("pretended")
+        return original(self, *args)
+
+    monkeypatch.setattr(at, name, scarce)
+    np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-12)
+    assert 1 < min(calls) <= 6 < max(calls)
 
 
 def test_a_tile_that_does_not_fit_is_halved(rng, monkeypatch):

@@ -7,9 +7,12 @@ import warnings
 import numpy as np
 import pytest
 from contracts import ClassifierContract, RegressorContract
+from samples import noisy_digits, npy_files
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
+from test_run_config import composed, plan
 
+from orbit.data import Arrays
 from orbit.engine import Engine
 from orbit.errors import InputError
 from orbit.learners import (
@@ -23,7 +26,10 @@ from orbit.learners import (
 from orbit.learners.moments import Moments
 from orbit.learners.passes import StreamedSystem
 from orbit.learners.shifted import Cholesky, Eigen
+from orbit.representations import UnitNorm
 from orbit.streaming import FeatureStream, fit_stream
+from runners.base import Stopwatch
+from runners.fit import fit_and_score
 
 PATH = [1e-6, 1e-4, 1e-2]
 
@@ -320,11 +326,6 @@ class TestStream:
 
     @pytest.mark.parametrize("learner", ["ridge", "adagrad"])
     def test_a_streamed_run_is_the_run(self, learner):
-        from test_run_config import composed, plan
-
-        from runners.base import Stopwatch
-        from runners.fit import fit_and_score
-
         settings = (
             f"learner={learner}",
             *(["learner.epochs=60"] if learner == "adagrad" else []),
@@ -334,9 +335,81 @@ class TestStream:
             "dataset=digits",
         )
         settings += ("engine.memory=0.0002", "orbit.size=4", "engine.dtype=float64", "engine.progress=false")
-        whole, streamed = (plan(composed(*settings, f"engine.stream={value}")) for value in ("false", "true"))
-        results = [fit_and_score(made, made.load(), Stopwatch()).metrics for made in (whole, streamed)]
+        results = [fitted(*settings, f"engine.stream={value}").metrics for value in ("false", "true")]
         expected = results[0]["test/accuracy"]
         assert expected > 0.5
         # adagrad's order of points differs, ridge has none
         assert results[1]["test/accuracy"] == pytest.approx(expected, abs=1e-12 if learner == "ridge" else 0.06)
+
+
+class TestSample:
+    """What the maps of a stream are fitted to."""
+
+    @pytest.fixture
+    def settings(self, tmp_path, rng, monkeypatch):
+        monkeypatch.setattr("orbit.streaming._SAMPLE_ROWS", 100)
+        files = npy_files(tmp_path, *noisy_digits(rng, 800))
+        return *files, "approx.n_components=40", "engine.dtype=float64", "engine.progress=false", "orbit.size=4"
+
+    @pytest.mark.parametrize("learner", ["ridge", "adagrad"])
+    def test_a_file_by_rows_is_the_same_points_in_memory(self, settings, learner, monkeypatch):
+        settings = (*settings, f"learner={learner}", "approx=rf", "engine.stream=true", "engine.memory=0.0002")
+        by_rows = fitted(*settings)
+        monkeypatch.setattr(Arrays, "_load_lazily", Arrays._load)
+        in_memory = fitted(*settings)
+        np.testing.assert_allclose(by_rows.model["learner"].coef_, in_memory.model["learner"].coef_, rtol=1e-7)
+        assert by_rows.metrics["test/accuracy"] == in_memory.metrics["test/accuracy"] > 0.5
+
+    def test_nothing_larger_than_the_sample_is_represented_at_once(self, settings, monkeypatch):
+        sizes = []
+        for step in ("_fit", "_transform"):
+            original = getattr(UnitNorm, step)
+            monkeypatch.setattr(UnitNorm, step, lambda self, X, f=original: sizes.append(len(X)) or f(self, X))
+        fitted(*settings, "approx=rf", "engine.stream=true", "engine.memory=0.0001")
+        assert max(sizes) == 100  # of 600 training points
+        sizes.clear()
+        fitted(*settings, "approx=rf", "engine.stream=false")
+        assert max(sizes) == 600
+
+    @pytest.mark.parametrize(
+        ("changes", "size"),
+        [
+            (("approx=rf",), 100),
+            (("approx=nystrom",), 100),
+            (("approx=nystrom", "approx.n_components=150"), 150),
+            (("approx=nystrom", "landmarks=kmeans"), 160),
+            (("approx=nystrom", "landmarks=kmeans", "approx.n_components=400"), 600),
+            (("approx=exact", "~approx.n_components"), 600),
+            (("approx=ovk", "group=identity", "learner=stein", "~approx.n_components"), 600),
+            (("approx=rf", "hyper=gaussian", "hyper.approx=nystrom", "hyper.n_components=130"), 130),
+            (("approx=rf", "hyper=gaussian", "hyper.approx=rf", "hyper.n_components=130"), 100),
+        ],
+    )
+    def test_is_as_large_as_the_maps_need(self, settings, changes, size):
+        settings = [s for s in settings if f"~{s.partition('=')[0]}" not in changes]
+        changes = [change for change in changes if not change.startswith("~")]
+        sample = plan(composed(*settings, *changes, "engine.stream=true")).sample(600)
+        assert len(np.unique(sample)) == len(sample) == size
+        assert 0 <= sample.min() <= sample.max() < 600
+
+    def test_a_second_layer_gets_its_landmarks(self, settings):
+        layer = (
+            "approx=rf",
+            "hyper=gaussian",
+            "hyper.approx=nystrom",
+            "hyper.n_components=130",
+            "hyper.lengthscale=0.3",
+        )
+        model = fitted(*settings, *layer, "engine.stream=true", "engine.memory=0.0002").model
+        assert len(model["hyper"].map_.landmarks_) == 130
+
+    def test_the_exact_kernel_stays_exact(self, settings):
+        settings = [s for s in settings if not s.startswith("approx")]
+        found = [fitted(*settings, "approx=exact", f"engine.stream={value}") for value in ("true", "false")]
+        assert found[0].metrics["test/accuracy"] == pytest.approx(found[1].metrics["test/accuracy"], abs=1e-12)
+        assert found[0].metrics["features/dim"] == found[1].metrics["features/dim"] > 300
+
+
+def fitted(*settings: str):
+    made = plan(composed(*settings))
+    return fit_and_score(made, made.load(), Stopwatch())

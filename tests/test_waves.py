@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from orbit import waves
+from orbit import loops, waves
 
 WITHOUT = pytest.mark.skipif(not waves.is_available(), reason="needs numba")
 
@@ -52,10 +52,10 @@ def test_sums_are_added_to_columns_of_a_wider_matrix(rng, monkeypatch, dtype, to
 
 @pytest.mark.parametrize("spread", [0.1, 3.0, 100.0, 5000.0])
 def test_the_loops_are_as_exact_as_float32_angles_of_any_size(rng, spread):
-    """As plain Python, so that they are tested where numba is not installed."""
+    """As plain Python where numba is not installed."""
     angles, others, weights = tiles(rng, np.float32, spread)
     angles[0, 0, :5] = np.float32([0.0, np.pi, -np.pi, np.pi / 2, 2 * np.pi])
-    for loop, given in ((waves._waves, (angles, weights)), (waves._damped_waves, (angles, others, weights))):
+    for loop, given in ((loops.add_waves, (angles, weights)), (loops.add_damped_waves, (angles, others, weights))):
         found = np.zeros((2, 3, 17), np.float32)
         loop(*given, *found)
         expected = sums(angles, others if len(given) == 3 else None, weights)
@@ -65,5 +65,5 @@ def test_the_loops_are_as_exact_as_float32_angles_of_any_size(rng, spread):
 def test_undefined_angles_stay_undefined():
     angles = np.full((1, 1, 3), np.nan, np.float32)
     found = np.zeros((2, 1, 3), np.float32)
-    waves._waves(angles, np.ones(1, np.float32), *found)
+    loops.add_waves(angles, np.ones(1, np.float32), *found)
     assert np.isnan(found).all()

@@ -61,6 +61,13 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._fit_map(X, map_seed)
         return self
 
+    def points_wanted(self, n: int) -> int:
+        """Of ``n`` points, how many :meth:`fit` should see at least where a sample stands for all of them.
+
+        0 for maps that settle no more than scales on them.
+        """
+        return 0
+
     def _fit_parts(self, X) -> tuple[np.ndarray, int]:
         """Validate the points, freeze the orbit and settle the kernel; the points, and a seed for the map."""
         self.check()

@@ -106,6 +106,9 @@ class Exact(FeatureMap):
         self.X_fit_ = X
         return self._training_gram(X)
 
+    def points_wanted(self, n: int) -> int:
+        return n
+
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         self.X_fit_ = X
         self.normalization_ = inverse_root(self._training_gram(X.astype(np.float64)), self.rank_tolerance)

@@ -82,6 +82,9 @@ class Nystrom(AveragedMap):
         self.engine = engine
         self.random_state = random_state
 
+    def points_wanted(self, n: int) -> int:
+        return min(n, self.n_components * (self.landmarks or Uniform()).points_each)
+
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rule = self.landmarks or Uniform()
         rng = np.random.default_rng(random_state)

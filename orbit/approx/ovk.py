@@ -81,6 +81,9 @@ class OperatorExact(FeatureMap):
         if group.name != "identity":
             raise InputError(f"approx=ovk does not average over group={group.name}: choose approx=orff")
 
+    def points_wanted(self, n: int) -> int:
+        return n
+
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         self.X_fit_ = X.reshape(len(X), -1).astype(np.float64)
         d = self.X_fit_.shape[1]

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from orbit.data.base import Dataset, Loader, Task, check_arrays, real_numbers
+from orbit.data.base import Dataset, Loader, Task, check_arrays, real_dtype, real_numbers
 from orbit.data.files import existing_file, read_arrays
 from orbit.data.splits import guess_task, split_off_test
 from orbit.errors import InputError, suggestion
 from orbit.params import Fraction, PositiveInt
 from orbit.random import RandomState
 from orbit.registry import register
+from orbit.rows import NpyFile, Rows, subset
 
 
 @register("dataset", "arrays")
 class Arrays(Loader):
     """Arrays from an .npz file, or from two .npy files.
+
+    Of an .npy file only the rows that are asked for are read, where a stream asks for them.
 
     Parameters
     ----------
@@ -89,9 +92,15 @@ class Arrays(Loader):
             raise InputError("dataset.x_test_key and dataset.y_test_key: expected both or neither")
 
     def _load(self, random_state: RandomState) -> Dataset:
+        return self._read(random_state, mapped=False)
+
+    def _load_lazily(self, random_state: RandomState) -> Dataset:
+        return self._read(random_state, mapped=True)
+
+    def _read(self, random_state: RandomState, mapped: bool) -> Dataset:
         self.check_files()
         assert self.path is not None
-        arrays = read_arrays(self.path, self.x_key)
+        arrays = read_arrays(self.path, self.x_key, mapped)
         if self.y_path is not None:
             targets = read_arrays(self.y_path, self.y_key)
             self._require(targets, self.y_path, self.y_key)
@@ -103,15 +112,20 @@ class Arrays(Loader):
         else:
             check_arrays(X, y, task, f"dataset=arrays, {self.path}")
             train, test = split_off_test(y, task, self.test_fraction, random_state, self.path)
-            X, X_test, y, y_test = X[train], X[test], y[train], y[test]
+            X, X_test, y, y_test = subset(X, train), subset(X, test), y[train], y[test]
         return Dataset(self.name, task, X, y, X_test, y_test, f"file {Path(self.path).name}")
 
-    def _pair(self, arrays: dict[str, np.ndarray], x_key: str, y_key: str) -> tuple[np.ndarray, np.ndarray]:
+    def _pair(self, arrays: dict[str, np.ndarray], x_key: str, y_key: str) -> tuple[Any, np.ndarray]:
         assert self.path is not None
         for key in (x_key, y_key):
             self._require(arrays, self.path, key)
-        X, y = real_numbers(arrays[x_key], f"dataset.x_key: {x_key!r}"), arrays[y_key]
+        X, y = self._points(arrays[x_key], f"dataset.x_key: {x_key!r}"), arrays[y_key]
         return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+
+    def _points(self, X: np.ndarray, where: str) -> Any:
+        if not isinstance(X, np.memmap) or X.ndim == 0:
+            return real_numbers(X, where)
+        return Rows(NpyFile(str(X.filename), real_dtype(X.dtype, where)), np.arange(len(X)))
 
     def _require(self, arrays: dict[str, np.ndarray], path: str, key: str) -> None:
         if key not in arrays:

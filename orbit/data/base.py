@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from orbit import distributed
 from orbit.component import Component
 from orbit.data.files import DataFile, existing_file, find, read_arrays
 from orbit.errors import InputError, suggestion
 from orbit.params import PositiveInt
 from orbit.random import RandomState, generator
+from orbit.rows import Rows, own_rows, subset
 
 Task = Literal["classification", "regression"]
 
@@ -26,6 +28,7 @@ class Dataset:
     Attributes
     ----------
     X_train, X_test : arrays, shape (n, *shape), float32 or float64
+        Or :class:`~orbit.rows.Rows`, whose values are not looked at before :meth:`own`.
     y_train, y_test : arrays, shape (n,) or (n, k)
     task : {"classification", "regression"}
     source : where it came from, one line, shown with every result
@@ -69,19 +72,45 @@ class Dataset:
 
     def split(self, fit: np.ndarray, validation: np.ndarray) -> Dataset:
         """Training points ``fit`` to learn from and training points ``validation`` as the test part, by index."""
-        return replace(self.take(fit), X_test=self.X_train[validation], y_test=self.y_train[validation])
+        return replace(self.take(fit), X_test=subset(self.X_train, validation), y_test=self.y_train[validation])
 
     def take(self, train: Any = slice(None), test: Any = slice(None)) -> Dataset:
         """The data set cut to some of its training and test points, by index."""
         return replace(
             self,
-            X_train=self.X_train[train],
+            X_train=subset(self.X_train, train),
             y_train=self.y_train[train],
-            X_test=self.X_test[test],
+            X_test=subset(self.X_test, test),
             y_test=self.y_test[test],
             folds=None if self.folds is None else self.folds[train],
             sample_weight=None if self.sample_weight is None else self.sample_weight[train],
         )
+
+    def own(self, sample: np.ndarray) -> Dataset:
+        """What this process of a job needs: training points of its share and ``sample``; the first, also the test part.
+
+        Of arrays the other points are let go of; of a file they are never read, and the own ones are checked, a
+        few at a time. Sizes, targets and weights stay those of the whole. A job of one process needs everything.
+
+        Parameters
+        ----------
+        sample : int array
+            Training points that every process needs.
+
+        Raises
+        ------
+        InputError
+            If own points that are read from a file are not finite.
+        """
+        train = np.union1d(own_rows(self.X_train), sample)
+        test = np.arange(len(self.X_test) if distributed.rank() == 0 else 0)
+        return replace(self, X_train=self._only(self.X_train, train), X_test=self._only(self.X_test, test))
+
+    def _only(self, X: Any, rows: np.ndarray) -> Any:
+        if isinstance(X, Rows):
+            check_finite(X.blocks(rows), f"dataset={self.name}: X, by rows of the file,")
+            return X
+        return Rows.keeping(X, rows) if len(rows) < len(X) else X
 
     @property
     def form(self) -> dict[str, Any]:
@@ -128,8 +157,14 @@ class Loader(Component):
     n_train: PositiveInt | None
     n_test: PositiveInt | None
 
-    def load(self, random_state: RandomState = None) -> Dataset:
+    def load(self, random_state: RandomState = None, lazy: bool = False) -> Dataset:
         """Read or generate the data and cut it to ``n_train`` and ``n_test`` random points.
+
+        Parameters
+        ----------
+        random_state : int, RandomState or None
+        lazy : bool
+            Leave points in a file that can be read in parts, as :class:`~orbit.rows.Rows`; see :meth:`Dataset.own`.
 
         Raises
         ------
@@ -138,7 +173,7 @@ class Loader(Component):
             learner could use: empty, not finite, of unequal lengths.
         """
         self.check()
-        full = self._load(random_state)
+        full = self._load_lazily(random_state) if lazy else self._load(random_state)
         train_rng, test_rng = generator(random_state).spawn(2)
         train = self._subset(len(full.X_train), self.n_train, train_rng, "n_train")
         test = self._subset(len(full.X_test), self.n_test, test_rng, "n_test")
@@ -168,7 +203,7 @@ class Loader(Component):
             raise InputError(f"{path}: expected points of shape {expected}, found {points.X.shape[1:]}")
         if len(points.X) == 0:
             raise InputError(f"{path}: expected at least one point, found none")
-        _check_finite(points.X, path)
+        check_finite(_whole(points.X), path)
         return points
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
@@ -186,6 +221,10 @@ class Loader(Component):
     @abstractmethod
     def _load(self, random_state: RandomState) -> Dataset:
         """The whole data set."""
+
+    def _load_lazily(self, random_state: RandomState) -> Dataset:
+        """The same data set, points of files that can be read in parts as rows of them."""
+        return self._load(random_state)
 
     def _subset(self, n: int, size: int | None, rng: np.random.Generator, key: str) -> np.ndarray | slice:
         if size is None or size == n:
@@ -229,9 +268,14 @@ def real_numbers(X: np.ndarray, where: str) -> np.ndarray:
     InputError
         If it holds anything else, naming ``where``.
     """
-    if X.dtype.kind not in "biuf":
-        raise InputError(f"{where} must hold real numbers, found dtype {X.dtype}")
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float32)
+    return X.astype(real_dtype(X.dtype, where), copy=False)
+
+
+def real_dtype(dtype: np.dtype, where: str) -> np.dtype:
+    """The floating-point type that real numbers of type ``dtype`` are turned into. See :func:`real_numbers`."""
+    if dtype.kind not in "biuf":
+        raise InputError(f"{where} must hold real numbers, found dtype {dtype}")
+    return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
 
 
 def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
@@ -246,12 +290,13 @@ def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
         raise InputError(f"{where}: X has {len(X)} points, y has {len(y)} targets; they must agree")
     if not np.issubdtype(X.dtype, np.number) or np.issubdtype(X.dtype, np.complexfloating):
         raise InputError(f"{where}: X must hold real numbers, found dtype {X.dtype}")
-    _check_finite(X, f"{where}: X")
+    if not isinstance(X, Rows):
+        check_finite(_whole(X), f"{where}: X")
     numeric = np.issubdtype(y.dtype, np.number)
     if np.issubdtype(y.dtype, np.complexfloating):
         raise InputError(f"{where}: y must hold real numbers or labels, found dtype {y.dtype}")
     if numeric:
-        _check_finite(y, f"{where}: y")
+        check_finite(_whole(y), f"{where}: y")
     if task == "regression" and not numeric:
         raise InputError(
             f"{where}: regression needs numbers as targets, found dtype {y.dtype}; set dataset.task=classification"
@@ -264,13 +309,22 @@ def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
         )
 
 
-def _check_finite(array: np.ndarray, what: str) -> None:
-    if np.isfinite(array.sum(dtype=np.float64)):  # one pass; only a failure is looked into
-        return
-    bad = ~np.isfinite(array)
-    if bad.any():
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
+def check_finite(blocks: Iterable[tuple[Sequence[int] | np.ndarray, np.ndarray]], what: str) -> None:
+    """Raise ``InputError`` if values are not finite. A block is the numbers of some rows, and the rows."""
+    count = 0
+    first: tuple[int, ...] = ()
+    for numbers, values in blocks:
+        if np.isfinite(values.sum(dtype=np.float64)):  # one pass; only a failure is looked into
+            continue
+        bad = np.argwhere(~np.isfinite(values))
+        if len(bad) and not count:
+            first = int(numbers[bad[0, 0]]), *map(int, bad[0, 1:])
+        count += len(bad)
+    if count:
         raise InputError(
-            f"{what} has {int(bad.sum())} values that are NaN or infinite, the first at index {first}; "
-            "remove or impute them"
+            f"{what} has {count} values that are NaN or infinite, the first at index {first}; remove or impute them"
         )
+
+
+def _whole(array: np.ndarray) -> list[tuple[Sequence[int], np.ndarray]]:
+    return [(range(len(array)), array)]

@@ -150,8 +150,8 @@ def read_checked(path: Path, file: DataFile) -> bytes:
     return content
 
 
-def read_arrays(file: str | Path, key: str) -> dict[str, np.ndarray]:
-    """The arrays of an .npz by their names, or the one of an .npy by the name ``key``.
+def read_arrays(file: str | Path, key: str, mapped: bool = False) -> dict[str, np.ndarray]:
+    """The arrays of an .npz by their names, or the one of an .npy by the name ``key``, as a ``memmap`` on request.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def read_arrays(file: str | Path, key: str) -> dict[str, np.ndarray]:
     """
     path = Path(file).expanduser()
     try:
-        loaded = np.load(path, allow_pickle=False)
+        loaded = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
         return {key: loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
     except Exception as error:
         raise DataFileError(

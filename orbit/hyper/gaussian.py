@@ -84,6 +84,10 @@ class Gaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Component):
                 raise ParameterError(kind, "one of " + ", ".join(available(kind)), getattr(self, kind))
         self._map().check()
 
+    def points_wanted(self, n: int) -> int:
+        """Of ``n`` points, how many :meth:`fit` should see at least where a sample stands for all of them."""
+        return self._map().points_wanted(n)
+
     def fit(self, X, y=None):
         """Settle the lengthscale and draw frequencies or landmarks for features ``X``, shape (n, d)."""
         self.check()

@@ -22,6 +22,10 @@ class Linear(OneToOneFeatureMixin, TransformerMixin, Component):
     (3, 2)
     """
 
+    def points_wanted(self, n: int) -> int:
+        """0: nothing is settled on points."""
+        return 0
+
     def fit(self, X, y=None):
         """Note the number of features of ``X``, shape (n, d)."""
         validate_data(self, X, dtype=[np.float64, np.float32])

@@ -10,10 +10,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from orbit.engine import Engine, single_threaded
+from orbit.engine import Engine
 from orbit.learners.base import check_classes
 from orbit.params import PositiveFloat, PositiveInt, check_params
 from orbit.random import RandomState, generator
+from orbit.threads import single_threaded
 
 
 class EpochLearner(BaseEstimator):
@@ -124,7 +125,7 @@ class EpochLearner(BaseEstimator):
             self.epochs_done_, self.history_ = 0, []
             self._begin(X, Y.shape[1])
         # steps are small: threads that meet after each operation would cost more than they bring
-        with single_threaded():
+        with single_threaded(), (self.engine or Engine()).precision():
             for start in range(0, len(X), self.batch_size):
                 rows = slice(start, start + self.batch_size)
                 self._score_sums += self._step(X[rows], Y[rows].astype(X.dtype)).double().cpu().numpy()

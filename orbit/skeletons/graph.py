@@ -173,9 +173,17 @@ def _depths(read: dict[str, _Node]) -> dict[str, int]:
     while waiting:
         ready = [name for name, parents in waiting.items() if parents <= depths.keys()]
         if not ready:
-            raise InputError(f"nodes: a cycle runs through {', '.join(waiting)}; a skeleton must have none")
+            raise InputError(f"nodes: a cycle runs through {', '.join(_cycle(waiting))}; a skeleton must have none")
         for name in ready:
             del waiting[name]
         depths |= dict.fromkeys(ready, depth)
         depth += 1
     return depths
+
+
+def _cycle(waiting: Mapping[str, set[str]]) -> list[str]:
+    """One cycle among nodes of which each waits for another; each takes the next one as input."""
+    path = [next(iter(waiting))]
+    while (parent := next(u for u in waiting if u in waiting[path[-1]])) not in path:
+        path.append(parent)
+    return path[path.index(parent) :]
