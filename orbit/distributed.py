@@ -43,12 +43,21 @@ def world_size() -> int:
 
 @contextlib.contextmanager
 def job(device: str = "cpu") -> Iterator[None]:
-    """Connected to the other processes inside the ``with`` statement. Nothing happens in a job of one process."""
+    """Connected to the other processes inside the ``with`` statement. Nothing happens in a job of one process.
+
+    Processes on one machine each take a GPU of their own; where there are fewer GPUs than
+    processes they share them, and sums travel through main memory.
+    """
     if world_size() == 1:
         yield
         return
+    backend = "gloo"
+    if device != "cpu" and torch.cuda.is_available():
+        gpus = torch.cuda.device_count()
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % gpus)
+        backend = "nccl" if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= gpus else "gloo"
     with _said_clearly():
-        distributed.init_process_group("nccl" if device == "cuda" else "gloo")
+        distributed.init_process_group(backend)
     try:
         yield
     finally:

@@ -57,6 +57,9 @@ _SPECTRAL_UNITS = 512
 _SPECTRAL_NUMBERS = 2**22
 _SPECTRAL_BUFFERS = 3
 
+# Tiles on a GPU are so many times as large: there is no cache to fit, and each call should keep all of it busy.
+_GPU_BREADTH = 64
+
 # Share of a point's norm in modes that may be left out when no tolerance is given: what rounding loses anyway.
 _SPECTRAL_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
 
@@ -480,7 +483,7 @@ class Engine(Component):
         """Rows of a tile: within the budget, and so that no worker is idle."""
         workers = self._n_workers()
         affordable = int(self.memory * 2**30 / workers // bytes_per_row)
-        return max(1, min(_TILE_ROWS, affordable, -(-n // workers)))
+        return max(1, min(_TILE_ROWS * self._breadth(), affordable, -(-n // workers)))
 
     def _average_spectral(
         self, embedding: Any, orbit: Orbit, X: np.ndarray, plan: _SpectralPlan, out: np.ndarray, what: str
@@ -491,7 +494,7 @@ class Engine(Component):
         tall = self._rows(len(X), 2 * per_row)
         affordable = int(self.memory * 2**30 / self._n_workers() / 2 // itemsize)
         high = max(2 * n_modes, m)
-        numbers = min(_SPECTRAL_NUMBERS, affordable) // (high + _SPECTRAL_BUFFERS * m)
+        numbers = min(_SPECTRAL_NUMBERS * self._breadth(), affordable) // (high + _SPECTRAL_BUFFERS * m)
         units = max(1, min(embedding.units, _SPECTRAL_UNITS, numbers))
         low = max(1, min(tall, numbers // units))
         with torch.inference_mode():
@@ -521,7 +524,7 @@ class Engine(Component):
         wide, several = (_PROJECTED_UNITS, _PROJECTED_ELEMENTS) if at_once else (_TILE_UNITS, _TILE_ELEMENTS)
         units = min(embedding.units, getattr(embedding, "unit_tile", wide))
         elements = min(len(orbit.weights_), several)
-        tall = max(1, _TILE_ROWS * wide // max(units, wide) // (elements if at_once else 1))
+        tall = max(1, self._breadth() * _TILE_ROWS * wide // max(units, wide) // (elements if at_once else 1))
         # a block of orbit points while the next one is made from its parts, and some copies of the points
         moved = d * (3 * elements + 4)
         sums = 0 if self._in_place(embedding) else 2 * embedding.width + embedding.n_outputs
@@ -535,6 +538,9 @@ class Engine(Component):
 
     def _n_workers(self) -> int:
         return 1 if self._torch_device().type == "cuda" else self.workers or torch.get_num_threads()
+
+    def _breadth(self) -> int:
+        return _GPU_BREADTH if self._torch_device().type == "cuda" else 1
 
     def _torch_device(self) -> torch.device:
         if self.device == "auto":

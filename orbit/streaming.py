@@ -138,7 +138,7 @@ def fit_stream(
     memory = stream.engine.memory * 2**30
     if hasattr(learner, "fit_passes") and stream.n_outputs**2 * 8 > memory:
         log.info(
-            "second moments of %d columns do not fit in engine.memory: %.1f GiB; taking passes instead",
+            "second moments of %d columns do not fit in engine.memory: %g GiB; taking passes instead",
             stream.n_outputs,
             stream.engine.memory,
         )

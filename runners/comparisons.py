@@ -111,18 +111,19 @@ def against_scipy(plan: Plan, n_points: int, threads: int) -> Comparison:
 
 
 def direct(plan: Plan, n_points: int, threads: int) -> Comparison:
-    """The direct path against its own matrix products and trigonometry, at the same shapes and threads."""
+    """The direct path against its own matrix products and trigonometry, at the same shapes, threads and device."""
     X, engine = plan.component("representation").fit_transform(images(plan, n_points)), _engine(plan, path="direct")
     features = plan.approx(engine=engine).fit(X)
-    W = torch.from_numpy(features.frequencies_.astype(np.float32))
-    rows, units = _slices(n_points, _ROWS), _slices(len(W), _UNITS)
+    W = engine.tensor(features.frequencies_, np.dtype(np.float32))
+    points = engine.tensor(X, np.dtype(np.float32)).flatten(1)
+    tall, workers = (n_points, 1) if W.is_cuda else (_ROWS, threads)
+    rows, units = _slices(n_points, tall), _slices(len(W), _UNITS)
     r = len(features.orbit_.weights_)
-    points = torch.from_numpy(np.array(X)).flatten(1)
 
     def on_tiles(step: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]) -> None:
         def work(tile: slice) -> None:
             with torch.inference_mode():
-                angles, waves = torch.empty(_ROWS * _UNITS), torch.empty(_ROWS * _UNITS)
+                angles, waves = W.new_empty(tall * _UNITS), W.new_empty(tall * _UNITS)
                 for _ in range(r):
                     for part in units:
                         shape = len(points[tile]), len(W[part])
@@ -130,8 +131,10 @@ def direct(plan: Plan, n_points: int, threads: int) -> Comparison:
                         torch.mm(points[tile], W[part].T, out=out)
                         step(out, wave, out)
 
-        with single_threaded(), worker_threads(threads) as pool:
+        with single_threaded(), worker_threads(workers) as pool:
             list(pool.map(work, rows))
+        if W.is_cuda:
+            torch.cuda.synchronize()
 
     def waves(angles: torch.Tensor, out: torch.Tensor, in_place: torch.Tensor) -> None:
         torch.cos(angles, out=out)

@@ -61,6 +61,11 @@ class Timing(Runner):
 
     def check(self) -> None:
         super().check()
+        if not self.compare and not self.sweep:
+            raise InputError(
+                "runner=timing: expected something to time, found neither runner.compare nor runner.sweep: "
+                "choose an experiment=bench_..., or set one of them"
+            )
         for key, values in (self.sweep or {}).items():
             whole = isinstance(values, (list, tuple)) and all(isinstance(v, int) and v >= 1 for v in values)
             if key not in _SWEPT or not whole or not values:

@@ -121,6 +121,26 @@ def test_what_cannot_be_shared_is_refused_before_work(monkeypatch, setting, expe
         plan(composed(*SETTINGS, setting))
 
 
+@pytest.mark.parametrize(
+    ("device", "gpus", "expected"),
+    [("cpu", 2, ("gloo", [])), ("auto", 2, ("nccl", [1])), ("cuda", 1, ("gloo", [0])), ("auto", 0, ("gloo", []))],
+)
+def test_processes_take_gpus_of_their_own(monkeypatch, device, gpus, expected):
+    from orbit import distributed
+
+    started, taken = [], []
+    for key, value in {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: gpus > 0)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    monkeypatch.setattr("torch.cuda.set_device", taken.append)
+    monkeypatch.setattr("torch.distributed.init_process_group", started.append)
+    monkeypatch.setattr("torch.distributed.destroy_process_group", lambda: None)
+    with distributed.job(device):
+        pass
+    assert (*started, taken) == expected
+
+
 def test_sums_of_one_process_are_left_alone():
     from orbit import distributed
 

@@ -151,6 +151,7 @@ def test_the_measure_of_memory_measures():
     assert memory.total == 4000
 
 
+@pytest.mark.parametrize("breadth", [1, 64], ids=["tiles of a processor", "of a GPU"])
 @pytest.mark.parametrize("group", [Rotation(), Rotation("polar")], ids=repr)
 @pytest.mark.parametrize(
     ("make", "size"),
@@ -161,8 +162,9 @@ def test_the_measure_of_memory_measures():
     ],
     ids=["rf", "nystrom", "exact"],
 )
-def test_working_memory_stays_within_the_budget(rng, make, size, group):
+def test_working_memory_stays_within_the_budget(rng, monkeypatch, make, size, group, breadth):
     """Everything above input and output (DESIGN, Engine), while all orbit points together would be far above it."""
+    monkeypatch.setattr(Engine, "_breadth", lambda self: breadth)
     X = signals(rng, 300, (16, 16)).astype(np.float32)
     budget = 2**21
     orb = Orbit(group, size=size)
@@ -183,6 +185,25 @@ def three_torch_threads():
     torch.set_num_threads(3)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("group", [Rotation(), Rotation("polar")], ids=repr)
+def test_tiles_on_a_gpu_are_larger(rng, monkeypatch, group):
+    X = signals(rng, 600, (16, 16))
+    fitted = RandomFourier(Gaussian(0.6), Orbit(group, size=4), 200, engine=Engine(workers=1), random_state=0).fit(X[:9])
+    run, tiles, features = Engine._run, [], []
+
+    def counted(self, work, parts, what, **options):
+        tiles[-1] += len(parts)
+        run(self, work, parts, what, **options)
+
+    monkeypatch.setattr(Engine, "_run", counted)
+    for breadth in (1, 64):
+        monkeypatch.setattr(Engine, "_breadth", lambda self, breadth=breadth: breadth)
+        tiles.append(0)
+        features.append(fitted.transform(X))
+    assert tiles[1] < tiles[0]
+    np.testing.assert_allclose(*features, atol=1e-12)
 
 
 def test_workers_share_the_tiles_and_run_single_threaded_blas(three_torch_threads):

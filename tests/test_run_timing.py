@@ -78,6 +78,12 @@ def test_a_sweep_leaves_a_curve_for_each_size(run, tmp_path):  # noqa: F811
     assert {path.stem for path in (folder / "figures").iterdir()} == {f"timing_{key}" for key in "NsrD"}
 
 
+def test_nothing_to_time_is_refused(run):  # noqa: F811
+    code, _, err = run("runner=timing", "tracking.enabled=false")
+    assert code == 2
+    assert "found neither runner.compare nor runner.sweep" in err
+
+
 @pytest.mark.parametrize("sweep", ["{Q: [1]}", "{N: [0]}", "{N: 5}", "{N: []}"])
 def test_a_wrong_sweep_is_refused_before_any_work(run, sweep):  # noqa: F811
     code, _, err = run("runner=timing", f"runner.sweep={sweep}", "tracking.enabled=false")
