@@ -190,7 +190,8 @@ def three_torch_threads():
 @pytest.mark.parametrize("group", [Rotation(), Rotation("polar")], ids=repr)
 def test_tiles_on_a_gpu_are_larger(rng, monkeypatch, group):
     X = signals(rng, 600, (16, 16))
-    fitted = RandomFourier(Gaussian(0.6), Orbit(group, size=4), 200, engine=Engine(workers=1), random_state=0).fit(X[:9])
+    fitted = RandomFourier(Gaussian(0.6), Orbit(group, size=4), 200, engine=Engine(workers=1), random_state=0)
+    fitted.fit(X[:9])
     run, tiles, features = Engine._run, [], []
 
     def counted(self, work, parts, what, **options):
