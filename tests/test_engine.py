@@ -266,8 +266,8 @@ def test_results_do_not_depend_on_tile_sizes(rng, monkeypatch, tile):
         expected = fitted.transform(X)
         with monkeypatch.context() as patch:
             rows, units, elements = tile
-            patch.setattr(engine_module, "_TILE_ROWS", rows)
             for kind in ("TILE", "PROJECTED"):
+                patch.setattr(engine_module, f"_{kind}_ROWS", rows)
                 patch.setattr(engine_module, f"_{kind}_UNITS", units)
                 patch.setattr(engine_module, f"_{kind}_ELEMENTS", elements)
             np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-11)
