@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
+from threadpoolctl import ThreadpoolController
+
+# Up to so many multiplications, some milliseconds of them, the threads of a linear algebra library gain nothing.
+_FEW = 1e9
 
 
 @contextlib.contextmanager
@@ -20,6 +25,21 @@ def single_threaded() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def threads_for(multiplications: float) -> Iterator[None]:
+    """For NumPy, SciPy and torch alike: one thread where so little is to be done."""
+    if multiplications > _FEW:
+        yield
+        return
+    with single_threaded(), _libraries().limit(limits=1, user_api="blas"):
+        yield
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def worker_threads(count: int) -> ThreadPoolExecutor:

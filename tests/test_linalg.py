@@ -71,3 +71,26 @@ def test_eigenvalues_come_out_where_divide_and_conquer_gives_up(rng, monkeypatch
     values, vectors = eigh(A)
     np.testing.assert_allclose(vectors @ np.diag(values) @ vectors.T, A, atol=1e-12)
     assert np.all(np.diff(values) >= 0)
+
+
+def test_few_operations_take_one_thread_of_every_library():
+    import torch
+    from threadpoolctl import threadpool_info
+
+    from orbit.threads import threads_for
+
+    def threads() -> set[int]:
+        return {
+            torch.get_num_threads(),
+            *(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"),
+        }
+
+    torch.set_num_threads(3)
+    try:
+        with threads_for(1e15):
+            assert torch.get_num_threads() == 3
+        with threads_for(1e3):
+            assert threads() == {1}
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(1)

@@ -22,6 +22,7 @@ from orbit.groups import Orthogonal
 from orbit.kernels import CurlFree, Decomposable, DivergenceFree, Gaussian, Helmholtz, Matern
 from orbit.kernels.operator import _hessians
 from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinRegressor
+from orbit.learners.operator import SteinPath, TridiagonalPath
 from orbit.operators import Blocks, Constant, structure_of
 from orbit.orbits import Orbit
 from orbit.theory import operator_uniform_bound, operator_variance_bound
@@ -226,6 +227,11 @@ def case(kernel, rng, n=40, d=2):
     return np.asarray(psi), Y, operator, factors, psi
 
 
+@pytest.fixture(params=[2, 10**9], ids=["tridiagonal", "eigen"])
+def reduction(request, monkeypatch) -> None:
+    monkeypatch.setattr("orbit.learners.operator._TRIDIAGONAL_FROM", request.param)
+
+
 ALL = [*FIELDS, Decomposable(lengthscale=0.8), Decomposable(lengthscale=0.8, output="covariance")]
 
 
@@ -257,12 +263,14 @@ class TestSolvers:
         np.testing.assert_allclose(found, expected, atol=1e-9)
 
     @pytest.mark.parametrize("lam", [1e-3, 1e-8])
+    @pytest.mark.usefixtures("reduction")
     def test_one_lambda_is_that_point_of_a_path(self, rng, kernel, d, lam):
         _, Y, _, _, features = case(kernel, rng, n=80, d=d)
         path = SteinRegressor([lam, 2 * lam]).fit(features, Y)
         one = SteinRegressor(path.regularization_).fit(features, Y)
         np.testing.assert_allclose(one.predict(features), path.predict(features), atol=1e-7)
 
+    @pytest.mark.usefixtures("reduction")
     def test_a_lambda_below_rounding_still_gives_an_answer(self, rng, kernel, d):
         _, Y, _, _, features = case(kernel, rng, n=80, d=d)
         for lam in (1e-30, [1e-30, 2e-30]):
@@ -278,6 +286,18 @@ class TestSolvers:
         for learner in (SteinRegressor(lam), CGRegressor(lam, random_state=0)):
             np.testing.assert_allclose(learner.fit(features, Y + 5).predict(psi), expected.reshape(n, d), atol=1e-7)
 
+    def test_both_reductions_are_one_path(self, rng, kernel, d):
+        psi, Y, operator, _, _ = case(kernel, rng, n=300, d=d)
+        moments, power = (psi.T @ psi / len(psi), psi.T @ Y / len(psi)), Y.T @ Y / len(psi)
+        eigen, tridiagonal = SteinPath(operator, *moments), TridiagonalPath(operator, *moments)
+        for lam in (1e-9, 1e-5, 1.0, 1e3):
+            scale = np.abs(eigen.theta(lam)).max()
+            np.testing.assert_allclose(tridiagonal.theta(lam), eigen.theta(lam), atol=1e-5 * scale)
+            np.testing.assert_allclose(tridiagonal.shares(lam), eigen.shares(lam), rtol=1e-6)
+            found, expected = (path.training_errors(lam, power) for path in (tridiagonal, eigen))
+            np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-11 * np.trace(power))  # a difference
+
+    @pytest.mark.usefixtures("reduction")
     def test_gcv_is_its_definition(self, rng, kernel, d):
         psi, Y, operator, factors, features = case(kernel, rng, d=d)
         P, n, path = dense(psi, factors), len(psi), [1e-4, 1e-2]
@@ -293,6 +313,7 @@ class TestSolvers:
                 expected -= residual @ residual / n / (1 - share) ** 2
             assert score == pytest.approx(expected, rel=1e-6)
 
+    @pytest.mark.usefixtures("reduction")
     def test_batches_of_rows_give_the_model_of_all_rows(self, rng, kernel, d):
         _, Y, _, _, features = case(kernel, rng, d=d)
         whole = SteinRegressor([1e-4, 1e-2]).fit(features, Y + 3)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import copy
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_continuous_lyapunov
+from scipy.linalg import cho_factor, cho_solve, lapack, solve_continuous_lyapunov
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -29,6 +30,7 @@ from orbit.operators import Blocks, Constant, Operator, Structure, structure_of,
 from orbit.params import Fraction, PositiveFloat, PositiveInt, check_params
 from orbit.random import RandomState, generator
 from orbit.registry import register
+from orbit.threads import threads_for
 
 # Rows that are centred at once while second moments are summed.
 _BLOCK_ROWS = 4096
@@ -41,6 +43,13 @@ _MAX_PARAMETERS = 12_000
 
 # Different scales of outputs up to which a Cholesky factorisation for each costs less than one eigendecomposition.
 _MAX_SCALES = 3
+
+# From this size on a reduction to tridiagonal form is clearly faster than an eigendecomposition.
+_TRIDIAGONAL_FROM = 64
+# It takes every lambda to be so many times above rounding: else the eigenvalues must be told from it one by one.
+_ABOVE_ROUNDING = 100
+# Reflections that LAPACK applies at once.
+_REFLECTIONS = 64
 
 # Each value costs a solve, not a division.
 _CG_PATH = [10.0**k for k in range(-9, 0)]
@@ -93,7 +102,48 @@ class System:
         return cls(n, psi.T @ Y / n, Y.T @ Y / n, x_mean, y_mean, centred), psi
 
 
-class SteinPath:
+class ClosedForm(ABC):
+    """Solutions for any lambda, and what generalised cross-validation needs to know of them."""
+
+    operator: Constant | Blocks
+
+    @abstractmethod
+    def theta(self, regularization: float) -> np.ndarray:
+        """Parameters, shape ``(F, q)``."""
+
+    def solve(self, regularization: float) -> np.ndarray:
+        """Coefficients of the scalar features, shape ``(F, p)``."""
+        return self.operator.coefficients(self.theta(regularization))
+
+    @abstractmethod
+    def training_errors(self, regularization: float, power: np.ndarray) -> np.ndarray:
+        """(1/n) |P theta - Y|^2 without another pass over the features, ``power`` being Y^T Y / n.
+
+        One number for each direction of the outputs that is fitted by itself: shape
+        (p,) for a constant B, in the basis of A; else shape (1,).
+        """
+
+    @abstractmethod
+    def shares(self, regularization: float) -> np.ndarray:
+        """Degrees of freedom by output, for each direction as above."""
+
+    def _left(self, explained: np.ndarray, power: np.ndarray) -> np.ndarray:
+        """What is not ``explained`` of the power in each direction."""
+        if isinstance(self.operator, Constant):
+            basis = self.operator.basis
+            whole = np.einsum("ak,ab,bk->k", basis, power, basis)
+        else:
+            whole = np.array([np.trace(power)])
+        return np.maximum(whole - explained, whole * np.finfo(float).eps)  # a perfect fit leaves rounding, not less
+
+    def _by_output(self, freedom: np.ndarray) -> np.ndarray:
+        return freedom if isinstance(self.operator, Constant) else freedom / self.operator.factors.shape[1]
+
+    def _shaped(self, solution: np.ndarray) -> np.ndarray:
+        return solution if isinstance(self.operator, Constant) else solution.reshape(len(self.operator.factors), -1)
+
+
+class SteinPath(ClosedForm):
     """Closed-form solutions for every lambda, from one eigendecomposition.
 
     For a constant B the condition G Theta B^T B + lambda Theta = C B is a Stein equation.
@@ -136,33 +186,84 @@ class SteinPath:
             self.values, self.rotated = np.maximum(values, 0)[:, None], vectors.T @ target.reshape(-1, 1)
 
     def theta(self, regularization: float) -> np.ndarray:
-        """Parameters, shape ``(F, q)``."""
-        solution = self.vectors @ (self.rotated / (self.values + regularization))
-        return solution if isinstance(self.operator, Constant) else solution.reshape(len(self.operator.factors), -1)
-
-    def solve(self, regularization: float) -> np.ndarray:
-        """Coefficients of the scalar features, shape ``(F, p)``."""
-        return self.operator.coefficients(self.theta(regularization))
+        return self._shaped(self.vectors @ (self.rotated / (self.values + regularization)))
 
     def training_errors(self, regularization: float, power: np.ndarray) -> np.ndarray:
-        """(1/n) |P theta - Y|^2 without another pass over the features, ``power`` being Y^T Y / n.
-
-        One number for each direction of the outputs that is fitted by itself: shape
-        (p,) for a constant B, in the basis of A; else shape (1,).
-        """
-        if isinstance(self.operator, Constant):
-            basis = self.operator.basis
-            whole = np.einsum("ak,ab,bk->k", basis, power, basis)
-        else:
-            whole = np.array([np.trace(power)])
         shrunk = self.values + regularization
-        left = whole - (np.square(self.rotated / shrunk) * (self.values + 2 * regularization)).sum(0)
-        return np.maximum(left, whole * np.finfo(float).eps)  # a perfect fit leaves rounding, not less than zero
+        return self._left((np.square(self.rotated / shrunk) * (shrunk + regularization)).sum(0), power)
 
     def shares(self, regularization: float) -> np.ndarray:
-        """Degrees of freedom by output, for each direction as above."""
-        freedom = (self.values / (self.values + regularization)).sum(0)
-        return freedom if isinstance(self.operator, Constant) else freedom / self.operator.factors.shape[1]
+        return self._by_output((self.values / (self.values + regularization)).sum(0))
+
+
+class TridiagonalPath(ClosedForm):
+    """The same from a reduction to tridiagonal form, a third of an eigendecomposition.
+
+    With G = Q T Q^T each lambda costs the factorisation of a tridiagonal matrix for
+    every different scale of the outputs; so it is for few of them. The trace of the
+    inverse comes from pivots of eliminations from both ends: its i-th diagonal entry is
+    1 / (d+_i + d-_i - t_ii).
+
+    Parameters
+    ----------
+    second, cross : arrays, shapes (F, F) and (F, p)
+    """
+
+    def __init__(self, operator: Constant | Blocks, second: np.ndarray, cross: np.ndarray) -> None:
+        self.operator = operator
+        target = operator.adjoint(cross)
+        if isinstance(operator, Constant):
+            matrix, scales = second, operator.scales
+        else:
+            matrix, scales = operator.normal_matrix(second), np.ones(1)
+            target = target.reshape(-1, 1)
+        self._outputs = [(scale, scales == scale) for scale in np.unique(scales)]
+        lwork = int(lapack.dsytrd_lwork(len(matrix), lower=1)[0])
+        with threads_for(len(matrix) ** 3):
+            reduced, self.diagonal, self.beside, self._tau, _ = lapack.dsytrd(matrix, lower=1, lwork=lwork)
+        self._reflectors = np.asfortranarray(reduced[1:, :-1])
+        self.rotated = self._turn(target, "T")
+        self._solved: dict[float, tuple[np.ndarray, np.ndarray]] = {}
+
+    @staticmethod
+    def pays(operator: Constant | Blocks, second: np.ndarray, path: np.ndarray) -> bool:
+        """Whether it is faster than an eigendecomposition, and every lambda well above rounding."""
+        size, rounding = operator.n_parameters(len(second)), np.finfo(float).eps
+        if isinstance(operator, Constant):
+            few, power = len(np.unique(operator.scales)) <= _MAX_SCALES, np.trace(second) * operator.scales.max()
+        else:
+            few, power = True, np.trace(second) * np.square(operator.factors).sum((1, 2)).max()
+        return few and size >= _TRIDIAGONAL_FROM and path[0] > _ABOVE_ROUNDING * rounding * power
+
+    def theta(self, regularization: float) -> np.ndarray:
+        return self._shaped(self._turn(self._at(regularization)[0], "N"))
+
+    def training_errors(self, regularization: float, power: np.ndarray) -> np.ndarray:
+        solution, _ = self._at(regularization)
+        return self._left((solution * (self.rotated + regularization * solution)).sum(0), power)
+
+    def shares(self, regularization: float) -> np.ndarray:
+        return self._by_output(self._at(regularization)[1])
+
+    def _at(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+        """The solution in the basis Q, shape (F, k), and degrees of freedom, shape (k,)."""
+        if regularization not in self._solved:
+            solution, freedom = np.empty_like(self.rotated), np.empty(self.rotated.shape[1])
+            for scale, alike in self._outputs:
+                diagonal, beside = scale * self.diagonal + regularization, scale * self.beside
+                down, multipliers, _ = lapack.dpttrf(diagonal, beside)
+                up, _, _ = lapack.dpttrf(diagonal[::-1], beside[::-1])
+                solution[:, alike], _ = lapack.dpttrs(down, multipliers, self.rotated[:, alike])
+                freedom[alike] = len(diagonal) - regularization * (1 / (down + up[::-1] - diagonal)).sum()
+            self._solved[regularization] = solution, freedom
+        return self._solved[regularization]
+
+    def _turn(self, columns: np.ndarray, transposed: Literal["T", "N"]) -> np.ndarray:
+        """Q^T or Q times columns; Q leaves the first coordinate as it is."""
+        turned = np.array(columns)
+        lwork = max(1, columns.shape[1] * _REFLECTIONS)
+        turned[1:], _, _ = lapack.dormqr("L", transposed, self._reflectors, self._tau, columns[1:], lwork)
+        return turned
 
 
 class SteinSolution:
@@ -215,7 +316,9 @@ def _solve_shifted(matrix: np.ndarray, shift: float, right: np.ndarray) -> np.nd
     if shift < np.finfo(float).eps * np.trace(matrix):
         raise np.linalg.LinAlgError("the shift is below rounding")
     matrix[np.diag_indices_from(matrix)] += shift
-    return cho_solve(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False), right, check_finite=False)
+    with threads_for(len(matrix) ** 3):
+        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        return cho_solve(factor, right, check_finite=False)
 
 
 class MatrixFree:
@@ -363,6 +466,12 @@ class _Stein(_OperatorLearner):
         structure, psi, Y = self._prepare(X, Y)
         self.path_ = regularization_path(self.regularization)
         self.path_scores_ = np.full(len(self.path_), np.nan)
+        with threads_for(psi.shape[0] * psi.shape[1] ** 2.0):
+            self._choose_and_solve(structure, psi, Y, labels)
+
+    def _choose_and_solve(
+        self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray, labels: np.ndarray | None
+    ) -> None:
         centred = self._has_intercept(structure)
         if len(self.path_) > 1 and self.selection == "hold_out":
             fit, score = self._hold_out_score(psi, Y, labels)
@@ -374,7 +483,7 @@ class _Stein(_OperatorLearner):
 
     def _path_of(
         self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray, centred: bool
-    ) -> tuple[SteinPath | SteinSolution, System]:
+    ) -> tuple[ClosedForm | SteinSolution, System]:
         operator = self._operator(structure, Y)
         learns = structure is not None and structure.learns_output
         if learns or operator.n_rows(len(psi)) >= operator.n_parameters(psi.shape[1]):
@@ -385,7 +494,7 @@ class _Stein(_OperatorLearner):
 
     def _settled(
         self, operator: Constant | Blocks, system: System, structure: Structure | None
-    ) -> SteinPath | SteinSolution:
+    ) -> ClosedForm | SteinSolution:
         second = system.second
         assert second is not None
         if structure is not None and structure.learns_output and isinstance(operator, Constant):
@@ -399,6 +508,8 @@ class _Stein(_OperatorLearner):
             )
         if len(self.path_) == 1 and SteinSolution.pays(operator):
             return SteinSolution(operator, second, system.cross)
+        if TridiagonalPath.pays(operator, second, self.path_):
+            return TridiagonalPath(operator, second, system.cross)
         return SteinPath(operator, second, system.cross)
 
     def _chosen(self, operator: Constant, system: System) -> float:
@@ -408,7 +519,7 @@ class _Stein(_OperatorLearner):
 
     def _finish(
         self,
-        path: SteinPath | SteinSolution,
+        path: ClosedForm | SteinSolution,
         system: System,
         structure: Structure | None,
         dtype: np.dtype,
@@ -417,7 +528,7 @@ class _Stein(_OperatorLearner):
         if len(self.path_) == 1:
             self.regularization_ = float(self.path_[0])
         elif selection == "gcv":
-            assert isinstance(path, SteinPath)
+            assert isinstance(path, ClosedForm)
             self.regularization_, self.path_scores_ = best_of_path(self.path_, lambda value: gcv(path, system, value))
         if isinstance(path.operator, Constant):
             self.output_matrix_ = path.operator.output_matrix
@@ -428,7 +539,7 @@ def _is_precise(dtype: np.dtype, path: np.ndarray) -> bool:
     return dtype == np.float64 or path[0] < SINGLE_PRECISION_FLOOR
 
 
-def gcv(path: SteinPath, system: System, regularization: float) -> float:
+def gcv(path: ClosedForm, system: System, regularization: float) -> float:
     """The negative generalised cross-validation score (Golub, Heath and Wahba 1979).
 
     Where outputs come apart in the basis of A, each has its own score and they are
