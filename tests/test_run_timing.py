@@ -29,7 +29,6 @@ CASES = {
 }
 
 SMALLER = {
-    "spectral": ["engine.spectral_tolerance=0.01"],
     "scipy": ["orbit.size=16"],  # the other side takes 32
     "hadamard": ["hyper.n_components=32"],
     "skeleton": ["dataset=digits", "representation=raw", "kernel.layers=null"],
