@@ -105,29 +105,26 @@ def _add(values, total):
         total[j] += values[j]
 
 
-@_compiled("float32[:, :, ::1]", "float32[::1]", "float32[:, :]", "float32[:, :]")
-def add_waves(angles, weights, cosines, sines):
-    """``cosines += sum_i weights[i] cos(angles[i])``, and ``sines`` likewise; angles (r, n, u), the sums (n, u)."""
-    n, columns = angles.shape[1:]
-    first, second = np.empty(columns, np.float32), np.empty(columns, np.float32)
-    for row in range(n):
-        first[:] = 0
-        second[:] = 0
-        for i in range(len(angles)):
-            _add_wave(angles[i, row], weights[i], first, second)
-        _add(first, cosines[row])
-        _add(second, sines[row])
-
-
 @_compiled("float32[:, :, ::1]", "float32[:, :, ::1]", "float32[::1]", "float32[:, :]", "float32[:, :]")
-def add_damped_waves(angles, others, weights, cosines, sines):
-    """:func:`add_waves` with every weight times ``cos(others[i])``, an array of the shape of ``angles``."""
+def add_waves(angles, others, weights, cosines, sines):
+    """``cosines += sum_i weights[i] cos(others[i]) cos(angles[i])``, and ``sines`` likewise with sin(angles[i]).
+
+    Parameters
+    ----------
+    angles : array, shape (r, n, u)
+    others : array of the same shape, or (0, n, u) for no second factor
+    weights : array, shape (r,)
+    cosines, sines : arrays, shape (n, u)
+    """
     n, columns = angles.shape[1:]
     first, second = np.empty(columns, np.float32), np.empty(columns, np.float32)
     for row in range(n):
         first[:] = 0
         second[:] = 0
         for i in range(len(angles)):
-            _add_damped_wave(angles[i, row], others[i, row], weights[i], first, second)
+            if len(others) > 0:
+                _add_damped_wave(angles[i, row], others[i, row], weights[i], first, second)
+            else:
+                _add_wave(angles[i, row], weights[i], first, second)
         _add(first, cosines[row])
         _add(second, sines[row])

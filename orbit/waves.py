@@ -31,7 +31,7 @@ def add_waves(angles: Tensor, weights: Tensor, cosines: Tensor, sines: Tensor, s
     spare : tensor of the shape of ``angles``, overwritten
     """
     if loops := _loops(angles):
-        loops.add_waves(*(array.numpy() for array in (angles, weights, cosines, sines)))
+        loops.add_waves(*(array.numpy() for array in (angles, angles[:0], weights, cosines, sines)))
         return
     torch.cos(angles, out=spare)
     add_weighted(cosines, spare, weights)
@@ -43,7 +43,7 @@ def add_damped_waves(
 ) -> None:
     """:func:`add_waves` with every weight times ``cos(others[i])``; ``others`` may be overwritten too."""
     if loops := _loops(angles):
-        loops.add_damped_waves(*(array.numpy() for array in (angles, others, weights, cosines, sines)))
+        loops.add_waves(*(array.numpy() for array in (angles, others, weights, cosines, sines)))
         return
     torch.cos(angles, out=spare)
     common = others.cos_()
