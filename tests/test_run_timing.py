@@ -25,7 +25,7 @@ CASES = {
     "path": {"one", "path of 20"},
     "skeleton": {"features", "copy", "streaming"},
     "hadamard": {"hadamard", "matrix"},
-    "lbfgs": {"one lambda", "path", "lbfgs 100", "lbfgs"},
+    "lbfgs": {"one lambda", "path", "lbfgs 100", "lbfgs", "one lambda from points", "path from points"},
 }
 
 SMALLER = {
