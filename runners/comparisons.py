@@ -79,8 +79,8 @@ def against_scipy(plan: Plan, n_points: int, threads: int) -> Comparison:
     columns = len(features.get_feature_names_out())
     sampler = RBFSampler(gamma=0.5 / lengthscale**2, n_components=columns, random_state=plan.seed("approx"))
     theirs = plan.orbit(size=_TURNS).fit(represent.transform(X[:1]))
-    doubled = X.astype(np.float64)
-    samplers = {of.dtype: clone(sampler).fit(scaled.transform(of).reshape(n_points, -1)) for of in (X, doubled)}
+    X64 = X.astype(np.float64)
+    samplers = {of.dtype: clone(sampler).fit(scaled.transform(of).reshape(n_points, -1)) for of in (X, X64)}
 
     def plain(X: np.ndarray, orbit: Orbit = theirs) -> np.ndarray:
         total = np.zeros((len(X), columns))
@@ -103,9 +103,9 @@ def against_scipy(plan: Plan, n_points: int, threads: int) -> Comparison:
         metrics[f"error/kernel/{name}"] = _relative(psi.astype(float) @ psi.T.astype(float), kernel)
         metrics[f"error/orbit/{name}"] = _relative(psi, fine[name])
     cases: dict[str, Callable[[], object]] = {
-        "scipy": lambda: plain(doubled),
+        "scipy": lambda: plain(X64),
         "scipy float32": lambda: plain(X),
-        "orbit": lambda: features.transform(represent.transform(doubled.astype(np.float32))),
+        "orbit": lambda: features.transform(represent.transform(X64.astype(np.float32))),
     }
     return Comparison(cases, {f"{name}/orbit": (name, "orbit") for name in ("scipy", "scipy float32")}, metrics)
 
