@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.engine import Scratch
+from orbit.embedding import Scratch
 from orbit.sketch import CountSketch
 
 

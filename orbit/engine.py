@@ -25,13 +25,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from orbit.component import Component
+from orbit.embedding import Embedding, Prepared, Scratch
 from orbit.errors import InputError, ParameterError
 from orbit.orbits import Orbit
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
@@ -66,104 +67,6 @@ _SPECTRAL_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
 
 # Moving a template costs about as much as moving this many points.
 _TEMPLATE_COST = 4
-
-
-class Embedding(Protocol):
-    """The non-linear part of a base feature map, ready to run on one device in one precision.
-
-    A *unit* is one frequency, landmark or template: whatever the map can be
-    computed by pieces of. One whose ``finish`` changes nothing may say so by
-    ``sums_are_features = True``: then no sums are held beside the result.
-    """
-
-    units: int
-    width: int  # columns of the accumulator
-    n_outputs: int  # columns after ``finish``
-
-    def add(self, points: Tensor, weight: Any, units: slice, total: Tensor, scratch: Scratch) -> None:
-        """Add ``weight`` times the features of ``points`` (n, d) for ``units`` into ``total`` (n, width).
-
-        ``weight`` is a number, or an entry of the ``weights`` given to :meth:`Engine.average`.
-        """
-
-    def finish(self, total: Tensor) -> Tensor:
-        """The linear step after averaging: (n, width) to (n, n_outputs)."""
-
-
-@runtime_checkable
-class Prepared(Protocol):
-    """What an :class:`Embedding` may add: a form of the points that all its units share."""
-
-    def prepare(self, points: Tensor) -> Tensor:
-        """What ``add`` is handed instead of ``points`` (n, d): computed once for all units, of at most some n x d."""
-
-
-class Projected(Embedding, Protocol):
-    """An embedding that sees a point x only through its projections ``<t_j, x>`` on templates, and through ``|x|^2``.
-
-    That is all the template and the spectral path ask for. An embedding of which
-    only some instances can give it has ``templates`` None in the others.
-
-    Attributes
-    ----------
-    templates : tensor, shape (units, d), or None
-    needs_squares : bool
-        Whether ``squares`` is used.
-    """
-
-    templates: Tensor | None
-    needs_squares: bool
-
-    def add_projected(
-        self,
-        projections: Tensor,
-        squares: Tensor | None,
-        weights: Tensor,
-        units: slice,
-        total: Tensor,
-        scratch: Scratch,
-    ) -> None:
-        """Add the weighted features of several orbit points into ``total`` (n, width).
-
-        Parameters
-        ----------
-        projections : tensor, shape (r, n, units)
-            ``<t_j, g_i x>``; may be overwritten.
-        squares : tensor, shape (r, n), or None
-            ``|g_i x|^2``; given if ``needs_squares``.
-        weights : tensor, shape (r,)
-        """
-
-
-class Mirrored(Projected, Protocol):
-    """An embedding that makes something of projections that come in pairs ``even + odd`` and ``even - odd``."""
-
-    def add_mirrored(
-        self, even: Tensor, odd: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
-    ) -> None:
-        """Add the features of ``even + odd`` and of ``even - odd``, both with the same ``weights``, shape (m,).
-
-        ``even`` and ``odd``: shape (m, n, units); may be overwritten.
-        """
-
-
-class Scratch:
-    """Working memory of one tile of rows, given out as contiguous matrices for every orbit point in turn."""
-
-    def __init__(self, count: int, rows: int, columns: int, like: Tensor) -> None:
-        self._buffers = [like.new_empty(rows * columns) for _ in range(count)]
-
-    def matrix(self, which: int, rows: int, columns: int) -> Tensor:
-        return self._buffers[which][: rows * columns].view(rows, columns)
-
-    def like(self, which: int, other: Tensor) -> Tensor:
-        """A matrix, or stack of matrices, of the shape of ``other``."""
-        return self._buffers[which][: other.numel()].view(other.shape)
-
-
-def add_weighted(total: Tensor, values: Tensor, weights: Tensor) -> None:
-    """``total += sum_i weights[i] values[i]`` for ``values`` (r, n, m), contiguous, and ``total`` (n, m)."""
-    total.add_(torch.mv(values.flatten(1).T, weights).view(total.shape))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from orbit.engine import add_weighted
+from orbit.embedding import add_weighted
 
 
 def add_waves(angles: Tensor, weights: Tensor, cosines: Tensor, sines: Tensor, spare: Tensor) -> None:

@@ -17,7 +17,8 @@ from torch.utils._pytree import tree_leaves
 from orbit import engine as engine_module
 from orbit.approx import Exact, Nystrom, RandomFourier
 from orbit.distributions import VonMises
-from orbit.engine import Engine, Scratch
+from orbit.embedding import Scratch
+from orbit.engine import Engine
 from orbit.errors import ParameterError
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian

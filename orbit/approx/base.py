@@ -2,7 +2,7 @@
 
 A new approximation subclasses :class:`AveragedMap` and gives two methods:
 ``_fit_map`` draws its frequencies, landmarks or templates, and ``_embedding``
-returns the :class:`~orbit.engine.Embedding` that the engine averages over the
+returns the :class:`~orbit.embedding.Embedding` that the engine averages over the
 orbit. It tiles, threads and averages nothing itself.
 """
 
@@ -16,7 +16,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.component import check_with_parts
-from orbit.engine import Embedding, Engine
+from orbit.embedding import Embedding
+from orbit.engine import Engine
 from orbit.kernels import Gaussian, Kernel
 from orbit.orbits import Orbit
 from orbit.random import RandomState, spawn

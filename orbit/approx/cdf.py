@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from orbit import kernels, theory
 from orbit.approx.base import AveragedMap
 from orbit.bins import BinCounts, Bins, CompactFeatures, QuantileBins, UniformBins, trapezoid_widths, uniform_thresholds
-from orbit.engine import Embedding, Engine
+from orbit.embedding import Embedding
+from orbit.engine import Engine
 from orbit.errors import InputError
 from orbit.frequencies import Automatic, Frequencies
 from orbit.kernels import Gaussian, Kernel

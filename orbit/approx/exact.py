@@ -8,7 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbit.approx.base import FeatureMap
-from orbit.engine import Engine, Scratch
+from orbit.embedding import Scratch
+from orbit.engine import Engine
 from orbit.kernels import Kernel
 from orbit.kernels.base import Against, AgainstProjections
 from orbit.linalg import inverse_root

@@ -6,7 +6,8 @@ import numpy as np
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.engine import Embedding, Engine, Scratch, add_weighted
+from orbit.embedding import Embedding, Scratch, add_weighted
+from orbit.engine import Engine
 from orbit.kernels import Kernel
 from orbit.kernels.base import Against, AgainstProjections
 from orbit.landmarks import Landmarks, Uniform

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from orbit.approx.rf import RandomFourier
-from orbit.engine import Embedding, Engine, Scratch
+from orbit.embedding import Embedding, Scratch
+from orbit.engine import Engine
 from orbit.errors import InputError
 from orbit.frequencies import Automatic, Frequencies
 from orbit.kernels import Decomposable, Kernel, OperatorKernel

@@ -6,7 +6,8 @@ import numpy as np
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.engine import Embedding, Engine, Scratch
+from orbit.embedding import Embedding, Scratch
+from orbit.engine import Engine
 from orbit.kernels import Kernel
 from orbit.orbits import Orbit
 from orbit.random import RandomState

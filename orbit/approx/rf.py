@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.engine import Embedding, Engine, Scratch, add_weighted
+from orbit.embedding import Embedding, Scratch, add_weighted
+from orbit.engine import Engine
 from orbit.frequencies import Automatic, Frequencies
 from orbit.hadamard import FastProjection, HadamardBlocks
 from orbit.kernels import Kernel

@@ -11,7 +11,8 @@ from scipy import sparse
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.engine import Embedding, Engine, Scratch
+from orbit.embedding import Embedding, Scratch
+from orbit.engine import Engine
 from orbit.errors import InputError
 from orbit.kernels import Kernel, SkeletonKernel
 from orbit.orbits import Orbit
