@@ -20,10 +20,10 @@ for every small product, and it keeps the tile in its core's cache.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -34,11 +34,12 @@ from torch import Tensor
 from orbit.component import Component
 from orbit.embedding import Embedding, Prepared, Scratch
 from orbit.errors import InputError, ParameterError
+from orbit.latest import Latest
 from orbit.orbits import Orbit
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.progress import Progress
-from orbit.spectral import Analysis, CyclicAxes, Synthesis, band, synthesis
-from orbit.threads import single_threaded, worker_threads
+from orbit.spectral import CyclicAxes, SpectralPlan, SpectralProjection, band
+from orbit.threads import in_threads
 
 Made = TypeVar("Made")
 
@@ -59,6 +60,9 @@ _SPECTRAL_UNITS = 512
 _SPECTRAL_NUMBERS = 2**22
 _SPECTRAL_BUFFERS = 3
 
+# Share of the memory that templates in the form of the latest call may take until the next one.
+_KEPT_SHARE = 1 / 16
+
 # Tiles on a GPU are so many times as large: there is no cache to fit, and each call should keep all of it busy.
 _GPU_BREADTH = 64
 
@@ -77,7 +81,7 @@ class Route:
     ----------
     path : {"direct", "template", "spectral"}
     modes, all_modes : Fourier modes used, and all there are; 0 but on the spectral path
-    error : a bound of the share of any point's norm in the modes left out
+    error : the largest share of a point's norm that was in the modes left out
     """
 
     path: Literal["direct", "template", "spectral"]
@@ -171,6 +175,18 @@ class Engine(Component):
         tensor, device = torch.from_numpy(np.array(array, dtype=dtype)), self._torch_device()
         return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
+    @functools.cached_property
+    def _plans(self) -> Latest:
+        return Latest()
+
+    @functools.cached_property
+    def _projections(self) -> Latest:
+        return Latest()
+
+    def may_keep(self, nbytes: int) -> bool:
+        """Whether so much may be kept from one call to the next: a small part of the memory."""
+        return nbytes <= _KEPT_SHARE * self.memory * 2**30
+
     def precision(self) -> contextlib.AbstractContextManager[None]:
         """For products on a GPU outside of the engine: inside the ``with`` statement they are as exact as its own."""
         return _tf32(self.tf32)
@@ -182,6 +198,7 @@ class Engine(Component):
         X: np.ndarray,
         what: str = "features",
         weights: np.ndarray | None = None,
+        modes: np.ndarray | None = None,
     ) -> np.ndarray:
         """psi(x) for every row of ``X``: the embedding averaged over the fitted orbit.
 
@@ -193,6 +210,9 @@ class Engine(Component):
         X : array, shape (n, *shape), of the dtype the result shall have
         weights : array, shape (r, ...), or None for the orbit's own
             One number or matrix for each element, handed to the embedding as it is.
+        modes : array of indices, or None
+            Fourier modes for the spectral path, from :meth:`modes`. Where some of these points would lose more than
+            is tolerated, and for None, they are chosen by the points ``X``.
 
         Returns
         -------
@@ -201,14 +221,14 @@ class Engine(Component):
         # zeros of the operating system, so that nothing is written before the features are
         out = np.zeros((len(X), embedding.n_outputs), dtype=X.dtype)
         # weights that are the caller's own may be matrices, which only moved points can be multiplied with
-        with single_threaded():
-            plan = self._spectral_plan(embedding, orbit, X) if weights is None else None
-        self.route_ = self._route(embedding, orbit, X, plan) if weights is None else Route("direct")
+        plan = self._spectral_plan(embedding, orbit, X, modes) if weights is None else None
+        path = self._path(embedding, orbit, X, plan) if weights is None else "direct"
+        self.route_ = Route(path)
         with self.precision():
-            if self.route_.path == "spectral":
+            if path == "spectral":
                 assert plan is not None
-                self._average_spectral(embedding, orbit, X, plan, out, what)
-            elif self.route_.path == "template":
+                self.route_ = self._average_in_modes(embedding, orbit, X, out, what, plan, modes)
+            elif path == "template":
                 self._average_templates(embedding, orbit, X, out, what)
             else:
                 self._average_direct(embedding, orbit, X, out, what, orbit.weights_ if weights is None else weights)
@@ -269,26 +289,24 @@ class Engine(Component):
         affordable = max(1, int(self.memory * 2**30 // max(1, bytes_per_row)))
         return _slices(n, min(affordable, at_most or n))
 
-    def _route(self, embedding: Embedding, orbit: Orbit, X: np.ndarray, plan: _SpectralPlan | None) -> Route:
+    def _path(
+        self, embedding: Embedding, orbit: Orbit, X: np.ndarray, plan: SpectralPlan | None
+    ) -> Literal["direct", "template", "spectral"]:
         """The path asked for, or the cheapest that applies."""
         projected = getattr(embedding, "templates", None) is not None and not orbit.distribution_.data_dependent
         moves_templates = projected and orbit.group_.linear
-        path = self.path
-        if path == "auto":
-            path = self._cheapest(embedding, orbit, X, plan, moves_templates)
-        if (path == "spectral" and plan is None) or (path == "template" and not moves_templates):
-            what = "shifts an axis cyclically" if path == "spectral" else "acts linearly"
+        if self.path == "auto":
+            return self._cheapest(embedding, orbit, X, plan, moves_templates)
+        if (self.path == "spectral" and plan is None) or (self.path == "template" and not moves_templates):
+            what = "shifts an axis cyclically" if self.path == "spectral" else "acts linearly"
             raise InputError(
-                f"engine.path={path} needs a map made of projections and a group that {what}, found "
+                f"engine.path={self.path} needs a map made of projections and a group that {what}, found "
                 f"{type(embedding).__name__.lstrip('_')} and {orbit.group_.label()}: choose engine.path=auto"
             )
-        if path == "spectral":
-            assert plan is not None
-            return Route(path, len(plan.synthesis.modes), plan.axes.n_modes, plan.error)
-        return Route(path)
+        return self.path
 
     def _cheapest(
-        self, embedding: Any, orbit: Orbit, X: np.ndarray, plan: _SpectralPlan | None, moves_templates: bool
+        self, embedding: Any, orbit: Orbit, X: np.ndarray, plan: SpectralPlan | None, moves_templates: bool
     ) -> Literal["direct", "template", "spectral"]:
         dense = 2 * math.prod(X.shape[1:])  # operations for one projection
         direct = getattr(embedding, "projection_cost", dense)
@@ -355,25 +373,24 @@ class Engine(Component):
 
     # ---- spectral path -------------------------------------------------------------------------------------------
 
-    def _spectral_plan(self, embedding: Embedding, orbit: Orbit, X: np.ndarray) -> _SpectralPlan | None:
-        """What the spectral path would do, or None where it does not apply."""
+    def modes(self, orbit: Orbit, X: np.ndarray) -> np.ndarray | None:
+        """The Fourier modes that hold the energy of points ``X`` (n, *shape): for :meth:`average`.
+
+        None where the group has none, or the spectral path is not wanted.
+        """
+        axes = self._cyclic_axes(orbit, X)
+        return None if axes is None else self._band(axes, X)
+
+    def _cyclic_axes(self, orbit: Orbit, X: np.ndarray) -> CyclicAxes | None:
         shape = tuple(X.shape[1:])
         cyclic = orbit.group_.cyclic_axes(shape)
         wanted = self.path == "spectral" or (self.path == "auto" and len(orbit.weights_) > 1)
-        if not (wanted and cyclic) or orbit.distribution_.data_dependent:
-            return None
-        if getattr(embedding, "templates", None) is None:
-            return None
-        axes = CyclicAxes(shape, cyclic)
-        tolerance = self.spectral_tolerance
-        tolerance = _SPECTRAL_TOLERANCE[X.dtype] if tolerance is None else tolerance
-        modes, error = np.arange(axes.n_modes), 0.0
-        if tolerance > 0:
-            modes, error = band(self._energy_shares(axes, X), tolerance)
-        response = axes.response(orbit.group_, orbit.elements_)
-        return _SpectralPlan(axes, response, synthesis(response, orbit.weights_, modes), error)
+        return CyclicAxes(shape, cyclic) if wanted and cyclic and not orbit.distribution_.data_dependent else None
 
-    def _energy_shares(self, axes: CyclicAxes, X: np.ndarray) -> np.ndarray:
+    def _band(self, axes: CyclicAxes, X: np.ndarray) -> np.ndarray:
+        tolerance = self._tolerance(X.dtype)
+        if tolerance == 0:
+            return np.arange(axes.n_modes)
         shares: list[np.ndarray] = []
 
         def work(rows: slice) -> None:
@@ -381,7 +398,24 @@ class Engine(Component):
 
         rows = self._rows(len(X), 8 * math.prod(axes.shape) * X.dtype.itemsize)
         self._run(work, list(_slices(len(X), rows)), "spectrum")
-        return np.max(shares, axis=0)
+        return band(np.max(shares, axis=0), tolerance)
+
+    def _tolerance(self, dtype: np.dtype) -> float:
+        return _SPECTRAL_TOLERANCE[dtype] if self.spectral_tolerance is None else self.spectral_tolerance
+
+    def _spectral_plan(
+        self, embedding: Embedding, orbit: Orbit, X: np.ndarray, modes: np.ndarray | None
+    ) -> SpectralPlan | None:
+        """What the spectral path would do, or None where it does not apply."""
+        axes = self._cyclic_axes(orbit, X)
+        if axes is None or getattr(embedding, "templates", None) is None:
+            return None
+        chosen = self._band(axes, X) if modes is None else modes
+        return self._plans.get(
+            (orbit.elements_, orbit.weights_, orbit.group_),
+            (axes.shape, axes.axes, chosen.tobytes()),
+            lambda: SpectralPlan(axes, orbit, chosen),
+        )
 
     def _rows(self, n: int, bytes_per_row: int) -> int:
         """Rows of a tile: within the budget, and so that no worker is idle."""
@@ -389,37 +423,69 @@ class Engine(Component):
         affordable = int(self.memory * 2**30 / workers // bytes_per_row)
         return max(1, min(_TILE_ROWS * self._breadth(), affordable, -(-n // workers)))
 
-    def _average_spectral(
-        self, embedding: Any, orbit: Orbit, X: np.ndarray, plan: _SpectralPlan, out: np.ndarray, what: str
-    ) -> None:
-        made = plan.synthesis
-        n_modes, m, itemsize = len(made.modes), len(made.even), X.dtype.itemsize
-        per_row = (12 * math.prod(plan.axes.shape) + 2 * embedding.width + embedding.n_outputs) * itemsize
-        tall = self._rows(len(X), 2 * per_row)
-        affordable = int(self.memory * 2**30 / self._n_workers() / 2 // itemsize)
-        high = max(2 * n_modes, m)
-        numbers = min(_SPECTRAL_NUMBERS * self._breadth(), affordable) // (high + _SPECTRAL_BUFFERS * m)
-        units = max(1, min(embedding.units, _SPECTRAL_UNITS, numbers))
-        low = max(1, min(tall, numbers // units))
-        with torch.inference_mode():
-            spectral = _Spectral(plan, embedding, X.dtype, self, units)
+    def _average_in_modes(
+        self,
+        embedding: Any,
+        orbit: Orbit,
+        X: np.ndarray,
+        out: np.ndarray,
+        what: str,
+        plan: SpectralPlan,
+        modes: np.ndarray | None,
+    ) -> Route:
+        tolerance = math.inf if modes is None else self._tolerance(X.dtype)
+        try:
+            lost = self._average_spectral(embedding, X, plan, out, what, tolerance)
+        except _TooMuchLostError:
+            out[:] = 0
+            of_these = self._spectral_plan(embedding, orbit, X, None)
+            assert of_these is not None
+            plan, lost = of_these, self._average_spectral(embedding, X, of_these, out, what, math.inf)
+        return Route("spectral", plan.n_modes, plan.axes.n_modes, lost)
 
+    def _average_spectral(
+        self, embedding: Any, X: np.ndarray, plan: SpectralPlan, out: np.ndarray, what: str, tolerance: float
+    ) -> float:
+        """The largest share of a point's norm that was lost; or stops at the first tile that loses too much."""
+        workers, itemsize = self._n_workers(), X.dtype.itemsize
+        affordable = int(self.memory * 2**30 / workers / 2 // itemsize)
+        per_unit = plan.high + _SPECTRAL_BUFFERS * plan.n_turns
+        numbers = min(_SPECTRAL_NUMBERS * self._breadth(), affordable) // per_unit
+        units = max(1, min(embedding.units, _SPECTRAL_UNITS, numbers))
+        per_row = (12 * math.prod(plan.axes.shape) + 2 * embedding.width + embedding.n_outputs) * itemsize
+        low = max(1, min(self._rows(len(X), 2 * per_row), numbers // units))
+
+        spectral = self._projections.get(
+            (plan, embedding),
+            (X.dtype, units),
+            lambda: self._projection(plan, embedding, X.dtype, units),
+            worth=lambda made: self.may_keep(made.nbytes),
+        )
         in_place, like = self._in_place(embedding), self.tensor(X[:0], X.dtype)
         # products of coefficients, and later sums of projections; projections; what the embedding needs
-        sizes = (1, high), (2, m), (1, m)
+        sizes = (1, plan.high), (2, plan.n_turns), (1, plan.n_turns)
         scratches = _per_worker(lambda: [Scratch(count, low * each, units, like) for count, each in sizes])
+        lost: list[float] = []
 
         def work(rows: slice) -> None:
-            points = self.tensor(X[rows], X.dtype)
-            total = torch.from_numpy(out[rows]) if in_place else points.new_zeros(len(points), embedding.width)
-            squares = spectral.squares(points)
-            for part in _slices(len(points), low):
-                of_part = None if squares is None else tuple(s[:, part] for s in squares)
-                spectral.add(spectral.stacked(points[part]), of_part, total[part], *scratches())
+            spectrum = spectral.spectrum(self.tensor(X[rows], X.dtype))
+            lost.append(spectrum.lost)
+            if spectrum.lost > tolerance:
+                raise _TooMuchLostError
+            n = rows.stop - rows.start
+            total = torch.from_numpy(out[rows]) if in_place else like.new_zeros(n, embedding.width)
+            spectral.add(spectrum, total, *scratches())
             if not in_place:
                 out[rows] = embedding.finish(total).cpu().numpy()
 
-        self._run(work, list(_slices(len(X), tall)), what)
+        self._run(work, list(_slices(len(X), low)), what)
+        return max(lost, default=0.0)
+
+    def _projection(self, plan: SpectralPlan, embedding: Any, dtype: np.dtype, units: int) -> SpectralProjection:
+        with torch.inference_mode():
+            made = SpectralProjection(plan, embedding, lambda array: self.tensor(array, dtype))
+        self._run(made.add_templates, list(_slices(embedding.units, units)), "templates")
+        return made
 
     def _tiling(self, embedding: Embedding, orbit: Orbit, X: np.ndarray, at_once: bool = False) -> Tiling:
         """``at_once``: projections of all elements of a tile are held together, so the rows are those of both."""
@@ -456,134 +522,23 @@ class Engine(Component):
     def _run(self, work: Callable[[slice], None], tiles: Sequence[slice], what: str, halving: bool = True) -> None:
         """``halving``: a tile that finds no memory is done again, as two halves; ``work`` must bear that."""
 
-        def guarded(tile: slice) -> None:
-            with torch.inference_mode():
-                _halving(work, tile) if halving else work(tile)
-
         workers = min(self._n_workers(), len(tiles))
         with Progress(len(tiles), what, self.progress) as progress:
-            if workers <= 1:
-                # one tile for several workers may have all their threads
-                with single_threaded() if self._n_workers() == 1 else contextlib.nullcontext():
-                    for tile in tiles:
-                        guarded(tile)
-                        progress.step()
+
+            def guarded(tile: slice) -> None:
+                with torch.inference_mode():
+                    _halving(work, tile) if halving else work(tile)
+                progress.step()
+
+            if workers > 1 or self._n_workers() == 1:
+                in_threads(guarded, tiles, workers)
                 return
-            with single_threaded(), worker_threads(workers) as pool:
-                pending = {pool.submit(guarded, tile) for tile in tiles}
-                try:
-                    _drain(pending, progress)
-                except BaseException:  # an error in one tile, or Ctrl-C: do not start the others
-                    pool.shutdown(cancel_futures=True)
-                    raise
+            for tile in tiles:  # one, which may have the threads of all workers
+                guarded(tile)
 
 
-@dataclass(frozen=True)
-class _SpectralPlan:
-    axes: CyclicAxes
-    response: np.ndarray
-    synthesis: Synthesis
-    error: float
-
-    @property
-    def cost(self) -> float:
-        """Operations for one projection, averaged over the orbit."""
-        made = self.synthesis
-        r = len(made.elements) + (0 if made.mirrored_elements is None else len(made.mirrored_elements))
-        inverse = made.even.size + (0 if made.odd is None else made.odd.size)
-        return (8 * len(made.modes) * self.axes.n_rest + 2 * inverse) / r
-
-    def gains(self) -> list[np.ndarray]:
-        """What turns the energies of all modes into squared norms of orbit points, and of their mirrors."""
-        gains = np.square(np.abs(self.response)) * self.axes.multiplicity
-        chosen = [self.synthesis.elements, self.synthesis.mirrored_elements]
-        return [gains[elements] for elements in chosen if elements is not None]
-
-
-class _Spectral:
-    """The spectral path of one average: the templates' coefficients, and a tile of rows at a time."""
-
-    def __init__(self, plan: _SpectralPlan, embedding: Any, dtype: np.dtype, engine: Engine, units: int) -> None:
-        made = plan.synthesis
-        self.axes, self.embedding = plan.axes, embedding
-        tensor = lambda array: engine.tensor(array, dtype)  # noqa: E731
-        self.even, self.weights = tensor(made.even), tensor(made.weights)
-        self.analysis = Analysis(plan.axes, torch.from_numpy(made.modes).to(self.even.device), self.even)
-        self.odd = None if made.odd is None else tensor(made.odd)
-        self.pair_weights = [self.weights]
-        if made.mirrored_weights is not None:
-            self.pair_weights.append(tensor(made.mirrored_weights))
-            self.mirrored = hasattr(embedding, "add_mirrored") and torch.equal(*self.pair_weights)
-        scale = tensor(self.axes.multiplicity[made.modes])[:, None, None]
-        parts = list(_slices(embedding.units, units))
-        made_for: dict[int, Tensor] = {}
-        engine._run(lambda part: made_for.update({part.start: self._templates(part, scale)}), parts, "templates")
-        # as they were made: a part that did not fit was made in halves
-        self.tiles = [(slice(i, i + made.shape[2]), made) for i, made in sorted(made_for.items())]
-        self.gains = [tensor(g) for g in plan.gains()] if embedding.needs_squares else None
-
-    def _templates(self, units: slice, scale: Tensor) -> Tensor:
-        """Real and imaginary parts of the coefficients, scaled: shape (K, 2 R, units)."""
-        parts = self.analysis(self.embedding.templates[units].reshape(-1, *self.axes.shape)) * scale
-        return parts.permute(1, 0, 3, 2).flatten(1, 2).contiguous()
-
-    def stacked(self, points: Tensor) -> Tensor:
-        """Coefficients of points so that one real product gives real and imaginary parts: shape (K, 2, n, 2 R)."""
-        real, imaginary = self.analysis(points)
-        k, n, r = real.shape
-        both = points.new_empty(k, 2, n, 2, r)
-        both[:, 0, :, 0] = real
-        both[:, 0, :, 1] = imaginary
-        both[:, 1, :, 0] = imaginary
-        torch.neg(real, out=both[:, 1, :, 1])
-        return both.flatten(3)
-
-    def squares(self, points: Tensor) -> tuple[Tensor, ...] | None:
-        """``|g x|^2`` for the elements and their mirrors, shapes (m, n)."""
-        if self.gains is None:
-            return None
-        return tuple(gain @ self.axes.energies(points).T for gain in self.gains)
-
-    def add(
-        self,
-        coefficients: Tensor,
-        squares: tuple[Tensor, ...] | None,
-        total: Tensor,
-        spare: Scratch,
-        values: Scratch,
-        scratch: Scratch,
-    ) -> None:
-        """Add the features of a few rows: coefficients (K, 2, n, 2 R), total (n, width)."""
-        k, _, n, width = coefficients.shape
-        coefficients = coefficients.reshape(k, 2 * n, width)
-        for units, templates in self.tiles:
-            u = units.stop - units.start
-            products = spare.matrix(0, 2 * k * n, u)
-            torch.bmm(coefficients, templates, out=products.view(k, 2 * n, u))
-            columns = products.view(2 * k, n * u)
-            split = self.even.shape[1]
-            even = self._synthesis(self.even, columns[:split], n, values, 0)
-            if self.odd is None:
-                of_even = None if squares is None else squares[0]
-                self.embedding.add_projected(even, of_even, self.weights, units, total, scratch)
-                continue
-            odd = self._synthesis(self.odd, columns[split:], n, values, 1)
-            if self.mirrored:
-                self.embedding.add_mirrored(even, odd, self.weights, units, total, scratch)
-                continue
-            m = len(even)
-            plus = torch.add(even, odd, out=spare.matrix(0, m * n, u).view(m, n, u))
-            pair = plus, torch.sub(even, odd, out=even)
-            for i, (projections, weights) in enumerate(zip(pair, self.pair_weights, strict=True)):
-                of_these = None if squares is None else squares[i]
-                self.embedding.add_projected(projections, of_these, weights, units, total, scratch)
-
-    @staticmethod
-    def _synthesis(matrix: Tensor, columns: Tensor, n: int, buffers: Scratch, which: int) -> Tensor:
-        m, size = len(matrix), columns.shape[1]
-        values = buffers.matrix(which, m * n, size // n)
-        torch.mm(matrix, columns, out=values.view(m, size))
-        return values.view(m, n, size // n)
+class _TooMuchLostError(Exception):
+    """Some points have more energy than is tolerated in the modes left out."""
 
 
 def _takes_projections(embedding: Any, weights: np.ndarray) -> bool:
@@ -615,14 +570,6 @@ def _halving(work: Callable[[slice], None], tile: slice) -> None:
     middle = (tile.start + tile.stop) // 2
     _halving(work, slice(tile.start, middle))
     _halving(work, slice(middle, tile.stop))
-
-
-def _drain(pending: set, progress: Progress) -> None:
-    while pending:
-        done, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
-        for future in done:
-            future.result()
-            progress.step()
 
 
 def _slices(length: int, step: int) -> Iterator[slice]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from types import TracebackType
 
@@ -15,7 +16,7 @@ _LINE_EVERY_S = 60.0
 
 
 class Progress:
-    """Counts finished steps of a known total and tells the user, thread-safe enough for counting.
+    """Counts finished steps of a known total and tells the user; steps may come from several threads.
 
     Parameters
     ----------
@@ -29,6 +30,7 @@ class Progress:
         on_terminal = shown and sys.stderr.isatty()
         self._bar = tqdm(total=total, desc=what, leave=False, dynamic_ncols=True) if on_terminal else None
         self._lines = shown and not on_terminal
+        self._lock = threading.Lock()
         self._start = self._last = time.monotonic()
 
     def __enter__(self) -> Progress:
@@ -42,11 +44,12 @@ class Progress:
 
     def step(self) -> None:
         """One more step is finished."""
-        self.done += 1
-        if self._bar is not None:
-            self._bar.update()
-        now = time.monotonic()
-        if self._lines and now - self._last >= _LINE_EVERY_S:
-            self._last = now
-            left = (now - self._start) / self.done * (self.total - self.done)
-            log.info("%s: %d of %d, about %.0f s left", self.what, self.done, self.total, left)
+        with self._lock:
+            self.done += 1
+            if self._bar is not None:
+                self._bar.update()
+            now = time.monotonic()
+            if self._lines and now - self._last >= _LINE_EVERY_S:
+                self._last = now
+                left = (now - self._start) / self.done * (self.total - self.done)
+                log.info("%s: %d of %d, about %.0f s left", self.what, self.done, self.total, left)

@@ -15,12 +15,12 @@ from orbit.errors import InputError
 from orbit.groups.resample import Resampling, bilinear, gather, pixels_first
 from orbit.params import PositiveFloat, PositiveInt
 from orbit.registry import register
-from orbit.threads import single_threaded
+from orbit.threads import in_threads
 
 Norm = Literal["none", "mean", "each"]
 
 # Images whose pixels and rings stay in a core's second-level cache.
-_SAMPLED_AT_ONCE = 64
+_SAMPLED_AT_ONCE = 256
 
 
 class Representation(TransformerMixin, Component, BaseEstimator):
@@ -207,11 +207,13 @@ class Polar(Representation):
         operator = self._operator()
         operator = Resampling(operator.index, operator.weight / divisor)
         out = np.empty((len(X), *self.shape_out_), dtype=X.dtype)
-        with single_threaded():
-            for start in range(0, len(X), _SAMPLED_AT_ONCE):
-                images = torch.from_numpy(np.array(X[start : start + _SAMPLED_AT_ONCE]))
-                rings = gather(operator, pixels_first(images))
-                torch.from_numpy(out[start : start + _SAMPLED_AT_ONCE]).flatten(1).copy_(rings.T)
+
+        def sample(start: int) -> None:
+            rows = slice(start, start + _SAMPLED_AT_ONCE)
+            rings = gather(operator, pixels_first(torch.from_numpy(np.array(X[rows]))))
+            torch.from_numpy(out[rows]).flatten(1).copy_(rings.T)
+
+        in_threads(sample, range(0, len(X), _SAMPLED_AT_ONCE))
         return out
 
     def _operator(self) -> Resampling:

@@ -16,13 +16,17 @@ energy are left out.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from orbit.embedding import Scratch
 from orbit.groups import Group
+from orbit.orbits import Orbit
 
 # Responses that differ by less than this are the same: far above rounding in float64.
 _SAME = 1e-9
@@ -113,12 +117,52 @@ class Analysis:
         """Points ``(n, *shape)``; shape ``(2, K, n, R)``, the real parts first."""
         if self.matrix is None:
             return torch.view_as_real(self.axes.coefficients(X)[self.modes]).movedim(-1, 0)
+        return torch.mm(self.matrix, self.entries(X).T).view(2, len(self.modes), len(X), -1)
+
+    def entries(self, X: Tensor) -> Tensor:
+        """Points ``(n, *shape)`` as rows along the axes: shape (n R, samples)."""
         dims = [1 + a for a in self.axes.axes]
-        entries = X.movedim(dims, list(range(-len(dims), 0))).reshape(-1, self.matrix.shape[1])
-        return torch.mm(self.matrix, entries.T).view(2, len(self.modes), len(X), -1)
+        return X.movedim(dims, list(range(-len(dims), 0))).reshape(-1, math.prod(self.lengths))
 
 
-def band(shares: np.ndarray, tolerance: float) -> tuple[np.ndarray, float]:
+class LeftOut:
+    """How much of every point is in the modes that are left out.
+
+    Parameters
+    ----------
+    axes : CyclicAxes
+    modes : sorted indices
+        Those that are kept.
+    like : tensor
+        Of the precision and on the device of the points.
+    """
+
+    def __init__(self, axes: CyclicAxes, modes: np.ndarray, like: Tensor) -> None:
+        left_out = torch.from_numpy(np.setdiff1d(np.arange(axes.n_modes), modes))
+        counts = torch.from_numpy(axes.multiplicity)[left_out]
+        self.is_nothing = len(left_out) == 0
+        self._analysis = Analysis(axes, left_out.to(like.device), like)
+        self._scale = counts.sqrt().to(like)
+        if self._analysis.matrix is not None:
+            self._analysis.matrix *= self._scale.repeat(2)[:, None]
+
+    def share(self, X: Tensor) -> float:
+        """The largest of the points' shares of their norms, of points ``(n, *shape)``."""
+        if self.is_nothing:
+            return 0.0
+        norms = torch.linalg.vector_norm(X.flatten(1), dim=1)
+        least = torch.finfo(X.dtype).tiny
+        return float((self._norms(X) / norms.clamp(min=least)).amax())
+
+    def _norms(self, X: Tensor) -> Tensor:
+        if self._analysis.matrix is None:
+            parts = self._analysis(X) * self._scale[:, None, None]
+            return torch.linalg.vector_norm(parts, dim=(0, 1, 3))
+        coefficients = torch.mm(self._analysis.entries(X), self._analysis.matrix.T)
+        return torch.linalg.vector_norm(coefficients.view(len(X), -1), dim=1)
+
+
+def band(shares: np.ndarray, tolerance: float) -> np.ndarray:
     """The fewest modes without which no point loses more than ``tolerance`` of its norm.
 
     Parameters
@@ -128,20 +172,17 @@ def band(shares: np.ndarray, tolerance: float) -> tuple[np.ndarray, float]:
 
     Returns
     -------
-    modes : sorted indices, at least one
-    error : float
-        A bound of the share of any point's norm in the modes left out.
+    sorted indices, at least one
 
     Examples
     --------
     >>> band(np.array([0.9, 0.1, 1e-8]), 1e-3)
-    (array([0, 1]), 0.0001)
+    array([0, 1])
     """
     order = np.argsort(shares, kind="stable")
     lost = np.cumsum(shares[order])
     dropped = min(int(np.searchsorted(lost, tolerance**2, side="right")), len(shares) - 1)
-    error = math.sqrt(lost[dropped - 1]) if dropped else 0.0
-    return np.sort(order[dropped:]), float(error)
+    return np.sort(order[dropped:])
 
 
 @dataclass(frozen=True)
@@ -221,3 +262,163 @@ def _pairs(response: np.ndarray, signs: np.ndarray) -> np.ndarray | None:
         free[j] = False
         pairs.append((i, j))
     return np.array(pairs)
+
+
+class SpectralPlan:
+    """How the points of an orbit are projected in a few modes, whatever on.
+
+    Parameters
+    ----------
+    axes : CyclicAxes
+        Those that the orbit's group shifts.
+    orbit : fitted Orbit
+    modes : sorted indices
+        Those that are kept.
+    """
+
+    def __init__(self, axes: CyclicAxes, orbit: Orbit, modes: np.ndarray) -> None:
+        self.axes = axes
+        self.response = axes.response(orbit.group_, orbit.elements_)
+        self.synthesis = synthesis(self.response, orbit.weights_, modes)
+
+    @property
+    def n_modes(self) -> int:
+        """K, of the modes kept."""
+        return len(self.synthesis.modes)
+
+    @property
+    def n_turns(self) -> int:
+        """Projections that are held at once for each point and unit: m."""
+        return len(self.synthesis.even)
+
+    @property
+    def high(self) -> int:
+        """Products, or sums of projections, for each point and unit."""
+        return max(2 * self.n_modes, self.n_turns)
+
+    @property
+    def cost(self) -> float:
+        """Operations for one projection, averaged over the orbit."""
+        made = self.synthesis
+        inverse = made.even.size + (0 if made.odd is None else made.odd.size)
+        return (8 * self.n_modes * self.axes.n_rest + 2 * inverse) / len(self.response)
+
+    def gains(self) -> list[np.ndarray]:
+        """What turns the energies of all modes into squared norms of orbit points, and of their mirrors."""
+        gains = np.square(np.abs(self.response)) * self.axes.multiplicity
+        chosen = [self.synthesis.elements, self.synthesis.mirrored_elements]
+        return [gains[elements] for elements in chosen if elements is not None]
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """What a tile of n points looks like to :class:`SpectralProjection`.
+
+    Attributes
+    ----------
+    coefficients : tensor, shape (K, 2 n, 2 R)
+        So that one real product gives real and imaginary parts.
+    lost : float
+        The largest share of a point's norm in the modes that are left out.
+    squares : tensors of shape (m, n), or None
+        ``|g x|^2`` for the elements and their mirrors.
+    """
+
+    coefficients: Tensor
+    lost: float
+    squares: tuple[Tensor, ...] | None
+
+
+class SpectralProjection:
+    """The features of all orbit points of a tile, through a plan, for one embedding.
+
+    Parameters
+    ----------
+    plan : SpectralPlan
+    embedding : Projected
+    tensor : array -> tensor of the precision and on the device of the points
+    """
+
+    def __init__(self, plan: SpectralPlan, embedding: Any, tensor: Callable[[np.ndarray], Tensor]) -> None:
+        made = plan.synthesis
+        self.plan, self.embedding = plan, embedding
+        self.even, self.weights = tensor(made.even), tensor(made.weights)
+        self.odd = None if made.odd is None else tensor(made.odd)
+        self.pair_weights = [self.weights]
+        if made.mirrored_weights is not None:
+            self.pair_weights.append(tensor(made.mirrored_weights))
+            self.mirrored = hasattr(embedding, "add_mirrored") and torch.equal(*self.pair_weights)
+        self._analysis = Analysis(plan.axes, torch.from_numpy(made.modes).to(self.even.device), self.even)
+        self._left_out = LeftOut(plan.axes, made.modes, self.even)
+        self._multiplicity = tensor(plan.axes.multiplicity[made.modes])[:, None, None]
+        self._gains = [tensor(gain) for gain in plan.gains()] if embedding.needs_squares else None
+        self._tiles: dict[int, Tensor] = {}
+
+    @property
+    def nbytes(self) -> int:
+        return sum(tile.nbytes for tile in self._tiles.values())
+
+    def add_templates(self, units: slice) -> None:
+        """Make the coefficients of some templates, scaled, real and imaginary parts: shape (K, 2 R, units)."""
+        templates = self.embedding.templates[units].reshape(-1, *self.plan.axes.shape)
+        parts = self._analysis(templates) * self._multiplicity
+        self._tiles[units.start] = parts.permute(1, 0, 3, 2).flatten(1, 2).contiguous()
+
+    def tiles(self) -> Iterable[tuple[slice, Tensor]]:
+        """As they were made: a tile that did not fit was made in halves."""
+        return ((slice(i, i + tile.shape[2]), tile) for i, tile in sorted(self._tiles.items()))
+
+    def spectrum(self, points: Tensor) -> Spectrum:
+        """Points (n, *shape) in the modes of the plan, and what they lose."""
+        squares = None
+        if self._gains:
+            energies = self.plan.axes.energies(points)
+            squares = tuple(gain @ energies.T for gain in self._gains)
+        return Spectrum(_stacked(*self._analysis(points)), self._left_out.share(points), squares)
+
+    def add(self, spectrum: Spectrum, total: Tensor, spare: Scratch, values: Scratch, scratch: Scratch) -> None:
+        """Add the features of a tile of points into ``total`` (n, width).
+
+        For each point and unit of a tile ``spare`` has room for ``plan.high`` numbers, ``values`` twice and ``scratch``
+        once for ``plan.n_turns``.
+        """
+        coefficients, squares, n = spectrum.coefficients, spectrum.squares, len(total)
+        for units, templates in self.tiles():
+            u = units.stop - units.start
+            products = spare.matrix(0, len(templates) * 2 * n, u)
+            torch.bmm(coefficients, templates, out=products.view(-1, 2 * n, u))
+            columns = products.view(-1, n * u)
+            split = self.even.shape[1]
+            even = _synthesised(self.even, columns[:split], n, values, 0)
+            if self.odd is None:
+                of_even = None if squares is None else squares[0]
+                self.embedding.add_projected(even, of_even, self.weights, units, total, scratch)
+                continue
+            odd = _synthesised(self.odd, columns[split:], n, values, 1)
+            if self.mirrored:
+                self.embedding.add_mirrored(even, odd, self.weights, units, total, scratch)
+                continue
+            m = len(even)
+            plus = torch.add(even, odd, out=spare.matrix(0, m * n, u).view(m, n, u))
+            pair = plus, torch.sub(even, odd, out=even)
+            for i, (projections, weights) in enumerate(zip(pair, self.pair_weights, strict=True)):
+                of_these = None if squares is None else squares[i]
+                self.embedding.add_projected(projections, of_these, weights, units, total, scratch)
+
+
+def _stacked(real: Tensor, imaginary: Tensor) -> Tensor:
+    """From (K, n, R) each to (K, 2 n, 2 R)."""
+    k, n, r = real.shape
+    both = real.new_empty(k, 2, n, 2, r)
+    both[:, 0, :, 0] = real
+    both[:, 0, :, 1] = imaginary
+    both[:, 1, :, 0] = imaginary
+    torch.neg(real, out=both[:, 1, :, 1])
+    return both.view(k, 2 * n, 2 * r)
+
+
+def _synthesised(matrix: Tensor, columns: Tensor, n: int, buffers: Scratch, which: int) -> Tensor:
+    m, size = len(matrix), columns.shape[1]
+    values = buffers.matrix(which, m * n, size // n)
+    torch.mm(matrix, columns, out=values.view(m, size))
+    return values.view(m, n, size // n)

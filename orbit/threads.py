@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
 
 import torch
 from threadpoolctl import ThreadpoolController
+
+T = TypeVar("T")
 
 # Up to so many multiplications, some milliseconds of them, the threads of a linear algebra library gain nothing.
 _FEW = 1e9
@@ -42,10 +47,55 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def worker_threads(count: int) -> ThreadPoolExecutor:
-    """Threads whose linear algebra is single-threaded.
+def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | None = None) -> None:
+    """``work`` on every tile, by threads that each take the next one; the thread that calls is one of them.
+
+    Parameters
+    ----------
+    work : called with one tile
+        Linear algebra in it is single-threaded.
+    tiles : in the order in which they are started
+    count : int or None
+        Threads; None is as many as torch would use.
+
+    Raises
+    ------
+    Whatever ``work`` raises first. No tile is started after that, or after Ctrl-C.
+    """
+    remaining, stop = iter(list(tiles)), threading.Event()
+
+    def take_tiles() -> None:
+        try:
+            for tile in remaining:
+                if stop.is_set():
+                    return
+                work(tile)
+        except BaseException:
+            stop.set()
+            raise
+
+    helpers = (count or torch.get_num_threads()) - 1
+    with single_threaded():
+        helping = [_helpers(helpers).submit(take_tiles) for _ in range(helpers)]
+        try:
+            take_tiles()
+        finally:
+            # where other work has all helpers, this thread did everything
+            started = [future for future in helping if not future.cancel()]
+            wait(started)
+        for future in started:
+            future.result()
+
+
+@functools.cache
+def _helpers(count: int) -> ThreadPoolExecutor:
+    """Threads whose linear algebra is single-threaded, kept for the next call: a new one costs a millisecond.
 
     A new thread learns of ``torch.set_num_threads`` only by some operations: a batched product in it that comes first
     starts threads of its own, and takes six times as long.
     """
-    return ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,))
+    return ThreadPoolExecutor(count, "orbit", initializer=torch.set_num_threads, initargs=(1,))
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which never forks
+    os.register_at_fork(after_in_child=_helpers.cache_clear)

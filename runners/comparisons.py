@@ -20,7 +20,7 @@ from orbit.errors import InputError
 from orbit.operators import structure_of
 from orbit.orbits import Orbit
 from orbit.representations import UnitNorm
-from orbit.threads import single_threaded, worker_threads
+from orbit.threads import in_threads
 from runners.plan import Plan
 
 _SIDE = 28
@@ -131,8 +131,7 @@ def direct(plan: Plan, n_points: int, threads: int) -> Comparison:
                         torch.mm(points[tile], W[part].T, out=out)
                         step(out, wave, out)
 
-        with single_threaded(), worker_threads(workers) as pool:
-            list(pool.map(work, rows))
+        in_threads(work, rows, workers)
         if W.is_cuda:
             torch.cuda.synchronize()
 
@@ -195,8 +194,7 @@ def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
     def copy(name: str) -> None:
         source, target = pages[name]
         parts = _slices(len(source), _PART_OF_COPY)
-        with single_threaded(), worker_threads(threads) as pool:
-            list(pool.map(lambda part: target[part].copy_(source[part]), parts))
+        in_threads(lambda part: target[part].copy_(source[part]), parts, threads)
 
     cases: dict[str, Callable[[], object]] = {"features": lambda: features.transform(X)}
     cases |= {name: partial(copy, name) for name in sizes}

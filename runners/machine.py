@@ -32,9 +32,10 @@ def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int) -> dict[
     """
     repeats = {}
     for name, case in cases.items():
-        clock = time.perf_counter()
-        case()
-        repeats[name] = max(1, math.ceil(_LEAST / max(time.perf_counter() - clock, 1e-6)))
+        clock, repeats[name] = time.perf_counter(), 0
+        while repeats[name] == 0 or time.perf_counter() - clock < _LEAST:  # the first call is slower than others
+            case()
+            repeats[name] += 1
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
     for _ in range(rounds):
         for name, case in cases.items():

@@ -9,6 +9,7 @@ orbit. It tiles, threads and averages nothing itself.
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from orbit.component import check_with_parts
 from orbit.embedding import Embedding
 from orbit.engine import Engine
 from orbit.kernels import Gaussian, Kernel
+from orbit.latest import Latest
 from orbit.orbits import Orbit
 from orbit.random import RandomState, spawn
 
@@ -125,10 +127,32 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
 
 class AveragedMap(FeatureMap):
-    """A base map phi averaged over the orbit: psi(x) = sum_i w_i phi(g_i x) (LGIKA eqs. 7 and 8)."""
+    """A base map phi averaged over the orbit: psi(x) = sum_i w_i phi(g_i x) (LGIKA eqs. 7 and 8).
+
+    Fourier modes, where the orbit has any, are those in which the points of ``fit`` have energy: points that are mapped
+    in batches are mapped alike.
+    """
+
+    _modes: np.ndarray | None = None
+
+    def _fit_parts(self, X) -> tuple[np.ndarray, int]:
+        X, map_seed = super()._fit_parts(X)
+        self._modes = self.engine_.modes(self.orbit_, X)
+        return X, map_seed
 
     def _features(self, X: np.ndarray) -> np.ndarray:
-        return self.engine_.average(self._embedding(X.dtype), self.orbit_, X)
+        engine = self.engine_
+        embedding = self._embeddings.get(
+            (self.orbit_, self.kernel_),
+            (X.dtype, engine.device),
+            lambda: self._embedding(X.dtype),
+            worth=lambda made: engine.may_keep(getattr(made.templates, "nbytes", 0)),
+        )
+        return engine.average(embedding, self.orbit_, X, modes=self._modes)
+
+    @cached_property
+    def _embeddings(self) -> Latest:
+        return Latest()
 
     @abstractmethod
     def _embedding(self, dtype: np.dtype) -> Embedding:
