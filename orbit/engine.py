@@ -175,6 +175,12 @@ class Engine(Component):
         tensor, device = torch.from_numpy(np.array(array, dtype=dtype)), self._torch_device()
         return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
+    def _shared(self, array: np.ndarray) -> Tensor:
+        """``array`` on this engine's device; without a copy where it can be, so nothing may be written to it."""
+        if self._torch_device().type == "cpu" and array.flags.c_contiguous and array.flags.writeable:
+            return torch.from_numpy(array)
+        return self.tensor(array, array.dtype)
+
     @functools.cached_property
     def _plans(self) -> Latest:
         return Latest()
@@ -218,12 +224,12 @@ class Engine(Component):
         -------
         array, shape (n, embedding.n_outputs)
         """
-        # zeros of the operating system, so that nothing is written before the features are
-        out = np.zeros((len(X), embedding.n_outputs), dtype=X.dtype)
         # weights that are the caller's own may be matrices, which only moved points can be multiplied with
         plan = self._spectral_plan(embedding, orbit, X, modes) if weights is None else None
         path = self._path(embedding, orbit, X, plan) if weights is None else "direct"
         self.route_ = Route(path)
+        # zeros of the operating system, so that nothing is written before the features are
+        out = (np.empty if path == "spectral" else np.zeros)((len(X), embedding.n_outputs), dtype=X.dtype)
         with self.precision():
             if path == "spectral":
                 assert plan is not None
@@ -394,7 +400,7 @@ class Engine(Component):
         shares: list[np.ndarray] = []
 
         def work(rows: slice) -> None:
-            shares.append(axes.energy_shares(self.tensor(X[rows], X.dtype)).cpu().numpy())
+            shares.append(axes.energy_shares(self._shared(X[rows])).cpu().numpy())
 
         rows = self._rows(len(X), 8 * math.prod(axes.shape) * X.dtype.itemsize)
         self._run(work, list(_slices(len(X), rows)), "spectrum")
@@ -437,7 +443,6 @@ class Engine(Component):
         try:
             lost = self._average_spectral(embedding, X, plan, out, what, tolerance)
         except _TooMuchLostError:
-            out[:] = 0
             of_these = self._spectral_plan(embedding, orbit, X, None)
             assert of_these is not None
             plan, lost = of_these, self._average_spectral(embedding, X, of_these, out, what, math.inf)
@@ -453,7 +458,7 @@ class Engine(Component):
         numbers = min(_SPECTRAL_NUMBERS * self._breadth(), affordable) // per_unit
         units = max(1, min(embedding.units, _SPECTRAL_UNITS, numbers))
         per_row = (12 * math.prod(plan.axes.shape) + 2 * embedding.width + embedding.n_outputs) * itemsize
-        low = max(1, min(self._rows(len(X), 2 * per_row), numbers // units))
+        low = _even(len(X), max(1, min(self._rows(len(X), 2 * per_row), numbers // units)), workers)
 
         spectral = self._projections.get(
             (plan, embedding),
@@ -468,12 +473,12 @@ class Engine(Component):
         lost: list[float] = []
 
         def work(rows: slice) -> None:
-            spectrum = spectral.spectrum(self.tensor(X[rows], X.dtype))
+            spectrum = spectral.spectrum(self._shared(X[rows]))
             lost.append(spectrum.lost)
             if spectrum.lost > tolerance:
                 raise _TooMuchLostError
             n = rows.stop - rows.start
-            total = torch.from_numpy(out[rows]) if in_place else like.new_zeros(n, embedding.width)
+            total = torch.from_numpy(out[rows]).zero_() if in_place else like.new_zeros(n, embedding.width)
             spectral.add(spectrum, total, *scratches())
             if not in_place:
                 out[rows] = embedding.finish(total).cpu().numpy()
@@ -574,6 +579,12 @@ def _halving(work: Callable[[slice], None], tile: slice) -> None:
 
 def _slices(length: int, step: int) -> Iterator[slice]:
     return (slice(start, min(start + step, length)) for start in range(0, length, step))
+
+
+def _even(length: int, at_most: int, workers: int) -> int:
+    """The length of a tile, of at most so many, so that all workers have about the same to do."""
+    tiles = -(-length // at_most)
+    return -(-length // (-(-tiles // workers) * workers)) if tiles > 1 else at_most
 
 
 @contextlib.contextmanager

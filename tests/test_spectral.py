@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
 from samples import signals, unit_mean_norm
 
-from orbit import engine, spectral
+from orbit import spectral
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier
 from orbit.distributions import Gaussian as Normal
 from orbit.distributions import Haar, VonMises
@@ -144,6 +146,119 @@ def test_points_of_zero_norm_lose_nothing(rng):
     )
 
 
+def spoke(rng, n: int) -> np.ndarray:
+    """Polar images with as much energy in every mode."""
+    return unit_mean_norm(rng.standard_normal((n, 4, 32)))
+
+
+def test_points_are_mapped_alike_in_whatever_batches(rng):
+    X, orb = rings(rng, 60), Orbit(Rotation("polar"), VonMises(0.5), size=16)
+    fitted = MAPS["pairs"](orbit=orb, engine=Engine(path="spectral", spectral_tolerance=0.05)).fit(X)
+    together = fitted.transform(X)
+    assert fitted.engine_.route_.modes < 17
+    apart = np.concatenate([fitted.transform(X[i : i + 7]) for i in range(0, 60, 7)])
+    np.testing.assert_allclose(apart, together, atol=1e-13)
+
+
+@pytest.mark.parametrize("make", MAPS.values(), ids=MAPS)
+def test_points_that_would_lose_too_much_are_mapped_by_modes_of_their_own(rng, make):
+    smooth, rough, orb = rings(rng, 40), spoke(rng, 40), Orbit(Rotation("polar"), VonMises(0.5), size=16)
+    fitted = make(orbit=orb, engine=Engine(path="spectral", spectral_tolerance=1e-2)).fit(smooth)
+    before = fitted.transform(smooth)
+    modes = fitted.engine_.route_.modes
+    features, route = fitted.transform(rough), fitted.engine_.route_
+    assert modes < route.modes
+    assert route.error <= 1e-2
+    direct = make(orbit=orb, engine=Engine(path="direct")).fit(smooth).transform(rough)
+    # histograms jump where a point crosses a threshold
+    assert np.abs(features - direct).mean() < 2e-2 * np.abs(direct).mean()
+    np.testing.assert_array_equal(fitted.transform(smooth), before, err_msg="what came between changes nothing")
+
+
+@pytest.mark.parametrize("make", MAPS.values(), ids=MAPS)
+def test_a_tile_that_loses_too_much_ends_the_call_whichever_it_is(rng, make):
+    """The last row alone: tiles before it are done, and done again."""
+    X, orb = np.concatenate([rings(rng, 39), spoke(rng, 1)]), Orbit(Rotation("polar"), VonMises(0.5), size=16)
+    engine = Engine(path="spectral", spectral_tolerance=1e-3, memory=1e-4, workers=2)
+    features = make(orbit=orb, engine=engine).fit(X[:39]).transform(X)
+    assert engine.route_.error <= 1e-3
+    whole = make(orbit=orb, engine=Engine(path="spectral", spectral_tolerance=0.0)).fit(X[:39]).transform(X)
+    assert np.abs(features - whole).mean() < 5e-3 * np.abs(whole).mean()
+
+
+def test_a_tolerance_that_is_changed_after_fit_holds(rng):
+    X, orb = rings(rng, 40), Orbit(Rotation("polar"), size=16)
+    fitted = MAPS["pairs"](orbit=orb, engine=Engine(path="spectral", spectral_tolerance=1e-2)).fit(X)
+    fitted.transform(X)
+    for tolerance in (1e-4, 1e-6):
+        fitted.engine_.set_params(spectral_tolerance=tolerance)
+        fitted.transform(X)
+        assert fitted.engine_.route_.error <= tolerance
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((3, 8), (1,)), ((2, 7, 3), (1,)), ((4, 6), (0, 1)), ((3, 300), (1,))])
+@pytest.mark.parametrize("kept", [[0], [0, 1, 3], []], ids=str)
+def test_what_is_left_out_is_the_energy_in_the_other_modes(rng, shape, axes, kept):
+    """``(3, 300)`` is long enough for fast transforms."""
+    X, cyclic = torch.from_numpy(signals(rng, 20, shape)), spectral.CyclicAxes(shape, axes)
+    modes = np.array(kept or np.arange(cyclic.n_modes), dtype=int)
+    energies = cyclic.energies(X).numpy() * cyclic.multiplicity
+    expected = np.sqrt(np.delete(energies, modes, axis=1).sum(1) / energies.sum(1)).max()
+    found = spectral.LeftOut(cyclic, modes, torch.zeros(0, dtype=torch.float64)).share(X)
+    assert found == pytest.approx(expected, rel=1e-10, abs=1e-15)
+    assert (found == 0) == (not kept)
+
+
+# ---- what is kept between calls --------------------------------------------------------------------------------------
+
+
+def calls_of(monkeypatch, at, name: str) -> list[int]:
+    calls, original = [], getattr(at, name)
+
+    def counted(self, *args):
+        calls.append(1)
+        return original(self, *args)
+
+    monkeypatch.setattr(at, name, counted)
+    return calls
+
+
+@pytest.mark.parametrize("name", ["pairs", "offset", "nystrom"])
+def test_templates_are_made_once_for_many_calls(rng, monkeypatch, name):
+    X, orb = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=8)
+    made = calls_of(monkeypatch, spectral.SpectralProjection, "add_templates")
+    fitted = MAPS[name](orbit=orb, engine=Engine(workers=1)).fit(X)
+    first, second = fitted.transform(X[:20]), fitted.transform(X[20:])
+    assert len(made) == 1
+    fresh = MAPS[name](orbit=orb, engine=Engine(workers=1)).fit(X)
+    np.testing.assert_array_equal(second, fresh.transform(X[20:]))
+    assert len(made) == 2
+    np.testing.assert_array_equal(first, pickle.loads(pickle.dumps(fitted)).transform(X[:20]))
+    assert len(made) == 3, "they are no part of a pickle"
+    assert not np.allclose(fitted.set_params(random_state=1).fit(X).transform(X[:20]), first)
+
+
+def test_templates_are_made_again_for_another_precision_or_map(rng):
+    X, orb, engine = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=8), Engine(path="spectral")
+    maps = [RandomFourier(Gaussian(0.6), orb, 20, random_state=seed, engine=engine).fit(X) for seed in (0, 1)]
+    expected = [fitted.transform(X) for fitted in maps]
+    for _ in range(2):
+        for fitted, features in zip(maps, expected, strict=True):
+            np.testing.assert_array_equal(fitted.transform(X), features)
+            single = fitted.transform(X.astype(np.float32))
+            assert single.dtype == np.float32
+            np.testing.assert_allclose(single, features, atol=1e-5)
+
+
+def test_no_more_is_kept_than_a_small_part_of_the_memory(rng, monkeypatch):
+    X, orb = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=8)
+    made = calls_of(monkeypatch, spectral.SpectralProjection, "add_templates")
+    fitted = MAPS["pairs"](orbit=orb, engine=Engine(path="spectral", memory=1e-4, workers=1)).fit(X)
+    np.testing.assert_array_equal(fitted.transform(X), fitted.transform(X))
+    assert len(made) > 1
+    assert fitted._embeddings._entry is None
+
+
 # ---- the choice ------------------------------------------------------------------------------------------------------
 
 
@@ -210,9 +325,9 @@ def test_turns_half_a_turn_apart_are_paired(size, paired):
 @pytest.mark.parametrize("path", ["template", "spectral"])
 def test_templates_that_do_not_fit_are_halved_and_no_sum_is_made_twice(rng, monkeypatch, path):
     X, orb = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=8)
-    fitted = MAPS["pairs"](orbit=orb, engine=Engine(path=path, workers=1)).fit(X)
+    fitted, again = (MAPS["pairs"](orbit=orb, engine=Engine(path=path, workers=1)).fit(X) for _ in range(2))
     expected, calls = fitted.transform(X), []
-    at, name = {"template": (Rotation, "adjoint"), "spectral": (engine._Spectral, "_templates")}[path]
+    at, name = {"template": (Rotation, "adjoint"), "spectral": (spectral.SpectralProjection, "add_templates")}[path]
     original = getattr(at, name)
 
     def scarce(self, *args):
@@ -223,7 +338,7 @@ def test_templates_that_do_not_fit_are_halved_and_no_sum_is_made_twice(rng, monk
         return original(self, *args)
 
     monkeypatch.setattr(at, name, scarce)
-    np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-12)
+    np.testing.assert_allclose(again.transform(X), expected, atol=1e-12)
     assert 1 < min(calls) <= 6 < max(calls)
 
 

@@ -9,12 +9,12 @@ orbit. It tiles, threads and averages nothing itself.
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
 from orbit.component import check_with_parts
 from orbit.embedding import Embedding
@@ -138,22 +138,27 @@ class AveragedMap(FeatureMap):
     def _fit_parts(self, X) -> tuple[np.ndarray, int]:
         X, map_seed = super()._fit_parts(X)
         self._modes = self.engine_.modes(self.orbit_, X)
+        self._embeddings = Latest()
         return X, map_seed
 
     def _features(self, X: np.ndarray) -> np.ndarray:
         engine = self.engine_
         embedding = self._embeddings.get(
-            (self.orbit_, self.kernel_),
+            (engine,),
             (X.dtype, engine.device),
             lambda: self._embedding(X.dtype),
-            worth=lambda made: engine.may_keep(getattr(made.templates, "nbytes", 0)),
+            worth=lambda made: _is_projected(made) and engine.may_keep(_nbytes(made)),
         )
         return engine.average(embedding, self.orbit_, X, modes=self._modes)
-
-    @cached_property
-    def _embeddings(self) -> Latest:
-        return Latest()
 
     @abstractmethod
     def _embedding(self, dtype: np.dtype) -> Embedding:
         """The fitted base map, ready for the engine in the given precision."""
+
+
+def _is_projected(embedding: Embedding) -> bool:
+    return getattr(embedding, "templates", None) is not None
+
+
+def _nbytes(embedding: Embedding) -> int:
+    return sum(part.nbytes for part in vars(embedding).values() if isinstance(part, Tensor))

@@ -176,7 +176,7 @@ class CumulativeDistribution(AveragedMap):
         codes = np.empty((len(X), self._n_columns), dtype=np.uint8 if use_counts else np.float16)
         # half the budget for a batch in full precision; the engine's tiles have their own
         for rows in self.engine_.row_batches(len(X), 2 * self._n_columns * X.itemsize):
-            values = self.engine_.average(self._counts(X.dtype, np.ones(1)), self.orbit_, self._scaled(X[rows])) * unit
+            values = self._averaged(X[rows], np.ones(1)) * unit
             codes[rows] = np.rint(values) if use_counts else values
         return CompactFeatures(codes, (self._column_scale() / unit).astype(X.dtype))
 
@@ -225,6 +225,11 @@ class CumulativeDistribution(AveragedMap):
         offset = None if centre is None else tensor(centre, dtype)
         return BinCounts(tensor(self.templates_, dtype), bins, tensor(column_scale, dtype), sketch, offset)
 
+    def _averaged(self, X: np.ndarray, column_scale: np.ndarray) -> np.ndarray:
+        """Counts averaged over the orbit, without centre or sketch."""
+        counts = self._counts(X.dtype, column_scale)
+        return self.engine_.average(counts, self.orbit_, self._scaled(X), modes=self._modes)
+
     def _scaled(self, X: np.ndarray) -> np.ndarray:
         return scale(X, "each", 1.0) if self.norm == "each" else X
 
@@ -247,8 +252,7 @@ class CumulativeDistribution(AveragedMap):
         X = X[rng.choice(len(X), min(len(X), _CENTRE_POINTS), replace=False)]
         total = np.zeros(self._n_columns)
         for rows in self.engine_.row_batches(len(X), 2 * self._n_columns * X.itemsize):
-            features = self.engine_.average(self._counts(X.dtype, self.scale_), self.orbit_, self._scaled(X[rows]))
-            total += features.sum(0, dtype=np.float64)
+            total += self._averaged(X[rows], self.scale_).sum(0, dtype=np.float64)
         return total / len(X)
 
 
