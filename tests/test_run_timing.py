@@ -112,7 +112,7 @@ def test_short_cases_are_run_several_times_in_a_row(monkeypatch):
 
     def case(name: str, duration: float) -> None:
         calls[name] += 1
-        now[0] += duration + (calls[name] == 1) * 0.5  # caches are cold
+        now[0] += duration + (calls[name] == 1) * 0.25  # caches are cold
 
     seconds = interleaved({"short": lambda: case("short", 0.5), "long": lambda: case("long", 3.0)}, rounds=2)
     assert calls == {"short": 2 + 2 * 2, "long": 1 + 2}, "as many as take a second, the slow first one among them"
