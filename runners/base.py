@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 # Points whose orbits are drawn.
 EXAMPLES = 3
 
+#: What runs are judged by, the first that a run has, and whether more of it is better.
+MAIN_METRICS = {"test/accuracy": True, "test/rmse": False}
+
 
 class Stopwatch:
     """Seconds spent in named stages, as metrics ``time/NAME_s``."""
@@ -127,7 +130,16 @@ def suffix(label: str) -> str:
     >>> suffix("two convolutions"), suffix("")
     ('-two_convolutions', '')
     """
-    return "-" + re.sub(r"[^A-Za-z0-9.-]+", "_", label) if label else ""
+    return f"-{slug(label)}" if label else ""
+
+
+def slug(label: str) -> str:
+    """A label for people as part of a file name.
+
+    >>> slug("two convolutions/../")
+    'two_convolutions_.._'
+    """
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", label)[:80]
 
 
 class Runner(Component):

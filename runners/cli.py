@@ -33,13 +33,14 @@ from runners import (  # noqa: F401  importing registers them
     orbit_error,
     orff_error,
     predict,
+    report,
     skeleton_error,
     skeleton_locality,
     sync,
     table,
     timing,
 )
-from runners.base import Job
+from runners.base import MAIN_METRICS, Job
 from runners.messages import is_configuration_error, one_line
 from runners.plan import Plan, plan
 from runners.record import TRACEBACK, Record, RunFolder
@@ -125,6 +126,7 @@ def _run_job(cfg: DictConfig) -> float:
         runner = plan_.component("runner")
         record.config_hash, record.params = plan_.config_hash, plan_.params()
         record.tags = environment_tags() | {
+            "experiment": str(hydra_config.runtime.choices.get("experiment") or ""),
             "seed": str(plan_.config["seed"]),
             "launcher": str(hydra_config.runtime.choices.get("hydra/launcher", "")),
             "device": plan_.config["engine"]["device"],
@@ -203,7 +205,7 @@ def _show(job: Job, tracker: Tracker | None, shown: bool) -> None:
 
 
 def _main_metric(job: Job) -> float:
-    return next((job.metrics[key] for key in ("test/accuracy", "test/rmse") if key in job.metrics), math.nan)
+    return next((job.metrics[key] for key in MAIN_METRICS if key in job.metrics), math.nan)
 
 
 def _describe(error: BaseException) -> str:

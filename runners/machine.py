@@ -63,10 +63,14 @@ def describe_machine(threads: int) -> str:
     """The processor, its cores, the threads in use, the linear algebra libraries and the load of other work."""
     libraries = sorted({f"{pool['internal_api']} {pool['version']}" for pool in threadpool_info()})
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    gpu = f"{torch.cuda.get_device_name()}, " if torch.cuda.is_available() else ""
-    hardware = f"{_processor()}, {gpu}{os.cpu_count()} cores, {threads} threads in use, load {load}"
     versions = f"torch {torch.__version__} (MKL: {torch.backends.mkl.is_available()}), numpy {np.__version__}"
-    return f"{hardware}; {versions}, {', '.join(libraries)}"
+    return f"{hardware()}, {threads} threads in use, load {load}; {versions}, {', '.join(libraries)}"
+
+
+def hardware() -> str:
+    """The processor, the GPU if there is one, and the number of cores."""
+    gpu = f"{torch.cuda.get_device_name()}, " if torch.cuda.is_available() else ""
+    return f"{_processor()}, {gpu}{os.cpu_count()} cores"
 
 
 def _processor() -> str:

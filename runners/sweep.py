@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 
 from orbit import plots
 from orbit.errors import InputError
+from runners.base import MAIN_METRICS
 from runners.markdown import markdown_table, mean_and_spread
 from runners.record import Record, RunFolder
 from runners.tracking import Tracker, environment_tags
@@ -25,7 +26,7 @@ PARENT_ENV = "ORBIT_PARENT_RUN_ID"
 SWEEP_ENV = "ORBIT_SWEEP_ID"
 
 #: Shown in the table of a sweep, where the jobs have them.
-_SHOWN_METRICS = ("test/accuracy", "test/rmse", "features/dim", "time/total_s")
+_SHOWN_METRICS = (*MAIN_METRICS, "features/dim", "time/total_s")
 
 Jobs = list[tuple[Record, dict[str, float]]]  # each job's record and metrics
 
@@ -82,8 +83,8 @@ class SweepCallback(Callback):
     def _open_parent(self, config: DictConfig) -> None:
         self.tracker = Tracker(Path(config.outputs), config.tracking.uri, config.tracking.experiment)
         self.tracker.open()
-        record = Record(name=f"sweep-{self.folder.name.removesuffix('-sweep')}", tags=environment_tags())
-        record.tags |= {"sweep": os.environ[SWEEP_ENV], "overrides": " ".join(config.hydra.overrides.task)}
+        name, overrides = f"sweep-{self.folder.name.removesuffix('-sweep')}", list(config.hydra.overrides.task)
+        record = Record(name, overrides=overrides, tags=environment_tags() | {"sweep": os.environ[SWEEP_ENV]})
         self.parent_id = self.tracker.start(record)
         os.environ[PARENT_ENV] = self.parent_id
 
@@ -134,7 +135,7 @@ def _over_seeds(records: Jobs) -> str:
 
 def _figure(records: Jobs) -> Figure | None:
     """The main metric of every configuration of the sweep, seeds together; None where there is nothing to compare."""
-    metric = next((key for key in _SHOWN_METRICS[:2] if any(key in m for _, m in records)), None)
+    metric = next((key for key in MAIN_METRICS if any(key in m for _, m in records)), None)
     varied = [key for key in _varied(records) if key != "seed"]
     if metric is None or not varied:
         return None

@@ -14,11 +14,12 @@ import logging
 import os
 import pickle
 import re
+import shlex
 import socket
 import subprocess
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -26,12 +27,16 @@ from urllib.parse import urlparse
 import numpy as np
 
 from orbit.errors import InputError
+from orbit.version import __version__
+from runners.machine import hardware
 from runners.record import CONFIG, EXAMPLE, MODEL, RECORD, Record, RunFolder
 
 log = logging.getLogger(__name__)
 
 _REACH_TIMEOUT_S = 5.0
 _METRICS_IN_A_BATCH = 1000  # MLflow takes no more
+_RUNS_ON_A_PAGE = 1000
+_LONGEST_TAG = 5000  # MLflow cuts longer ones, and half a command line is none
 _PACKAGES = ("numpy", "torch", "scikit-learn", "mlflow", "hydra-core")
 
 
@@ -64,19 +69,15 @@ class Tracker:
         InputError
             If the server cannot be reached or the database cannot be used.
         """
-        self._check_reachable()
-        try:
+        with self._usable():
             self._experiment_id()
-        except Exception as error:
-            log.debug("opening %s failed", self.uri, exc_info=True)
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise InputError(
-                f"tracking.uri: cannot use {self.uri} ({reason}); set tracking.uri, or tracking.enabled=false"
-            ) from error
 
     def start(self, record: Record) -> str:
         """Create the run, shown as running, and return its id."""
         tags = record.tags | {"config_hash": record.config_hash}
+        overrides = shlex.join(record.overrides)
+        if len(overrides) <= _LONGEST_TAG:
+            tags["overrides"] = overrides
         if record.parent_id:
             tags["mlflow.parentRunId"] = record.parent_id
         run = self._client().create_run(
@@ -146,6 +147,47 @@ class Tracker:
         """The metrics of a run."""
         return dict(self._client().get_run(run_id).data.metrics)
 
+    def runs(self) -> list[tuple[Record, dict[str, float]]]:
+        """Every run of the experiment, however it went, with its metrics; none if there is no such experiment.
+
+        Raises
+        ------
+        InputError
+            If the server cannot be reached or the database cannot be used.
+        """
+        if self.local and not (self.outputs / "mlflow.db").is_file():
+            return []
+        with self._usable():
+            client = self._client()
+            found = client.get_experiment_by_name(self.experiment)
+            runs: list[Any] = []
+            token = "" if found is not None else None
+            while token is not None:
+                page = client.search_runs([found.experiment_id], max_results=_RUNS_ON_A_PAGE, page_token=token or None)
+                runs, token = [*runs, *page], page.token or None
+            return [(_record(run), dict(run.data.metrics)) for run in runs]
+
+    def download(self, run_id: str, target: Path, endings: Collection[str], folders: Collection[str] = ()) -> None:
+        """Copy a run's files, and those in some of its folders, whose names end in one of ``endings``.
+
+        Raises
+        ------
+        InputError
+            If the server cannot be reached, or its files are gone.
+        """
+        with self._usable():
+            client = self._client()
+            found = [item for folder in ("", *folders) for item in client.list_artifacts(run_id, folder)]
+            for item in found:
+                if not item.is_dir and item.path.endswith(tuple(endings)):
+                    client.download_artifacts(run_id, item.path, str(target))
+
+    def pages(self) -> str | None:
+        """The address of a run's page, less the run's id at its end; None where no server shows it."""
+        if urlparse(self.uri).scheme not in ("http", "https"):
+            return None
+        return f"{self.uri.rstrip('/')}/#/experiments/{self._experiment_id()}/runs/"
+
     def close(self, run_id: str, status: str, folder: Path) -> None:
         """End a parent run, with everything directly in ``folder`` as its artifacts."""
         client = self._client()
@@ -195,6 +237,19 @@ class Tracker:
         location = (self.outputs / "artifacts" / self.experiment).as_uri() if self.local else None
         return client.create_experiment(self.experiment, artifact_location=location)
 
+    @contextlib.contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Whatever goes wrong with the store as one line that says what to change."""
+        self._check_reachable()
+        try:
+            yield
+        except Exception as error:
+            log.debug("using %s failed", self.uri, exc_info=True)
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise InputError(
+                f"tracking.uri: cannot use {self.uri} ({reason}); set tracking.uri, or tracking.enabled=false"
+            ) from error
+
     def _check_reachable(self) -> None:
         """Fail within seconds, where MLflow's own retries would take minutes."""
         address = urlparse(self.uri)
@@ -220,14 +275,41 @@ class Tracker:
         return marker
 
 
+def _record(run: Any) -> Record:
+    """A run of MLflow as its record."""
+    tags = {key: value for key, value in run.data.tags.items() if not key.startswith("mlflow.")}
+    job = tags.get("job", "")
+    return Record(
+        name=run.info.run_name or run.info.run_id,
+        config_hash=tags.get("config_hash", ""),
+        status=run.info.status,
+        start=run.info.start_time / 1000,
+        end=run.info.end_time / 1000 if run.info.end_time else None,
+        job=int(job) if job.isdigit() else None,
+        overrides=_split(tags.pop("overrides", "")),
+        run_id=run.info.run_id,
+        parent_id=run.data.tags.get("mlflow.parentRunId"),
+        params=dict(run.data.params),
+        tags=tags,
+    )
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:  # of a run that was not logged by this program
+        return command.split()
+
+
 def _metric_name(name: str) -> str:
     """The name with what MLflow refuses left out, such as the comma in a row's label."""
     return re.sub(r"[^\w\-./ :]", "", name)
 
 
 def environment_tags() -> dict[str, str]:
-    """Versions, git commit and whether the tree had uncommitted changes."""
-    tags = {f"version.{name}": importlib.metadata.version(name) for name in _PACKAGES}
+    """The machine, versions, git commit and whether the tree had uncommitted changes."""
+    tags = {"machine": hardware(), "version.orbit": __version__}
+    tags |= {f"version.{name}": importlib.metadata.version(name) for name in _PACKAGES}
     root = Path(__file__).resolve().parent.parent
     commit = _git(root, "rev-parse", "HEAD")
     if commit is not None:

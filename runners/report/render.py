@@ -1,0 +1,63 @@
+"""The report as HTML and as Markdown. Whatever comes from runs is escaped here, and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from runners.markdown import markdown_table
+from runners.report.content import Code, Content, Table
+
+# Report file -> its template.
+FILES = {"index.html": "page.html", "report.md": "page.md"}
+
+
+def render(content: Content, template: str) -> str:
+    """A report in the format of a template."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"md": inline, "md_table": table_as_markdown, "md_block": block}
+    environment.tests |= {"code": lambda value: isinstance(value, Code), "table": lambda v: isinstance(v, Table)}
+    environment.tests["number"] = lambda cell: re.match(r"[+-]?\d[\d.]*(e[+-]?\d+)?( ±|$)", cell) is not None
+    text = environment.get_template(template).render(content=content)
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def inline(text: str) -> str:
+    """A line of text that Markdown shows as it is.
+
+    >>> print(inline("a|b <i> *c* mnist_local [d](e)"), inline(Code("x|`y")))
+    a\\|b \\<i\\> \\*c\\* mnist_local \\[d\\](e) `` x\\|`y ``
+    """
+    line = " ".join(text.split())
+    if not isinstance(text, Code):
+        line = re.sub(r"([\\`*<>\[\]|~&])", r"\\\1", line)
+        return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", line)  # within a word it means nothing
+    if not line:
+        return ""
+    fence = "`" * (_longest_run(line) + 1)
+    pad = " " if "`" in line else ""
+    return f"{fence}{pad}{line}{pad}{fence}".replace("|", "\\|")
+
+
+def block(text: str) -> str:
+    """Text in a block of code of Markdown, whatever it holds."""
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def table_as_markdown(table: Table) -> str:
+    return markdown_table([inline(cell) for cell in table.header], [[inline(c) for c in row] for row in table.rows])
+
+
+def _longest_run(text: str) -> int:
+    """The most backticks in a row."""
+    return max((len(found) for found in re.findall("`+", text)), default=0)

@@ -1,0 +1,219 @@
+"""What there is to report: the runs of MLflow, those that are only in their run folders, and the experiments there are.
+
+Nothing here decides what is shown, or how.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import orbit
+from orbit.errors import InputError
+from runners.base import MAIN_METRICS
+from runners.record import RECORD, Record, RunFolder
+from runners.schema import Root
+from runners.tracking import Tracker
+
+log = logging.getLogger(__name__)
+
+# A run's files that are shown or read; models and logs stay where they are.
+_ENDINGS = (".md", ".png", ".txt", RECORD)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run, wherever it is kept.
+
+    ``folder`` is that of a run which MLflow does not have, or not whole.
+    """
+
+    record: Record
+    metrics: dict[str, float]
+    folder: RunFolder | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self.record.status == "FINISHED"
+
+    @property
+    def sweep(self) -> str:
+        """The sweep that the run is part of, or opens; empty for a run by itself."""
+        return self.record.tags.get("sweep", "")
+
+    @property
+    def opens_sweep(self) -> bool:
+        return bool(self.sweep) and self.record.job is None
+
+    @property
+    def experiment(self) -> str:
+        """The experiment file that the run was composed from; empty without one."""
+        return self.record.tags.get("experiment", "")
+
+    @property
+    def size(self) -> str:
+        return str(self.record.params.get("size", Root.size))
+
+    @property
+    def age(self) -> tuple[float, str]:
+        """Sorts runs by the time of their start."""
+        return self.record.start, self.record.run_id or self.record.tags.get("folder", "")
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """Sorts the runs of a sweep, the best first and those without a figure last."""
+        for place, (name, larger_is_better) in enumerate(MAIN_METRICS.items()):
+            if name in self.metrics:
+                return place, -self.metrics[name] if larger_is_better else self.metrics[name], self.age
+        return len(MAIN_METRICS), 0.0, self.age
+
+    def setting(self, key: str) -> str | None:
+        """The value that the run had for a key of the command line; None for one that changes no result."""
+        if key == "experiment":
+            return self.experiment
+        params = self.record.params
+        found = params.get(key, params.get(f"{key}.name"))
+        return None if found is None else str(found)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What a file of ``conf/experiment`` says of itself.
+
+    Attributes
+    ----------
+    name : str
+    about : str
+        Its leading comment.
+    commands : list of str
+        The commands in its comment that run it, or the plain one.
+    sizes : list of str
+        What ``size`` can be, the default first; empty where it changes nothing.
+    """
+
+    name: str
+    about: str
+    commands: list[str]
+    sizes: list[str]
+
+    @classmethod
+    def read(cls, path: Path) -> Experiment:
+        comment = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if not line.startswith("#"):
+                break
+            comment.append(line.lstrip("# "))
+        commands = [line for line in comment if line.startswith("python run.py ")]
+        about = " ".join(line for line in comment if line not in commands and not line.startswith("@package"))
+        sizes = {file.stem for file in path.with_suffix("").glob("*.yaml")}
+        return cls(
+            path.stem,
+            re.sub(":$", ".", about),
+            commands or [f"python run.py experiment={path.stem}"],
+            sorted(sizes, key=lambda size: (size != Root.size, size)),
+        )
+
+    def command(self, size: str) -> str:
+        """The command that runs it at a size."""
+        if size == Root.size:
+            return self.commands[0]
+        named = f"size={size}"
+        return next((c for c in self.commands if named in c.split()), f"{self.commands[0]} {named}")
+
+
+def experiments(config_dir: Path) -> list[Experiment]:
+    """The experiments of a configuration, by name."""
+    return [Experiment.read(path) for path in sorted((config_dir / "experiment").glob("*.yaml"))]
+
+
+class Results:
+    """Every run there is.
+
+    Parameters
+    ----------
+    outputs : Path
+    tracker : Tracker or None
+        None reads run folders alone.
+    known : list of Experiment
+        Those that runs can be of.
+    scratch : Path
+        An empty folder for files that are fetched.
+    """
+
+    def __init__(self, outputs: Path, tracker: Tracker | None, known: list[Experiment], scratch: Path) -> None:
+        self._outputs, self._tracker, self._known, self._scratch = outputs, tracker, known, scratch
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """Newest first."""
+        tracked = [] if self._tracker is None else [Run(record, metrics) for record, metrics in self._tracker.runs()]
+        local = self._local()
+        replaced = {run.record.run_id for run in local}
+        found = [self._completed(run) for run in tracked if run.record.run_id not in replaced] + local
+        return sorted((self._named(run) for run in found), key=lambda run: run.age, reverse=True)
+
+    @cached_property
+    def pages(self) -> str | None:
+        """The address of a run's page, less its id."""
+        return None if self._tracker is None else self._tracker.pages()
+
+    def files(self, run: Run) -> Path | None:
+        """A folder with what a run wrote, or None if that is gone."""
+        if run.folder is not None:
+            return run.folder.path
+        assert self._tracker is not None
+        assert run.record.run_id is not None
+        target = self._scratch / run.record.run_id
+        if not target.is_dir():
+            target.mkdir()
+            try:
+                self._tracker.download(run.record.run_id, target, _ENDINGS, ["figures"])
+            except InputError as error:
+                log.debug("the files of %s cannot be read: %s", run.record.run_id, error)
+        return target if any(target.iterdir()) else None
+
+    def _local(self) -> list[Run]:
+        """Runs that are in their folders alone."""
+        pending = set() if self._tracker is None else {folder.path for folder in self._tracker.pending()}
+        found = []
+        for path in sorted(p for depth in ("*/*", "*/*/*") for p in self._outputs.glob(f"{depth}/{RECORD}")):
+            folder = RunFolder(path.parent.absolute())
+            record = folder.read_record()
+            if record is None or not _is_run(record):
+                continue
+            if self._tracker is None or record.run_id is None or folder.path in pending:
+                found.append(Run(record, folder.read_metrics(), folder))
+        return found
+
+    def _completed(self, run: Run) -> Run:
+        """With the overrides and the error of its ``run.json``, where MLflow itself does not have them."""
+        record = run.record
+        if run.opens_sweep or ("experiment" in record.tags and record.status in ("FINISHED", "RUNNING")):
+            return run
+        folder = self.files(run)
+        kept = RunFolder(folder).read_record() if folder is not None else None
+        if kept is None:
+            return run
+        return replace(run, record=replace(record, overrides=kept.overrides, error=kept.error))
+
+    def _named(self, run: Run) -> Run:
+        """With the experiment it is of, where it was made before runs recorded that."""
+        record = run.record
+        if "experiment" in record.tags or run.opens_sweep:
+            return run
+        said = [o.partition("=")[2] for o in record.overrides if o.lstrip("+").startswith("experiment=")]
+        likely = [e.name for e in self._known if f"{record.name}-".startswith(f"{e.name}-")]
+        name = said[-1] if said else "" if record.overrides else max(likely, key=len, default="")
+        return replace(run, record=replace(record, tags=record.tags | {"experiment": name}))
+
+
+def _is_run(record: Record) -> bool:
+    """Whether a folder's record is of work that MLflow would have, had it been asked."""
+    runner = record.params.get("runner.name")
+    if not record.config_hash or record.status == "SKIPPED":  # refused before it started, or done before
+        return False
+    return runner not in orbit.available("runner") or getattr(orbit.get("runner", runner), "tracked", True)
