@@ -15,8 +15,10 @@ import os
 import pickle
 import re
 import shlex
+import shutil
 import socket
 import subprocess
+import tempfile
 import time
 import warnings
 from collections.abc import Collection, Iterator
@@ -178,9 +180,10 @@ class Tracker:
         with self._usable():
             client = self._client()
             found = [item for folder in ("", *folders) for item in client.list_artifacts(run_id, folder)]
-            for item in found:
-                if not item.is_dir and item.path.endswith(tuple(endings)):
-                    client.download_artifacts(run_id, item.path, str(target))
+            for path in (item.path for item in found if not item.is_dir and item.path.endswith(tuple(endings))):
+                (target / path).parent.mkdir(exist_ok=True)
+                with tempfile.TemporaryDirectory(dir=target) as arrived:  # under its path or its name: stores differ
+                    shutil.move(client.download_artifacts(run_id, path, arrived), target / path)
 
     def pages(self) -> str | None:
         """The address of a run's page, less the run's id at its end; None where no server shows it."""
@@ -329,6 +332,7 @@ def _git(root: Path, *args: str) -> str | None:
 def _mlflow() -> Any:
     """MLflow, imported on first use (it takes seconds) and told to be quiet."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # experiments are their owner's business
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # a bar a file says nothing
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import mlflow

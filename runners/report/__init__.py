@@ -96,12 +96,12 @@ def _config_dir() -> Path:
 def _sources(results: Results, tracker: Tracker | None, outputs: Path) -> list[str]:
     local = [run for run in results.runs if run.folder is not None]
     if tracker is None:
-        return [f"{len(local)} runs, read from their folders in {outputs.absolute()} (tracking.enabled=false)."]
-    n_tracked = len(results.runs) - len(local)
-    said = [f"{n_tracked} runs of the MLflow experiment {tracker.experiment} at {without_password(tracker.uri)}."]
+        return [f"Run folders in {outputs.absolute()} (tracking.enabled=false): {len(local)}"]
+    where = f"MLflow experiment {tracker.experiment} at {without_password(tracker.uri)}"
+    said = [f"Runs in the {where}: {len(results.runs) - len(local)}"]
     if local:
         names = ", ".join(run.record.name for run in local)
-        said.append(f"{len(local)} runs that MLflow does not have, read from their folders: {names}.")
+        said.append(f"Runs that MLflow does not have, read from their folders: {len(local)} ({names})")
     return said
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from runners.base import MAIN_METRICS, slug
 from runners.report.results import Experiment, Results, Run
 
-_FIRST = "table.md"  # what most experiments call their main table
+_MAIN = "table"  # what experiments call their main table, and its picture
 _MACHINE = "machine.txt"
 _LONGEST_CELL = 60
 _LONGEST_ERROR = 300
@@ -22,6 +22,10 @@ _LONGEST_ERROR = 300
 
 class Code(str):
     """Text to be shown letter by letter, such as a command."""
+
+
+class Link(str):
+    """An address on the web."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Table:
 class Picture:
     """A PNG of the report; ``path`` is relative to it."""
 
+    run: str
     title: str
     path: str
 
@@ -55,7 +60,7 @@ class Section:
     about: str
     command: Code
     facts: list[tuple[str, str]]
-    parts: list[tuple[str, Table | Code]] = field(default_factory=list)
+    parts: list[tuple[str, Table | str]] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
     older: Table | None = None
     failed: Table | None = None
@@ -71,6 +76,7 @@ class Content:
     sections: list[Section]
     runs: Table | None
     hidden: int
+    failed: Table | None
     sweeps: list[tuple[str, Code]]
     pictures: list[Picture]
     missing: dict[str, Table]
@@ -100,13 +106,15 @@ def arrange(results: Results, known: list[Experiment], sources: list[str], lates
     sections = [_section(results, shown[key[0]], runs, folder) for key, runs in done.items()]
     entries = _entries(results.runs)
     runs = [entry for entry in entries if entry[0].sweep or not entry[0].experiment]
-    sweeps = [entry[0] for entry in runs[:latest] if entry[0].opens_sweep]
+    shown_runs = [run for entry in runs[:latest] for run in entry]
+    sweeps = [run for run in shown_runs if run.opens_sweep]
     return Content(
         sources=sources,
         overview=_overview(sections, done),
         sections=sections,
         runs=_runs_table(runs[:latest]),
         hidden=max(0, len(runs) - latest),
+        failed=_failed([run for run in shown_runs if not run.opens_sweep and not run.finished]),
         sweeps=[(run.record.name, _command(run)) for run in sweeps],
         pictures=[picture for run in sweeps for picture in _pictures(results, run, folder)],
         missing=_missing(known, by_key),
@@ -131,14 +139,14 @@ def without_password(text: str) -> str:
     return re.sub(r"//[^/@\s]+@", "//***@", text)
 
 
-def read_parts(text: str) -> list[Table | Code]:
+def read_parts(text: str) -> list[Table | str]:
     """The tables that a run wrote as Markdown, and the text around them as it is.
 
     >>> read_parts("| run | error |\\n| --- | ----- |\\n| a   | 0.1   |\\n\\nPublished: 1999.\\n")
     [Table(header=['run', 'error'], rows=[['a', '0.1']]), 'Published: 1999.']
     """
     blocks = [block for block in re.split(r"\n\s*\n", text.strip("\n")) if block.strip()]
-    return [_read_table(block) or Code(block) for block in blocks]
+    return [_read_table(block) or block for block in blocks]
 
 
 def _read_table(block: str) -> Table | None:
@@ -170,12 +178,13 @@ def _section(results: Results, experiment: Experiment, runs: list[Run], folder: 
         return section
     if (files / _MACHINE).is_file():
         section.facts.append(("measured on", (files / _MACHINE).read_text(encoding="utf-8").strip()))
-    for path in sorted(files.glob("*.md"), key=lambda path: (path.name != _FIRST, path.name)):
-        title = "" if path.name == _FIRST else path.stem.replace("_", " ")
+    for path in sorted(files.glob("*.md"), key=_main_first):
+        title = "" if path.stem == _MAIN else path.stem.replace("_", " ")
         for i, part in enumerate(read_parts(path.read_text(encoding="utf-8"))):
             section.parts.append((title if i == 0 else "", part))
     if not section.parts:
-        figures = [[name, f"{value:.4g}"] for name, value in sorted(newest.metrics.items())]
+        metrics = sorted(newest.metrics.items(), key=lambda item: _numbers_by_size(item[0]))
+        figures = [[name, f"{value:.4g}"] for name, value in metrics]
         section.parts.append(("", Table(["figure", "value"], figures)))
     section.pictures = _pictures(results, newest, folder)
     return section
@@ -199,7 +208,7 @@ def _facts(results: Results, run: Run) -> list[tuple[str, str]]:
         ("run folder", Code(str(run.folder.path)) if run.folder is not None else ""),
     ]
     if results.pages is not None and record.run_id:
-        facts.append(("page", f"{without_password(results.pages)}{record.run_id}"))
+        facts.append(("page", Link(without_password(results.pages) + record.run_id)))
     return [(label, value) for label, value in facts if value]
 
 
@@ -210,12 +219,15 @@ def _older(newest: Run, runs: list[Run]) -> Table | None:
         if run.finished and run.record.config_hash != newest.record.config_hash:
             others.setdefault(run.record.config_hash, run)
     rows = [[_date(run.record.start), *_main_figure(run), _command(run), _identity(run)] for run in others.values()]
-    return Table(["made", *MAIN_METRICS, "command", "run"], rows).without_empty() if rows else None
+    return Table(["made", *MAIN_METRICS, "command", "id"], rows).without_empty() if rows else None
 
 
 def _failed(runs: list[Run]) -> Table | None:
-    rows = [[_date(run.record.start), _status(run), _command(run), _identity(run)] for run in runs]
-    return Table(["started", "status", "command", "run"], rows) if rows else None
+    rows = [
+        [run.record.name, _date(run.record.start), run.record.status, _error(run), _command(run), _identity(run)]
+        for run in runs
+    ]
+    return Table(["run", "started", "status", "error", "command", "id"], rows) if rows else None
 
 
 def _overview(sections: list[Section], done: dict[tuple[str, str], list[Run]]) -> Table | None:
@@ -225,7 +237,7 @@ def _overview(sections: list[Section], done: dict[tuple[str, str], list[Run]]) -
         when = _date(newest.record.start)
         finished = str(sum(run.finished for run in runs))
         rows.append([section.name, section.size, when, _duration(newest), finished, str(len(runs) - int(finished))])
-    return Table(["experiment", "size", "newest", "took", "finished runs", "others"], rows) if rows else None
+    return Table(["experiment", "size", "newest", "took", "finished", "not finished"], rows) if rows else None
 
 
 def _entries(runs: list[Run]) -> list[list[Run]]:
@@ -251,7 +263,7 @@ def _runs_table(entries: list[list[Run]]) -> Table | None:
                 name = f"↳ {run.record.name}" if run.sweep else run.record.name
                 values = [_short(run.setting(key) or "") for key in keys]
                 figures = [_figure(run, metric) for metric in metrics]
-                about = _duration(run), _status(run), _identity(run)
+                about = _duration(run), run.record.status, _identity(run)
                 rows.append([name, _date(run.record.start), *values, *figures, *about])
     header = ["run", "started", *keys, *metrics, "took", "status", "id"]
     return Table(header, rows) if rows else None
@@ -273,7 +285,7 @@ def _varied(runs: list[Run]) -> list[str]:
     given = dict.fromkeys(
         override.lstrip("+~").partition("=")[0] for run in reversed(runs) for override in run.record.overrides
     )
-    return [key for key in given if len({run.setting(key) for run in runs}) > 1]
+    return [key for key in given if len({run.setting(key) for run in runs} - {None}) > 1]
 
 
 def _missing(known: list[Experiment], by_key: dict[tuple[str, str], list[Run]]) -> dict[str, Table]:
@@ -287,7 +299,7 @@ def _missing(known: list[Experiment], by_key: dict[tuple[str, str], list[Run]]) 
             if size in finished:
                 continue
             runs = tried.get(size, []) if size else [run for found in tried.values() for run in found]
-            last = f"{_date(runs[0].record.start)}: {_status(runs[0])}" if runs else ""
+            last = f"{_date(runs[0].record.start)}, {runs[0].record.status}: {_error(runs[0])}" if runs else ""
             part = "Of the papers" if experiment.sizes else "Of this project's own"
             command = experiment.command(size) if size else experiment.commands[0]
             rows[part].append([experiment.name, size, Code(command), last])
@@ -298,7 +310,7 @@ def _missing(known: list[Experiment], by_key: dict[tuple[str, str], list[Run]]) 
 def _pictures(results: Results, run: Run, folder: Path) -> list[Picture]:
     """The pictures of a run, copied into the report; a folder of their own for each run."""
     files = results.files(run)
-    found = sorted((files / "figures").glob("*.png")) if files is not None else []
+    found = sorted((files / "figures").glob("*.png"), key=_main_first) if files is not None else []
     if not found:
         return []
     what = f"{run.experiment}-{run.size}" if run.experiment else run.record.name
@@ -308,8 +320,17 @@ def _pictures(results: Results, run: Run, folder: Path) -> list[Picture]:
     for path in found:
         copy = _unused(target, slug(path.stem), ".png")
         shutil.copyfile(path, copy)
-        pictures.append(Picture(f"{what}: {path.stem.replace('_', ' ')}", copy.relative_to(folder).as_posix()))
+        pictures.append(Picture(what, path.stem.replace("_", " "), copy.relative_to(folder).as_posix()))
     return pictures
+
+
+def _main_first(path: Path) -> tuple[bool, str]:
+    return path.stem != _MAIN, path.stem
+
+
+def _numbers_by_size(name: str) -> list[tuple[int, str]]:
+    """Sorts names so that r8 comes before r16."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _unused(folder: Path, stem: str, ending: str = "") -> Path:
@@ -333,13 +354,12 @@ def _identity(run: Run) -> Code:
     return Code(run.record.run_id or (run.folder.path if run.folder is not None else ""))
 
 
-def _status(run: Run) -> str:
-    status = run.record.status
-    return status.lower() if run.finished else f"{status}: {_short(run.record.error, _LONGEST_ERROR)}".rstrip(": ")
+def _error(run: Run) -> str:
+    return _short(without_password(run.record.error or ""), _LONGEST_ERROR)
 
 
-def _short(text: str | None, longest: int = _LONGEST_CELL) -> str:
-    text = " ".join((text or "").split())
+def _short(text: str, longest: int = _LONGEST_CELL) -> str:
+    text = " ".join(text.split())
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

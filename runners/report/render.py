@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from runners.markdown import markdown_table
-from runners.report.content import Code, Content, Table
+from runners.report.content import Code, Content, Link, Table
 
 # Report file -> its template.
 FILES = {"index.html": "page.html", "report.md": "page.md"}
@@ -25,7 +26,8 @@ def render(content: Content, template: str) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"md": inline, "md_table": table_as_markdown, "md_block": block}
-    environment.tests |= {"code": lambda value: isinstance(value, Code), "table": lambda v: isinstance(v, Table)}
+    kinds: dict[str, type] = {"code": Code, "link": Link, "table": Table}
+    environment.tests |= {name: partial(_is, kind) for name, kind in kinds.items()}
     environment.tests["number"] = lambda cell: re.match(r"[+-]?\d[\d.]*(e[+-]?\d+)?( ±|$)", cell) is not None
     text = environment.get_template(template).render(content=content)
     return re.sub(r"\n{3,}", "\n\n", text)
@@ -38,6 +40,8 @@ def inline(text: str) -> str:
     a\\|b \\<i\\> \\*c\\* mnist_local \\[d\\](e) `` x\\|`y ``
     """
     line = " ".join(text.split())
+    if isinstance(text, Link):
+        return f"<{re.sub('[<> ]', '', line)}>"
     if not isinstance(text, Code):
         line = re.sub(r"([\\`*<>\[\]|~&])", r"\\\1", line)
         return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", line)  # within a word it means nothing
@@ -56,6 +60,10 @@ def block(text: str) -> str:
 
 def table_as_markdown(table: Table) -> str:
     return markdown_table([inline(cell) for cell in table.header], [[inline(c) for c in row] for row in table.rows])
+
+
+def _is(kind: type, value: object) -> bool:
+    return isinstance(value, kind)
 
 
 def _longest_run(text: str) -> int:

@@ -76,6 +76,9 @@ class Run:
         if key == "experiment":
             return self.experiment
         params = self.record.params
+        if not params:  # refused before its settings were known
+            given = (override.lstrip("+~").partition("=") for override in self.record.overrides)
+            return {name: value for name, _, value in given}.get(key)
         found = params.get(key, params.get(f"{key}.name"))
         return None if found is None else str(found)
 
@@ -185,6 +188,8 @@ class Results:
             record = folder.read_record()
             if record is None or not _is_run(record):
                 continue
+            if record.job is not None:  # one that was refused has no tags yet
+                record.tags.setdefault("sweep", "/".join(folder.path.parent.parts[-2:]))
             if self._tracker is None or record.run_id is None or folder.path in pending:
                 found.append(Run(record, folder.read_metrics(), folder))
         return found
@@ -214,6 +219,7 @@ class Results:
 def _is_run(record: Record) -> bool:
     """Whether a folder's record is of work that MLflow would have, had it been asked."""
     runner = record.params.get("runner.name")
-    if not record.config_hash or record.status == "SKIPPED":  # refused before it started, or done before
+    refused = not record.config_hash and record.job is None  # of a sweep, it is missed
+    if refused or record.status == "SKIPPED":
         return False
     return runner not in orbit.available("runner") or getattr(orbit.get("runner", runner), "tracked", True)

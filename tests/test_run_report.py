@@ -1,0 +1,391 @@
+"""runner=report: what it says of runs in MLflow and in run folders, and what it leaves alone."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib.figure
+import pytest
+from test_run_cli import run  # noqa: F401  a fixture
+
+from runners.base import slug
+from runners.record import Record, RunFolder
+from runners.report.content import Code, Content, Link, Picture, Section, Table
+from runners.report.render import FILES, inline, render
+from runners.report.results import Experiment, Results, Run, experiments
+from runners.tracking import Tracker
+
+CONF = Path(__file__).parent.parent / "conf"
+SMALL = ("dataset=digits", "dataset.n_train=60", "dataset.n_test=40", "approx.n_components=10", "orbit.size=2")
+HOSTILE = "<script>alert('x')</script>|[a](javascript:b)\n`*_"
+
+
+def logged(out: Path, record: Record, metrics: dict | None = None, texts: dict | None = None, picture: bool = True):
+    """A run in MLflow as the command line leaves it, from its record; the record with its id."""
+    folder = RunFolder(out / "2026-01-01" / slug(f"{record.name}-{record.start}"))
+    folder.path.mkdir(parents=True)
+    record.params |= {"runner.name": "fit"}
+    record.end = record.start + 83
+    folder.write_record(record)
+    folder.write_metrics(metrics or {})
+    for name, text in (texts or {}).items():
+        folder.write_text(name, text)
+    if picture:
+        folder.write_figure("table", matplotlib.figure.Figure((1, 1)))
+    tracker = Tracker(out, None, "orbit")
+    assert tracker.upload(folder)
+    return folder.read_record()
+
+
+def made(name: str, day: int, experiment: str = "", status: str = "FINISHED", **changes) -> Record:
+    tags = {"experiment": experiment, "seed": "0", "git.commit": "0123456789abcdef", "machine": "a loom, 2 cores"}
+    parts = {"config_hash": f"hash{day}", "start": 1.7e9 + 86400.0 * day, "overrides": [f"seed={day}"]} | changes
+    parts["params"] = {"size": "small", "seed": str(day)} | parts.get("params", {})
+    return Record(name, status=status, **parts, tags=tags | changes.get("tags", {}))
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory) -> Path:
+    """A database without runs, whose tables take seconds to make."""
+    folder = tmp_path_factory.mktemp("store")
+    Tracker(folder, None, "other").open()
+    return folder / "mlflow.db"
+
+
+@pytest.fixture
+def out(tables, tmp_path) -> Path:
+    """The outputs folder of the command line, with a database."""
+    (tmp_path / "out").mkdir()
+    shutil.copy(tables, tmp_path / "out")
+    return tmp_path / "out"
+
+
+class Outline(HTMLParser):
+    """The tags of a page, its text and the files that it shows."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.sources: list[str] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.sources += [value for key, value in attrs if key in ("src", "href")]
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture
+def report(run, tmp_path):  # noqa: F811
+    """``report("runner.only=[a]")`` -> Markdown and the outline of the page, after a run that must end well."""
+
+    def execute(*overrides: str) -> tuple[str, Outline]:
+        code, _, err = run("runner=report", *overrides)
+        assert code == 0, err
+        folder = tmp_path / "out" / "report"
+        page = Outline((folder / "index.html").read_text())
+        assert not page.open
+        assert all(source.startswith("#") or (folder / source).is_file() for source in page.sources)
+        return (folder / "report.md").read_text(), page
+
+    return execute
+
+
+def row_of(markdown: str, start: str) -> list[str]:
+    line = next(line for line in markdown.splitlines() if line.startswith(f"| {start}"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_nothing_yet_says_what_to_run_and_makes_no_database(report, tmp_path):
+    text, page = report()
+    assert "Nothing has run yet" in text
+    assert "Nothing has run yet" in page.text
+    for experiment in experiments(CONF):
+        for size in experiment.sizes or ["small"]:
+            assert f"`{experiment.command(size)}`" in text
+            assert experiment.command(size) in page.text
+    assert not (tmp_path / "out" / "mlflow.db").exists()
+
+
+def test_real_runs_a_sweep_with_a_failed_job_and_a_run_without_mlflow(run, report, out):  # noqa: F811
+    quick = (*SMALL, "runner.save_model=false")
+    assert run(*quick, "run_name=first")[0] == 0
+    sweep = ("-m", *quick, "approx=rf", "dataset.n_train=50,5000", "kernel=gaussian,polynomial")
+    assert run(*sweep)[0] == 1  # too many points, and twice a kernel that is refused before the run is in MLflow
+    assert run(*quick, "run_name=untracked", "tracking.enabled=false", "seed=7")[0] == 0
+    assert run("seed=-1")[0] == 2  # a slip of the pen is no run
+    text, page = report()
+    rows = text[text.index("| run ") : text.index("Those that did not finish")].splitlines()
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if row]
+    assert cells[0][2:6] == ["dataset.n_train", "approx", "kernel", "seed"]
+    assert cells[0][6:] == ["test/accuracy", "took", "status", "id"]
+    assert [row[0].partition("-")[0] for row in cells[2:]] == ["untracked", "sweep", *["↳ rotation"] * 4, "first"]
+    assert "1 of 4 jobs finished" in cells[3]
+    assert [(*row[2:6], row[8]) for row in cells if row[0][0] in "u↳f"] == [
+        ("60", "nystrom", "gaussian", "7", "FINISHED"),
+        ("50", "rf", "gaussian", "0", "FINISHED"),
+        *(("50", "rf", "polynomial", "", "FAILED"), ("5000", "rf", "gaussian", "0", "FAILED")),
+        ("5000", "rf", "polynomial", "", "FAILED"),
+        ("60", "nystrom", "gaussian", "0", "FINISHED"),
+    ]
+    failed = text[text.index("Those that did not finish") :]
+    assert failed.count("| FAILED | ") == 3
+    assert "dataset.n_train: expected at most 1" in failed
+    assert failed.count("kernel=polynomial is not shift invariant") == 2
+    assert re.search(r"python run.py -m dataset=digits .*dataset.n_train=50,5000", text)
+    assert {"summary.png"} == {path.name for path in (out / "report" / "figures").rglob("*.png")}
+    assert "↳ rotation-rf-polynomial-s0" in page.text
+    assert "read from their folders: 3 (untracked, rotation-rf-polynomial-s0, rotation-rf-polynomial-s0)" in text
+
+    local, _ = report("tracking.enabled=false")
+    assert "(tracking.enabled=false): 6" in local
+    assert row_of(local, "first")[2:7] == row_of(text, "first")[2:7]
+    assert local.count("| FAILED | ") == 3
+
+
+def test_an_experiment_beside_published_figures(run, report, out):  # noqa: F811
+    small = ("dataset.n_train=60", "dataset.n_test=40", "runner.curves=null")
+    code, _, err = run("experiment=xperm", *small, "runner.published={Raw: 0.5}")
+    assert code == 0, err
+    text, page = report()
+    section = text[text.index("### xperm, size=small") : text.index("## Not run yet")]
+    assert next(e for e in experiments(CONF) if e.name == "xperm").about in section
+    for line in next(out.rglob("table.md")).read_text().splitlines():
+        assert line in section
+    assert "![xperm-small: table](figures/xperm-small/table.png)" in section
+    for part in (
+        "'runner.published={Raw: 0.5}'",
+        "- seed: 0",
+        "- configuration: `",
+        "- MLflow run: `",
+        "- machine: ",
+        "- took",
+    ):
+        assert part in section
+    assert "figures/xperm-small/table.png" in page.sources
+    assert "`python run.py experiment=xperm`" not in text
+    assert "`python run.py experiment=xperm size=paper`" in text
+
+
+def test_the_newest_finished_run_counts_and_others_are_told(report, out):
+    table = {"table.md": "| | error |\n| --- | --- |\n| ours | 0.25 |\n\nPublished: 1999.\n"}
+    logged(out, made("old-but-same", 1, "xperm", config_hash="same"), texts={"table.md": "| a |\n| - |\n| gone |\n"})
+    logged(out, made("different", 2, "xperm", config_hash="other"), {"test/accuracy": 0.5})
+    logged(out, made("newest", 3, "xperm", config_hash="same"), texts=table)
+    failed = made("broken", 4, "xperm", status="FAILED", error="dataset.root: no file at all")
+    logged(out, failed, picture=False)
+    logged(out, made("bad", 5, "qm7", status="FAILED", error="out of luck"), picture=False)
+    text, page = report()
+    section = text[text.index("### xperm, size=small") : text.index("## Not run yet")]
+    assert row_of(section, "ours") == ["ours", "0.25"]
+    assert "Published: 1999." in section
+    assert "- run: newest" in section
+    assert "python run.py seed=3" in section
+    assert "- took: 1 min 23 s" in section
+    assert "- code: 0123456789\n" in section
+    assert "gone" not in section
+    older = section[section.index("Older runs") :]
+    assert "`python run.py seed=2`" in older
+    assert "seed=1" not in older
+    unfinished = section[section.index("Later runs that did not finish") : section.index("Older runs")]
+    assert row_of(unfinished, "broken")[2:4] == ["FAILED", "dataset.root: no file at all"]
+    assert row_of(text, "xperm")[-2:] == ["3", "1"]
+    missing = text[text.index("## Not run yet") :]
+    assert row_of(missing, "qm7 ")[-1].endswith("FAILED: out of luck")
+    assert "out of luck" in page.text
+
+
+def test_twice_the_same_text_and_nothing_else_in_the_folder(report, out):
+    for day in (1, 2):
+        logged(out, made("a", day, "xperm"), {"test/accuracy": 0.5})
+        logged(out, made("b", day), {"test/accuracy": 0.25 * day})
+    first, _ = report()
+    page = (out / "report" / "index.html").read_bytes()
+    assert report()[0] == first
+    assert (out / "report" / "index.html").read_bytes() == page
+    assert sorted(path.name for path in (out / "report").iterdir()) == ["figures", "index.html", "report.md"]
+    assert not [path for path in out.iterdir() if path.name.startswith(".")]
+
+
+def test_what_runs_say_is_shown_and_never_obeyed(report, out):
+    kept = made("xperm-like", 1, HOSTILE, overrides=["kernel={a: 1}", HOSTILE, "tracking.uri=http://me:secret@host"])
+    logged(
+        out, kept, {"x": 1.0}, {"table.md": f"| a |\n| - |\n| {HOSTILE.split('|')[0]} |\n\n![x](http://evil/x.png)\n"}
+    )
+    logged(out, made(HOSTILE, 2, params={"seed": HOSTILE}))
+    logged(out, made("..", 3, "..", status="FAILED", error=HOSTILE))
+    text, page = report()
+    assert not {"script", "i"} & page.tags
+    assert "<script>alert('x')</script>" in page.text
+    assert all(source.startswith(("#", "figures/")) for source in page.sources)
+    assert "secret" not in text + page.text
+    outside_code = re.sub(r"(`+).*?\1", "", text, flags=re.DOTALL)
+    for bad in (r"(?<!\\)<script", r"(?<!\\)\[a\]\(javascript", r"(?<!\\)!\[x\]\(http"):
+        assert not re.search(bad, outside_code)
+    assert "\\<script\\>" in text
+    assert len(list((out / "report" / "figures").iterdir())) == 1  # of what has a section; in a folder with a safe name
+
+
+def test_a_run_whose_files_are_gone_is_named_and_the_rest_goes_on(report, out):
+    gone = logged(out, made("gone", 1, "xperm"))
+    logged(out, made("there", 2, "qm7"), {"test/rmse": 3.5})
+    shutil.rmtree(out / "artifacts" / "orbit" / gone.run_id)
+    text, page = report()
+    section = text[text.index("### xperm") : text.index("## Not run yet")]
+    assert "files of this run are gone" in section
+    assert gone.run_id in section
+    assert "files of this run are gone" in page.text
+    assert "![qm7-small: table]" in text
+    assert row_of(text, "test/rmse") == ["test/rmse", "3.5"]  # without a table, the figures themselves
+
+
+def test_only_and_latest_choose(run, report, out):  # noqa: F811
+    for i, name in enumerate(("xperm", "qm7", "removed")):
+        logged(out, made(name, i, name))
+    for day in range(3):
+        logged(out, made(f"plain{day}", 10 + day))
+    text, _ = report("runner.only=[qm7,removed]", "runner.latest=2")
+    assert "### qm7, size=small" in text
+    assert "### removed" in text  # an experiment that conf no longer has
+    assert "xperm" not in text
+    assert "plain2" in text
+    assert "plain0" not in text
+    assert "1 older ones are left out" in text
+    code, _, err = run("runner=report", "runner.only=[xprem]")
+    assert code == 2
+    assert "error: runner.only: no such experiment as 'xprem'; did you mean 'xperm'?" in err
+    assert report("runner.latest=0")[0].count("plain") == 0
+
+
+def test_runs_older_than_the_tag_are_known_by_their_overrides_or_names(report, out):
+    for i, (name, overrides) in enumerate(
+        [("orbit_error-rotation-rf-s0", ["experiment=orbit_rules"]), ("qm7_kernel_error-rf-small-s0", [])]
+    ):
+        record = made(name, i, overrides=overrides)
+        del record.tags["experiment"]
+        logged(out, record)
+    text, _ = report()
+    assert "### orbit_rules\n" in text
+    assert "### qm7_kernel_error, size=small\n" in text
+    assert "### qm7, size=small" not in text
+
+
+def test_a_run_that_waits_for_its_upload_is_read_from_its_folder(report, out):
+    record = logged(out, made("waiting", 1), {"test/accuracy": 0.5})
+    folder = next(path.parent for path in (out / "2026-01-01").rglob("run.json"))
+    RunFolder(folder).write_metrics({"test/accuracy": 0.75})
+    Tracker(out, None, "orbit")._mark_pending(RunFolder(folder))
+    text, _ = report()
+    assert "read from their folders: 1 (waiting)" in text
+    assert row_of(text, "waiting")[2] == "0.75"
+    assert text.count(record.run_id) == 1
+
+
+def test_a_store_that_cannot_be_reached_is_one_line_and_the_old_report_stays(run, report, tmp_path):  # noqa: F811
+    before, _ = report()
+    code, _, err = run("runner=report", "tracking.uri=http://127.0.0.1:9")
+    assert code == 2
+    assert err.startswith("error: tracking.uri: no tracking server answers at http://127.0.0.1:9")
+    assert len(err.splitlines()) == 1
+    assert (tmp_path / "out" / "report" / "report.md").read_text() == before
+    assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
+
+
+def test_an_interrupted_report_leaves_the_old_one(run, report, tmp_path, monkeypatch):  # noqa: F811
+    before, _ = report()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("runners.report.render", interrupted)
+    assert run("runner=report")[0] == 130
+    monkeypatch.undo()
+    assert (tmp_path / "out" / "report" / "report.md").read_text() == before
+    assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
+
+
+def test_a_folder_with_anything_else_in_it_is_left_alone(run, tmp_path):  # noqa: F811
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("years")
+    code, _, err = run("runner=report", f"runner.folder={tmp_path / 'thesis'}")
+    assert code == 2
+    assert "error: runner.folder: expected a new folder or that of an earlier report, found chapter.tex" in err
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years"
+    assert run("runner=report", f"runner.folder={tmp_path / 'new' / 'page'}")[0] == 0
+    assert (tmp_path / "new" / "page" / "index.html").is_file()
+    code, _, err = run("runner=report", f"runner.folder={tmp_path / 'thesis' / 'chapter.tex'}")
+    assert code == 2
+    assert "runner.folder: cannot write to" in err
+
+
+def test_what_experiments_say_of_themselves(tmp_path):
+    (tmp_path / "mine").mkdir()
+    for size in ("paper", "small"):
+        (tmp_path / "mine" / f"{size}.yaml").touch()
+    said = "# @package _global_\n# What it is,\n# and why:\n# python run.py experiment=mine a=1\n"
+    (tmp_path / "mine.yaml").write_text(said + "runner:  # python run.py no=more\n")
+    mine = Experiment.read(tmp_path / "mine.yaml")
+    assert mine == Experiment("mine", "What it is, and why.", ["python run.py experiment=mine a=1"], ["small", "paper"])
+    assert mine.command("paper") == "python run.py experiment=mine a=1 size=paper"
+    named = Experiment(
+        "it", "", ["python run.py experiment=it", "python run.py experiment=it size=paper x=2"], ["paper"]
+    )
+    assert named.command("paper") == named.commands[1]
+
+
+def test_files_of_a_remote_store_are_asked_for_once(tmp_path):
+    class Remote:
+        asked = 0
+
+        def download(self, run_id, target, endings, folders):
+            self.asked += 1
+            (target / "table.md").touch()
+
+    remote = Remote()
+    results = Results(tmp_path, remote, [], tmp_path)
+    (tmp_path / "2").mkdir()
+    for _ in range(2):
+        assert (results.files(Run(Record("a", run_id="1"), {})) / "table.md").is_file()
+    assert remote.asked == 1
+
+
+def test_both_formats_say_the_same():
+    table = Table(["a", "b"], [["x", Code("y|z")], ["1.5 ± 0.1", ""]])
+    facts = [("seed", "0"), ("page", Link("http://host/#/runs/1"))]
+    section = Section("exp", "small", "exp", "About it.", Code("python run.py"), facts, [("t", table)])
+    section.pictures, section.lost = [Picture("exp", "pic", "figures/exp/pic.png")], True
+    section.failed = section.older = table
+    content = Content(
+        ["here"], table, [section], table, 3, table, [("s", Code("cmd"))], section.pictures, {"All": table}
+    )
+    texts = {name: render(content, template) for name, template in FILES.items()}
+    outline = Outline(texts["index.html"])
+    page = outline.text
+    assert "http://host/#/runs/1" in outline.sources
+    assert "<http://host/#/runs/1>" in texts["report.md"]
+    for words in (
+        "exp, size=small",
+        "About it.",
+        "python run.py",
+        "1.5 ± 0.1",
+        "are gone",
+        "3 older",
+        "cmd",
+        "Not run",
+    ):
+        assert words in page
+        assert words in texts["report.md"]
+    assert texts["report.md"].count("`y\\|z`") == page.count("y|z") == 7
+    assert inline("a\nb") == "a b"
