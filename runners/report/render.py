@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
@@ -13,6 +14,9 @@ from runners.report.content import Code, Content, Link, Table
 
 # Report file -> its template.
 FILES = {"index.html": "page.html", "report.md": "page.md"}
+
+# What templates call what they are given.
+_KINDS: dict[str, type] = {"code": Code, "link": Link, "table": Table}
 
 
 def render(content: Content, template: str) -> str:
@@ -26,9 +30,8 @@ def render(content: Content, template: str) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"md": inline, "md_table": table_as_markdown, "md_block": block}
-    kinds: dict[str, type] = {"code": Code, "link": Link, "table": Table}
-    environment.tests |= {name: partial(_is, kind) for name, kind in kinds.items()}
-    environment.tests["number"] = lambda cell: re.match(r"[+-]?\d[\d.]*(e[+-]?\d+)?( ±|$)", cell) is not None
+    kinds: dict[str, Any] = {name: partial(_is, kind) for name, kind in _KINDS.items()}
+    environment.tests |= kinds | {"number": _is_number}
     text = environment.get_template(template).render(content=content)
     return re.sub(r"\n{3,}", "\n\n", text)
 
@@ -64,6 +67,10 @@ def table_as_markdown(table: Table) -> str:
 
 def _is(kind: type, value: object) -> bool:
     return isinstance(value, kind)
+
+
+def _is_number(cell: str) -> bool:
+    return re.match(r"[+-]?\d[\d.]*(e[+-]?\d+)?( ±|$)", cell) is not None
 
 
 def _longest_run(text: str) -> int:
