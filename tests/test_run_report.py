@@ -251,6 +251,17 @@ def test_a_run_whose_files_are_gone_is_named_and_the_rest_goes_on(report, out):
     assert row_of(text, "test/rmse") == ["test/rmse", "3.5"]  # without a table, the figures themselves
 
 
+def test_what_cannot_be_read_is_said_and_left_out(run, report, out):  # noqa: F811
+    logged(out, made("there", 1), {"test/accuracy": 0.5})
+    for name, content in (("cut", '{"name": "cu'), ("foreign", '{"what": 1}')):
+        (out / "2026-01-01" / name).mkdir()
+        (out / "2026-01-01" / name / "run.json").write_text(content)
+    code, _, err = run("runner=report")
+    assert code == 0
+    assert err.count("is left out: its run.json cannot be read") == 2
+    assert row_of((out / "report" / "report.md").read_text(), "there")[2] == "0.5"
+
+
 def test_only_and_latest_choose(run, report, out):  # noqa: F811
     for i, name in enumerate(("xperm", "qm7", "removed")):
         logged(out, made(name, i, name))

@@ -177,10 +177,10 @@ def _section(results: Results, experiment: Experiment, runs: list[Run], folder: 
         section.lost = True
         return section
     if (files / _MACHINE).is_file():
-        section.facts.append(("measured on", (files / _MACHINE).read_text(encoding="utf-8").strip()))
+        section.facts.append(("measured on", _text(files / _MACHINE).strip()))
     for path in sorted(files.glob("*.md"), key=_main_first):
         title = "" if path.stem == _MAIN else path.stem.replace("_", " ")
-        for i, part in enumerate(read_parts(path.read_text(encoding="utf-8"))):
+        for i, part in enumerate(read_parts(_text(path))):
             section.parts.append((title if i == 0 else "", part))
     if not section.parts:
         metrics = sorted(newest.metrics.items(), key=lambda item: _numbers_by_size(item[0]))
@@ -322,6 +322,10 @@ def _pictures(results: Results, run: Run, folder: Path) -> list[Picture]:
         shutil.copyfile(path, copy)
         pictures.append(Picture(what, path.stem.replace("_", " "), copy.relative_to(folder).as_posix()))
     return pictures
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _main_first(path: Path) -> tuple[bool, str]:

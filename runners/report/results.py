@@ -185,7 +185,7 @@ class Results:
         found = []
         for path in sorted(p for depth in ("*/*", "*/*/*") for p in self._outputs.glob(f"{depth}/{RECORD}")):
             folder = RunFolder(path.parent.absolute())
-            record = folder.read_record()
+            record = _readable(folder)
             if record is None or not _is_run(record):
                 continue
             if record.job is not None:  # one that was refused has no tags yet
@@ -200,7 +200,7 @@ class Results:
         if run.opens_sweep or ("experiment" in record.tags and record.status in ("FINISHED", "RUNNING")):
             return run
         folder = self.files(run)
-        kept = RunFolder(folder).read_record() if folder is not None else None
+        kept = _readable(RunFolder(folder)) if folder is not None else None
         if kept is None:
             return run
         return replace(run, record=replace(record, overrides=kept.overrides, error=kept.error))
@@ -214,6 +214,14 @@ class Results:
         likely = [e.name for e in self._known if f"{record.name}-".startswith(f"{e.name}-")]
         name = said[-1] if said else "" if record.overrides else max(likely, key=len, default="")
         return replace(run, record=replace(record, tags=record.tags | {"experiment": name}))
+
+
+def _readable(folder: RunFolder) -> Record | None:
+    try:
+        return folder.read_record()
+    except (ValueError, TypeError) as error:  # cut off, or not this program's
+        log.warning("%s is left out: its %s cannot be read (%s)", folder.path, RECORD, error)
+        return None
 
 
 def _is_run(record: Record) -> bool:
