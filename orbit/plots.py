@@ -138,6 +138,9 @@ def predicted_against_true(y: np.ndarray, predicted: np.ndarray) -> Figure:
 
 _MOST_ERRORS = 24
 
+# Arrows of one field: more hide each other.
+_MOST_ARROWS = 324
+
 
 def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: str) -> Figure | None:
     """Points that were predicted wrongly, each with its target and its prediction; None without an error.
@@ -530,20 +533,26 @@ def _arrows(drawn: Skeleton) -> dict[int, np.ndarray]:
     return chosen
 
 
-def fields(points: np.ndarray, values: dict[str, np.ndarray], title: str) -> Figure:
-    """Vector fields in the plane beside each other, all arrows to one scale.
+def field(points: np.ndarray, truth: np.ndarray, predicted: np.ndarray, title: str) -> Figure:
+    """A vector field in the plane, its prediction and the difference beside each other, all arrows to one scale.
 
     Parameters
     ----------
     points : array, shape (n, 2)
-    values : name -> vectors at the points, shape (n, 2)
+    truth, predicted : vectors at the points, shape (n, 2)
+    title : str
+        What stands above, with the numbers of points where not all are drawn.
     """
-    figure = Figure(figsize=(3.6 * len(values), 3.9), layout="constrained")
-    longest = max(float(np.linalg.norm(vectors, axis=1).max()) for vectors in values.values())
-    for ax, (name, vectors) in zip(np.ravel(figure.subplots(1, len(values))), values.items(), strict=True):
-        ax.quiver(*points.T, *vectors.T, np.linalg.norm(vectors, axis=1), scale=12 * longest, clim=(0, longest))
+    shown = np.unique(np.linspace(0, len(points) - 1, min(len(points), _MOST_ARROWS)).astype(int))
+    panels = {"truth": truth, "prediction": predicted, "error": predicted - truth}
+    longest = max(float(np.linalg.norm(vectors[shown], axis=1).max()) for vectors in panels.values()) or 1.0
+    figure = Figure(figsize=(3.6 * len(panels), 3.9), layout="constrained")
+    for ax, (name, vectors) in zip(np.ravel(figure.subplots(1, len(panels))), panels.items(), strict=True):
+        lengths = np.linalg.norm(vectors[shown], axis=1)
+        ax.quiver(*points[shown].T, *vectors[shown].T, lengths, scale=12 * longest, clim=(0, longest))
         rms = float(np.sqrt(np.square(vectors).mean()))
         ax.set_title(f"{name} (root mean square {rms:.2g})", fontsize=9)
         ax.set_aspect("equal")
-    figure.suptitle(title, fontsize=10)
+    some = f" ({len(shown)} of {len(points)})" if len(shown) < len(points) else ""
+    figure.suptitle(title + some, fontsize=10)
     return figure

@@ -64,6 +64,11 @@ class TestOneRun:
         assert str(folder) in out
         assert "mlflow ui" in out
 
+    def test_a_vector_field_is_drawn_as_arrows(self, run, tmp_path):
+        assert run(*FIELD, *SMALL, "tracking.enabled=false")[0] == 0
+        (folder,) = folders(tmp_path)
+        assert {path.stem for path in (folder / "figures").iterdir()} == {"field", "predictions", "selection"}
+
     def test_is_whole_in_mlflow(self, run, tmp_path):
         assert run(*SMALL[:-1])[0] == 0
         (folder,) = folders(tmp_path)
