@@ -519,6 +519,10 @@ class Engine(Component):
     def _breadth(self) -> int:
         return _GPU_BREADTH if self._torch_device().type == "cuda" else 1
 
+    def device_name(self) -> str:
+        """What it computes on: ``cpu``, or the name of the GPU."""
+        return torch.cuda.get_device_name() if self._torch_device().type == "cuda" else "cpu"
+
     def _torch_device(self) -> torch.device:
         if self.device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -127,7 +127,7 @@ def _run_job(cfg: DictConfig) -> float:
         record.tags = environment_tags() | {
             "seed": str(plan_.config["seed"]),
             "launcher": str(hydra_config.runtime.choices.get("hydra/launcher", "")),
-            "device": plan_.config["engine"]["device"],
+            "device": plan_.engine().device_name(),
             "folder": str(folder.path.absolute()),
         }
         if multirun:

@@ -12,6 +12,7 @@ import pytest
 
 import runners.cli
 import runners.fit
+from orbit.engine import Engine
 from orbit.errors import InputError
 from runners.record import RunFolder
 from runners.tracking import Tracker
@@ -78,6 +79,7 @@ class TestOneRun:
         assert logged.data.metrics == RunFolder(folder).read_metrics()
         assert logged.data.params["distribution.name"] == "haar"
         assert {"config_hash", "seed", "launcher", "git.commit", "version.torch"} <= set(logged.data.tags)
+        assert logged.data.tags["device"] == Engine().device_name()
         assert logged.inputs.dataset_inputs[0].dataset.name == "rotated_digits"
         uri = f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}"
         artifacts = {item.path for item in mlflow.MlflowClient(uri).list_artifacts(logged.info.run_id)}
