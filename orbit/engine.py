@@ -205,6 +205,7 @@ class Engine(Component):
         what: str = "features",
         weights: np.ndarray | None = None,
         modes: np.ndarray | None = None,
+        label: str = "this map",
     ) -> np.ndarray:
         """psi(x) for every row of ``X``: the embedding averaged over the fitted orbit.
 
@@ -219,14 +220,21 @@ class Engine(Component):
         modes : array of indices, or None
             Fourier modes for the spectral path, from :meth:`modes`. Where some of these points would lose more than
             is tolerated, and for None, they are chosen by the points ``X``.
+        label : str
+            What an error calls the map.
 
         Returns
         -------
         array, shape (n, embedding.n_outputs)
+
+        Raises
+        ------
+        InputError
+            If ``path`` names one that the embedding or the orbit has not.
         """
         # weights that are the caller's own may be matrices, which only moved points can be multiplied with
         plan = self._spectral_plan(embedding, orbit, X, modes) if weights is None else None
-        path = self._path(embedding, orbit, X, plan) if weights is None else "direct"
+        path = self._path(embedding, orbit, X, plan, label) if weights is None else "direct"
         self.route_ = Route(path)
         # zeros of the operating system, so that nothing is written before the features are
         out = (np.empty if path == "spectral" else np.zeros)((len(X), embedding.n_outputs), dtype=X.dtype)
@@ -296,19 +304,21 @@ class Engine(Component):
         return _slices(n, min(affordable, at_most or n))
 
     def _path(
-        self, embedding: Embedding, orbit: Orbit, X: np.ndarray, plan: SpectralPlan | None
+        self, embedding: Embedding, orbit: Orbit, X: np.ndarray, plan: SpectralPlan | None, label: str
     ) -> Literal["direct", "template", "spectral"]:
         """The path asked for, or the cheapest that applies."""
-        projected = getattr(embedding, "templates", None) is not None and not orbit.distribution_.data_dependent
-        moves_templates = projected and orbit.group_.linear
+        projected = getattr(embedding, "templates", None) is not None
+        moves_templates = projected and not orbit.distribution_.data_dependent and orbit.group_.linear
         if self.path == "auto":
             return self._cheapest(embedding, orbit, X, plan, moves_templates)
         if (self.path == "spectral" and plan is None) or (self.path == "template" and not moves_templates):
-            what = "shifts an axis cyclically" if self.path == "spectral" else "acts linearly"
-            raise InputError(
-                f"engine.path={self.path} needs a map made of projections and a group that {what}, found "
-                f"{type(embedding).__name__.lstrip('_')} and {orbit.group_.label()}: choose engine.path=auto"
-            )
+            wrong = f"features of projections on fixed vectors, found {label}"
+            if projected:
+                acts = (
+                    "shifts an axis cyclically" if self.path == "spectral" else "acts linearly, the same for all points"
+                )
+                wrong = f"a group that {acts}, found {orbit.group_.label()} and {orbit.distribution_.label()}"
+            raise InputError(f"engine.path={self.path} needs {wrong}: choose engine.path=auto")
         return self.path
 
     def _cheapest(

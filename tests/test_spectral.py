@@ -10,7 +10,7 @@ import torch
 from samples import signals, unit_mean_norm
 
 from orbit import spectral
-from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier
+from orbit.approx import CumulativeDistribution, Exact, Nystrom, Points, RandomFourier, RandomSkeleton
 from orbit.distributions import Gaussian as Normal
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
@@ -279,15 +279,19 @@ def test_the_cheapest_path_is_chosen(rng):
 
 
 @pytest.mark.parametrize(
-    ("feature_map", "message"),
+    ("path", "feature_map", "found"),
     [
-        (RandomFourier(orbit=Orbit(Rotation()), engine=Engine(path="spectral")), "shifts an axis cyclically"),
-        (Exact(Exponential(), Orbit(Rotation("polar")), engine=Engine(path="template")), "a map made of projections"),
+        ("spectral", RandomFourier(orbit=Orbit(Rotation())), "shifts .*, found group=rotation and distribution=haar"),
+        ("template", Exact(Exponential(), Orbit(Rotation("polar"))), "projections.*approx=exact, kernel=exponential"),
+        ("template", Nystrom(Exponential()), "projections.*, found approx=nystrom, kernel=exponential"),
+        ("template", Points(), "projections.*, found approx=points"),
+        ("template", RandomSkeleton(), "projections.*, found approx=skeleton, kernel=skeleton"),
     ],
-    ids=["spectral", "template"],
+    ids=str,
 )
-def test_a_path_that_does_not_apply_is_refused(rng, feature_map, message):
-    with pytest.raises(InputError, match=f"engine.path=.*{message}.*choose engine.path=auto"):
+def test_a_path_that_does_not_apply_is_refused_in_the_users_words(rng, path, feature_map, found):
+    feature_map.set_params(engine=Engine(path=path))
+    with pytest.raises(InputError, match=f"^engine.path={path} needs .*{found}: choose engine.path=auto$"):
         feature_map.fit(signals(rng, 8, (4, 6))).transform(signals(rng, 8, (4, 6)))
 
 

@@ -64,6 +64,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._fit_map(X, map_seed)
         return self
 
+    def label(self) -> str:
+        """``approx=nystrom, kernel=laplacian``: how errors name a fitted map."""
+        own = hasattr(self, "own_kernel")
+        return f"{self.kind}={self.name}" + ("" if own else f", {self.kernel_.label()}")
+
     def points_wanted(self, n: int) -> int:
         """Of ``n`` points, how many :meth:`fit` should see at least where a sample stands for all of them.
 
@@ -149,7 +154,7 @@ class AveragedMap(FeatureMap):
             lambda: self._embedding(X.dtype),
             worth=lambda made: _is_projected(made) and engine.may_keep(_nbytes(made)),
         )
-        return engine.average(embedding, self.orbit_, X, modes=self._modes)
+        return engine.average(embedding, self.orbit_, X, modes=self._modes, label=self.label())
 
     @abstractmethod
     def _embedding(self, dtype: np.dtype) -> Embedding:
