@@ -70,6 +70,17 @@ class TestOneRun:
         (folder,) = folders(tmp_path)
         assert {path.stem for path in (folder / "figures").iterdir()} == {"field", "predictions", "selection"}
 
+    @pytest.mark.filterwarnings("default")
+    def test_a_warning_is_a_line_of_the_log_and_shown_once(self, run, tmp_path):
+        hurried = ("learner=cg", "learner.max_iter=1", "learner.rank=1", "learner.regularization=1e-9")
+        code, out, err = run(*FIELD[:-1], *hurried, *SMALL, "tracking.enabled=false")
+        assert code == 0, err
+        (folder,) = folders(tmp_path)
+        for text in (out + err, (folder / "run.log").read_text()):
+            (line,) = (line for line in text.splitlines() if "conjugate gradients stopped after" in line)
+            assert "ConvergenceWarning: " in line
+            assert line.endswith("or choose learner=stein")
+
     def test_is_whole_in_mlflow(self, run, tmp_path):
         assert run(*SMALL[:-1])[0] == 0
         (folder,) = folders(tmp_path)
