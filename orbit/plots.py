@@ -254,23 +254,31 @@ def _heat_map(points: list[dict[str, object]], means: np.ndarray, metric: str, b
     return figure
 
 
-def compared(results: dict[str, list[float]], metric: str, published: dict[str, float] | None = None) -> Figure:
+def compared(
+    results: dict[str, list[float]], metric: str, published: dict[str, float] | None = None, median: bool = False
+) -> Figure:
     """A bar for each configuration: the mean of its runs, a dot for each run, a diamond for a published figure.
 
     Parameters
     ----------
     results : name -> the metric of each of its runs (seeds or folds)
     published : name -> the published figure, for some of the names
+    median : bool
+        Bars are medians instead, and whiskers from the least to the most stand for the dots.
     """
     figure = Figure(figsize=(6, 0.42 * len(results) + 1.1), layout="constrained")
     ax = figure.subplots()
     names = list(results)
     for i, name in enumerate(names):
-        mean = float(np.mean(results[name]))
-        ax.barh(i, mean, color="C0", alpha=0.6, height=0.7)
-        ax.plot(results[name], np.full(len(results[name]), i), "k.", ms=5)
-        beyond = max(mean, *results[name], (published or {}).get(name) or mean)  # where no dot is in the way
-        ax.annotate(f"{mean:.4g}", (beyond, i), xytext=(6, 0), textcoords="offset points", va="center")
+        least, most = min(results[name]), max(results[name])
+        middle = float(np.median(results[name]) if median else np.mean(results[name]))
+        ax.barh(i, middle, color="C0", alpha=0.6, height=0.7)
+        if median:
+            ax.errorbar(middle, i, xerr=[[middle - least], [most - middle]], fmt="none", ecolor="k", capsize=3)
+        else:
+            ax.plot(results[name], np.full(len(results[name]), i), "k.", ms=5)
+        beyond = max(middle, most, (published or {}).get(name) or middle)  # where nothing is in the way
+        ax.annotate(f"{middle:.4g}", (beyond, i), xytext=(6, 0), textcoords="offset points", va="center")
     ax.margins(x=0.18)
     known = [(i, float(value)) for i, name in enumerate(names) if (value := (published or {}).get(name)) is not None]
     if known:
