@@ -639,9 +639,10 @@ def learn_output(second: np.ndarray, cross: np.ndarray, regularization: float) -
 class SteinRegressor(MultiOutputMixin, RegressorMixin, _Stein):
     """Least squares with an operator-valued kernel in closed form, every lambda of a path from one factorisation.
 
-    Minimises (1/n) sum_i |Phi(x_i)^T theta + b - y_i|^2 + lambda |theta|^2 on features
-    of ``approx=orff`` or ``approx=ovk``, which bring their operator along. On other
-    features outputs are independent, and this is ridge regression.
+    Minimises (1/n) sum_i w_i |Phi(x_i)^T theta + b - y_i|^2 + lambda |theta|^2, the sample
+    weights w scaled to a mean of one, on features of ``approx=orff`` or ``approx=ovk``,
+    which bring their operator along. On other features outputs are independent, and this
+    is ridge regression.
 
     Parameters
     ----------
