@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.embedding import Scratch
+from orbit.embedding import Scratch, nbytes
 from orbit.groups import Group
 from orbit.orbits import Orbit
 
@@ -70,7 +70,9 @@ class CyclicAxes:
 
     def energy_shares(self, X: Tensor) -> Tensor:
         """The largest share of a point's squared norm that each mode holds, over points ``(n, *shape)``: shape (M,)."""
-        energy = self.energies(X) * torch.from_numpy(self.multiplicity).to(X)
+        # squares of the numbers themselves may be too small or too large for float32
+        largest = X.flatten(1).abs().amax(1).clamp(min=torch.finfo(X.dtype).tiny)
+        energy = self.energies(X / largest.view(-1, *[1] * (X.ndim - 1))) * torch.from_numpy(self.multiplicity).to(X)
         return (energy / energy.sum(1, keepdim=True).clamp(min=torch.finfo(X.dtype).tiny)).amax(0)
 
     def energies(self, X: Tensor) -> Tensor:
@@ -150,16 +152,16 @@ class LeftOut:
         """The largest of the points' shares of their norms, of points ``(n, *shape)``."""
         if self.is_nothing:
             return 0.0
-        norms = torch.linalg.vector_norm(X.flatten(1), dim=1)
-        least = torch.finfo(X.dtype).tiny
-        return float((self._norms(X) / norms.clamp(min=least)).amax())
+        norms = torch.linalg.vector_norm(X.flatten(1), dim=1, dtype=torch.float64)
+        return float((self._norms(X) / norms.clamp(min=torch.finfo(norms.dtype).tiny)).amax())
 
     def _norms(self, X: Tensor) -> Tensor:
+        """In float64: squares of small or large numbers are none that float32 knows."""
         if self._analysis.matrix is None:
             parts = self._analysis(X) * self._scale[:, None, None]
-            return torch.linalg.vector_norm(parts, dim=(0, 1, 3))
+            return torch.linalg.vector_norm(parts, dim=(0, 1, 3), dtype=torch.float64)
         coefficients = torch.mm(self._analysis.entries(X), self._analysis.matrix.T)
-        return torch.linalg.vector_norm(coefficients.view(len(X), -1), dim=1)
+        return torch.linalg.vector_norm(coefficients.view(len(X), -1), dim=1, dtype=torch.float64)
 
 
 def band(shares: np.ndarray, tolerance: float) -> np.ndarray:
@@ -356,7 +358,8 @@ class SpectralProjection:
 
     @property
     def nbytes(self) -> int:
-        return sum(tile.nbytes for tile in self._tiles.values())
+        """Of what is held with the projection: the templates in both forms."""
+        return nbytes(self.embedding) + sum(tile.nbytes for tile in self._tiles.values())
 
     def add_templates(self, units: slice) -> None:
         """Make the coefficients of some templates, scaled, real and imaginary parts: shape (K, 2 R, units)."""
