@@ -158,8 +158,14 @@ class _Spare:
 
 _SPARE = _Spare()
 
+
+def _start_anew() -> None:
+    global _SPARE
+    _SPARE = _Spare()
+
+
 if hasattr(os, "register_at_fork"):  # a thread that is not in the child may have had the lock
-    os.register_at_fork(after_in_child=_SPARE.__init__)
+    os.register_at_fork(after_in_child=_start_anew)
 
 
 def nbytes(part: object) -> int:

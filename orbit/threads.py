@@ -156,5 +156,11 @@ class _Helpers:
 
 _HELPERS = _Helpers()
 
+
+def _start_anew() -> None:
+    global _HELPERS
+    _HELPERS = _Helpers()
+
+
 if hasattr(os, "register_at_fork"):  # not on Windows, which never forks
-    os.register_at_fork(after_in_child=_HELPERS.__init__)
+    os.register_at_fork(after_in_child=_start_anew)
