@@ -70,9 +70,7 @@ class CyclicAxes:
 
     def energy_shares(self, X: Tensor) -> Tensor:
         """The largest share of a point's squared norm that each mode holds, over points ``(n, *shape)``: shape (M,)."""
-        # squares of the numbers themselves may be too small or too large for float32
-        largest = X.flatten(1).abs().amax(1).clamp(min=torch.finfo(X.dtype).tiny)
-        energy = self.energies(X / largest.view(-1, *[1] * (X.ndim - 1))) * torch.from_numpy(self.multiplicity).to(X)
+        energy = self.energies(_of_size_one(X)) * torch.from_numpy(self.multiplicity).to(X)
         return (energy / energy.sum(1, keepdim=True).clamp(min=torch.finfo(X.dtype).tiny)).amax(0)
 
     def energies(self, X: Tensor) -> Tensor:
@@ -152,16 +150,24 @@ class LeftOut:
         """The largest of the points' shares of their norms, of points ``(n, *shape)``."""
         if self.is_nothing:
             return 0.0
-        norms = torch.linalg.vector_norm(X.flatten(1), dim=1, dtype=torch.float64)
-        return float((self._norms(X) / norms.clamp(min=torch.finfo(norms.dtype).tiny)).amax())
+        norms, least = torch.linalg.vector_norm(X.flatten(1), dim=1), torch.finfo(X.dtype).tiny
+        if not least**0.25 < norms.amin() <= norms.amax() < least**-0.25:
+            X = _of_size_one(X)
+            norms = torch.linalg.vector_norm(X.flatten(1), dim=1)
+        return float((self._norms(X) / norms.clamp(min=least)).amax())
 
     def _norms(self, X: Tensor) -> Tensor:
-        """In float64: squares of small or large numbers are none that float32 knows."""
         if self._analysis.matrix is None:
             parts = self._analysis(X) * self._scale[:, None, None]
-            return torch.linalg.vector_norm(parts, dim=(0, 1, 3), dtype=torch.float64)
+            return torch.linalg.vector_norm(parts, dim=(0, 1, 3))
         coefficients = torch.mm(self._analysis.entries(X), self._analysis.matrix.T)
-        return torch.linalg.vector_norm(coefficients.view(len(X), -1), dim=1, dtype=torch.float64)
+        return torch.linalg.vector_norm(coefficients.view(len(X), -1), dim=1)
+
+
+def _of_size_one(X: Tensor) -> Tensor:
+    """Points divided by their largest entries: squares of the points themselves may be too small or large a number."""
+    largest = X.flatten(1).abs().amax(1).clamp(min=torch.finfo(X.dtype).tiny)
+    return X / largest.view(-1, *[1] * (X.ndim - 1))
 
 
 def band(shares: np.ndarray, tolerance: float) -> np.ndarray:

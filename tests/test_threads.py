@@ -44,8 +44,10 @@ def test_tiles_are_shared_and_the_caller_helps():
     assert threading.get_ident() in names
 
 
-def test_threads_are_kept_for_the_next_call():
-    def threads() -> set[int]:
+def test_threads_are_kept_for_the_next_call(monkeypatch):
+    monkeypatch.setattr(threads, "_HELPERS", threads._Helpers())
+
+    def those_of_a_call() -> set[int]:
         meeting, found = threading.Barrier(2, timeout=10), set()
 
         def work(tile: int) -> None:
@@ -55,7 +57,7 @@ def test_threads_are_kept_for_the_next_call():
         in_threads(work, range(2), 2)
         return found
 
-    assert threads() == threads()
+    assert those_of_a_call() == those_of_a_call()
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
