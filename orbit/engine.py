@@ -39,7 +39,7 @@ from orbit.orbits import Orbit
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.progress import Progress
 from orbit.spectral import CyclicAxes, SpectralPlan, SpectralProjection, band
-from orbit.threads import in_threads
+from orbit.threads import in_threads, usual_threads
 
 Made = TypeVar("Made")
 
@@ -178,7 +178,8 @@ class Engine(Component):
     def _shared(self, array: np.ndarray) -> Tensor:
         """``array`` on this engine's device; without a copy where it can be, so nothing may be written to it."""
         if self._torch_device().type == "cpu" and array.flags.c_contiguous and array.flags.writeable:
-            return torch.from_numpy(array)
+            # flat first: an axis of length one may have any stride in NumPy, even a negative one
+            return torch.from_numpy(array.reshape(-1)).view(array.shape)
         return self.tensor(array, array.dtype)
 
     @functools.cached_property
@@ -405,7 +406,7 @@ class Engine(Component):
 
     def _band(self, axes: CyclicAxes, X: np.ndarray) -> np.ndarray:
         tolerance = self._tolerance(X.dtype)
-        if tolerance == 0:
+        if tolerance == 0 or not len(X):
             return np.arange(axes.n_modes)
         shares: list[np.ndarray] = []
 
@@ -450,9 +451,10 @@ class Engine(Component):
         modes: np.ndarray | None,
     ) -> Route:
         tolerance = math.inf if modes is None else self._tolerance(X.dtype)
-        try:
+        lost = math.inf
+        with contextlib.suppress(_TooMuchLostError):
             lost = self._average_spectral(embedding, X, plan, out, what, tolerance)
-        except _TooMuchLostError:
+        if lost > tolerance:  # only here, when the error has let go of the working memory
             of_these = self._spectral_plan(embedding, orbit, X, None)
             assert of_these is not None
             plan, lost = of_these, self._average_spectral(embedding, X, of_these, out, what, math.inf)
@@ -524,7 +526,7 @@ class Engine(Component):
         return getattr(embedding, "sums_are_features", False) and self._torch_device().type == "cpu"
 
     def _n_workers(self) -> int:
-        return 1 if self._torch_device().type == "cuda" else self.workers or torch.get_num_threads()
+        return 1 if self._torch_device().type == "cuda" else self.workers or usual_threads()
 
     def _breadth(self) -> int:
         return _GPU_BREADTH if self._torch_device().type == "cuda" else 1
@@ -541,7 +543,7 @@ class Engine(Component):
     def _run(self, work: Callable[[slice], None], tiles: Sequence[slice], what: str, halving: bool = True) -> None:
         """``halving``: a tile that finds no memory is done again, as two halves; ``work`` must bear that."""
 
-        workers = min(self._n_workers(), len(tiles))
+        workers = self._n_workers()
         with Progress(len(tiles), what, self.progress) as progress:
 
             def guarded(tile: slice) -> None:
@@ -549,7 +551,7 @@ class Engine(Component):
                     _halving(work, tile) if halving else work(tile)
                 progress.step()
 
-            if workers > 1 or self._n_workers() == 1:
+            if len(tiles) > 1 or workers == 1:
                 in_threads(guarded, tiles, workers)
                 return
             for tile in tiles:  # one, which may have the threads of all workers
