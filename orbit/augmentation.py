@@ -44,13 +44,15 @@ class ImageAugmentation(Augmentation):
     """Images shifted, mirrored, and changed in brightness, contrast and saturation, each by itself (RFS section 6).
 
     A shift followed by a representation that takes the middle of the image is a
-    random crop: with ``shift=4``, images of 32 x 32 and the middle 24 x 24 it is the
-    paper's, which does not print the sizes of the other changes.
+    random crop: for images of 32 x 32, shifted by up to 4, and the middle 24 x 24 it is
+    the paper's, which does not print the sizes of the other changes.
 
     Parameters
     ----------
-    shift : int >= 0
+    shift : int >= 0 or None
         Largest shift along each axis, in pixels; what comes in repeats the border.
+        None is an eighth of the shorter side, rounded down, but at least 1: 4 pixels
+        of 32 x 32, 1 of 8 x 8.
     flip : bool
         Mirror left and right with probability 1/2.
     brightness : float >= 0
@@ -71,7 +73,7 @@ class ImageAugmentation(Augmentation):
 
     def __init__(
         self,
-        shift: Annotated[int, Range(low=0)] = 4,
+        shift: Annotated[int, Range(low=0)] | None = None,
         flip: bool = True,
         brightness: NonNegativeFloat = 0.25,
         contrast: NonNegativeFloat = 0.5,
@@ -101,7 +103,8 @@ class ImageAugmentation(Augmentation):
 
     def _moved(self, images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         n, height, width = images.shape[:3]
-        down, right = rng.integers(-self.shift, self.shift + 1, (2, n, 1))
+        shift = max(1, min(height, width) // 8) if self.shift is None else self.shift
+        down, right = rng.integers(-shift, shift + 1, (2, n, 1))
         rows = np.clip(np.arange(height) + down, 0, height - 1)
         columns = np.clip(np.arange(width) + right, 0, width - 1)
         if self.flip:

@@ -6,8 +6,10 @@ are moved, tiled and put on threads is the engine's.
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -124,24 +126,59 @@ class _Spare:
     """
 
     def __init__(self) -> None:
-        self._lock, self._buffers = threading.Lock(), list[Tensor]()
+        self._lock, self._buffers, self._given = threading.Lock(), list[Tensor](), deque[Tensor]()
 
     def take(self, numbers: int, like: Tensor) -> Tensor:
-        with self._lock:
-            for i, buffer in enumerate(self._buffers):
-                if buffer.dtype == like.dtype and numbers <= len(buffer) <= 2 * numbers:
-                    return self._buffers.pop(i)
+        if like.device.type == "cpu":
+            with self._lock:
+                self._put_in_line()
+                for i, buffer in enumerate(self._buffers):
+                    if buffer.dtype == like.dtype and numbers <= len(buffer) <= 2 * numbers:
+                        return self._buffers.pop(i)
         return like.new_empty(numbers)
 
     def give(self, buffers: Iterable[Tensor]) -> None:
-        """The latest first in line, and the oldest let go when all of them are too much."""
-        with self._lock:
-            self._buffers[:0] = [buffer for buffer in buffers if buffer.device.type == "cpu"]
-            while sum(buffer.nbytes for buffer in self._buffers) > _SPARE_BYTES:
-                self._buffers.pop()
+        """Never waits: the garbage collector may come here from anywhere, such as the middle of :meth:`take`."""
+        for buffer in buffers:
+            if buffer.device.type == "cpu":
+                self._given.append(buffer)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._put_in_line()
+            finally:
+                self._lock.release()
+
+    def _put_in_line(self) -> None:
+        """The latest first, and the oldest let go when all of them are too much."""
+        while self._given:
+            self._buffers.insert(0, self._given.popleft())
+        while sum(buffer.nbytes for buffer in self._buffers) > _SPARE_BYTES:
+            self._buffers.pop()
 
 
 _SPARE = _Spare()
+
+
+def _start_anew() -> None:
+    global _SPARE
+    _SPARE = _Spare()
+
+
+if hasattr(os, "register_at_fork"):  # a thread that is not in the child may have had the lock
+    os.register_at_fork(after_in_child=_start_anew)
+
+
+def nbytes(part: object) -> int:
+    """Of all tensors that an object, such as an embedding, or one of its parts holds."""
+    return sum({id(tensor): tensor.nbytes for tensor in _tensors(part)}.values())
+
+
+def _tensors(part: object) -> Iterator[Tensor]:
+    if isinstance(part, Tensor):
+        yield part
+    elif hasattr(part, "__dict__") and not isinstance(part, type):
+        for each in vars(part).values():
+            yield from _tensors(each)
 
 
 def add_weighted(total: Tensor, values: Tensor, weights: Tensor) -> None:

@@ -39,7 +39,7 @@ from orbit.orbits import Orbit
 from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.progress import Progress
 from orbit.spectral import CyclicAxes, SpectralPlan, SpectralProjection, band
-from orbit.threads import in_threads
+from orbit.threads import in_threads, usual_threads
 
 Made = TypeVar("Made")
 
@@ -178,7 +178,8 @@ class Engine(Component):
     def _shared(self, array: np.ndarray) -> Tensor:
         """``array`` on this engine's device; without a copy where it can be, so nothing may be written to it."""
         if self._torch_device().type == "cpu" and array.flags.c_contiguous and array.flags.writeable:
-            return torch.from_numpy(array)
+            # flat first: an axis of length one may have any stride in NumPy, even a negative one
+            return torch.from_numpy(array.reshape(-1)).view(array.shape)
         return self.tensor(array, array.dtype)
 
     @functools.cached_property
@@ -205,6 +206,7 @@ class Engine(Component):
         what: str = "features",
         weights: np.ndarray | None = None,
         modes: np.ndarray | None = None,
+        label: str = "this map",
     ) -> np.ndarray:
         """psi(x) for every row of ``X``: the embedding averaged over the fitted orbit.
 
@@ -219,14 +221,21 @@ class Engine(Component):
         modes : array of indices, or None
             Fourier modes for the spectral path, from :meth:`modes`. Where some of these points would lose more than
             is tolerated, and for None, they are chosen by the points ``X``.
+        label : str
+            What an error calls the map.
 
         Returns
         -------
         array, shape (n, embedding.n_outputs)
+
+        Raises
+        ------
+        InputError
+            If ``path`` names one that the embedding or the orbit has not.
         """
         # weights that are the caller's own may be matrices, which only moved points can be multiplied with
         plan = self._spectral_plan(embedding, orbit, X, modes) if weights is None else None
-        path = self._path(embedding, orbit, X, plan) if weights is None else "direct"
+        path = self._path(embedding, orbit, X, plan, label) if weights is None else "direct"
         self.route_ = Route(path)
         # zeros of the operating system, so that nothing is written before the features are
         out = (np.empty if path == "spectral" else np.zeros)((len(X), embedding.n_outputs), dtype=X.dtype)
@@ -296,19 +305,21 @@ class Engine(Component):
         return _slices(n, min(affordable, at_most or n))
 
     def _path(
-        self, embedding: Embedding, orbit: Orbit, X: np.ndarray, plan: SpectralPlan | None
+        self, embedding: Embedding, orbit: Orbit, X: np.ndarray, plan: SpectralPlan | None, label: str
     ) -> Literal["direct", "template", "spectral"]:
         """The path asked for, or the cheapest that applies."""
-        projected = getattr(embedding, "templates", None) is not None and not orbit.distribution_.data_dependent
-        moves_templates = projected and orbit.group_.linear
+        projected = getattr(embedding, "templates", None) is not None
+        moves_templates = projected and not orbit.distribution_.data_dependent and orbit.group_.linear
         if self.path == "auto":
             return self._cheapest(embedding, orbit, X, plan, moves_templates)
         if (self.path == "spectral" and plan is None) or (self.path == "template" and not moves_templates):
-            what = "shifts an axis cyclically" if self.path == "spectral" else "acts linearly"
-            raise InputError(
-                f"engine.path={self.path} needs a map made of projections and a group that {what}, found "
-                f"{type(embedding).__name__.lstrip('_')} and {orbit.group_.label()}: choose engine.path=auto"
-            )
+            wrong = f"features of projections on fixed vectors, found {label}"
+            if projected:
+                acts = (
+                    "shifts an axis cyclically" if self.path == "spectral" else "acts linearly, the same for all points"
+                )
+                wrong = f"a group that {acts}, found {orbit.group_.label()} and {orbit.distribution_.label()}"
+            raise InputError(f"engine.path={self.path} needs {wrong}: choose engine.path=auto")
         return self.path
 
     def _cheapest(
@@ -395,7 +406,7 @@ class Engine(Component):
 
     def _band(self, axes: CyclicAxes, X: np.ndarray) -> np.ndarray:
         tolerance = self._tolerance(X.dtype)
-        if tolerance == 0:
+        if tolerance == 0 or not len(X):
             return np.arange(axes.n_modes)
         shares: list[np.ndarray] = []
 
@@ -440,9 +451,10 @@ class Engine(Component):
         modes: np.ndarray | None,
     ) -> Route:
         tolerance = math.inf if modes is None else self._tolerance(X.dtype)
-        try:
+        lost = math.inf
+        with contextlib.suppress(_TooMuchLostError):
             lost = self._average_spectral(embedding, X, plan, out, what, tolerance)
-        except _TooMuchLostError:
+        if lost > tolerance:  # only here, when the error has let go of the working memory
             of_these = self._spectral_plan(embedding, orbit, X, None)
             assert of_these is not None
             plan, lost = of_these, self._average_spectral(embedding, X, of_these, out, what, math.inf)
@@ -514,10 +526,14 @@ class Engine(Component):
         return getattr(embedding, "sums_are_features", False) and self._torch_device().type == "cpu"
 
     def _n_workers(self) -> int:
-        return 1 if self._torch_device().type == "cuda" else self.workers or torch.get_num_threads()
+        return 1 if self._torch_device().type == "cuda" else self.workers or usual_threads()
 
     def _breadth(self) -> int:
         return _GPU_BREADTH if self._torch_device().type == "cuda" else 1
+
+    def device_name(self) -> str:
+        """What it computes on: ``cpu``, or the name of the GPU."""
+        return torch.cuda.get_device_name() if self._torch_device().type == "cuda" else "cpu"
 
     def _torch_device(self) -> torch.device:
         if self.device == "auto":
@@ -527,7 +543,7 @@ class Engine(Component):
     def _run(self, work: Callable[[slice], None], tiles: Sequence[slice], what: str, halving: bool = True) -> None:
         """``halving``: a tile that finds no memory is done again, as two halves; ``work`` must bear that."""
 
-        workers = min(self._n_workers(), len(tiles))
+        workers = self._n_workers()
         with Progress(len(tiles), what, self.progress) as progress:
 
             def guarded(tile: slice) -> None:
@@ -535,7 +551,7 @@ class Engine(Component):
                     _halving(work, tile) if halving else work(tile)
                 progress.step()
 
-            if workers > 1 or self._n_workers() == 1:
+            if len(tiles) > 1 or workers == 1:
                 in_threads(guarded, tiles, workers)
                 return
             for tile in tiles:  # one, which may have the threads of all workers

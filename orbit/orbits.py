@@ -161,7 +161,9 @@ class Orbit(Component):
         return f"draw {i}" if self.distribution_.data_dependent else self.group_.describe(self.elements_[i])
 
     def label(self) -> str:
-        group, q, size, rule = self.resolved()
+        """What it is, for people: with the number of elements there are once fitted, with that asked for before."""
+        group, q, asked, rule = self.resolved()
+        size = len(self.weights_) if hasattr(self, "weights_") else asked
         return f"{group.name}, q={q.name}, {size} by {rule}"
 
 

@@ -138,6 +138,9 @@ def predicted_against_true(y: np.ndarray, predicted: np.ndarray) -> Figure:
 
 _MOST_ERRORS = 24
 
+# Arrows of one field: more hide each other.
+_MOST_ARROWS = 324
+
 
 def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: str) -> Figure | None:
     """Points that were predicted wrongly, each with its target and its prediction; None without an error.
@@ -251,23 +254,31 @@ def _heat_map(points: list[dict[str, object]], means: np.ndarray, metric: str, b
     return figure
 
 
-def compared(results: dict[str, list[float]], metric: str, published: dict[str, float] | None = None) -> Figure:
+def compared(
+    results: dict[str, list[float]], metric: str, published: dict[str, float] | None = None, median: bool = False
+) -> Figure:
     """A bar for each configuration: the mean of its runs, a dot for each run, a diamond for a published figure.
 
     Parameters
     ----------
     results : name -> the metric of each of its runs (seeds or folds)
     published : name -> the published figure, for some of the names
+    median : bool
+        Bars are medians instead, and whiskers from the least to the most stand for the dots.
     """
     figure = Figure(figsize=(6, 0.42 * len(results) + 1.1), layout="constrained")
     ax = figure.subplots()
     names = list(results)
     for i, name in enumerate(names):
-        mean = float(np.mean(results[name]))
-        ax.barh(i, mean, color="C0", alpha=0.6, height=0.7)
-        ax.plot(results[name], np.full(len(results[name]), i), "k.", ms=5)
-        beyond = max(mean, *results[name], (published or {}).get(name) or mean)  # where no dot is in the way
-        ax.annotate(f"{mean:.4g}", (beyond, i), xytext=(6, 0), textcoords="offset points", va="center")
+        least, most = min(results[name]), max(results[name])
+        middle = float(np.median(results[name]) if median else np.mean(results[name]))
+        ax.barh(i, middle, color="C0", alpha=0.6, height=0.7)
+        if median:
+            ax.errorbar(middle, i, xerr=[[middle - least], [most - middle]], fmt="none", ecolor="k", capsize=3)
+        else:
+            ax.plot(results[name], np.full(len(results[name]), i), "k.", ms=5)
+        beyond = max(middle, most, (published or {}).get(name) or middle)  # where nothing is in the way
+        ax.annotate(f"{middle:.4g}", (beyond, i), xytext=(6, 0), textcoords="offset points", va="center")
     ax.margins(x=0.18)
     known = [(i, float(value)) for i, name in enumerate(names) if (value := (published or {}).get(name)) is not None]
     if known:
@@ -530,20 +541,26 @@ def _arrows(drawn: Skeleton) -> dict[int, np.ndarray]:
     return chosen
 
 
-def fields(points: np.ndarray, values: dict[str, np.ndarray], title: str) -> Figure:
-    """Vector fields in the plane beside each other, all arrows to one scale.
+def field(points: np.ndarray, truth: np.ndarray, predicted: np.ndarray, title: str) -> Figure:
+    """A vector field in the plane, its prediction and the difference beside each other, all arrows to one scale.
 
     Parameters
     ----------
     points : array, shape (n, 2)
-    values : name -> vectors at the points, shape (n, 2)
+    truth, predicted : vectors at the points, shape (n, 2)
+    title : str
+        What stands above, with the numbers of points where not all are drawn.
     """
-    figure = Figure(figsize=(3.6 * len(values), 3.9), layout="constrained")
-    longest = max(float(np.linalg.norm(vectors, axis=1).max()) for vectors in values.values())
-    for ax, (name, vectors) in zip(np.ravel(figure.subplots(1, len(values))), values.items(), strict=True):
-        ax.quiver(*points.T, *vectors.T, np.linalg.norm(vectors, axis=1), scale=12 * longest, clim=(0, longest))
+    shown = np.unique(np.linspace(0, len(points) - 1, min(len(points), _MOST_ARROWS)).astype(int))
+    panels = {"truth": truth, "prediction": predicted, "error": predicted - truth}
+    longest = max(float(np.linalg.norm(vectors[shown], axis=1).max()) for vectors in panels.values()) or 1.0
+    figure = Figure(figsize=(3.6 * len(panels), 3.9), layout="constrained")
+    for ax, (name, vectors) in zip(np.ravel(figure.subplots(1, len(panels))), panels.items(), strict=True):
+        lengths = np.linalg.norm(vectors[shown], axis=1)
+        ax.quiver(*points[shown].T, *vectors[shown].T, lengths, scale=12 * longest, clim=(0, longest))
         rms = float(np.sqrt(np.square(vectors).mean()))
         ax.set_title(f"{name} (root mean square {rms:.2g})", fontsize=9)
         ax.set_aspect("equal")
-    figure.suptitle(title, fontsize=10)
+    some = f" ({len(shown)} of {len(points)})" if len(shown) < len(points) else ""
+    figure.suptitle(title + some, fontsize=10)
     return figure

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.embedding import Scratch
+from orbit.embedding import Scratch, nbytes
 from orbit.groups import Group
 from orbit.orbits import Orbit
 
@@ -70,7 +70,7 @@ class CyclicAxes:
 
     def energy_shares(self, X: Tensor) -> Tensor:
         """The largest share of a point's squared norm that each mode holds, over points ``(n, *shape)``: shape (M,)."""
-        energy = self.energies(X) * torch.from_numpy(self.multiplicity).to(X)
+        energy = self.energies(_of_size_one(X)) * torch.from_numpy(self.multiplicity).to(X)
         return (energy / energy.sum(1, keepdim=True).clamp(min=torch.finfo(X.dtype).tiny)).amax(0)
 
     def energies(self, X: Tensor) -> Tensor:
@@ -150,8 +150,10 @@ class LeftOut:
         """The largest of the points' shares of their norms, of points ``(n, *shape)``."""
         if self.is_nothing:
             return 0.0
-        norms = torch.linalg.vector_norm(X.flatten(1), dim=1)
-        least = torch.finfo(X.dtype).tiny
+        norms, least = torch.linalg.vector_norm(X.flatten(1), dim=1), torch.finfo(X.dtype).tiny
+        if not least**0.25 < norms.amin() <= norms.amax() < least**-0.25:
+            X = _of_size_one(X)
+            norms = torch.linalg.vector_norm(X.flatten(1), dim=1)
         return float((self._norms(X) / norms.clamp(min=least)).amax())
 
     def _norms(self, X: Tensor) -> Tensor:
@@ -160,6 +162,12 @@ class LeftOut:
             return torch.linalg.vector_norm(parts, dim=(0, 1, 3))
         coefficients = torch.mm(self._analysis.entries(X), self._analysis.matrix.T)
         return torch.linalg.vector_norm(coefficients.view(len(X), -1), dim=1)
+
+
+def _of_size_one(X: Tensor) -> Tensor:
+    """Points divided by their largest entries: squares of the points themselves may be too small or large a number."""
+    largest = X.flatten(1).abs().amax(1).clamp(min=torch.finfo(X.dtype).tiny)
+    return X / largest.view(-1, *[1] * (X.ndim - 1))
 
 
 def band(shares: np.ndarray, tolerance: float) -> np.ndarray:
@@ -356,7 +364,8 @@ class SpectralProjection:
 
     @property
     def nbytes(self) -> int:
-        return sum(tile.nbytes for tile in self._tiles.values())
+        """Of what is held with the projection: the templates in both forms."""
+        return nbytes(self.embedding) + sum(tile.nbytes for tile in self._tiles.values())
 
     def add_templates(self, units: slice) -> None:
         """Make the coefficients of some templates, scaled, real and imaginary parts: shape (K, 2 R, units)."""

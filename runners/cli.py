@@ -14,8 +14,10 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -98,7 +100,7 @@ def run_job(cfg: DictConfig) -> float:
     """
     global _exit_code
     try:
-        with distributed.job(cfg.engine.device):
+        with distributed.job(cfg.engine.device), _logged_warnings():
             return _run_job(cfg)
     except distributed.ShareDone:
         return math.nan
@@ -129,7 +131,7 @@ def _run_job(cfg: DictConfig) -> float:
             "experiment": str(hydra_config.runtime.choices.get("experiment") or ""),
             "seed": str(plan_.config["seed"]),
             "launcher": str(hydra_config.runtime.choices.get("hydra/launcher", "")),
-            "device": plan_.config["engine"]["device"],
+            "device": plan_.engine().device_name(),
             "folder": str(folder.path.absolute()),
         }
         if multirun:
@@ -148,6 +150,20 @@ def _run_job(cfg: DictConfig) -> float:
         record.status = "FINISHED"
         _show(job, tracker, shown=not multirun)
         return _main_metric(job)
+
+
+@contextlib.contextmanager
+def _logged_warnings() -> Iterator[None]:
+    """Python's warnings as lines of the log, on the terminal and in the run's file, instead of on stderr alone."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        log.warning("%s: %s", category.__name__, " ".join(str(message).split()))
+
+    before, warnings.showwarning = warnings.showwarning, show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def _is_done(job: Job, tracker: Tracker) -> bool:

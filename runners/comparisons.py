@@ -66,7 +66,8 @@ def against_scipy(plan: Plan, n_points: int, threads: int) -> Comparison:
     Both estimate the same kernel, the Gaussian averaged over turns, from as many
     columns: the user's from 32 turns, ours from ``orbit.size``. Images are float64, as NumPy
     makes them of bytes divided by 255; ours makes them float32 first. ``scipy float32``: for a
-    user who does so too. ``error/kernel``: relative
+    user who does so too. Both are fitted before, and what they keep is made: frequencies, and ours in
+    Fourier space too. ``error/kernel``: relative
     Frobenius error of the inner products against that kernel by cubic splines at 128
     turns, on 60 images. ``error/orbit``: relative error of the features against the same
     features at 128 turns: of the orbit average alone.

@@ -120,8 +120,7 @@ class Fields(Runner):
         for label, changes in (self.series or {}).items():
             plan = job.plan.variant(changes | {"approx.n_components": self.components[-1]})
             predicted = fit_and_score(plan, data, Stopwatch()).model.predict(grid)
-            figure = plots.fields(grid, {"truth": truth, "prediction": predicted, "error": predicted - truth}, label)
-            job.log_figure(f"field {label}", figure)
+            job.log_figure(f"field {label}", plots.field(grid, truth, predicted, label))
 
     def _record(self, job: Job, name: str, key: str, x: list[Any], values: Any) -> None:
         job.log_metrics({f"{name} {key}{at}".strip(): value for at, value in zip(x, values, strict=True)})

@@ -166,7 +166,9 @@ class Fit(Runner):
             job.log_figure("confusion", plots.confusion(data.y_test, predicted))
         else:
             job.log_figure("predictions", plots.predicted_against_true(data.y_test, predicted))
-        if (figure := plots.error_examples(data.X_test, data.y_test, predicted, data.task)) is not None:
+        if data.X_test.shape[1:] == data.y_test.shape[1:] == (2,):
+            job.log_figure("field", plots.field(data.X_test, data.y_test, predicted, "test points"))
+        elif (figure := plots.error_examples(data.X_test, data.y_test, predicted, data.task)) is not None:
             job.log_figure("errors", figure)
         if len(learner.path_) > 1 and np.isfinite(learner.path_scores_).any():
             criterion = getattr(learner, "selection", "hold_out").replace("_", "-")

@@ -343,7 +343,7 @@ def _fill_defaults(config: dict[str, Any]) -> list[str]:
         if config["orbit"][key] is None:
             config["orbit"][key] = getattr(group, f"default_{key}")
             filled.append(f"orbit.{key}")
-    if has_own_kernel(config["approx"]["name"]):
+    if has_own_kernel(*(config[kind]["name"] for kind in ("approx", "kernel", "learner"))):
         section = {key: value for key, value in config["approx"].items() if key != "name"}
         kernel = _checked("approx", orbit.build("approx", config["approx"]["name"], **section)).own_kernel()
         config["kernel"] = {"name": kernel.name, **kernel.get_params(deep=False)}

@@ -17,7 +17,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
 import orbit
-from orbit.params import Parameter, config_fields
+from orbit.params import Parameter, config_fields, parameters
 
 #: Configuration group -> registered kinds its names are looked up in.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -87,17 +87,27 @@ def register_schemas() -> None:
             store.store(group=f"schema/{group}", name=name, node=_schema(name, *classes))
 
 
-def has_own_kernel(approx: str) -> bool:
-    """Whether an approximation has a kernel of its own, and ``kernel`` chooses nothing."""
-    return approx in orbit.available("approx") and hasattr(orbit.get("approx", approx), "own_kernel")
+def has_own_kernel(approx: str, kernel: str, learner: str) -> bool:
+    """Whether an approximation has a kernel of its own, and ``kernel`` chooses nothing.
+
+    It does where the learner makes the layers of the kernel's skeleton.
+    """
+    if approx not in orbit.available("approx") or not hasattr(orbit.get("approx", approx), "own_kernel"):
+        return False
+    return not (_has_layers("kernel", kernel) and _has_layers("learner", learner))
 
 
-def run_name(runner: str, group: str, approx: str, kernel: str, seed: int) -> str:
+def _has_layers(group: str, name: str) -> bool:
+    classes = [orbit.get(kind, name) for kind in GROUPS[group] if name in orbit.available(kind)]
+    return any("layers" in parameters(cls) for cls in classes)
+
+
+def run_name(runner: str, group: str, approx: str, kernel: str, learner: str, seed: int) -> str:
     """``rotation-nystrom-gaussian-s0``: a kernel only where it is a choice, the runner alone where it fits nothing."""
     fits = runner not in orbit.available("runner") or getattr(orbit.get("runner", runner), "tracked", True)
     if not fits:
         return runner
-    return "-".join([group, approx, *([] if has_own_kernel(approx) else [kernel]), f"s{seed}"])
+    return "-".join([group, approx, *([] if has_own_kernel(approx, kernel, learner) else [kernel]), f"s{seed}"])
 
 
 # on import, because the workers of a launcher resolve the names of their run folders before anything else runs

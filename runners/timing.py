@@ -105,7 +105,9 @@ class Timing(Runner):
         job.log_metrics(metrics)
         job.log_text("table.md", table + "\n")
         job.say(table)
-        job.log_figure("timing", plots.compared({k: list(v[:, 0]) for k, v in seconds.items()}, "seconds"))
+        clocks = {name: values[:, 0].tolist() for name, values in seconds.items()}
+        what = f"seconds: median and range of {self.rounds} rounds"
+        job.log_figure("timing", plots.compared(clocks, what, median=True))
 
     def _sweep(self, job: Job) -> None:
         rows = []

@@ -50,6 +50,14 @@ def test_the_middle_of_shifted_images_is_a_random_crop_or_its_mirror(images):
     assert len(seen) == 50  # 300 draws: one of them is missing once in nine runs of other seeds
 
 
+@pytest.mark.parametrize(("shape", "most"), [((32, 32), 4), ((8, 8), 1), ((5, 6), 1), ((28, 40), 3)])
+def test_shifts_are_an_eighth_of_the_shorter_side(shape, most):
+    rows, columns = (np.broadcast_to(ramp, (400, *shape)).astype(float) for ramp in np.indices(shape))
+    for ramp in (rows, columns):
+        moved = (changed(ramp, shift=None) - ramp)[:, shape[0] // 2, shape[1] // 2]
+        assert set(moved) == set(range(-most, most + 1))
+
+
 def test_colours_change_about_their_means(images):
     brighter = changed(images, brightness=0.3) - images
     assert np.ptp(brighter, axis=(1, 2, 3)).max() < 1e-12

@@ -619,6 +619,15 @@ def test_ridge_with_leave_one_out_is_ridge_cv(digit_features):
 # ---- sample weights --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("selection", ["gcv", "loo", "hold_out"])
+def test_points_without_weight_have_no_say_in_ridges_lambda(rng, selection):
+    X, Y, weights = rng.standard_normal((40, 5)), rng.standard_normal((40, 2)), rng.random(40)
+    weights[::3] = 0
+    kept, ridge = weights > 0, RidgeRegressor(PATH, selection=selection, random_state=0)
+    expected = ridge.fit(X[kept], Y[kept], weights[kept]).path_scores_
+    np.testing.assert_allclose(ridge.fit(X, Y, weights).path_scores_, expected, rtol=1e-9)
+
+
 def test_weighted_ridge_is_scikit_learns(system, rng):
     X, Y = system
     w = rng.random(len(X)) + 0.1

@@ -22,6 +22,7 @@ from orbit.groups import Orthogonal
 from orbit.kernels import CurlFree, Decomposable, DivergenceFree, Gaussian, Helmholtz, Matern
 from orbit.kernels.operator import _hessians
 from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinRegressor
+from orbit.learners.base import hold_out
 from orbit.learners.operator import SteinPath, TridiagonalPath
 from orbit.operators import Blocks, Constant, structure_of
 from orbit.orbits import Orbit
@@ -322,6 +323,83 @@ class TestSolvers:
             batches.partial_fit(features[rows], (Y + 3)[rows])
         np.testing.assert_allclose(batches.predict(features), whole.predict(features), atol=1e-8)
         np.testing.assert_allclose(batches.coef_, whole.coef_, atol=1e-6)
+
+    @pytest.mark.parametrize("learner", [SteinRegressor, CGRegressor])
+    @pytest.mark.parametrize("n", [25, 40], ids=["fewer rows than features", "more"])
+    def test_a_weight_is_a_number_of_copies(self, rng, kernel, d, learner, n):
+        _, Y, _, _, features = case(kernel, rng, n=n, d=d)
+        weights, fit = rng.integers(0, 3, n), learner(1e-3, random_state=0).fit
+        expected = fit(np.repeat(features, weights, axis=0), np.repeat(Y + 3, weights, axis=0)).predict(features)
+        assert np.abs(expected - fit(features, Y + 3).predict(features)).max() > 1e-3, "weights matter"
+        found = fit(features, Y + 3, sample_weight=0.1 * weights).predict(features)
+        np.testing.assert_allclose(found, expected, atol=1e-7)
+
+    @pytest.mark.parametrize(
+        ("learner", "choice"),
+        [(SteinRegressor, {"selection": "gcv"}), (SteinRegressor, {"selection": "hold_out"}), (CGRegressor, {})],
+        ids=["gcv", "hold_out", "cg"],
+    )
+    def test_points_without_weight_have_no_say_in_lambda(self, rng, kernel, d, learner, choice):
+        _, Y, _, _, features = case(kernel, rng, n=60, d=d)
+        weights, path = rng.random(60) * (rng.random(60) < 0.7), [1e-4, 1e-2, 1.0]
+        kept = weights > 0
+        some = learner(path, random_state=0, **choice).fit(features, Y, weights)
+        others_absent = learner(path, random_state=0, **choice).fit(features[kept], Y[kept], weights[kept])
+        np.testing.assert_allclose(some.path_scores_, others_absent.path_scores_, rtol=1e-6)
+        equal = learner(path, random_state=0, **choice).fit(features[kept], Y[kept])
+        assert np.abs(some.path_scores_ / equal.path_scores_ - 1).max() > 1e-2, "weights matter"
+
+    @pytest.mark.usefixtures("reduction")
+    def test_weighted_gcv_is_that_of_rows_times_the_roots_of_weights(self, rng, kernel, d):
+        _, Y, _, _, features = case(kernel, rng, d=d)
+        weights = rng.random(len(Y)) + 0.1
+        root = np.sqrt(weights / weights.mean())[:, None]
+        learner = SteinRegressor([1e-4, 1e-2], fit_intercept=False)
+        found = learner.fit(features, Y, weights).path_scores_
+        if getattr(kernel, "output", "") != "covariance":  # which is about the weighted mean
+            np.testing.assert_allclose(learner.fit(features * root, Y * root).path_scores_, found, rtol=1e-6)
+        batches = SteinRegressor([1e-4, 1e-2], fit_intercept=False)
+        for rows in (slice(0, 7), slice(7, 30), slice(30, 40)):
+            batches.partial_fit(features[rows], Y[rows], weights[rows])
+        np.testing.assert_allclose(batches.finalize().path_scores_, found, rtol=1e-6)
+
+
+def test_weighted_hold_out_scores_weigh_the_points_held_out(rng):
+    X, Y = rng.standard_normal((40, 3)), rng.standard_normal((40, 2))
+    weights, path = rng.random(40) + 0.1, [1e-2, 1.0]
+    fit, validation = hold_out(40, 0.2, None, 0)
+    for learner in (SteinRegressor(path, selection="hold_out", random_state=0), CGRegressor(path, random_state=0)):
+        for value, score in zip(path, learner.fit(X, Y, weights).path_scores_, strict=True):
+            part = SteinRegressor(value).fit(X[fit], Y[fit], weights[fit])
+            errors = np.square(part.predict(X[validation]) - Y[validation]).mean(1)
+            assert score == pytest.approx(-np.average(errors, weights=weights[validation]), rel=1e-6)
+
+
+def test_weights_of_stacked_features_count_for_all_their_rows(rng):
+    X, Y, weights = rng.standard_normal((30, 2)), rng.standard_normal((30, 2)), rng.integers(0, 3, 30)
+    orb = Orbit(Orthogonal(2), Haar(), size=4, rule="quadrature")
+    psi = OperatorRandomFourier(CurlFree(), orb, 10, equivariant=True, random_state=0).fit_transform(X)
+    for learner in (SteinRegressor(1e-2), CGRegressor(1e-2, random_state=0)):
+        expected = learner.fit(np.repeat(psi, weights, axis=0), np.repeat(Y, weights, axis=0)).predict(psi)
+        np.testing.assert_allclose(learner.fit(psi, Y, weights).predict(psi), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("learner", [SteinRegressor, RidgeRegressor])
+def test_a_batch_without_weight_changes_nothing(rng, learner):
+    X, Y = rng.standard_normal((30, 4)), rng.standard_normal((30, 2))
+    for first in (0, 20):
+        weights = np.ones(30)
+        weights[first : first + 10] = 0
+        stream = learner([1e-3, 1e-1])
+        for start in range(0, 30, 10):
+            rows = slice(start, start + 10)
+            stream.partial_fit(X[rows], Y[rows], weights[rows])
+        kept = weights > 0
+        whole = learner([1e-3, 1e-1]).fit(X[kept], Y[kept])
+        np.testing.assert_allclose(stream.finalize().path_scores_, whole.path_scores_, rtol=1e-8)
+        np.testing.assert_allclose(stream.predict(X), whole.predict(X), atol=1e-8)
+    with pytest.raises(InputError, match="all of the stream's are 0"):
+        learner().partial_fit(X, Y, np.zeros(30)).finalize()
 
 
 def test_gcv_does_not_fit_the_noise_of_one_direction(rng):

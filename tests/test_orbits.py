@@ -13,7 +13,7 @@ from orbit.data import RotatedDigits
 from orbit.distributions import Haar, Uniform, VonMises
 from orbit.errors import InputError, ParameterError
 from orbit.frequencies import MonteCarlo
-from orbit.groups import Identity, Rotation
+from orbit.groups import Dihedral, Identity, Rotation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
 from orbit.representations import Polar
@@ -59,6 +59,13 @@ def test_points_are_the_group_acting(rng):
 
 def test_label_says_all_choices():
     assert Orbit(Rotation(), VonMises(), size=12).label() == "rotation, q=von_mises, 12 by quadrature"
+
+
+def test_label_says_how_many_elements_a_fitted_orbit_has():
+    """A finite group has all its elements under quadrature, whatever size was asked for."""
+    orbit = Orbit(Dihedral(), size=32, rule="quadrature")
+    assert orbit.label() == "dihedral, q=haar, 32 by quadrature"
+    assert orbit.fit(np.zeros((1, 4, 4))).label() == "dihedral, q=haar, 8 by quadrature"
 
 
 def test_phase_shifts_the_nodes_only_when_asked():

@@ -95,6 +95,27 @@ def test_compared(draw):
     draw(plots.compared({"rf": [1.0]}, "rmse"))
 
 
+def test_compared_by_medians(draw):
+    (ax,) = draw(plots.compared({"rf": [1.0, 2.0, 9.0], "nystrom": [2.0]}, "seconds", median=True)).axes
+    assert [bar.get_width() for bar in ax.patches] == [2.0, 2.0]
+    whiskers = [container.lines[2][0].get_segments()[0][:, 0].tolist() for container in ax.containers[1::2]]
+    assert whiskers == [[1.0, 9.0], [2.0, 2.0]]
+    assert [(text.get_text(), text.xy[0]) for text in ax.texts] == [("2", 9.0), ("2", 2.0)]
+
+
+def test_a_field_is_drawn_beside_its_prediction_and_error(rng, draw):
+    points, truth = rng.uniform(-1, 1, (1000, 2)), rng.standard_normal((1000, 2))
+    figure = plots.field(points, truth, truth + [0.3, 0.4], "test points")
+    draw(figure)
+    assert figure.get_suptitle() == "test points (324 of 1000)"
+    arrows = [ax.collections[0] for ax in figure.axes]
+    assert [ax.get_title().split()[0] for ax in figure.axes] == ["truth", "prediction", "error"]
+    np.testing.assert_allclose(arrows[2].U, 0.3)
+    np.testing.assert_allclose(arrows[1].V - arrows[0].V, 0.4)
+    assert len({arrow.scale for arrow in arrows}) == 1, "one scale"
+    assert "(" not in plots.field(points[:20], truth[:20], truth[:20], "a few").get_suptitle()
+
+
 def test_agreement(draw):
     found = {"a": (0.1, 0.2), "b": (0.3, 0.4)}
     here, there = draw(plots.agreement(found, {"a": (0.5, 0.6)}, ("one", "two"), "title")).axes

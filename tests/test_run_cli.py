@@ -12,6 +12,7 @@ import pytest
 
 import runners.cli
 import runners.fit
+from orbit.engine import Engine
 from orbit.errors import InputError
 from runners.record import RunFolder
 from runners.tracking import Tracker
@@ -64,6 +65,22 @@ class TestOneRun:
         assert str(folder) in out
         assert "mlflow ui" in out
 
+    def test_a_vector_field_is_drawn_as_arrows(self, run, tmp_path):
+        assert run(*FIELD, *SMALL, "tracking.enabled=false")[0] == 0
+        (folder,) = folders(tmp_path)
+        assert {path.stem for path in (folder / "figures").iterdir()} == {"field", "predictions", "selection"}
+
+    @pytest.mark.filterwarnings("default")
+    def test_a_warning_is_a_line_of_the_log_and_shown_once(self, run, tmp_path):
+        hurried = ("learner=cg", "learner.max_iter=1", "learner.rank=1", "learner.regularization=1e-9")
+        code, out, err = run(*FIELD[:-1], *hurried, *SMALL, "tracking.enabled=false")
+        assert code == 0, err
+        (folder,) = folders(tmp_path)
+        for text in (out + err, (folder / "run.log").read_text()):
+            (line,) = (line for line in text.splitlines() if "conjugate gradients stopped after" in line)
+            assert "ConvergenceWarning: " in line
+            assert line.endswith("or choose learner=stein")
+
     def test_is_whole_in_mlflow(self, run, tmp_path):
         assert run(*SMALL[:-1])[0] == 0
         (folder,) = folders(tmp_path)
@@ -73,6 +90,7 @@ class TestOneRun:
         assert logged.data.metrics == RunFolder(folder).read_metrics()
         assert logged.data.params["distribution.name"] == "haar"
         assert {"config_hash", "seed", "launcher", "git.commit", "version.torch"} <= set(logged.data.tags)
+        assert logged.data.tags["device"] == Engine().device_name()
         assert logged.inputs.dataset_inputs[0].dataset.name == "rotated_digits"
         uri = f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}"
         artifacts = {item.path for item in mlflow.MlflowClient(uri).list_artifacts(logged.info.run_id)}

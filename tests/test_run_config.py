@@ -102,8 +102,21 @@ class TestFeaturesWithAKernelOfTheirOwn:
         assert "kernel" in made.defaults
         assert made.variant({"approx": {"name": "rf"}}).config["kernel"]["name"] == "laplacian"
 
-    def test_a_kernel_that_is_not_used_makes_no_other_run(self):
-        hashes = {plan(composed("approx=cdf", *named)).config_hash for named in ((), ("kernel=laplacian",))}
+    def test_points_as_they_are_have_the_linear_one(self):
+        cfg = composed("approx=points", "kernel=laplacian")
+        assert cfg.run_name == "rotation-points-s0"
+        assert plan(cfg).config["kernel"] == {"name": "polynomial", "degree": 1, "gamma": 1.0, "coef0": 0.0}
+
+    def test_points_for_a_network_are_named_by_the_skeleton_whose_layers_it_has(self):
+        cfg = composed("architecture=full", "approx=points", "learner=network")
+        assert cfg.run_name == "rotation-points-skeleton-s0"
+        made = plan(cfg)
+        assert made.config["kernel"]["name"] == "skeleton"
+        assert made.config["learner"]["layers"] == made.config["kernel"]["layers"]
+
+    @pytest.mark.parametrize("approx", ["cdf", "points"])
+    def test_a_kernel_that_is_not_used_makes_no_other_run(self, approx):
+        hashes = {plan(composed(f"approx={approx}", *named)).config_hash for named in ((), ("kernel=laplacian",))}
         assert len(hashes) == 1
 
     def test_others_are_named_by_theirs(self):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from test_run_cli import folders, run  # noqa: F401  run is a fixture
 
+from orbit import plots
 from runners.machine import describe_machine, interleaved
 from runners.record import RunFolder
 
@@ -40,6 +41,15 @@ def _small_and_once(monkeypatch):
     monkeypatch.setattr("runners.machine._LEAST", 0.0)
     monkeypatch.setattr("runners.machine._SETTLE", 0.0)
     monkeypatch.setattr("runners.comparisons._SECOND_LAYER_FEATURES", 1500)  # of 14,000
+
+
+def test_bars_are_the_medians_of_the_table(run, tmp_path, monkeypatch):  # noqa: F811
+    drawn, draw = [], plots.compared
+    monkeypatch.setattr(plots, "compared", lambda *args, **kwargs: drawn.append(draw(*args, **kwargs)) or drawn[-1])
+    assert run("experiment=bench_path", *TINY, "runner.rounds=5")[0] == 0
+    (folder,) = folders(tmp_path)
+    medians = [value for key, value in RunFolder(folder).read_metrics().items() if key.startswith("time/")]
+    assert [bar.get_width() for bar in drawn[0].axes[0].patches] == pytest.approx(medians[: len(CASES["path"])])
 
 
 @pytest.mark.parametrize("name", CASES)

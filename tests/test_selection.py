@@ -158,12 +158,13 @@ def test_an_unknown_metric_is_refused():
 
 
 def test_weights_reach_the_learner_or_are_refused():
-    made = selecting("learner=ridge")
-    data = made.load()
-    weighted = replace(data, sample_weight=np.where(data.y_train < 5, 1.0, 0.0))
-    found = fit_and_score(made, weighted, Stopwatch())
-    assert set(found.predicted) <= set(range(10))
-    assert np.mean(found.predicted < 5) > 0.95, "what weighs nothing is not learnt"
+    for learner in ("ridge", "stein"):
+        made = selecting(f"learner={learner}")
+        data = made.load()
+        weighted = replace(data, sample_weight=np.where(data.y_train < 5, 1.0, 0.0))
+        found = fit_and_score(made, weighted, Stopwatch())
+        assert set(found.predicted) <= set(range(10))
+        assert np.mean(found.predicted < 5) > 0.95, "what weighs nothing is not learnt"
     with pytest.raises(InputError, match="learner=knn takes no sample weights, which dataset=digits has: choose from"):
         weights(selecting("learner=knn").learner("classification"), weighted)
     streamed = selecting("learner=adagrad", "engine.stream=true")

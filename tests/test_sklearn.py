@@ -105,11 +105,9 @@ ESTIMATORS = [
 
 
 def expected_failures(estimator) -> dict[str, str]:
-    """Who leaves points out to choose a strength: a copy of one that is left out stays in, a weight of two does not."""
-    leaves_out = getattr(estimator, "selection", "hold_out") in ("loo", "hold_out")
-    chooses = hasattr(estimator, "path_parameter") and leaves_out
-    reason = "the strength is chosen by leaving points out; with one given the contract of learners checks this"
-    return {"check_sample_weight_equivalence_on_dense_data": reason} if chooses else {}
+    """Who leaves points out to choose a strength, or counts them: a point with a weight of two is one, not two."""
+    reason = "the strength is chosen by leaving points out or counting them; the contract of learners gives one"
+    return {"check_sample_weight_equivalence_on_dense_data": reason} if hasattr(estimator, "path_parameter") else {}
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)

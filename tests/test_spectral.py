@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pickle
+import weakref
 
 import numpy as np
 import pytest
 import torch
 from samples import signals, unit_mean_norm
 
+from orbit import engine as engine_module
 from orbit import spectral
-from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier
+from orbit.approx import CumulativeDistribution, Exact, Nystrom, Points, RandomFourier, RandomSkeleton
 from orbit.distributions import Gaussian as Normal
 from orbit.distributions import Haar, VonMises
+from orbit.embedding import Scratch
 from orbit.engine import Engine
 from orbit.errors import InputError
 from orbit.groups import Cyclic, Rotation, Scaling, Translation
@@ -146,6 +149,44 @@ def test_points_of_zero_norm_lose_nothing(rng):
     )
 
 
+@pytest.mark.parametrize("magnitude", [1e-30, 1e-20, 1e20])
+def test_squares_of_small_and_large_numbers_are_no_matter(rng, magnitude):
+    """They are 0 or infinite in float32."""
+    modes = 10.0 ** (-np.arange(17) / 4)
+    X = magnitude * np.fft.irfft(modes * np.fft.rfft(unit_mean_norm(rng.standard_normal((40, 3, 32)))), 32)
+    X, orb = X.astype(np.float32), Orbit(Rotation("polar"), VonMises(0.5), size=8)
+
+    def features(path: str) -> np.ndarray:
+        return RandomFourier(
+            Gaussian(0.6 * magnitude), orb, 50, random_state=0, engine=Engine(path=path)
+        ).fit_transform(X)
+
+    np.testing.assert_allclose(features("spectral"), features("direct"), atol=1e-5)
+    axes = spectral.CyclicAxes((3, 32), (1,))
+    expected, scaled = (
+        spectral.LeftOut(axes, np.arange(5), torch.zeros(0, dtype=points.dtype)).share(points)
+        for points in (torch.from_numpy(X.astype(np.float64)), torch.from_numpy(X))
+    )
+    assert scaled == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("path", ["direct", "template", "spectral"])
+def test_one_row_at_a_time_of_points_read_backwards(rng, path):
+    """In NumPy a single row is contiguous whatever its stride, even a negative one, which torch has none of."""
+    X, orb = signals(rng, 4, (1, 8)), Orbit(Rotation("polar"), size=8)
+    fitted = MAPS["pairs"](orbit=orb, engine=Engine(path=path, workers=2)).fit(X[:2][::-1])
+    expected = fitted.transform(X)
+    np.testing.assert_allclose(fitted.transform(X[:2][::-1]), expected[:2][::-1], atol=1e-13)
+    np.testing.assert_allclose(fitted.transform(X[:1][::-1, ::-1]), expected[:1], atol=1e-13)
+
+
+@pytest.mark.parametrize("path", ["auto", "direct", "template", "spectral"])
+def test_no_points_have_no_features(rng, path):
+    X, orb = signals(rng, 4, (3, 8)), Orbit(Rotation("polar"), size=8)
+    fitted = MAPS["pairs"](orbit=orb).fit(X)
+    assert Engine(path=path).average(fitted._embedding(X.dtype), fitted.orbit_, X[:0]).shape == (0, 300)
+
+
 def spoke(rng, n: int) -> np.ndarray:
     """Polar images with as much energy in every mode."""
     return unit_mean_norm(rng.standard_normal((n, 4, 32)))
@@ -184,6 +225,29 @@ def test_a_tile_that_loses_too_much_ends_the_call_whichever_it_is(rng, make):
     assert engine.route_.error <= 1e-3
     whole = make(orbit=orb, engine=Engine(path="spectral", spectral_tolerance=0.0)).fit(X[:39]).transform(X)
     assert np.abs(features - whole).mean() < 5e-3 * np.abs(whole).mean()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_second_attempt_has_the_memory_of_the_first(rng, monkeypatch, workers):
+    X, orb = np.concatenate([rings(rng, 39), spoke(rng, 1)]), Orbit(Rotation("polar"), VonMises(0.5), size=16)
+    engine = Engine(path="spectral", spectral_tolerance=1e-3, memory=1e-4, workers=workers)
+    fitted = MAPS["pairs"](orbit=orb, engine=engine).fit(X[:39])
+    made, in_use, attempt = weakref.WeakSet(), [], Engine._average_spectral
+
+    def scratch(*args) -> Scratch:
+        one = Scratch(*args)
+        made.add(one)
+        return one
+
+    def counted(self, *args) -> float:
+        in_use.append(len(made))
+        return attempt(self, *args)
+
+    monkeypatch.setattr(engine_module, "Scratch", scratch)
+    monkeypatch.setattr(Engine, "_average_spectral", counted)
+    fitted.transform(X)
+    assert in_use == [0, 0]
+    assert not made
 
 
 def test_a_tolerance_that_is_changed_after_fit_holds(rng):
@@ -259,6 +323,17 @@ def test_no_more_is_kept_than_a_small_part_of_the_memory(rng, monkeypatch):
     assert fitted._embeddings._entry is None
 
 
+def test_templates_count_in_both_forms_as_kept(rng):
+    """Where a few modes are enough, those in Fourier space are small."""
+    X, orb = 0.02 + 1e-6 * rng.standard_normal((20, 60, 64)), Orbit(Rotation("polar"), size=8)
+    engine = Engine(path="spectral", spectral_tolerance=0.1, memory=0.02)
+    fitted = RandomFourier(Gaussian(0.6), orb, 500, random_state=0, engine=engine).fit(X)
+    fitted.transform(X)
+    assert engine.route_.modes == 1
+    assert not engine.may_keep(fitted._embedding(X.dtype).templates.nbytes)
+    assert engine._projections._entry is None
+
+
 # ---- the choice ------------------------------------------------------------------------------------------------------
 
 
@@ -279,15 +354,19 @@ def test_the_cheapest_path_is_chosen(rng):
 
 
 @pytest.mark.parametrize(
-    ("feature_map", "message"),
+    ("path", "feature_map", "found"),
     [
-        (RandomFourier(orbit=Orbit(Rotation()), engine=Engine(path="spectral")), "shifts an axis cyclically"),
-        (Exact(Exponential(), Orbit(Rotation("polar")), engine=Engine(path="template")), "a map made of projections"),
+        ("spectral", RandomFourier(orbit=Orbit(Rotation())), "shifts .*, found group=rotation and distribution=haar"),
+        ("template", Exact(Exponential(), Orbit(Rotation("polar"))), "projections.*approx=exact, kernel=exponential"),
+        ("template", Nystrom(Exponential()), "projections.*, found approx=nystrom, kernel=exponential"),
+        ("template", Points(), "projections.*, found approx=points"),
+        ("template", RandomSkeleton(), "projections.*, found approx=skeleton, kernel=skeleton"),
     ],
-    ids=["spectral", "template"],
+    ids=str,
 )
-def test_a_path_that_does_not_apply_is_refused(rng, feature_map, message):
-    with pytest.raises(InputError, match=f"engine.path=.*{message}.*choose engine.path=auto"):
+def test_a_path_that_does_not_apply_is_refused_in_the_users_words(rng, path, feature_map, found):
+    feature_map.set_params(engine=Engine(path=path))
+    with pytest.raises(InputError, match=f"^engine.path={path} needs .*{found}: choose engine.path=auto$"):
         feature_map.fit(signals(rng, 8, (4, 6))).transform(signals(rng, 8, (4, 6)))
 
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
+import weakref
+from pathlib import Path
 
 import pytest
 import torch
 
-from orbit import embedding
+from orbit import embedding, threads
+from orbit.bins import BinCounts, QuantileBins
 from orbit.embedding import Scratch
-from orbit.threads import in_threads
+from orbit.threads import in_threads, single_threaded, usual_threads
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, None])
@@ -36,8 +44,10 @@ def test_tiles_are_shared_and_the_caller_helps():
     assert threading.get_ident() in names
 
 
-def test_threads_are_kept_for_the_next_call():
-    def threads() -> set[int]:
+def test_threads_are_kept_for_the_next_call(monkeypatch):
+    monkeypatch.setattr(threads, "_HELPERS", threads._Helpers())
+
+    def those_of_a_call() -> set[int]:
         meeting, found = threading.Barrier(2, timeout=10), set()
 
         def work(tile: int) -> None:
@@ -47,7 +57,7 @@ def test_threads_are_kept_for_the_next_call():
         in_threads(work, range(2), 2)
         return found
 
-    assert threads() == threads()
+    assert those_of_a_call() == those_of_a_call()
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -65,6 +75,149 @@ def test_the_first_error_comes_out_and_no_tile_starts_after_it(error, broken):
         in_threads(work, range(1000), 3)
     assert len(started) < 200
     assert torch.get_num_threads() == before
+
+
+def test_the_error_that_comes_out_is_the_first_in_time():
+    main = threading.get_ident()
+    meeting, broken = threading.Barrier(2, timeout=10), threading.Event()
+
+    def work(tile: int) -> None:
+        meeting.wait()
+        if threading.get_ident() == main:
+            broken.wait(10)
+            time.sleep(0.05)
+            raise KeyError("second")
+        broken.set()
+        raise ValueError("first")
+
+    with pytest.raises(ValueError, match="first"):
+        in_threads(work, range(2), 2)
+
+
+class Buffer:
+    """What a tile holds: it can be waited for."""
+
+
+@pytest.fixture
+def no_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("in_helper", [True, False])
+def test_what_a_broken_tile_held_goes_with_its_error(no_collector, in_helper):
+    main, meeting, held = threading.get_ident(), threading.Barrier(2, timeout=10), []
+
+    def work(tile: int) -> None:
+        buffer = Buffer()
+        held.append(weakref.ref(buffer))
+        meeting.wait()
+        if (threading.get_ident() != main) == in_helper:
+            raise ValueError("broken")
+
+    with contextlib.suppress(ValueError):
+        in_threads(work, range(2), 2)
+    assert [of_tile() for of_tile in held] == [None, None]
+
+
+def test_a_call_that_no_helper_has_time_for_holds_nothing_when_it_is_over(no_collector, monkeypatch):
+    monkeypatch.setattr(threads, "_HELPERS", threads._Helpers())
+    go_on, busy = threading.Event(), threading.Semaphore(0)
+
+    def keep_busy(tile: int) -> None:
+        busy.release()
+        go_on.wait(10)
+
+    other = threading.Thread(target=in_threads, args=(keep_busy, range(3), 3))
+    other.start()
+    for _ in range(3):
+        assert busy.acquire(timeout=10)
+    buffer = Buffer()
+    held = weakref.ref(buffer)
+    in_threads(lambda tile, buffer=buffer: time.sleep(0.001), range(3), 3)
+    del buffer
+    waiting = held() is not None
+    go_on.set()
+    other.join(10)
+    assert not waiting
+
+
+def test_there_are_no_more_threads_than_the_most_that_were_wanted_at_once():
+    in_threads(lambda _: None, range(12), 12)
+    before = threading.active_count()
+    for count in range(1, 13):
+        for n_tiles in (1, 5, 12):
+            in_threads(lambda _: None, range(n_tiles), count)
+    assert threading.active_count() == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads")
+def test_ctrl_c_waits_for_the_tiles_that_were_started():
+    main, finished = threading.main_thread().ident, []
+    meeting = threading.Barrier(2, timeout=10)
+
+    def work(tile: int) -> None:
+        meeting.wait()
+        if threading.get_ident() == main:
+            return
+        time.sleep(0.1)  # until the caller waits
+        signal.pthread_kill(main, signal.SIGINT)
+        time.sleep(0.2)
+        finished.append(tile)
+
+    with pytest.raises(KeyboardInterrupt):
+        in_threads(work, range(2), 2)
+    assert len(finished) == 1
+
+
+AT_THE_END = """
+import atexit, threading, time
+from orbit.threads import in_threads
+
+def some(what):
+    seen = []
+    in_threads(lambda tile: (time.sleep(0.001), seen.append(tile)), range(50), 2)
+    print(what, len(seen), flush=True)
+
+def outlives():
+    threading.main_thread().join()
+    some("thread")
+
+some("main")
+atexit.register(some, "exit")
+threading.Thread(target=in_threads, args=(lambda tile: time.sleep(0.01), range(10**5), 2), daemon=True).start()
+threading.Thread(target=outlives).start()
+"""
+
+
+def test_a_process_that_ends_waits_for_no_daemon_and_helps_who_goes_on():
+    root = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=100, cwd=root, check=False
+    )
+    assert (done.returncode, done.stdout.split("\n")[:3]) == (0, ["main 50", "thread 50", "exit 50"]), done.stderr
+
+
+def test_a_thread_started_meanwhile_does_not_take_over_the_one_thread():
+    def of_new_thread() -> int:
+        found: list[int] = []
+        new = threading.Thread(target=lambda: found.append(usual_threads()))
+        new.start()
+        new.join(10)
+        return found[0]
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with single_threaded():
+            assert of_new_thread() == 3
+        assert of_new_thread() == 3
+        in_threads(lambda _: torch.get_num_threads(), range(9), 3)
+        assert of_new_thread() == torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_one_call_within_another_ends():
@@ -145,3 +298,33 @@ def test_no_more_memory_is_kept_than_the_bound(spare, monkeypatch):
         scratches.pop(0)
     assert sum(buffer.nbytes for buffer in spare._buffers) <= 4000
     assert where(Scratch(1, 10, 40, torch.zeros(0))) == last, "the latest is taken first: it is in the cache"
+
+
+def test_memory_of_a_processor_is_not_for_a_gpu(spare):
+    """The device ``meta`` stands for one."""
+    first = Scratch(1, 10, 10, torch.zeros(0))
+    del first
+    assert len(spare._buffers) == 1
+    assert Scratch(1, 10, 10, torch.zeros(0, device="meta")).matrix(0, 10, 10).device.type == "meta"
+
+
+def test_memory_is_given_back_in_the_middle_of_taking_some(spare):
+    """As the garbage collector may do, in the same thread."""
+    done = threading.Event()
+
+    def collected_meanwhile() -> None:
+        with spare._lock:
+            spare.give([torch.zeros(100)])
+        done.set()
+
+    threading.Thread(target=collected_meanwhile, daemon=True).start()
+    assert done.wait(10), "waits for itself"
+    assert spare.take(100, torch.zeros(0)) is not spare.take(100, torch.zeros(0))
+    assert not spare._buffers
+
+
+def test_bytes_of_an_embedding_are_those_of_all_its_parts_once():
+    templates, thresholds, scale = torch.zeros(10, 7), torch.zeros(10, 5), torch.zeros(10, 5)
+    made = BinCounts(templates, QuantileBins(thresholds), scale, None, None)
+    made.again = templates
+    assert embedding.nbytes(made) == 4 * (70 + 50 + 50)

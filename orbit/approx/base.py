@@ -14,10 +14,9 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor
 
 from orbit.component import check_with_parts
-from orbit.embedding import Embedding
+from orbit.embedding import Embedding, nbytes
 from orbit.engine import Engine
 from orbit.kernels import Gaussian, Kernel
 from orbit.latest import Latest
@@ -63,6 +62,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X, map_seed = self._fit_parts(X)
         self._fit_map(X, map_seed)
         return self
+
+    def label(self) -> str:
+        """``approx=nystrom, kernel=laplacian``: how errors name a fitted map."""
+        own = hasattr(self, "own_kernel")
+        return f"{self.kind}={self.name}" + ("" if own else f", {self.kernel_.label()}")
 
     def points_wanted(self, n: int) -> int:
         """Of ``n`` points, how many :meth:`fit` should see at least where a sample stands for all of them.
@@ -147,9 +151,9 @@ class AveragedMap(FeatureMap):
             (engine,),
             (X.dtype, engine.device),
             lambda: self._embedding(X.dtype),
-            worth=lambda made: _is_projected(made) and engine.may_keep(_nbytes(made)),
+            worth=lambda made: _is_projected(made) and engine.may_keep(nbytes(made)),
         )
-        return engine.average(embedding, self.orbit_, X, modes=self._modes)
+        return engine.average(embedding, self.orbit_, X, modes=self._modes, label=self.label())
 
     @abstractmethod
     def _embedding(self, dtype: np.dtype) -> Embedding:
@@ -158,7 +162,3 @@ class AveragedMap(FeatureMap):
 
 def _is_projected(embedding: Embedding) -> bool:
     return getattr(embedding, "templates", None) is not None
-
-
-def _nbytes(embedding: Embedding) -> int:
-    return sum(part.nbytes for part in vars(embedding).values() if isinstance(part, Tensor))

@@ -172,7 +172,8 @@ class Exact(FeatureMap):
         width = max(_NARROWEST_BLOCK, -(-len(Z) // _SYMMETRIC_BLOCKS)) if symmetric else len(Z)
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)
-            out[rows, batch] = self.engine_.average(self._orbit_columns(Z[batch]), self.orbit_, X[rows], what)
+            columns = self._orbit_columns(Z[batch])
+            out[rows, batch] = self.engine_.average(columns, self.orbit_, X[rows], what, label=self.label())
             if symmetric:
                 out[batch, : batch.start] = out[: batch.start, batch].T
         return out

@@ -8,7 +8,7 @@ from torch import Tensor
 from orbit.approx.base import AveragedMap
 from orbit.embedding import Embedding, Scratch
 from orbit.engine import Engine
-from orbit.kernels import Kernel
+from orbit.kernels import Kernel, Polynomial
 from orbit.orbits import Orbit
 from orbit.random import RandomState
 from orbit.registry import register
@@ -19,11 +19,11 @@ class Points(AveragedMap):
     """psi(x) = sum_i w_i g_i x, flattened: for learners that make features of their own, such as ``network``.
 
     Inner products are those of the linear kernel averaged over the orbit.
-    ``kernel`` is not used; it may say what such a learner builds.
 
     Parameters
     ----------
     kernel : Kernel or None
+        Not used for the features; it may say what such a learner builds. None is the linear kernel.
     orbit : Orbit or None
         What to average over; None is no averaging.
     engine : Engine or None
@@ -49,6 +49,13 @@ class Points(AveragedMap):
         self.orbit = orbit
         self.engine = engine
         self.random_state = random_state
+
+    def own_kernel(self) -> Polynomial:
+        """The linear kernel, in the place of a kernel to choose."""
+        return Polynomial(degree=1, gamma=1.0, coef0=0.0)
+
+    def _parts(self) -> tuple[Orbit, Kernel, Engine]:
+        return self.orbit or Orbit(), self.kernel or self.own_kernel(), self.engine or Engine()
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         self._n_features_out = int(np.prod(X.shape[1:]))

@@ -76,8 +76,23 @@ def mean_one(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
     """Weights, float64, shape (n,), scaled to a mean of one: only their ratios count. None stays None."""
     if sample_weight is None:
         return None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = checked_weights(sample_weight, X)
     return weights / weights.mean()
+
+
+def checked_weights(sample_weight: Any, X: np.ndarray, of_batch: bool = False) -> np.ndarray:
+    """Weights as given, float64, shape (n,), none negative; not all zero, which those of a batch of a stream may be."""
+    if of_batch and not np.any(sample_weight):
+        return np.zeros(len(X))
+    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def present(weights: np.ndarray | None, *arrays: Any) -> tuple[Any, ...]:
+    """Weights, with a mean of one, and arrays without the rows that weigh nothing: they are no points at all."""
+    if weights is None or weights.all():
+        return weights, *arrays
+    kept = weights > 0
+    return weights[kept] / weights[kept].mean(), *(None if array is None else array[kept] for array in arrays)
 
 
 def parts_of(weights: np.ndarray | None, *parts: np.ndarray) -> list[np.ndarray | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from orbit.distributed import add_up, from_first
+from orbit.errors import InputError
 from orbit.linalg import add_second_moments, mirror_upper
 
 # Rows of the second moments that are centred at once.
@@ -24,6 +25,11 @@ class Moments:
         Take the products in float64 too.
     centred : bool
         False: moments about zero instead of the means, for a model without intercept.
+
+    Attributes
+    ----------
+    n : int
+        Rows so far that weigh something.
     """
 
     def __init__(self, precise: bool = False, centred: bool = True) -> None:
@@ -35,7 +41,7 @@ class Moments:
     def add(self, X: np.ndarray, Y: np.ndarray, sample_weight: np.ndarray | None = None) -> None:
         """Add a batch: ``X``, shape (m, d); ``Y``, shape (m, k), float64; weights, shape (m,)."""
         w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if self.n == 0:
+        if not hasattr(self, "dtype"):
             self._begin(X, Y)
         root = np.sqrt(w)[:, None]
         centred = (X - self.shift_x) if self.precise else (X - self.shift_x.astype(X.dtype))
@@ -46,7 +52,7 @@ class Moments:
         self.sum_x += (centred.T @ root.astype(centred.dtype))[:, 0]
         self.sum_y += (targets * root).sum(0)
         self.yy += targets.T @ targets
-        self.n += len(X)
+        self.n += int(np.count_nonzero(w))
         self.weight += float(w.sum())
 
     def gather(self) -> None:
@@ -57,6 +63,8 @@ class Moments:
 
     def system(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Centred second moments A = X^T X / n, X^T Y / n and Y^T Y / n. Ends the stream: A is made in place."""
+        if self.weight == 0:
+            raise InputError("sample weights: expected some above 0, all of the stream's are 0")
         A, mean_x, mean_y = self.xx, self.x_mean - self.shift_x, self.y_mean - self.shift_y
         for start in range(0, len(A), _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)

@@ -1,8 +1,9 @@
 """Least squares with operator-valued features: in closed form for a whole path, or matrix free.
 
-Both minimise (1/n) sum_i |P(x_i) theta + b - y_i|^2 + lambda |theta|^2 (ORFF eq. 10; its
-eq. 11 and the condition under it drop the 1/n) from second moments of the scalar
-features alone, which can be summed over batches of rows.
+Both minimise (1/n) sum_i w_i |P(x_i) theta + b - y_i|^2 + lambda |theta|^2 (ORFF eq. 10,
+whose weights w are one; its eq. 11 and the condition under it drop the 1/n) from second
+moments of the scalar features alone, which can be summed over batches of rows. Sample
+weights are scaled to a mean of one, as in ``learner=ridge``: only their ratios count.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.distributed import add_up
 from orbit.errors import InputError
-from orbit.learners.base import best_of_path, check_classes, hold_out, regularization_path
+from orbit.learners.base import (
+    best_of_path,
+    check_classes,
+    checked_weights,
+    hold_out,
+    parts_of,
+    present,
+    regularization_path,
+)
 from orbit.learners.moments import Moments
 from orbit.learners.ridge import SINGLE_PRECISION_FLOOR
 from orbit.linalg import eigh
@@ -66,7 +75,7 @@ class System:
     Attributes
     ----------
     n : number of rows
-    cross, power : psi^T Y / n, shape (F, p), and Y^T Y / n, shape (p, p), about the means
+    cross, power : psi^T Y / n, shape (F, p), and Y^T Y / n, shape (p, p), about the means; all weighted
     x_mean, y_mean : zero where there is no intercept
     has_intercept : bool
     second : psi^T psi / n, shape (F, F); None where there are too few rows for it to pay
@@ -87,18 +96,25 @@ class System:
         return cls(moments.n, cross, power, moments.x_mean, moments.y_mean, moments.centred, second)
 
     @classmethod
-    def of_rows(cls, psi: np.ndarray, Y: np.ndarray, centred: bool, precise: bool) -> System:
+    def of_rows(
+        cls, psi: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centred: bool, precise: bool
+    ) -> System:
         """A block of rows at a time, because centring makes a copy."""
         moments = Moments(precise, centred)
         for start in range(0, len(psi), _BLOCK_ROWS):
-            moments.add(psi[start : start + _BLOCK_ROWS], Y[start : start + _BLOCK_ROWS])
+            rows = slice(start, start + _BLOCK_ROWS)
+            moments.add(psi[rows], Y[rows], None if weights is None else weights[rows])
         return cls.of(moments)
 
     @classmethod
-    def of_few_rows(cls, psi: np.ndarray, Y: np.ndarray, centred: bool) -> tuple[System, np.ndarray]:
-        """The same without ``second``, and the centred features in float64."""
-        x_mean, y_mean = centred * psi.mean(0, dtype=np.float64), centred * Y.mean(0)
-        psi, Y, n = psi - x_mean, Y - y_mean, len(psi)
+    def of_few_rows(
+        cls, psi: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centred: bool
+    ) -> tuple[System, np.ndarray]:
+        """The same without ``second``, and the features in float64, centred and times the roots of their weights."""
+        w, n = np.ones(len(psi)) if weights is None else weights / weights.mean(), len(psi)
+        x_mean, y_mean, root = centred * (w @ psi / n), centred * (w @ Y / n), np.sqrt(w)[:, None]
+        psi, Y = psi - x_mean, (Y - y_mean) * root
+        psi *= root
         return cls(n, psi.T @ Y / n, Y.T @ Y / n, x_mean, y_mean, centred), psi
 
 
@@ -414,20 +430,29 @@ class _OperatorLearner(BaseEstimator):
         check_params(self)
         regularization_path(self.regularization)
 
-    def _prepare(self, X, Y: np.ndarray) -> tuple[Structure | None, np.ndarray, np.ndarray]:
+    def _prepare(
+        self, X, Y: np.ndarray, sample_weight: np.ndarray | None, of_batch: bool = False
+    ) -> tuple[Structure | None, np.ndarray, np.ndarray, np.ndarray | None]:
+        """Structure, features, targets and weights, a row for each that is solved for."""
         structure, psi = structure_of(X), np.asarray(X)
+        weights = None if sample_weight is None else checked_weights(sample_weight, psi, of_batch)
         if structure is None:
-            return None, psi, Y
+            return None, psi, Y, weights
         if structure.n_features != psi.shape[1]:
             raise ValueError(
                 f"the features belong to a map with {structure.n_features} columns, found {psi.shape[1]}: "
                 "pass the features on as the map gives them"
             )
         structure.check_targets(Y.shape[1])
-        return structure, *structure.rows(psi, Y)
+        rows = structure.rows(psi, Y)
+        return structure, *rows, None if weights is None else np.repeat(weights, structure.stacked or 1)
 
-    def _operator(self, structure: Structure | None, Y: np.ndarray) -> Constant | Blocks:
-        return Constant.of(np.eye(Y.shape[1])) if structure is None else structure.operator(Y)
+    def _operator(
+        self, structure: Structure | None, Y: np.ndarray, weights: np.ndarray | None = None
+    ) -> Constant | Blocks:
+        if structure is None:
+            return Constant.of(np.eye(Y.shape[1]))
+        return structure.operator(Y if weights is None else _unweighted(Y, weights))
 
     def _has_intercept(self, structure: Structure | None) -> bool:
         # a constant field is not equivariant
@@ -445,16 +470,17 @@ class _OperatorLearner(BaseEstimator):
         return np.asarray(X) @ self._coefficients.astype(X.dtype) + self._intercept.astype(X.dtype)
 
     def _hold_out_score(
-        self, psi: np.ndarray, Y: np.ndarray, labels: np.ndarray | None
+        self, psi: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, labels: np.ndarray | None
     ) -> tuple[np.ndarray, Callable[[np.ndarray, System], float]]:
         """Indices to fit on, and the score of coefficients on the others: accuracy for labels, else minus the MSE."""
         fit, validation = hold_out(len(psi), self.validation_fraction, labels, self.random_state)
+        (by,) = parts_of(weights, validation)
 
         def score(W: np.ndarray, system: System) -> float:
             predicted = psi[validation] @ W + (system.y_mean - system.x_mean @ W)
             if labels is None:
-                return -float(np.square(predicted - Y[validation]).mean())
-            return float(np.mean(predicted.argmax(1) == Y[validation].argmax(1)))
+                return -float(np.average(np.square(predicted - Y[validation]).mean(1), weights=by))
+            return float(np.average(predicted.argmax(1) == Y[validation].argmax(1), weights=by))
 
         return fit, score
 
@@ -462,34 +488,41 @@ class _OperatorLearner(BaseEstimator):
 class _Stein(_OperatorLearner):
     selection: Literal["gcv", "hold_out"]
 
-    def _fit(self, X, Y: np.ndarray, labels: np.ndarray | None = None) -> None:
-        structure, psi, Y = self._prepare(X, Y)
+    def _fit(self, X, Y: np.ndarray, sample_weight: np.ndarray | None, labels: np.ndarray | None = None) -> None:
+        structure, psi, Y, weights = self._prepare(X, Y, sample_weight)
+        weights, psi, Y, labels = present(weights, psi, Y, labels)
         self.path_ = regularization_path(self.regularization)
         self.path_scores_ = np.full(len(self.path_), np.nan)
         with threads_for(psi.shape[0] * psi.shape[1] ** 2.0):
-            self._choose_and_solve(structure, psi, Y, labels)
+            self._choose_and_solve(structure, psi, Y, weights, labels)
 
     def _choose_and_solve(
-        self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray, labels: np.ndarray | None
+        self,
+        structure: Structure | None,
+        psi: np.ndarray,
+        Y: np.ndarray,
+        weights: np.ndarray | None,
+        labels: np.ndarray | None,
     ) -> None:
         centred = self._has_intercept(structure)
         if len(self.path_) > 1 and self.selection == "hold_out":
-            fit, score = self._hold_out_score(psi, Y, labels)
-            part, seen = self._path_of(structure, psi[fit], Y[fit], centred)
+            fit, score = self._hold_out_score(psi, Y, weights, labels)
+            (w_fit,) = parts_of(weights, fit)
+            part, seen = self._path_of(structure, psi[fit], Y[fit], w_fit, centred)
             scores = {value: score(part.solve(value), seen) for value in self.path_}
             self.regularization_, self.path_scores_ = best_of_path(self.path_, scores.__getitem__)
-        path, system = self._path_of(structure, psi, Y, centred)
+        path, system = self._path_of(structure, psi, Y, weights, centred)
         self._finish(path, system, structure, psi.dtype, self.selection)
 
     def _path_of(
-        self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray, centred: bool
+        self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centred: bool
     ) -> tuple[ClosedForm | SteinSolution, System]:
-        operator = self._operator(structure, Y)
+        operator = self._operator(structure, Y, weights)
         learns = structure is not None and structure.learns_output
         if learns or operator.n_rows(len(psi)) >= operator.n_parameters(psi.shape[1]):
-            system = System.of_rows(psi, Y, centred, _is_precise(psi.dtype, self.path_))
+            system = System.of_rows(psi, Y, weights, centred, _is_precise(psi.dtype, self.path_))
             return self._settled(operator, system, structure), system
-        system, psi = System.of_few_rows(psi, Y, centred)
+        system, psi = System.of_few_rows(psi, Y, weights, centred)
         return SteinPath.of_few_rows(operator, psi, system.cross), system
 
     def _settled(
@@ -533,6 +566,18 @@ class _Stein(_OperatorLearner):
         if isinstance(path.operator, Constant):
             self.output_matrix_ = path.operator.output_matrix
         self._keep(path.solve(self.regularization_), system, structure, dtype)
+
+
+def _unweighted(Y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Rows whose covariance is the weighted one of ``Y``."""
+    return _with_covariance(np.cov(Y, rowvar=False, aweights=weights, ddof=0).reshape(Y.shape[1], -1))
+
+
+def _with_covariance(covariance: np.ndarray) -> np.ndarray:
+    """Rows with a covariance: all that an output matrix is made from."""
+    values, vectors = eigh(covariance)
+    rows = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    return np.concatenate([rows, -rows])
 
 
 def _is_precise(dtype: np.dtype, path: np.ndarray) -> bool:
@@ -594,9 +639,10 @@ def learn_output(second: np.ndarray, cross: np.ndarray, regularization: float) -
 class SteinRegressor(MultiOutputMixin, RegressorMixin, _Stein):
     """Least squares with an operator-valued kernel in closed form, every lambda of a path from one factorisation.
 
-    Minimises (1/n) sum_i |Phi(x_i)^T theta + b - y_i|^2 + lambda |theta|^2 on features
-    of ``approx=orff`` or ``approx=ovk``, which bring their operator along. On other
-    features outputs are independent, and this is ridge regression.
+    Minimises (1/n) sum_i w_i |Phi(x_i)^T theta + b - y_i|^2 + lambda |theta|^2, the sample
+    weights w scaled to a mean of one, on features of ``approx=orff`` or ``approx=ovk``,
+    which bring their operator along. On other features outputs are independent, and this
+    is ridge regression.
 
     Parameters
     ----------
@@ -647,12 +693,12 @@ class SteinRegressor(MultiOutputMixin, RegressorMixin, _Stein):
         self.fit_intercept = fit_intercept
         self.random_state = random_state
 
-    def fit(self, X, y):
-        """Fit to features ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""
+    def fit(self, X, y, sample_weight=None):
+        """Fit to features ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,); None: equal."""
         self.check()
         self.__dict__.pop("_stream", None)
         features, Y = _validated(self, X, y, reset=True)
-        self._fit(features, Y)
+        self._fit(features, Y, sample_weight)
         _publish(self)
         return self
 
@@ -664,14 +710,13 @@ class SteinRegressor(MultiOutputMixin, RegressorMixin, _Stein):
         self.check()
         first = not hasattr(self, "_stream")
         features, Y = _validated(self, X, y, reset=first)
-        structure, psi, Y = self._prepare(features, Y)
+        structure, psi, Y, weights = self._prepare(features, Y, sample_weight, of_batch=True)
         if first:
             self.path_ = regularization_path(self.regularization)
             self.path_scores_ = np.full(len(self.path_), np.nan)
             precise = _is_precise(psi.dtype, self.path_)
             self._stream = _Stream(structure, Moments(precise, self._has_intercept(structure)), psi.dtype)
-        copies = len(Y) // len(X)
-        self._stream.add(psi, Y, None if sample_weight is None else np.repeat(sample_weight, copies))
+        self._stream.add(psi, Y, weights)
         self._stale = True
         return self
 
@@ -710,19 +755,18 @@ class _Stream:
         self.moments.gather()
         add_up(self._sum, self._outer)
 
-    def add(self, psi: np.ndarray, Y: np.ndarray, sample_weight: np.ndarray | None) -> None:
-        if self.moments.n == 0:
+    def add(self, psi: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> None:
+        if not hasattr(self, "_sum"):
             self._sum, self._outer = np.zeros(Y.shape[1]), np.zeros((Y.shape[1],) * 2)
-        self.moments.add(psi, Y, sample_weight)
-        self._sum += Y.sum(0)
-        self._outer += Y.T @ Y
+        self.moments.add(psi, Y, weights)
+        weighted = Y if weights is None else Y * weights[:, None]
+        self._sum += weighted.sum(0)
+        self._outer += weighted.T @ Y
 
     def targets_like(self) -> np.ndarray:
         """Rows with the covariance of the targets: what an output matrix can be made from."""
-        mean = self._sum / self.moments.n
-        values, vectors = eigh(self._outer / self.moments.n - np.outer(mean, mean))
-        rows = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
-        return np.concatenate([rows, -rows])
+        mean = self._sum / self.moments.weight
+        return _with_covariance(self._outer / self.moments.weight - np.outer(mean, mean))
 
 
 def _validated(learner: _OperatorLearner, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -792,13 +836,13 @@ class SteinClassifier(ClassifierMixin, _Stein):
         self.fit_intercept = fit_intercept
         self.random_state = random_state
 
-    def fit(self, X, y):
-        """Fit to features ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
+    def fit(self, X, y, sample_weight=None):
+        """Fit to features ``X``, shape (n, d), class labels ``y``, shape (n,), and weights, shape (n,); None: equal."""
         self.check()
         features, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
         self.classes_ = check_classes(y)
         labels = np.searchsorted(self.classes_, y)
-        self._fit(with_structure_of(X, features), np.eye(len(self.classes_))[labels], y)
+        self._fit(with_structure_of(X, features), np.eye(len(self.classes_))[labels], sample_weight, y)
         self.coef_, self.intercept_ = self._coefficients.T, self._intercept
         return self
 
@@ -876,18 +920,19 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, _OperatorLearner):
         self.tolerance = tolerance
         self.random_state = random_state
 
-    def fit(self, X, y):
-        """Fit to features ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""
+    def fit(self, X, y, sample_weight=None):
+        """Fit to features ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,); None: equal."""
         self.check()
         features, Y = _validated(self, X, y, reset=True)
-        structure, psi, Y = self._prepare(features, Y)
+        structure, psi, Y, weights = self._prepare(features, Y, sample_weight)
+        weights, psi, Y = present(weights, psi, Y)
         if structure is not None and structure.learns_output:
             raise InputError("learner=cg: kernel.output=learned is found in closed form only; choose learner=stein")
         self.path_ = regularization_path(_CG_PATH if self.regularization is None else self.regularization)
         self.path_scores_, self.n_iter_ = np.full(len(self.path_), np.nan), 0
         self.regularization_ = float(self.path_[0])
-        unsettled = self._choose(structure, psi, Y) if len(self.path_) > 1 else []
-        solver, system = self._solver(structure, psi, Y)
+        unsettled = self._choose(structure, psi, Y, weights) if len(self.path_) > 1 else []
+        solver, system = self._solver(structure, psi, Y, weights)
         W = solver.solve(self.regularization_)
         self.n_iter_ += solver.n_iter
         if unsettled := sorted({*unsettled, *solver.unsettled}):
@@ -907,24 +952,28 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, _OperatorLearner):
         scores = self._scores(X)
         return scores[:, 0] if self._flat else scores
 
-    def _choose(self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray) -> list[float]:
+    def _choose(
+        self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray, weights: np.ndarray | None
+    ) -> list[float]:
         """Set lambda by hold-out; the values for which the iterations ended early."""
-        fit, score = self._hold_out_score(psi, Y, None)
-        solver, system = self._solver(structure, psi[fit], Y[fit])
+        fit, score = self._hold_out_score(psi, Y, weights, None)
+        solver, system = self._solver(structure, psi[fit], Y[fit], *parts_of(weights, fit))
         scores = {value: score(solver.solve(value), system) for value in self.path_[::-1]}
         self.regularization_, self.path_scores_ = best_of_path(self.path_, scores.__getitem__)
         self.n_iter_ += solver.n_iter
         return solver.unsettled
 
-    def _solver(self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray) -> tuple[MatrixFree, System]:
+    def _solver(
+        self, structure: Structure | None, psi: np.ndarray, Y: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[MatrixFree, System]:
         centred = self._has_intercept(structure)
         if len(psi) >= psi.shape[1]:
-            system = System.of_rows(psi, Y, centred, _is_precise(psi.dtype, self.path_))
+            system = System.of_rows(psi, Y, weights, centred, _is_precise(psi.dtype, self.path_))
             assert system.second is not None
             product = system.second.__matmul__
         else:
-            system, rows = System.of_few_rows(psi, Y, centred)
+            system, rows = System.of_few_rows(psi, Y, weights, centred)
             product = lambda W: rows.T @ (rows @ W) / len(rows)  # noqa: E731
-        operator, rng = self._operator(structure, Y), generator(self.random_state)
+        operator, rng = self._operator(structure, Y, weights), generator(self.random_state)
         solver = MatrixFree(operator, product, system.cross, self.rank, self.max_iter, self.tolerance, rng)
         return solver, system

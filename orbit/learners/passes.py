@@ -146,7 +146,7 @@ class StreamedSystem:
                 sums = [np.zeros(X.shape[1]), np.zeros(Y.shape[1]), np.zeros(2)]
             sums[0] += w @ X
             sums[1] += w @ Y
-            sums[2] += len(X), w.sum()
+            sums[2] += np.count_nonzero(w), w.sum()
         add_up(*sums)
         self.n, self.weight = int(sums[2][0]), float(sums[2][1])
         self.x_mean, self.y_mean = sums[0] / self.weight, sums[1] / self.weight

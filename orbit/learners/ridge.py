@@ -9,15 +9,17 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.learners.base import (
     best_of_path,
     check_classes,
+    checked_weights,
     hold_out,
     mean_one,
     one_against_all,
     parts_of,
+    present,
     regularization_path,
 )
 from orbit.learners.moments import Moments
@@ -260,7 +262,7 @@ class _Ridge(BaseEstimator):
 
     def _fit(self, X: np.ndarray, Y: np.ndarray, labels: np.ndarray | None, sample_weight=None) -> None:
         """Choose lambda and solve. ``Y``: (n, k) float64; ``labels`` for stratified and accuracy-scored hold-out."""
-        weights = mean_one(sample_weight, X)
+        weights, X, Y, labels = present(mean_one(sample_weight, X), X, Y, labels)
         self.__dict__.pop("_moments", None)
         self._stale = False
         self._set_path(X, large=self._is_large(X))
@@ -294,7 +296,7 @@ class _Ridge(BaseEstimator):
             self._set_path(X, large=True)
             self._moments = Moments(precise=self.path_[0] < SINGLE_PRECISION_FLOOR)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X)
+            sample_weight = checked_weights(sample_weight, X, of_batch=True)
         self._moments.add(X, Y, sample_weight)
         self._stale = True
 
