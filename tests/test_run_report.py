@@ -209,7 +209,7 @@ def test_the_newest_finished_run_counts_and_others_are_told(report, out):
 
 def test_twice_the_same_text_and_nothing_else_in_the_folder(report, out):
     for day in (1, 2):
-        logged(out, made("a", day, "xperm"), {"test/accuracy": 0.5})
+        logged(out, made("a", day, "xperm"), {"test/accuracy": 0.5}, picture=True)
         logged(out, made("b", day), {"test/accuracy": 0.25 * day})
     first, _ = report()
     page = (out / "report" / "index.html").read_bytes()
@@ -221,9 +221,8 @@ def test_twice_the_same_text_and_nothing_else_in_the_folder(report, out):
 
 def test_what_runs_say_is_shown_and_never_obeyed(report, out):
     kept = made("xperm-like", 1, HOSTILE, overrides=["kernel={a: 1}", HOSTILE, "tracking.uri=http://me:secret@host"])
-    logged(
-        out, kept, {"x": 1.0}, {"table.md": f"| a |\n| - |\n| {HOSTILE.split('|')[0]} |\n\n![x](http://evil/x.png)\n"}
-    )
+    table = f"| a |\n| - |\n| {HOSTILE.split('|')[0]} |\n\n![x](http://evil/x.png)\n"
+    logged(out, kept, {"x": 1.0}, {"table.md": table}, picture=True)
     logged(out, made(HOSTILE, 2, params={"seed": HOSTILE}))
     logged(out, made("..", 3, "..", status="FAILED", error=HOSTILE))
     text, page = report()
