@@ -14,7 +14,7 @@ from orbit.errors import InputError
 from orbit.params import PositiveInt
 from orbit.registry import build, register
 from runners.base import Job, Runner
-from runners.comparisons import COMPARISONS, images
+from runners.comparisons import COMPARISONS, Comparison, images
 from runners.machine import describe_machine, interleaved, pinned_threads
 from runners.markdown import markdown_table
 
@@ -94,12 +94,7 @@ class Timing(Runner):
             ends = seconds[name][:, 0].min(), seconds[name][:, 0].max()
             rows.append([name, *(f"{value:.4g}" for value in (clock, *ends, processor))])
         table = markdown_table(["case", "median s", "least", "most", "processor s"], rows)
-        for label, (above, below) in comparison.ratios.items():
-            ratios = seconds[above] / seconds[below]  # round by round: neighbours in time
-            clock, processor = np.median(ratios, axis=0)
-            metrics |= {f"ratio/{label}": clock, f"cpu_ratio/{label}": processor}
-            span = f"{ratios[:, 0].min():.3g} to {ratios[:, 0].max():.3g}"
-            job.row(f"ratio {label}", f"{clock:.3g} ({span}), of processor time {processor:.3g}")
+        metrics |= self._ratios(job, comparison, seconds)
         for name, value in comparison.metrics.items():
             job.row(name, f"{value:.3g}")
         job.log_metrics(metrics)
@@ -108,6 +103,19 @@ class Timing(Runner):
         clocks = {name: values[:, 0].tolist() for name, values in seconds.items()}
         what = f"seconds: median and range of {self.rounds} rounds"
         job.log_figure("timing", plots.compared(clocks, what, median=True))
+
+    def _ratios(self, job: Job, comparison: Comparison, seconds: dict[str, np.ndarray]) -> dict[str, float]:
+        metrics, rows = {}, []
+        for label, (above, below) in comparison.ratios.items():
+            ratios = seconds[above] / seconds[below]  # round by round: neighbours in time
+            clock, processor = np.median(ratios, axis=0)
+            metrics |= {f"ratio/{label}": clock, f"cpu_ratio/{label}": processor}
+            least, most = ratios[:, 0].min(), ratios[:, 0].max()
+            job.row(f"ratio {label}", f"{clock:.3g} ({least:.3g} to {most:.3g}), of processor time {processor:.3g}")
+            rows.append([label, *(f"{value:.3g}" for value in (clock, least, most, processor))])
+        table = markdown_table(["ratio", "median", "least", "most", "of processor time"], rows)
+        job.log_text("ratios.md", table + "\n")
+        return metrics
 
     def _sweep(self, job: Job) -> None:
         rows = []

@@ -64,6 +64,8 @@ def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, 
     assert any(key.startswith("ratio/") and value > 0 for key, value in metrics.items())
     assert (folder / "figures" / "timing.png").is_file()
     assert "| case " in (folder / "table.md").read_text()
+    ratios = [key.removeprefix("ratio/") for key in metrics if key.startswith("ratio/")]
+    assert all(f"| {label} " in (folder / "ratios.md").read_text() for label in ratios)
     assert "2 threads in use" in (folder / "machine.txt").read_text()
     if name == "spectral":
         assert metrics["error/spectral"] < 0.01
