@@ -105,7 +105,8 @@ class Timing(Runner):
         job.log_figure("timing", plots.compared(clocks, what, median=True))
 
     def _ratios(self, job: Job, comparison: Comparison, seconds: dict[str, np.ndarray]) -> dict[str, float]:
-        metrics, rows = {}, []
+        metrics: dict[str, float] = {}
+        rows = []
         for label, (above, below) in comparison.ratios.items():
             ratios = seconds[above] / seconds[below]  # round by round: neighbours in time
             clock, processor = np.median(ratios, axis=0)
