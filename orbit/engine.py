@@ -466,7 +466,7 @@ class Engine(Component):
         """The largest share of a point's norm that was lost; or stops at the first tile that loses too much."""
         workers, itemsize = self._n_workers(), X.dtype.itemsize
         affordable = int(self.memory * 2**30 / workers / 2 // itemsize)
-        per_unit = plan.high + _SPECTRAL_BUFFERS * plan.n_turns
+        per_unit = plan.high + _SPECTRAL_BUFFERS * plan.n_held
         numbers = min(_SPECTRAL_NUMBERS * self._breadth(), affordable) // per_unit
         units = max(1, min(embedding.units, _SPECTRAL_UNITS, numbers))
         per_row = (12 * math.prod(plan.axes.shape) + 2 * embedding.width + embedding.n_outputs) * itemsize
@@ -480,7 +480,7 @@ class Engine(Component):
         )
         in_place, like = self._in_place(embedding), self.tensor(X[:0], X.dtype)
         # products of coefficients, and later sums of projections; projections; what the embedding needs
-        sizes = (1, plan.high), (2, plan.n_turns), (1, plan.n_turns)
+        sizes = (1, plan.high), (2, plan.n_held), (1, plan.n_held)
         scratches = _per_worker(lambda: [Scratch(count, low * each, units, like) for count, each in sizes])
         lost: list[float] = []
 

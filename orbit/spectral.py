@@ -295,14 +295,14 @@ class SpectralPlan:
         return len(self.synthesis.modes)
 
     @property
-    def n_turns(self) -> int:
+    def n_held(self) -> int:
         """Projections that are held at once for each point and unit: m."""
         return len(self.synthesis.even)
 
     @property
     def high(self) -> int:
         """Products, or sums of projections, for each point and unit."""
-        return max(2 * self.n_modes, self.n_turns)
+        return max(2 * self.n_modes, self.n_held)
 
     @property
     def cost(self) -> float:
@@ -389,7 +389,7 @@ class SpectralProjection:
         """Add the features of a tile of points into ``total`` (n, width).
 
         For each point and unit of a tile ``spare`` has room for ``plan.high`` numbers, ``values`` twice and ``scratch``
-        once for ``plan.n_turns``.
+        once for ``plan.n_held``.
         """
         coefficients, squares, n = spectrum.coefficients, spectrum.squares, len(total)
         for units, templates in self.tiles():
