@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from runners.cli import main
+from runners.app.cli import main
 
 if __name__ == "__main__":
     sys.exit(main(config_dir=Path(__file__).resolve().parent / "conf"))

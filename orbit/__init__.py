@@ -11,24 +11,9 @@
 (20, 128)
 """
 
-from orbit import (
-    approx,
-    augmentation,
-    data,
-    distributions,
-    frequencies,
-    gradients,
-    groups,
-    hyper,
-    kernels,
-    landmarks,
-    learners,
-    patches,
-    representations,
-    selection,
-)
+from orbit import approx, data, distributions, engine, groups, kernels, learners, representations
+from orbit.core.errors import DataFileError, InputError, ParameterError, UnknownNameError
 from orbit.engine import Engine
-from orbit.errors import DataFileError, InputError, ParameterError, UnknownNameError
 from orbit.orbits import Orbit
 from orbit.registry import available, build, get, register
 from orbit.version import __version__
@@ -42,21 +27,15 @@ __all__ = [
     "UnknownNameError",
     "__version__",
     "approx",
-    "augmentation",
     "available",
     "build",
     "data",
     "distributions",
-    "frequencies",
+    "engine",
     "get",
-    "gradients",
     "groups",
-    "hyper",
     "kernels",
-    "landmarks",
     "learners",
-    "patches",
     "register",
     "representations",
-    "selection",
 ]

@@ -15,13 +15,13 @@ from scipy.stats import qmc
 from sklearn.base import clone
 from torch import Tensor
 
-from orbit.component import Component
+from orbit.core.component import Component
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt
+from orbit.core.random import RandomState, generator
 from orbit.distributions import Distribution
-from orbit.domains import Point
-from orbit.errors import InputError
 from orbit.groups import Group, Identity
-from orbit.params import PositiveInt
-from orbit.random import RandomState, generator
+from orbit.groups.domains import Point
 from orbit.registry import build
 
 # Far nodes of a Gauss rule weigh less than rounding, and cost as much as the others.

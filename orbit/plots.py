@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.metrics import confusion_matrix
 
+from orbit.kernels.skeletons import Skeleton
 from orbit.orbits import Orbit
-from orbit.skeletons import Skeleton
 
 
 def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8) -> Figure:

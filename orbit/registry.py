@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, TypeVar
 
-from orbit.errors import InputError, ParameterError, UnknownNameError, suggestion
-from orbit.params import parameters
+from orbit.core.errors import InputError, ParameterError, UnknownNameError, suggestion
+from orbit.core.params import parameters
 
 T = TypeVar("T", bound=type)
 

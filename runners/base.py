@@ -16,11 +16,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from orbit import plots
-from orbit.component import Component
+from orbit.core.component import Component
 from orbit.data import Dataset
 from orbit.orbits import Orbit
-from runners.plan import Plan
-from runners.record import Record, RunFolder
+from runners.app.plan import Plan
+from runners.tracking.record import Record, RunFolder
 
 log = logging.getLogger(__name__)
 

@@ -30,15 +30,15 @@ from sklearn.utils.validation import has_fit_parameter
 
 import orbit
 from orbit.approx import Exact
+from orbit.core.errors import InputError, ParameterError
+from orbit.core.params import parameters
 from orbit.data import Dataset
 from orbit.distributions import Delta, Haar, VonMises
-from orbit.domains import Circle, Domain, wrap
 from orbit.engine import Engine
-from orbit.errors import InputError, ParameterError
 from orbit.groups import Group, Identity, Rotation
+from orbit.groups.domains import Circle, Domain, wrap
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
-from orbit.params import parameters
 
 FLOATS = (np.float32, np.float64)
 

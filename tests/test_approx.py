@@ -11,13 +11,13 @@ from scipy import stats
 from sklearn.base import clone
 
 from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.approx.frequencies import MonteCarlo
+from orbit.approx.landmarks import Uniform
+from orbit.core.errors import InputError, ParameterError
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
-from orbit.errors import InputError, ParameterError
-from orbit.frequencies import MonteCarlo
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
-from orbit.landmarks import Uniform
 from orbit.orbits import Orbit
 
 

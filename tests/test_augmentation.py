@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from contracts import AugmentationContract
 
-from orbit.augmentation import ImageAugmentation, NoAugmentation
-from orbit.errors import InputError
-from orbit.patches import middle
+from orbit.core.errors import InputError
+from orbit.representations.augmentation import ImageAugmentation, NoAugmentation
+from orbit.representations.patches import middle
 
 
 class TestNoAugmentation(AugmentationContract):

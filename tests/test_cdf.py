@@ -11,17 +11,16 @@ from samples import signals
 from scipy import integrate, stats
 from test_engine import LiveBytes
 
-from orbit import theory
 from orbit.approx import CumulativeDistribution, Exact
-from orbit.bins import BinCounts, QuantileBins, UniformBins, trapezoid_widths, uniform_thresholds
+from orbit.approx.bins import BinCounts, QuantileBins, UniformBins, trapezoid_widths, uniform_thresholds
+from orbit.approx.frequencies import MonteCarlo, Orthogonal
+from orbit.approx.sketch import CountSketch
+from orbit.core.errors import InputError, ParameterError
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
-from orbit.errors import InputError, ParameterError
-from orbit.frequencies import MonteCarlo, Orthogonal
 from orbit.groups import Cyclic, Permutation, Rotation
-from orbit.kernels import CDF
+from orbit.kernels import CDF, cdf_theory
 from orbit.orbits import Orbit
-from orbit.sketch import CountSketch
 
 
 def unit(X: np.ndarray) -> np.ndarray:
@@ -103,7 +102,7 @@ def test_slope_is_half_the_mean_absolute_coordinate_of_templates(d, templates):
         weight = lambda u: stats.norm.pdf(u, scale=d**-0.5) * stats.chi2.cdf(d * (1.1 - u * u), d - 1)  # noqa: E731
         parts = [2 * integrate.quad(lambda u, k=k: u**k * weight(u), 0, 1.1**0.5)[0] for k in (1, 0)]
         expected = parts[0] / parts[1]
-    assert theory.cdf_slope(d, templates, 0.1) == pytest.approx(expected / 2, rel=1e-8)
+    assert cdf_theory.cdf_slope(d, templates, 0.1) == pytest.approx(expected / 2, rel=1e-8)
 
 
 @pytest.mark.parametrize("templates", ["gaussian", "sphere"])
@@ -121,7 +120,7 @@ def test_templates_have_their_law(templates, rule):
         assert stats.kstest(squares, lambda q: stats.chi2.cdf(q * d, d) / cut).pvalue > 1e-3
     assert np.abs(T.mean(0)).max() < 5 * T.std() / m**0.5
     np.testing.assert_allclose(T.T @ T / m, np.eye(d) * squares.mean() / d, atol=0.02)
-    assert np.abs(T).mean() / 2 == pytest.approx(theory.cdf_slope(d, templates, 0.1), rel=0.03)
+    assert np.abs(T).mean() / 2 == pytest.approx(cdf_theory.cdf_slope(d, templates, 0.1), rel=0.03)
 
 
 @pytest.mark.parametrize("templates", ["gaussian", "sphere"])
@@ -162,7 +161,7 @@ def test_inner_products_are_within_the_bound_of_finite_sizes(rng):
         cdf = CumulativeDistribution(n_components=20, n_bins=10, frequencies=MonteCarlo(), random_state=seed)
         psi = cdf.fit_transform(x)
         errors.append(abs(psi[0] @ psi[1] - expected))
-    bound = theory.cdf_error_bound(20, 10, 1.1, 0.95)
+    bound = cdf_theory.cdf_error_bound(20, 10, 1.1, 0.95)
     assert np.mean(np.array(errors) > bound) <= 0.05
     assert max(errors) > bound / 20, "the bound is about this error"
 
@@ -173,11 +172,11 @@ def test_the_exact_kernel_is_within_the_bounds_of_theorem_1(rng, d, epsilon):
     orb = Orbit(Cyclic(), Haar(), size=d)
     drawn = Exact(CDF(1.0, epsilon), orb).fit(X).gram(X)
     # the paper's kernel counts a rejected template as zero features
-    K = theory.cdf_acceptance(d, epsilon) * drawn
+    K = cdf_theory.cdf_acceptance(d, epsilon) * drawn
     shifts = np.stack([np.roll(X, k, 1) for k in range(d)])
     distances = np.array([[np.linalg.norm(x - shifts[:, j], axis=1).mean() for j in range(8)] for x in X])
     deviation = K - (1 + epsilon - distances / np.sqrt(2 * np.pi * d))
-    low, high = theory.cdf_deviation_bounds(d, epsilon)
+    low, high = cdf_theory.cdf_deviation_bounds(d, epsilon)
     assert low <= deviation.min()
     assert deviation.max() <= high
     assert high - low < 0.5 * (1 + epsilon)

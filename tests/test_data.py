@@ -16,11 +16,11 @@ from samples import smooth_images
 from scipy import io, ndimage, stats
 from sklearn.datasets import load_digits
 
+from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.data import MNIST, QM7, Arrays, Dataset, Digits, RotatedDigits, RotatedMNIST, files, mnist, qm7
 from orbit.data.base import check_arrays
 from orbit.data.move import rotate_randomly
-from orbit.errors import DataFileError, InputError, ParameterError
-from orbit.rows import NpyFile
+from orbit.data.rows import NpyFile
 
 # ---- files as upstream ships them, made small ------------------------------------------------------------------------
 

@@ -21,10 +21,10 @@ from scipy.io import wavfile
 from test_data import has, write_mnist
 
 import orbit
+from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.data import CIFAR10, MNISTLocal, SpokenDigits, XPerm, cifar10
 from orbit.data.move import jitter_randomly
 from orbit.data.spoken_digits import RATE, mel_spectrogram
-from orbit.errors import DataFileError, InputError, ParameterError
 
 # ---- X_perm ----------------------------------------------------------------------------------------------------------
 

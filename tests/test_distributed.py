@@ -31,10 +31,10 @@ FEW_BYTES = ("engine.memory=0.0001", "learner.regularization=[0.001,0.1]")
 DYING = """
 import os
 import numpy as np
-from orbit import distributed
+from orbit.core import distributed
 from orbit.learners import RidgeRegressor
 from orbit.engine import Engine
-from orbit.streaming import FeatureStream, fit_stream
+from orbit.learners.streaming import FeatureStream, fit_stream
 
 def features(X):
     if distributed.rank() == 1:
@@ -114,7 +114,7 @@ def test_a_process_that_dies_ends_the_job_clearly(tmp_path, port):
 def test_what_cannot_be_shared_is_refused_before_work(monkeypatch, setting, expected):
     from test_run_config import composed, plan
 
-    from orbit.errors import InputError
+    from orbit.core.errors import InputError
 
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(InputError, match=expected):
@@ -126,7 +126,7 @@ def test_what_cannot_be_shared_is_refused_before_work(monkeypatch, setting, expe
     [("cpu", 2, ("gloo", [])), ("auto", 2, ("nccl", [1])), ("cuda", 1, ("gloo", [0])), ("auto", 0, ("gloo", []))],
 )
 def test_processes_take_gpus_of_their_own(monkeypatch, device, gpus, expected):
-    from orbit import distributed
+    from orbit.core import distributed
 
     started, taken = [], []
     for key, value in {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1"}.items():
@@ -142,7 +142,7 @@ def test_processes_take_gpus_of_their_own(monkeypatch, device, gpus, expected):
 
 
 def test_sums_of_one_process_are_left_alone():
-    from orbit import distributed
+    from orbit.core import distributed
 
     array = np.arange(3.0)
     distributed.add_up(array)
@@ -155,12 +155,12 @@ def test_a_process_sees_its_share_and_the_sample_and_no_other_row(tmp_path, rng,
     """All else in the file is NaN for one process, which ends the other at once."""
     from test_run_config import composed, plan
 
-    from orbit.errors import InputError
-    from orbit.rows import own_rows
-    from orbit.streaming import FeatureStream
-    from runners.pipeline import pipeline, represented, width
+    from orbit.core.errors import InputError
+    from orbit.data.rows import own_rows
+    from orbit.learners.streaming import FeatureStream
+    from runners.experiments.pipeline import pipeline, represented, width
 
-    monkeypatch.setattr("orbit.streaming._SAMPLE_ROWS", 100)
+    monkeypatch.setattr("orbit.learners.streaming._SAMPLE_ROWS", 100)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
     X, y = noisy_digits(rng, 800)

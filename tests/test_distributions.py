@@ -7,11 +7,11 @@ import pytest
 from contracts import DistributionContract
 from scipy import special
 
+from orbit.core.errors import ParameterError
 from orbit.distributions import Delta, Haar, Uniform, VonMises
 from orbit.distributions.circular import trapezoid
-from orbit.domains import Circle, wrap
-from orbit.errors import ParameterError
 from orbit.groups import Rotation
+from orbit.groups.domains import Circle, wrap
 from orbit.orbits import Orbit
 
 

@@ -11,11 +11,11 @@ from contracts import DistributionContract
 from scipy import stats
 
 import orbit
+from orbit.core.errors import InputError
 from orbit.distributions import Delta, Gaussian, Haar, LogNormal, NoisySort, Product, Uniform, VonMises
-from orbit.domains import Circle, Domain, Finite, Line, LogScale, Orthogonal, Permutations, Torus
-from orbit.domains import Product as ProductDomain
-from orbit.errors import InputError
 from orbit.groups import Group, Permutation, Rotation, Scaling, Translation
+from orbit.groups.domains import Circle, Domain, Finite, Line, LogScale, Orthogonal, Permutations, Torus
+from orbit.groups.domains import Product as ProductDomain
 from orbit.orbits import Orbit, sobol
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from orbit.domains import Circle, Point, wrap
+from orbit.groups.domains import Circle, Point, wrap
 
 
 def test_wrap_is_half_open_and_changes_nothing_but_turns():

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from test_data import write_mnist
 
+from orbit.core.errors import DataFileError
 from orbit.data import CIFAR10, MNIST, QM7, SpokenDigits, cifar10, files, mnist, qm7, spoken_digits
-from orbit.errors import DataFileError
 
 CONTENT = bytes(range(256)) * 9000  # more than two chunks
 ANSWERS = {"/good": (200, CONTENT, len(CONTENT)), "/short": (200, CONTENT[:-1], len(CONTENT)), "/gone": (404, b"", 0)}

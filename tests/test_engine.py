@@ -14,12 +14,12 @@ from samples import signals
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from orbit import engine as engine_module
 from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.core.errors import ParameterError
 from orbit.distributions import VonMises
-from orbit.embedding import Scratch
 from orbit.engine import Engine
-from orbit.errors import ParameterError
+from orbit.engine import engine as engine_module
+from orbit.engine.embedding import Scratch
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit

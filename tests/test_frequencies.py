@@ -16,10 +16,10 @@ from threadpoolctl import threadpool_limits
 
 import orbit
 from orbit.approx import RandomFourier
+from orbit.approx.frequencies import Automatic, MonteCarlo, Orthogonal, QuasiMonteCarlo, Structured
+from orbit.approx.hadamard import FastProjection, walsh_hadamard
+from orbit.core.errors import InputError
 from orbit.engine import Engine
-from orbit.errors import InputError
-from orbit.frequencies import Automatic, MonteCarlo, Orthogonal, QuasiMonteCarlo, Structured
-from orbit.hadamard import FastProjection, walsh_hadamard
 from orbit.kernels import Exponential, Gaussian, Laplacian, Matern, RationalQuadratic
 
 ISOTROPIC = [Gaussian(1.3), Exponential(2.0), Matern(1.5, nu=1.5), RationalQuadratic(1.2, alpha=0.7)]

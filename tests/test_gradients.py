@@ -9,8 +9,8 @@ import pytest
 from contracts import RepresentationContract
 from samples import smooth_images
 
-from orbit.errors import InputError
-from orbit.gradients import Gradients
+from orbit.core.errors import InputError
+from orbit.representations.gradients import Gradients
 
 
 class TestGradients(RepresentationContract):

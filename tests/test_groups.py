@@ -11,7 +11,7 @@ from samples import smooth_images
 from scipy import ndimage
 
 import orbit
-from orbit.errors import InputError, ParameterError
+from orbit.core.errors import InputError, ParameterError
 from orbit.groups import Identity, Rotation
 from orbit.groups.resample import bilinear, gather, images_first, pixels_first, scatter
 

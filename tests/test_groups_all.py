@@ -13,8 +13,7 @@ from scipy import stats
 
 import orbit
 from orbit.approx import Exact, Nystrom, RandomFourier
-from orbit.domains import Circle, Product
-from orbit.errors import InputError
+from orbit.core.errors import InputError
 from orbit.groups import (
     Affine,
     Cyclic,
@@ -30,6 +29,7 @@ from orbit.groups import (
     Translation,
 )
 from orbit.groups import Product as ProductGroup
+from orbit.groups.domains import Circle, Product
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
 

@@ -12,9 +12,9 @@ from samples import smooth_images, unit_mean_norm
 from sklearn.exceptions import NotFittedError
 
 import orbit
+from orbit.approx.hyper import Gaussian, Linear
+from orbit.core.errors import ParameterError
 from orbit.engine import Engine
-from orbit.errors import ParameterError
-from orbit.hyper import Gaussian, Linear
 
 
 class TestLinear(HyperContract):

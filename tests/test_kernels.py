@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import rbf_kernel
 
 from orbit.approx import RandomFourier
-from orbit.errors import InputError, ParameterError
+from orbit.core.errors import InputError, ParameterError
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian, Kernel
 from orbit.kernels.base import median_distance

@@ -16,7 +16,7 @@ from sklearn.metrics import pairwise
 
 import orbit
 from orbit.approx import Exact, Nystrom, RandomFourier
-from orbit.errors import InputError, ParameterError
+from orbit.core.errors import InputError, ParameterError
 from orbit.groups import Identity, Rotation
 from orbit.kernels import ArcCos, Exponential, Gaussian, Laplacian, Matern, Polynomial, RationalQuadratic
 from orbit.kernels.base import median_distance

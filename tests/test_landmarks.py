@@ -10,11 +10,10 @@ from contracts import LandmarksContract
 from threadpoolctl import threadpool_limits
 
 import orbit
-from orbit import landmarks
-from orbit.approx import Nystrom
+from orbit.approx import Nystrom, landmarks
+from orbit.approx.landmarks import KMeans, Leverage, RPCholesky
 from orbit.engine import Engine
 from orbit.kernels import ArcCos, Gaussian, Laplacian, Polynomial
-from orbit.landmarks import KMeans, Leverage, RPCholesky
 from orbit.orbits import Orbit
 
 CAREFUL = ["kmeans", "leverage", "rpcholesky"]

@@ -23,8 +23,8 @@ from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVC, SVR, LinearSVC
 
 from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.core.errors import ParameterError
 from orbit.distributions import VonMises
-from orbit.errors import ParameterError
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.learners import (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from orbit.errors import InputError
-from orbit.linalg import eigh, inverse_root
+from orbit.core.errors import InputError
+from orbit.core.linalg import eigh, inverse_root
 
 
 def gram(rng, n: int, rank: int) -> np.ndarray:
@@ -77,7 +77,7 @@ def test_few_operations_take_one_thread_of_every_library():
     import torch
     from threadpoolctl import threadpool_info
 
-    from orbit.threads import threads_for
+    from orbit.core.threads import threads_for
 
     def threads() -> set[int]:
         return {

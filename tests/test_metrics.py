@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from orbit.metrics import evaluate, kernel_errors
+from runners.metrics import evaluate, kernel_errors
 
 
 def test_accuracy_is_the_share_of_right_answers():

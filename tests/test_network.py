@@ -14,13 +14,13 @@ from test_run_cli import folders, run  # noqa: F401  run is a fixture
 from test_run_config import composed, plan
 
 from orbit.approx import Points
-from orbit.augmentation import ImageAugmentation
+from orbit.core.errors import InputError
 from orbit.engine import Engine
-from orbit.errors import InputError
 from orbit.learners import AdaGradClassifier, NetworkClassifier
-from orbit.streaming import FeatureStream, fit_stream
-from runners.record import RunFolder
-from runners.training import Training
+from orbit.learners.streaming import FeatureStream, fit_stream
+from orbit.representations.augmentation import ImageAugmentation
+from runners.experiments.training import Training
+from runners.tracking.record import RunFolder
 
 LAYERS = [{"kind": "conv", "size": 3, "stride": 2, "padding": 1}, {"kind": "conv", "size": [2, 1]}, {"kind": "full"}]
 

@@ -14,19 +14,19 @@ from sklearn.pipeline import make_pipeline
 
 import orbit
 from orbit.approx import OperatorExact, OperatorRandomFourier, RandomFourier
+from orbit.approx.frequencies import MonteCarlo
+from orbit.core.errors import InputError, ParameterError
 from orbit.distributions import Haar
 from orbit.engine import Engine
-from orbit.errors import InputError, ParameterError
-from orbit.frequencies import MonteCarlo
 from orbit.groups import Orthogonal
 from orbit.kernels import CurlFree, Decomposable, DivergenceFree, Gaussian, Helmholtz, Matern
-from orbit.kernels.operator import _hessians
+from orbit.kernels.operator_bounds import operator_uniform_bound, operator_variance_bound
+from orbit.kernels.operator_valued import _hessians
+from orbit.kernels.structure import Blocks, Constant, structure_of
 from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinRegressor
 from orbit.learners.base import hold_out
 from orbit.learners.operator import SteinPath, TridiagonalPath
-from orbit.operators import Blocks, Constant, structure_of
 from orbit.orbits import Orbit
-from orbit.theory import operator_uniform_bound, operator_variance_bound
 
 SIGMA = 1.3
 FIELDS = [CurlFree(lengthscale=0.8), DivergenceFree(lengthscale=0.8), Helmholtz(lengthscale=0.8, curl_free_share=0.3)]

@@ -11,8 +11,8 @@ from samples import smooth_images, unit_mean_norm
 import orbit
 from orbit import plots
 from orbit.approx import RandomFourier
+from orbit.core.errors import InputError
 from orbit.distributions import Gaussian, Haar, Uniform
-from orbit.errors import InputError
 from orbit.groups import Cyclic, Dihedral, Identity, Orthogonal, Permutation, Rotation, Translation
 from orbit.kernels import Gaussian as GaussianKernel
 from orbit.orbits import Orbit, sobol

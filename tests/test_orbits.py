@@ -9,10 +9,10 @@ from contracts import OrbitRuleContract
 from samples import smooth_images, unit_mean_norm
 
 from orbit.approx import RandomFourier
+from orbit.approx.frequencies import MonteCarlo
+from orbit.core.errors import InputError, ParameterError
 from orbit.data import RotatedDigits
 from orbit.distributions import Haar, Uniform, VonMises
-from orbit.errors import InputError, ParameterError
-from orbit.frequencies import MonteCarlo
 from orbit.groups import Dihedral, Identity, Rotation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit

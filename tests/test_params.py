@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import orbit
-from orbit.component import Component
-from orbit.errors import InputError, ParameterError, suggestion
-from orbit.kernels import Kernel
-from orbit.params import (
+from orbit.core.component import Component
+from orbit.core.errors import InputError, ParameterError, suggestion
+from orbit.core.params import (
     Fraction,
     NonNegativeFloat,
     PositiveFloat,
@@ -24,7 +23,8 @@ from orbit.params import (
     config_fields,
     parameters,
 )
-from orbit.random import RandomState
+from orbit.core.random import RandomState
+from orbit.kernels import Kernel
 
 
 class Example:

@@ -7,8 +7,8 @@ import pytest
 from contracts import RepresentationContract
 from sklearn.decomposition import PCA
 
-from orbit.errors import InputError
-from orbit.patches import Crop, PatchPCA
+from orbit.core.errors import InputError
+from orbit.representations.patches import Crop, PatchPCA
 
 
 class TestCrop(RepresentationContract):

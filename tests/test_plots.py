@@ -11,8 +11,8 @@ from samples import smooth_images
 from orbit import plots
 from orbit.distributions import VonMises
 from orbit.groups import Reflection, Rotation
+from orbit.kernels.skeletons import stack
 from orbit.orbits import Orbit
-from orbit.skeletons import stack
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import logging
 import numpy as np
 import pytest
 
-from orbit import progress
 from orbit.approx import RandomFourier
+from orbit.core import progress
 from orbit.engine import Engine
 
 
@@ -20,7 +20,7 @@ def clock(monkeypatch):
 
 
 def lines(caplog) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "orbit.progress"]
+    return [record.getMessage() for record in caplog.records if record.name == "orbit.core.progress"]
 
 
 def test_a_line_a_minute_with_the_time_left(clock, caplog):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from orbit.random import generator, spawn
+from orbit.core.random import generator, spawn
 
 
 def test_integers_give_the_same_seeds_every_time():

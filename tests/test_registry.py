@@ -9,7 +9,7 @@ import pytest
 
 import orbit
 from orbit import registry
-from orbit.errors import InputError, UnknownNameError
+from orbit.core.errors import InputError, UnknownNameError
 from orbit.groups import Identity, Rotation
 
 

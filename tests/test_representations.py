@@ -11,7 +11,7 @@ from samples import smooth_images
 from scipy.spatial.distance import pdist
 from sklearn.preprocessing import StandardScaler
 
-from orbit.errors import InputError, ParameterError
+from orbit.core.errors import InputError, ParameterError
 from orbit.groups import Rotation
 from orbit.representations import Bag, Coulomb, Polar, Raw, Standardize, UnitNorm, mean_norm, scale
 

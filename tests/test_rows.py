@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from orbit.core.distributed import share
+from orbit.core.errors import InputError
 from orbit.data import Arrays
-from orbit.distributed import share
-from orbit.errors import InputError
-from orbit.rows import NpyFile, Rows, own_rows
+from orbit.data.rows import NpyFile, Rows, own_rows
 
 N = 40
 NONE = np.array([], dtype=int)
@@ -46,7 +46,7 @@ def load(tmp_path, rng):
 )
 def test_rows_of_a_file_are_those_of_the_array(tmp_path, rng, monkeypatch, dtype, limits):
     for name, value in limits.items():
-        monkeypatch.setattr(f"orbit.rows.{name}", value)
+        monkeypatch.setattr(f"orbit.data.rows.{name}", value)
     X = (100 * rng.random((N, 2, 3))).astype(dtype)
     np.save(tmp_path / "X.npy", X)
     chosen = rng.permutation(N)[:25]

@@ -10,12 +10,12 @@ import mlflow
 import numpy as np
 import pytest
 
-import runners.cli
-import runners.fit
+import runners.app.cli
+import runners.experiments.fit
+from orbit.core.errors import InputError
 from orbit.engine import Engine
-from orbit.errors import InputError
-from runners.record import RunFolder
-from runners.tracking import Tracker
+from runners.tracking.mlflow import Tracker
+from runners.tracking.record import RunFolder
 
 ROOT = Path(__file__).parent.parent
 SMALL = ("dataset.n_train=60", "dataset.n_test=40", "approx.n_components=20", "orbit.size=4", "runner.save_model=false")
@@ -30,7 +30,7 @@ def run(monkeypatch, tmp_path, capsys):
     def execute(*overrides: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["run.py", *overrides, f"outputs={tmp_path / 'out'}"])
         capsys.readouterr()
-        code = runners.cli.main(ROOT / "conf")
+        code = runners.app.cli.main(ROOT / "conf")
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
@@ -348,12 +348,12 @@ class TestFailures:
         }
 
     def test_interrupted(self, run, tmp_path, monkeypatch):
-        monkeypatch.setattr(runners.fit.Fit, "run", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+        monkeypatch.setattr(runners.experiments.fit.Fit, "run", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
         assert run(*SMALL)[0] == 130
         assert [r.info.status for r in mlflow_runs(tmp_path)] == ["KILLED"]
 
     def test_a_defect_is_shown_in_full_and_exits_1(self, run, tmp_path, monkeypatch):
-        monkeypatch.setattr(runners.fit.Fit, "run", lambda *args: 1 / 0)
+        monkeypatch.setattr(runners.experiments.fit.Fit, "run", lambda *args: 1 / 0)
         code, _, err = run(*SMALL)
         assert code == 1
         assert "ZeroDivisionError" in err
@@ -365,7 +365,7 @@ class TestFailures:
         def refuse(*args):
             raise InputError("dataset.x: wrong")
 
-        monkeypatch.setattr(runners.fit.Fit, "run", refuse)
+        monkeypatch.setattr(runners.experiments.fit.Fit, "run", refuse)
         code, _, err = run(*SMALL)
         assert code == 2
         assert "error: dataset.x: wrong" in err

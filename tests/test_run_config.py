@@ -11,11 +11,11 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 import orbit
-import runners.cli  # noqa: F401  registers the runners
-from orbit.errors import ParameterError
-from orbit.params import config_fields
-from runners.plan import plan
-from runners.schema import GROUPS, register_schemas
+import runners.app.cli  # noqa: F401  registers the runners
+from orbit.core.errors import ParameterError
+from orbit.core.params import config_fields
+from runners.app.plan import plan
+from runners.app.schema import GROUPS, register_schemas
 
 CONF = Path(__file__).parent.parent / "conf"
 COMPONENTS = sorted(
@@ -76,7 +76,7 @@ def test_every_experiment_is_a_plan_with_all_its_rows(name, size, monkeypatch):
 def test_nothing_in_conf_can_run_code():
     for path in CONF.rglob("*.yaml"):
         targets = re.findall(r"_target_:\s*(\S+)", path.read_text())
-        assert targets in ([], ["runners.sweep.SweepCallback"]), path
+        assert targets in ([], ["runners.tracking.sweep.SweepCallback"]), path
 
 
 class TestHash:

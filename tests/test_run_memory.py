@@ -8,8 +8,8 @@ from test_run_cli import folders, run  # noqa: F401  run is a fixture
 from test_run_config import composed, plan
 
 from runners.base import peak_memory_mb
-from runners.memory import Waves, measure
-from runners.record import RunFolder
+from runners.timing.memory import Waves, measure
+from runners.tracking.record import RunFolder
 
 CASES = "runner.cases={few: {points: 60}, more: {points: 90}, images: {points: data, orbit.size: 3}}"
 

@@ -9,10 +9,10 @@ import pytest
 from test_run_config import composed, plan
 
 import orbit
-from orbit.errors import InputError
+from orbit.core.errors import InputError
+from runners.app.plan import Plan
 from runners.base import Stopwatch
-from runners.fit import fit_and_score
-from runners.plan import Plan
+from runners.experiments.fit import fit_and_score
 
 # Points that each group acts on; images where the group does not say otherwise.
 SHAPES = {

@@ -14,13 +14,13 @@ from test_run_cli import run  # noqa: F401  a fixture
 from test_run_config import composed, plan
 from test_tables import draw_classes
 
+from orbit.core.errors import InputError
 from orbit.data import Digits
-from orbit.errors import InputError
 from orbit.representations import Raw
 from runners.base import Job
-from runners.fit import Fit
-from runners.predict import Predict, predictions
-from runners.record import Record, RunFolder
+from runners.experiments.fit import Fit
+from runners.experiments.predict import Predict, predictions
+from runners.tracking.record import Record, RunFolder
 
 
 def job_in(folder: Path, *overrides: str) -> Job:

@@ -12,11 +12,11 @@ import pytest
 from test_run_cli import run  # noqa: F401  a fixture
 
 from runners.base import slug
-from runners.record import Record, RunFolder
 from runners.report.content import Code, Content, Link, Picture, Section, Table
 from runners.report.render import FILES, inline, render
 from runners.report.results import Experiment, Results, Run, experiments
-from runners.tracking import Tracker
+from runners.tracking.mlflow import Tracker
+from runners.tracking.record import Record, RunFolder
 
 CONF = Path(__file__).parent.parent / "conf"
 SMALL = ("dataset=digits", "dataset.n_train=60", "dataset.n_test=40", "approx.n_components=10", "orbit.size=2")

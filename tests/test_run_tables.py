@@ -9,9 +9,9 @@ import numpy as np
 from scipy import stats
 from test_run_cli import SMALL, folders, mlflow_runs, run  # noqa: F401  run is a fixture
 
-from orbit.metrics import kernel_errors
-from runners.record import Record, RunFolder
-from runners.sweep import summary
+from runners.metrics import kernel_errors
+from runners.tracking.record import Record, RunFolder
+from runners.tracking.sweep import summary
 
 ROWS = "runner.rows={plain: {group: {name: identity}}, turned@rf: {approx: {name: rf, n_components: 30}}}"
 

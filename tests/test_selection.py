@@ -16,13 +16,13 @@ from test_run_config import composed, plan
 
 import orbit
 from orbit import plots
-from orbit.errors import InputError
-from orbit.selection import GivenFolds, HoldOut, KFolds, NoSelection
+from orbit.core.errors import InputError
+from orbit.data.validation import GivenFolds, HoldOut, KFolds, NoSelection
 from runners.base import Stopwatch
-from runners.fit import fit_and_score
-from runners.pipeline import weights
-from runners.record import RunFolder
-from runners.selection import select
+from runners.experiments.fit import fit_and_score
+from runners.experiments.pipeline import weights
+from runners.experiments.selection import select
+from runners.tracking.record import RunFolder
 
 
 class TestNone(SelectionContract):

@@ -14,15 +14,15 @@ from samples import smooth_images
 from scipy import stats
 
 from orbit.approx import Exact, RandomFourier, RandomSkeleton
+from orbit.core.errors import InputError, ParameterError
 from orbit.engine import Engine
-from orbit.errors import InputError, ParameterError
 from orbit.groups import Dihedral, Permutation, Reflection, Rotation
 from orbit.kernels import ArcCos, Gaussian, SkeletonKernel
+from orbit.kernels.skeletons import from_nodes, make_activation, stack
+from orbit.kernels.skeletons.activations import RELU_MAX_DEGREE, ReLU, _relu_distribution
+from orbit.kernels.skeletons.sampling import Features, Sampler
+from orbit.kernels.skeletons.spaces import CircleSpace
 from orbit.orbits import Orbit
-from orbit.skeletons import from_nodes, make_activation, stack
-from orbit.skeletons.activations import RELU_MAX_DEGREE, ReLU, _relu_distribution
-from orbit.skeletons.sampling import Features, Sampler
-from orbit.skeletons.spaces import CircleSpace
 
 EXP, CONV = {"name": "exp", "c": 0.25}, "conv"
 DEEP = [
@@ -332,7 +332,7 @@ def test_merged_features_are_the_draws_themselves(rng, base, params, monkeypatch
         return batches[-1]
 
     monkeypatch.setattr(Sampler, "draw", recorded)
-    monkeypatch.setattr("orbit.skeletons.sampling._BATCH", 40)
+    monkeypatch.setattr("orbit.kernels.skeletons.sampling._BATCH", 40)
     fitted = RandomSkeleton(kernel, n_components=size, random_state=0, **params).fit(X)
     modulus = fitted.kernel_.space_.modulus or 0
     drawn = [key for batch in batches for key in canonical(batch, modulus)]

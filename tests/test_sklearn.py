@@ -23,13 +23,12 @@ from orbit.approx import (
     RandomFourier,
     RandomSkeleton,
 )
+from orbit.approx.hyper import Gaussian as GaussianHyper
+from orbit.approx.hyper import Linear
 from orbit.data import RotatedDigits
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
-from orbit.gradients import Gradients
 from orbit.groups import Rotation
-from orbit.hyper import Gaussian as GaussianHyper
-from orbit.hyper import Linear
 from orbit.kernels import Gaussian
 from orbit.learners import (
     AdaGradClassifier,
@@ -50,8 +49,9 @@ from orbit.learners import (
     SVMClassifier,
 )
 from orbit.orbits import Orbit
-from orbit.patches import Crop, PatchPCA
 from orbit.representations import Bag, Coulomb, Polar, Raw, Standardize, UnitNorm
+from orbit.representations.gradients import Gradients
+from orbit.representations.patches import Crop, PatchPCA
 
 ESTIMATORS = [
     RandomFourier(n_components=10),

@@ -10,14 +10,13 @@ import pytest
 import torch
 from samples import signals, unit_mean_norm
 
-from orbit import engine as engine_module
-from orbit import spectral
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, Points, RandomFourier, RandomSkeleton
+from orbit.core.errors import InputError
 from orbit.distributions import Gaussian as Normal
 from orbit.distributions import Haar, VonMises
-from orbit.embedding import Scratch
-from orbit.engine import Engine
-from orbit.errors import InputError
+from orbit.engine import Engine, spectral
+from orbit.engine import engine as engine_module
+from orbit.engine.embedding import Scratch
 from orbit.groups import Cyclic, Rotation, Scaling, Translation
 from orbit.kernels import Exponential, Gaussian, RationalQuadratic
 from orbit.orbits import Orbit

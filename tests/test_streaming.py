@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 from test_run_config import composed, plan
 
+from orbit.core.errors import InputError
 from orbit.data import Arrays
 from orbit.engine import Engine
-from orbit.errors import InputError
 from orbit.learners import (
     AdaGradClassifier,
     AdaGradRegressor,
@@ -26,10 +26,10 @@ from orbit.learners import (
 from orbit.learners.moments import Moments
 from orbit.learners.passes import StreamedSystem
 from orbit.learners.shifted import Cholesky, Eigen
+from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.representations import UnitNorm
-from orbit.streaming import FeatureStream, fit_stream
 from runners.base import Stopwatch
-from runners.fit import fit_and_score
+from runners.experiments.fit import fit_and_score
 
 PATH = [1e-6, 1e-4, 1e-2]
 
@@ -66,7 +66,7 @@ class TestMoments:
         whole, blocks = Moments(), Moments()
         whole.add(X, Y)
         monkeypatch.setattr("orbit.learners.moments._BLOCK_ROWS", 5)
-        monkeypatch.setattr("orbit.linalg._BLOCK_COLUMNS", 5)
+        monkeypatch.setattr("orbit.core.linalg._BLOCK_COLUMNS", 5)
         blocks.add(X, Y)
         np.testing.assert_allclose(blocks.system()[0], whole.system()[0], atol=1e-13)
 
@@ -347,7 +347,7 @@ class TestSample:
 
     @pytest.fixture
     def settings(self, tmp_path, rng, monkeypatch):
-        monkeypatch.setattr("orbit.streaming._SAMPLE_ROWS", 100)
+        monkeypatch.setattr("orbit.learners.streaming._SAMPLE_ROWS", 100)
         files = npy_files(tmp_path, *noisy_digits(rng, 800))
         return *files, "approx.n_components=40", "engine.dtype=float64", "engine.progress=false", "orbit.size=4"
 

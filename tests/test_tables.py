@@ -10,9 +10,9 @@ import pytest
 from contracts import LoaderContract
 from PIL import Image
 
+from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.data import MNIST, Arrays, Digits, Images, Table
 from orbit.data.splits import guess_task
-from orbit.errors import DataFileError, InputError, ParameterError
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
 

@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from orbit import embedding, threads
-from orbit.bins import BinCounts, QuantileBins
-from orbit.embedding import Scratch
-from orbit.threads import in_threads, single_threaded, usual_threads
+from orbit.approx.bins import BinCounts, QuantileBins
+from orbit.core import threads
+from orbit.core.threads import in_threads, single_threaded, usual_threads
+from orbit.engine import embedding
+from orbit.engine.embedding import Scratch
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, None])
@@ -174,7 +175,7 @@ def test_ctrl_c_waits_for_the_tiles_that_were_started():
 
 AT_THE_END = """
 import atexit, threading, time
-from orbit.threads import in_threads
+from orbit.core.threads import in_threads
 
 def some(what):
     seen = []

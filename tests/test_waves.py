@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from orbit import loops, waves
+from orbit.approx import loops, waves
 
 WITHOUT = pytest.mark.skipif(not waves.is_available(), reason="needs numba")
 

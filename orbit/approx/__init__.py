@@ -1,5 +1,6 @@
 """Feature maps. See :class:`orbit.approx.base.FeatureMap` for what a new one has to give."""
 
+from orbit.approx import frequencies, hyper, landmarks
 from orbit.approx.base import AveragedMap, FeatureMap
 from orbit.approx.cdf import CumulativeDistribution
 from orbit.approx.exact import Exact
@@ -21,4 +22,7 @@ __all__ = [
     "Points",
     "RandomFourier",
     "RandomSkeleton",
+    "frequencies",
+    "hyper",
+    "landmarks",
 ]

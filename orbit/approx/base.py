@@ -2,7 +2,7 @@
 
 A new approximation subclasses :class:`AveragedMap` and gives two methods:
 ``_fit_map`` draws its frequencies, landmarks or templates, and ``_embedding``
-returns the :class:`~orbit.embedding.Embedding` that the engine averages over the
+returns the :class:`~orbit.engine.embedding.Embedding` that the engine averages over the
 orbit. It tiles, threads and averages nothing itself.
 """
 
@@ -15,13 +15,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from orbit.component import check_with_parts
-from orbit.embedding import Embedding, nbytes
+from orbit.core.component import check_with_parts
+from orbit.core.random import RandomState, spawn
 from orbit.engine import Engine
+from orbit.engine.embedding import Embedding, nbytes
+from orbit.engine.latest import Latest
 from orbit.kernels import Gaussian, Kernel
-from orbit.latest import Latest
 from orbit.orbits import Orbit
-from orbit.random import RandomState, spawn
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -8,21 +8,29 @@ from typing import Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from orbit import kernels, theory
+from orbit import kernels
 from orbit.approx.base import AveragedMap
-from orbit.bins import BinCounts, Bins, CompactFeatures, QuantileBins, UniformBins, trapezoid_widths, uniform_thresholds
-from orbit.embedding import Embedding
+from orbit.approx.bins import (
+    BinCounts,
+    Bins,
+    CompactFeatures,
+    QuantileBins,
+    UniformBins,
+    trapezoid_widths,
+    uniform_thresholds,
+)
+from orbit.approx.frequencies import Automatic, Frequencies
+from orbit.approx.landmarks import Uniform
+from orbit.approx.sketch import CountSketch
+from orbit.core.errors import InputError
+from orbit.core.params import Fraction, PositiveInt
+from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.errors import InputError
-from orbit.frequencies import Automatic, Frequencies
-from orbit.kernels import Gaussian, Kernel
-from orbit.landmarks import Uniform
+from orbit.engine.embedding import Embedding
+from orbit.kernels import Gaussian, Kernel, cdf_theory
 from orbit.orbits import Orbit
-from orbit.params import Fraction, PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 from orbit.representations import scale
-from orbit.sketch import CountSketch
 
 # Orbit points whose projections place quantile thresholds: every threshold lies within a few percent of its level.
 _QUANTILE_POINTS = 1000
@@ -82,7 +90,7 @@ class CumulativeDistribution(AveragedMap):
         threshold.
     epsilon : float in (0, 1)
     sketch : int >= 1 or None
-        Columns after a :class:`~orbit.sketch.CountSketch`. The (2n + 1) m columns
+        Columns after a :class:`~orbit.approx.sketch.CountSketch`. The (2n + 1) m columns
         then exist for one tile of rows at a time. A mean of the features over
         training points is taken off first: inner products are those of features
         about their mean, which changes nothing for a learner with an intercept,
@@ -121,7 +129,7 @@ class CumulativeDistribution(AveragedMap):
         orbit: Orbit | None = None,
         n_components: PositiveInt = 512,
         n_bins: PositiveInt = 25,
-        templates: theory.Templates = "gaussian",
+        templates: cdf_theory.Templates = "gaussian",
         thresholds: Literal["uniform", "quantile"] = "uniform",
         norm: Literal["each", "radius"] = "each",
         epsilon: Fraction = 0.1,
@@ -257,7 +265,7 @@ class CumulativeDistribution(AveragedMap):
 
 
 def draw_templates(
-    kind: theory.Templates, size: int, n_features: int, epsilon: float, rule: Frequencies, rng: np.random.Generator
+    kind: cdf_theory.Templates, size: int, n_features: int, epsilon: float, rule: Frequencies, rng: np.random.Generator
 ) -> np.ndarray:
     """Templates from N(0, I/d) given |t|^2 < 1 + epsilon, or uniform on the sphere; float64, shape ``(size, d)``.
 

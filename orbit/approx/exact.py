@@ -8,14 +8,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbit.approx.base import FeatureMap
-from orbit.embedding import Scratch
+from orbit.core.linalg import inverse_root
+from orbit.core.params import NonNegativeFloat
+from orbit.core.random import RandomState
 from orbit.engine import Engine
+from orbit.engine.embedding import Scratch
 from orbit.kernels import Kernel
 from orbit.kernels.base import Against, AgainstProjections
-from orbit.linalg import inverse_root
 from orbit.orbits import Orbit
-from orbit.params import NonNegativeFloat
-from orbit.random import RandomState
 from orbit.registry import register
 
 # A symmetric matrix in b blocks of columns needs a share (1 + 1/b) / 2 of its entries, but every block moves

@@ -6,15 +6,15 @@ import numpy as np
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.embedding import Embedding, Scratch, add_weighted
+from orbit.approx.landmarks import Landmarks, Uniform
+from orbit.core.linalg import inverse_root
+from orbit.core.params import NonNegativeFloat, PositiveInt
+from orbit.core.random import RandomState
 from orbit.engine import Engine
+from orbit.engine.embedding import Embedding, Scratch, add_weighted
 from orbit.kernels import Kernel
 from orbit.kernels.base import Against, AgainstProjections
-from orbit.landmarks import Landmarks, Uniform
-from orbit.linalg import inverse_root
 from orbit.orbits import Orbit
-from orbit.params import NonNegativeFloat, PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 
 

@@ -6,16 +6,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbit.approx.frequencies import Automatic, Frequencies
 from orbit.approx.rf import RandomFourier
-from orbit.embedding import Embedding, Scratch
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt
+from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.errors import InputError
-from orbit.frequencies import Automatic, Frequencies
+from orbit.engine.embedding import Embedding, Scratch
 from orbit.kernels import Decomposable, Kernel, OperatorKernel
-from orbit.operators import OperatorFeatures, Structure
+from orbit.kernels.structure import OperatorFeatures, Structure
 from orbit.orbits import Orbit
-from orbit.params import PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from orbit.approx.base import FeatureMap
+from orbit.core.errors import InputError
+from orbit.core.linalg import inverse_root
+from orbit.core.params import PositiveInt
+from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.errors import InputError
 from orbit.kernels import Decomposable, Kernel, OperatorKernel
-from orbit.linalg import inverse_root
-from orbit.operators import OperatorFeatures, Structure
+from orbit.kernels.structure import OperatorFeatures, Structure
 from orbit.orbits import Orbit
-from orbit.params import PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 
 

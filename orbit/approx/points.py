@@ -6,11 +6,11 @@ import numpy as np
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.embedding import Embedding, Scratch
+from orbit.core.random import RandomState
 from orbit.engine import Engine
+from orbit.engine.embedding import Embedding, Scratch
 from orbit.kernels import Kernel, Polynomial
 from orbit.orbits import Orbit
-from orbit.random import RandomState
 from orbit.registry import register
 
 

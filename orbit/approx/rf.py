@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.embedding import Embedding, Scratch, add_weighted
+from orbit.approx.frequencies import Automatic, Frequencies
+from orbit.approx.hadamard import FastProjection, HadamardBlocks
+from orbit.approx.waves import add_damped_waves, add_waves
+from orbit.core.params import PositiveInt
+from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.frequencies import Automatic, Frequencies
-from orbit.hadamard import FastProjection, HadamardBlocks
+from orbit.engine.embedding import Embedding, Scratch, add_weighted
 from orbit.kernels import Kernel
 from orbit.orbits import Orbit
-from orbit.params import PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
-from orbit.waves import add_damped_waves, add_waves
 
 
 @register("approx", "rf")

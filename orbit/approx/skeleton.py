@@ -11,17 +11,17 @@ from scipy import sparse
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.embedding import Embedding, Scratch
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt
+from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.errors import InputError
+from orbit.engine.embedding import Embedding, Scratch
 from orbit.kernels import Kernel, SkeletonKernel
+from orbit.kernels.skeletons.activations import Exp
+from orbit.kernels.skeletons.sampling import Features, Sampler
+from orbit.kernels.skeletons.spaces import CircleSpace, PatchFourier, Space
 from orbit.orbits import Orbit
-from orbit.params import PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
-from orbit.skeletons.activations import Exp
-from orbit.skeletons.sampling import Features, Sampler
-from orbit.skeletons.spaces import CircleSpace, PatchFourier, Space
 
 
 @register("approx", "skeleton")
@@ -61,7 +61,7 @@ class RandomSkeleton(AveragedMap):
 
     Attributes
     ----------
-    features_ : orbit.skeletons.sampling.Features
+    features_ : orbit.kernels.skeletons.sampling.Features
         Exponents, counts and the number of draws.
     n_components_ : int
     complexity_ : float

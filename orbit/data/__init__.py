@@ -1,12 +1,13 @@
 """Data sets. See :class:`orbit.data.base.Loader` for the interface."""
 
+from orbit.data import validation
 from orbit.data.arrays import Arrays
 from orbit.data.base import Dataset, Loader, Points
 from orbit.data.cifar10 import CIFAR10
 from orbit.data.digits import Digits, RotatedDigits
-from orbit.data.fields import LowRankMultitask, VectorField
 from orbit.data.images import Images
 from orbit.data.mnist import MNIST, MNISTLocal, RotatedMNIST
+from orbit.data.multi_output import LowRankMultitask, VectorField
 from orbit.data.qm7 import QM7
 from orbit.data.spoken_digits import SpokenDigits
 from orbit.data.table import Table
@@ -30,4 +31,5 @@ __all__ = [
     "Table",
     "VectorField",
     "XPerm",
+    "validation",
 ]

@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from orbit.core.errors import InputError, suggestion
+from orbit.core.params import Fraction, PositiveInt
+from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, Task, check_arrays, real_dtype, real_numbers
 from orbit.data.files import existing_file, read_arrays
+from orbit.data.rows import NpyFile, Rows, subset
 from orbit.data.splits import guess_task, split_off_test
-from orbit.errors import InputError, suggestion
-from orbit.params import Fraction, PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
-from orbit.rows import NpyFile, Rows, subset
 
 
 @register("dataset", "arrays")

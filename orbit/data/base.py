@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from orbit import distributed
-from orbit.component import Component
+from orbit.core import distributed
+from orbit.core.component import Component
+from orbit.core.errors import InputError, suggestion
+from orbit.core.params import PositiveInt
+from orbit.core.random import RandomState, generator
 from orbit.data.files import DataFile, existing_file, find, read_arrays
-from orbit.errors import InputError, suggestion
-from orbit.params import PositiveInt
-from orbit.random import RandomState, generator
-from orbit.rows import Rows, own_rows, subset
+from orbit.data.rows import Rows, own_rows, subset
 
 Task = Literal["classification", "regression"]
 
@@ -28,7 +28,7 @@ class Dataset:
     Attributes
     ----------
     X_train, X_test : arrays, shape (n, *shape), float32 or float64
-        Or :class:`~orbit.rows.Rows`, whose values are not looked at before :meth:`own`.
+        Or :class:`~orbit.data.rows.Rows`, whose values are not looked at before :meth:`own`.
     y_train, y_test : arrays, shape (n,) or (n, k)
     task : {"classification", "regression"}
     source : where it came from, one line, shown with every result
@@ -164,7 +164,7 @@ class Loader(Component):
         ----------
         random_state : int, RandomState or None
         lazy : bool
-            Leave points in a file that can be read in parts, as :class:`~orbit.rows.Rows`; see :meth:`Dataset.own`.
+            Leave points in a file that can be read in parts, as :class:`~orbit.data.rows.Rows`; see :meth:`own`.
 
         Raises
         ------

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from orbit.core.errors import DataFileError
+from orbit.core.params import PositiveInt
+from orbit.core.random import RandomState
 from orbit.data.base import Dataset, FileLoader
 from orbit.data.files import DataFile, missing, places, read_arrays, read_checked
-from orbit.errors import DataFileError
-from orbit.params import PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 
 _URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"

@@ -6,10 +6,10 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
+from orbit.core.params import PositiveInt
+from orbit.core.random import RandomState, spawn
 from orbit.data.base import Dataset, Loader
 from orbit.data.move import rotate_randomly
-from orbit.params import PositiveInt
-from orbit.random import RandomState, spawn
 from orbit.registry import register
 
 _N_TRAIN = 1000

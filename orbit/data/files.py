@@ -16,8 +16,8 @@ from typing import IO
 
 import numpy as np
 
-from orbit.errors import DataFileError
-from orbit.progress import Progress
+from orbit.core.errors import DataFileError
+from orbit.core.progress import Progress
 
 log = logging.getLogger(__name__)
 

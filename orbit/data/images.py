@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image, ImageOps
 
+from orbit.core.errors import DataFileError, InputError, ParameterError
+from orbit.core.params import Fraction, PositiveInt
+from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, Points
 from orbit.data.splits import split_off_test
-from orbit.errors import DataFileError, InputError, ParameterError
-from orbit.params import Fraction, PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 
 _SUFFIXES = (".png", ".jpg", ".jpeg")

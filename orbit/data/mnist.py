@@ -9,13 +9,13 @@ from typing import Literal
 
 import numpy as np
 
+from orbit.core.errors import DataFileError
+from orbit.core.params import NonNegativeFloat, PositiveInt
+from orbit.core.random import RandomState, generator, spawn
 from orbit.data.base import Dataset, FileLoader
 from orbit.data.files import DataFile, places, read_checked
 from orbit.data.move import jitter_randomly, rotate_randomly
 from orbit.data.splits import balanced
-from orbit.errors import DataFileError
-from orbit.params import NonNegativeFloat, PositiveInt
-from orbit.random import RandomState, generator, spawn
 from orbit.registry import register
 
 _MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"

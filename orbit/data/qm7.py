@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import io
 
+from orbit.core.errors import DataFileError, ParameterError
+from orbit.core.params import PositiveInt
+from orbit.core.random import RandomState
 from orbit.data.base import Dataset, FileLoader
 from orbit.data.files import DataFile
-from orbit.errors import DataFileError, ParameterError
-from orbit.params import PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 
 # Users' copies and rebuilt ones differ in rounding, so the content is checked and not the digest,

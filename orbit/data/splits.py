@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from orbit.core.errors import InputError
+from orbit.core.random import RandomState, spawn
 from orbit.data.base import Task
-from orbit.errors import InputError
-from orbit.random import RandomState, spawn
 
 _MOST_CLASSES = 100
 

@@ -14,11 +14,11 @@ import numpy as np
 from scipy import signal
 from scipy.io import wavfile
 
+from orbit.core.errors import DataFileError, InputError, suggestion
+from orbit.core.params import PositiveFloat, PositiveInt, Range
+from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, FileLoader, Points
 from orbit.data.files import DataFile, missing, places
-from orbit.errors import DataFileError, InputError, suggestion
-from orbit.params import PositiveFloat, PositiveInt, Range
-from orbit.random import RandomState, generator
 from orbit.registry import register
 
 _URL = "https://github.com/Jakobovski/free-spoken-digit-dataset/archive/refs/heads/master.zip"

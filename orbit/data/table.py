@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from orbit.core.errors import DataFileError, InputError, suggestion
+from orbit.core.params import Fraction, PositiveInt
+from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, Points, Task
 from orbit.data.files import existing_file
 from orbit.data.splits import guess_task, split_off_test
-from orbit.errors import DataFileError, InputError, suggestion
-from orbit.params import Fraction, PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 
 _PARQUET = (".parquet", ".pq")

@@ -6,11 +6,11 @@ import itertools
 
 import numpy as np
 
+from orbit.core.errors import ParameterError
+from orbit.core.params import PositiveInt
+from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, Loader
 from orbit.data.splits import balanced
-from orbit.errors import ParameterError
-from orbit.params import PositiveInt
-from orbit.random import RandomState, generator
 from orbit.registry import register
 
 _LETTERS = "ABCDEFGH"

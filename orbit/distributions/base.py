@@ -12,10 +12,10 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor
 
-from orbit.component import Component
-from orbit.domains import MAX_ELEMENTS, Domain, Point
-from orbit.errors import InputError
+from orbit.core.component import Component
+from orbit.core.errors import InputError
 from orbit.groups.base import Group
+from orbit.groups.domains import MAX_ELEMENTS, Domain, Point
 
 
 class Distribution(Component):

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from scipy import special, stats
 
+from orbit.core.params import NonNegativeFloat
 from orbit.distributions.base import Distribution
-from orbit.domains import Circle, Domain, interior
-from orbit.params import NonNegativeFloat
-from orbit.quadrature import gauss, trapezoid
+from orbit.groups.domains import Circle, Domain, interior
+from orbit.groups.quadrature import gauss, trapezoid
 from orbit.registry import register
 
 # The fine grid that Gauss rules and inverses start from: its angles, and its reach in standard deviations.
@@ -35,7 +35,7 @@ class VonMises(Distribution):
     --------
     >>> import numpy as np
     >>> from orbit.distributions import VonMises
-    >>> from orbit.domains import Circle
+    >>> from orbit.groups.domains import Circle
     >>> VonMises(0.2).density(Circle(), np.array([0.0, np.pi])).round(3)
     array([1.209, 0.811])
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from orbit.distributions.base import Distribution
-from orbit.domains import Domain, Finite, Line, Orthogonal, Permutations, Product
+from orbit.groups.domains import Domain, Finite, Line, Orthogonal, Permutations, Product
 from orbit.registry import register
 
 
@@ -16,7 +16,7 @@ class Delta(Distribution):
     Examples
     --------
     >>> from orbit.distributions import Delta
-    >>> from orbit.domains import Circle
+    >>> from orbit.groups.domains import Circle
     >>> Delta().quadrature(Circle(), 32, 0.0)
     (array([0.]), array([1.]))
     """
@@ -49,7 +49,7 @@ class Haar(Distribution):
     Examples
     --------
     >>> from orbit.distributions import Haar
-    >>> from orbit.domains import Circle
+    >>> from orbit.groups.domains import Circle
     >>> nodes, weights = Haar().quadrature(Circle(), 4, 0.0)
     >>> weights
     array([0.25, 0.25, 0.25, 0.25])

@@ -13,11 +13,11 @@ from typing import Literal, cast
 import numpy as np
 from scipy import special
 
+from orbit.core.errors import InputError, ParameterError
+from orbit.core.params import PositiveFloat
 from orbit.distributions.base import Distribution
-from orbit.domains import Circle, Domain, Line, LogScale, Torus, interior
-from orbit.errors import InputError, ParameterError
-from orbit.params import PositiveFloat
-from orbit.quadrature import Rule, share, tensor, trapezoid
+from orbit.groups.domains import Circle, Domain, Line, LogScale, Torus, interior
+from orbit.groups.quadrature import Rule, share, tensor, trapezoid
 from orbit.registry import register
 
 Unit = Literal["native", "degrees"]
@@ -133,7 +133,7 @@ class Uniform(AxisLaw):
     Examples
     --------
     >>> from orbit.distributions import Uniform
-    >>> from orbit.domains import Circle, Line
+    >>> from orbit.groups.domains import Circle, Line
     >>> nodes, weights = Uniform(-20, 20, unit="degrees").quadrature(Circle(), 3, 0.0)
     >>> weights.round(4)
     array([0.2778, 0.4444, 0.2778])
@@ -270,7 +270,7 @@ class Gaussian(_Normal):
     Examples
     --------
     >>> from orbit.distributions import Gaussian
-    >>> from orbit.domains import Line
+    >>> from orbit.groups.domains import Line
     >>> nodes, weights = Gaussian(sigma=2.0).quadrature(Line(), 3, 0.0)
     >>> nodes.round(4), weights.round(4)
     (array([-3.4641,  0.    ,  3.4641]), array([0.1667, 0.6667, 0.1667]))
@@ -304,7 +304,7 @@ class LogNormal(_Normal):
     Examples
     --------
     >>> from orbit.distributions import LogNormal
-    >>> from orbit.domains import LogScale
+    >>> from orbit.groups.domains import LogScale
     >>> LogNormal(0.0, 0.3).quadrature(LogScale(), 3, 0.0)[0].round(4)
     array([-0.5196,  0.    ,  0.5196])
     """

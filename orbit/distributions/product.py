@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from orbit.core.errors import InputError, ParameterError
 from orbit.distributions.base import Distribution
-from orbit.domains import MAX_ELEMENTS, Domain, Line
-from orbit.domains import Product as ProductDomain
-from orbit.errors import InputError, ParameterError
 from orbit.groups.base import Group
-from orbit.quadrature import share, tensor
+from orbit.groups.domains import MAX_ELEMENTS, Domain, Line
+from orbit.groups.domains import Product as ProductDomain
+from orbit.groups.quadrature import share, tensor
 from orbit.registry import build_sections, register
 
 

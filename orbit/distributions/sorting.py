@@ -7,12 +7,12 @@ import torch
 from scipy import special
 from torch import Tensor
 
+from orbit.core.errors import InputError
+from orbit.core.params import NonNegativeFloat
 from orbit.distributions.base import Distribution
-from orbit.domains import Domain, Permutations, interior
-from orbit.errors import InputError
 from orbit.groups.base import Group
+from orbit.groups.domains import Domain, Permutations, interior
 from orbit.groups.permutation import Permutation
-from orbit.params import NonNegativeFloat
 from orbit.registry import register
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from orbit.domains import Circle, Line, LogScale, Product, wrap
+from orbit.groups.domains import Circle, Line, LogScale, Product, wrap
 from orbit.groups.planar import PlanarMap, turn, with_offset
 from orbit.registry import register
 

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.component import Component
-from orbit.domains import Domain
-from orbit.errors import InputError
+from orbit.core.component import Component
+from orbit.core.errors import InputError
+from orbit.groups.domains import Domain
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 

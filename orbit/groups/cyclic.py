@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.domains import Torus
+from orbit.core.params import PositiveInt
+from orbit.groups.domains import Torus
 from orbit.groups.reordering import Reordering
-from orbit.params import PositiveInt
 from orbit.registry import register
 
 

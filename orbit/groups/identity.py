@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from orbit.domains import Point
 from orbit.groups.base import Group
+from orbit.groups.domains import Point
 from orbit.registry import register
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.domains import Orthogonal as OrthogonalMatrices
+from orbit.core.params import Range
 from orbit.groups.base import Group
-from orbit.params import Range
+from orbit.groups.domains import Orthogonal as OrthogonalMatrices
 from orbit.registry import register
 
 

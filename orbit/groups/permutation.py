@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.domains import Permutations
-from orbit.errors import InputError
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt
+from orbit.groups.domains import Permutations
 from orbit.groups.reordering import Reordering
-from orbit.params import PositiveInt
 from orbit.registry import register
 
 

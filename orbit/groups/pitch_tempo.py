@@ -11,10 +11,10 @@ import torch
 from scipy.signal import ShortTimeFFT
 from torch import Tensor
 
-from orbit.domains import Line, Product
+from orbit.core.params import PositiveInt
 from orbit.groups.base import Group
+from orbit.groups.domains import Line, Product
 from orbit.groups.resample import Resampling, gather, images_first, pixels_first, scatter, windowed_sinc
-from orbit.params import PositiveInt
 from orbit.registry import register
 
 _CENTS = 1200.0  # in an octave

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.domains import Product as ProductDomain
-from orbit.errors import InputError, ParameterError
+from orbit.core.errors import InputError, ParameterError
 from orbit.groups.base import Group
+from orbit.groups.domains import Product as ProductDomain
 from orbit.registry import build_sections, register
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.domains import Finite
+from orbit.core.params import Range
+from orbit.groups.domains import Finite
 from orbit.groups.reordering import Reordering
-from orbit.params import Range
 from orbit.registry import register
 
 

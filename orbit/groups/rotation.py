@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.domains import Circle, wrap
+from orbit.groups.domains import Circle, wrap
 from orbit.groups.planar import PlanarMap, turn, with_offset
 from orbit.registry import register
 

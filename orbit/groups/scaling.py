@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from orbit.domains import LogScale
+from orbit.groups.domains import LogScale
 from orbit.groups.planar import PlanarMap, with_offset
 from orbit.registry import register
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from orbit.domains import Line
+from orbit.groups.domains import Line
 from orbit.groups.planar import PlanarMap, with_offset
 from orbit.registry import register
 

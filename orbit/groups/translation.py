@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from orbit.domains import Line, Torus
+from orbit.core.params import PositiveInt
+from orbit.groups.domains import Line, Torus
 from orbit.groups.planar import PlanarMap, with_offset
-from orbit.params import PositiveInt
 from orbit.registry import register
 
 

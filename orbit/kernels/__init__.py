@@ -6,7 +6,7 @@ from orbit.kernels.cdf import CDF
 from orbit.kernels.gaussian import Gaussian
 from orbit.kernels.laplacian import Laplacian
 from orbit.kernels.matern import Exponential, Matern
-from orbit.kernels.operator import CurlFree, Decomposable, DivergenceFree, Helmholtz, OperatorKernel
+from orbit.kernels.operator_valued import CurlFree, Decomposable, DivergenceFree, Helmholtz, OperatorKernel
 from orbit.kernels.polynomial import Polynomial
 from orbit.kernels.rational_quadratic import RationalQuadratic
 from orbit.kernels.skeleton import SkeletonKernel

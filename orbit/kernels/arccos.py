@@ -8,10 +8,10 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
+from orbit.core.params import Range
 from orbit.groups.base import Group
 from orbit.kernels.base import Against, Kernel
 from orbit.kernels.radial import RadialColumns
-from orbit.params import Range
 from orbit.registry import register
 
 

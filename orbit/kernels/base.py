@@ -10,11 +10,11 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from orbit.component import Component
-from orbit.errors import InputError, ParameterError
+from orbit.core.component import Component
+from orbit.core.errors import InputError, ParameterError
+from orbit.core.params import PositiveFloat
+from orbit.core.random import RandomState, generator
 from orbit.groups.base import Group
-from orbit.params import PositiveFloat
-from orbit.random import RandomState, generator
 
 # The median distance is a rule of thumb: 2000 points settle it to about a percent.
 _MEDIAN_POINTS = 2000

@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 from torch import Tensor
 
-from orbit import theory
-from orbit.errors import ParameterError
+from orbit.core.errors import ParameterError
+from orbit.core.params import Fraction, PositiveFloat
+from orbit.core.random import RandomState
 from orbit.groups.base import Group
+from orbit.kernels import cdf_theory
 from orbit.kernels.base import Against, Kernel
 from orbit.kernels.radial import RadialColumns
-from orbit.params import Fraction, PositiveFloat
-from orbit.random import RandomState
 from orbit.registry import register
 
 
@@ -21,7 +21,7 @@ from orbit.registry import register
 class CDF(Kernel):
     """k(x, z) = E_t (s - max(<x, t>, <z, t>)) = s - c |x - z|: what ``approx=cdf`` approximates, in closed form.
 
-    With s = radius (1 + epsilon) and c of :func:`orbit.theory.cdf_slope`, about
+    With s = radius (1 + epsilon) and c of :func:`orbit.kernels.cdf_theory.cdf_slope`, about
     (2 pi d)^(-1/2). It is positive definite on points of norm at most ``radius``.
     With ``approx=exact`` it is the group-invariant kernel K_s of GICDF Theorem 1.
 
@@ -56,7 +56,7 @@ class CDF(Kernel):
         self,
         radius: PositiveFloat | str = "max",
         epsilon: Fraction = 0.1,
-        templates: theory.Templates = "gaussian",
+        templates: cdf_theory.Templates = "gaussian",
     ) -> None:
         self.radius = radius
         self.epsilon = epsilon
@@ -77,7 +77,7 @@ class CDF(Kernel):
         return self
 
     def against(self, B: Tensor) -> Against:
-        slope = theory.cdf_slope(B.shape[1], self.templates, self.epsilon)
+        slope = cdf_theory.cdf_slope(B.shape[1], self.templates, self.epsilon)
         return RadialColumns(B, 1.0, partial(_falling_, start=self.range_, slope=slope), refine=True)
 
     def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:

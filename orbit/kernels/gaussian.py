@@ -9,9 +9,9 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
+from orbit.core.params import PositiveFloat
 from orbit.kernels.base import Against
 from orbit.kernels.radial import ProjectedRadialColumns, RadialKernel
-from orbit.params import PositiveFloat
 from orbit.registry import register
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbit.core.params import PositiveFloat
 from orbit.groups.base import Group
 from orbit.kernels.base import Against, LengthscaleKernel
-from orbit.params import PositiveFloat
 from orbit.registry import register
 
 

@@ -11,9 +11,9 @@ import torch
 from scipy.special import gammaincinv, gammaln, kve
 from torch import Tensor
 
+from orbit.core.params import PositiveFloat, Range
 from orbit.kernels.base import Against
 from orbit.kernels.radial import RadialColumns, ScaleMixtureKernel
-from orbit.params import PositiveFloat, Range
 from orbit.registry import register
 
 # Below 1/4 the spectrum's tail reaches frequencies that float32 cannot hold. Above 50 the Bessel

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
+from orbit.core.random import RandomState
 from orbit.groups.base import Group
 from orbit.kernels.base import Against, Kernel
-from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import gammaincinv
 from torch import Tensor
 
+from orbit.core.params import PositiveFloat
 from orbit.kernels.base import Against
 from orbit.kernels.radial import ProjectedRadialColumns, ScaleMixtureKernel
-from orbit.params import PositiveFloat
 from orbit.registry import register
 
 

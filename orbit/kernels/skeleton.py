@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.errors import InputError
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveFloat, PositiveInt
+from orbit.core.random import RandomState
 from orbit.groups import Group, Identity
 from orbit.kernels.base import Against, Kernel
-from orbit.params import PositiveFloat, PositiveInt
-from orbit.random import RandomState
+from orbit.kernels.skeletons import Skeleton, Space, from_nodes, make_activation, make_space, stack
+from orbit.kernels.skeletons.builders import read_layers
+from orbit.kernels.skeletons.spaces import SpaceName
 from orbit.registry import register
-from orbit.skeletons import Skeleton, Space, from_nodes, make_activation, make_space, stack
-from orbit.skeletons.builders import read_layers
-from orbit.skeletons.spaces import SpaceName
 
 # Kernel values of every node for a block of pairs of points: small enough for a core's cache, large enough that
 # the steps of the recursion are few.
@@ -37,10 +37,10 @@ class SkeletonKernel(Kernel):
     Parameters
     ----------
     layers : list of mappings or None
-        Convolutions, then ``{kind: full}``: see :func:`orbit.skeletons.stack`.
+        Convolutions, then ``{kind: full}``: see :func:`orbit.kernels.skeletons.stack`.
         None, and no ``nodes``: one fully connected node.
     nodes : list of mappings or None
-        Any directed acyclic graph instead: see :func:`orbit.skeletons.from_nodes`.
+        Any directed acyclic graph instead: see :func:`orbit.kernels.skeletons.from_nodes`.
     activation : str, mapping or list
         Of layers and nodes that name none: ``relu``, ``exp`` (``{name: exp, c: 0.25}``
         is exp(c (rho - 1))), ``identity``, ``polynomial`` (``{name: polynomial, degree: 2}``

@@ -11,13 +11,13 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from orbit.core.errors import InputError
+from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
+from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.errors import InputError
+from orbit.kernels.structure import Blocks, Constant, Structure, structure_of
 from orbit.learners.base import one_against_all
 from orbit.learners.epochs import EpochClassifier, EpochLearner
-from orbit.operators import Blocks, Constant, Structure, structure_of
-from orbit.params import NonNegativeFloat, PositiveFloat, PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 
 _EPSILON = 1e-8
@@ -35,7 +35,7 @@ class _AdaGrad(EpochLearner):
 
     regularization: NonNegativeFloat
 
-    #: How outputs hang together: see orbit/operators.py. None: they are independent.
+    #: How outputs hang together: see orbit/kernels/structure.py. None: they are independent.
     _operator: Constant | Blocks | None = None
 
     def _begin(self, X: np.ndarray, k: int) -> None:

@@ -14,9 +14,9 @@ from sklearn.preprocessing import label_binarize
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from orbit.errors import InputError, ParameterError
-from orbit.params import check_params
-from orbit.random import RandomState, spawn
+from orbit.core.errors import InputError, ParameterError
+from orbit.core.params import check_params
+from orbit.core.random import RandomState, spawn
 
 # Features of a bounded kernel have norm at most one, so these span from no
 # regularisation worth the name to predicting the mean.

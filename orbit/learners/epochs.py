@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
+from orbit.core.params import PositiveFloat, PositiveInt, check_params
+from orbit.core.random import RandomState, generator
+from orbit.core.threads import single_threaded
 from orbit.engine import Engine
 from orbit.learners.base import check_classes
-from orbit.params import PositiveFloat, PositiveInt, check_params
-from orbit.random import RandomState, generator
-from orbit.threads import single_threaded
 
 
 class EpochLearner(BaseEstimator):

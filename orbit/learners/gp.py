@@ -10,9 +10,9 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from orbit.core.params import PositiveFloat, check_params
 from orbit.learners.base import best_of_path, regularization_path
 from orbit.learners.ridge import RidgePath
-from orbit.params import PositiveFloat, check_params
 from orbit.registry import register
 
 # Kernels here have values of about one, and targets are scaled to one.

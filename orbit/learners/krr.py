@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from orbit.core.params import Fraction, PositiveFloat
+from orbit.core.random import RandomState
 from orbit.learners.ridge import Centred, LeastSquaresRegressor, Selection
-from orbit.params import Fraction, PositiveFloat
-from orbit.random import RandomState
 from orbit.registry import register
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from orbit.core.params import Fraction, PositiveFloat, PositiveInt
+from orbit.core.random import RandomState
 from orbit.learners.base import WeightedClassifier
-from orbit.params import Fraction, PositiveFloat, PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from orbit.distributed import add_up, from_first
-from orbit.errors import InputError
-from orbit.linalg import add_second_moments, mirror_upper
+from orbit.core.distributed import add_up, from_first
+from orbit.core.errors import InputError
+from orbit.core.linalg import add_second_moments, mirror_upper
 
 # Rows of the second moments that are centred at once.
 _BLOCK_ROWS = 2048

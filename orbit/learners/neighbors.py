@@ -7,10 +7,10 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from orbit.errors import ParameterError
+from orbit.core.errors import ParameterError
+from orbit.core.params import Fraction, PositiveInt
+from orbit.core.random import RandomState
 from orbit.learners.base import SolverClassifier, SolverLearner, SolverRegressor
-from orbit.params import Fraction, PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 
 Vote = Literal["uniform", "distance"]

@@ -11,14 +11,14 @@ import torch
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveFloat, PositiveInt
+from orbit.core.random import RandomState, spawn
 from orbit.engine import Engine
-from orbit.errors import InputError
+from orbit.kernels.skeletons.activations import ReLU, Series
+from orbit.kernels.skeletons.builders import Layer, read_layers
 from orbit.learners.epochs import EpochClassifier
-from orbit.params import PositiveFloat, PositiveInt
-from orbit.random import RandomState, spawn
 from orbit.registry import register
-from orbit.skeletons.activations import ReLU, Series
-from orbit.skeletons.builders import Layer, read_layers
 
 # Points whose predictions are made at once.
 _PREDICTED_TOGETHER = 1024
@@ -29,7 +29,7 @@ def make_network(layers: Sequence[Layer], shape: Sequence[int], channels: int, w
 
     Parameters
     ----------
-    layers : as :func:`orbit.skeletons.builders.read_layers` reads them
+    layers : as :func:`orbit.kernels.skeletons.builders.read_layers` reads them
     shape : of a point, (height, width, channels), (height, width) or (d,); the network takes points flattened
     channels, width : copies of a node of a convolution and of a full layer
 

@@ -21,8 +21,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from orbit.distributed import add_up
-from orbit.errors import InputError
+from orbit.core.distributed import add_up
+from orbit.core.errors import InputError
+from orbit.core.linalg import eigh
+from orbit.core.params import Fraction, PositiveFloat, PositiveInt, check_params
+from orbit.core.random import RandomState, generator
+from orbit.core.threads import threads_for
+from orbit.kernels.structure import Blocks, Constant, Operator, Structure, structure_of, with_structure_of
 from orbit.learners.base import (
     best_of_path,
     check_classes,
@@ -34,12 +39,7 @@ from orbit.learners.base import (
 )
 from orbit.learners.moments import Moments
 from orbit.learners.ridge import SINGLE_PRECISION_FLOOR
-from orbit.linalg import eigh
-from orbit.operators import Blocks, Constant, Operator, Structure, structure_of, with_structure_of
-from orbit.params import Fraction, PositiveFloat, PositiveInt, check_params
-from orbit.random import RandomState, generator
 from orbit.registry import register
-from orbit.threads import threads_for
 
 # Rows that are centred at once while second moments are summed.
 _BLOCK_ROWS = 4096

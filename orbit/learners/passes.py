@@ -9,8 +9,8 @@ import numpy as np
 import scipy.linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from orbit import distributed
-from orbit.distributed import add_up, from_first
+from orbit.core import distributed
+from orbit.core.distributed import add_up, from_first
 
 Batches = Callable[[], Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]]
 

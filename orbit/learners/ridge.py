@@ -11,6 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from orbit.core.linalg import add_second_moments, eigh, mirror_upper
+from orbit.core.params import Fraction, PositiveFloat, check_params
+from orbit.core.random import RandomState
 from orbit.learners.base import (
     best_of_path,
     check_classes,
@@ -25,9 +28,6 @@ from orbit.learners.base import (
 from orbit.learners.moments import Moments
 from orbit.learners.passes import Batches, StreamedSystem
 from orbit.learners.shifted import Cholesky, ShiftedSystem, is_large
-from orbit.linalg import add_second_moments, eigh, mirror_upper
-from orbit.params import Fraction, PositiveFloat, check_params
-from orbit.random import RandomState
 from orbit.registry import register
 
 # Rows, or columns of a Gram matrix, that are turned to float64 at once while second moments are summed.

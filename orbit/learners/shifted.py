@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from scipy.linalg import lapack
 
-from orbit.linalg import eigh
+from orbit.core.linalg import eigh
 
 # One eigendecomposition costs about as much as 25 Cholesky factorisations, and three times the memory.
 # Up to this size it takes seconds, and gives every degree of freedom exactly.

@@ -11,9 +11,9 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 
+from orbit.core.params import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
+from orbit.core.random import RandomState
 from orbit.learners.base import SolverRegressor, WeightedClassifier
-from orbit.params import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
-from orbit.random import RandomState
 from orbit.registry import register
 
 

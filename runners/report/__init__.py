@@ -12,14 +12,14 @@ from typing import Annotated, ClassVar
 
 from hydra.core.hydra_config import HydraConfig
 
-from orbit.errors import InputError, suggestion
-from orbit.params import Range
+from orbit.core.errors import InputError, suggestion
+from orbit.core.params import Range
 from orbit.registry import register
 from runners.base import Job, Runner
 from runners.report.content import arrange, without_password
 from runners.report.render import FILES, render
 from runners.report.results import Experiment, Results, experiments
-from runners.tracking import Tracker
+from runners.tracking.mlflow import Tracker
 
 _PICTURES = "figures"
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import orbit
-from orbit.errors import InputError
+from orbit.core.errors import InputError
+from runners.app.schema import Root
 from runners.base import MAIN_METRICS
-from runners.record import RECORD, Record, RunFolder
-from runners.schema import Root
-from runners.tracking import Tracker
+from runners.tracking.mlflow import Tracker
+from runners.tracking.record import RECORD, Record, RunFolder
 
 log = logging.getLogger(__name__)
 

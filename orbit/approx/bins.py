@@ -1,0 +1,161 @@
+"""Projections sorted into bins, and the distribution functions that follow from the counts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.approx.sketch import CountSketch
+from orbit.engine.embedding import Scratch
+
+
+def uniform_thresholds(s: float, n_bins: int) -> tuple[np.ndarray, np.ndarray]:
+    """tau_k = s k / n for k = -n..n, and their widths s / n (GICDF section 2).
+
+    >>> uniform_thresholds(1.0, 2)[0]
+    array([-1. , -0.5,  0. ,  0.5,  1. ])
+    """
+    thresholds = s * np.arange(-n_bins, n_bins + 1) / n_bins
+    return thresholds, np.full(len(thresholds), s / n_bins)
+
+
+def trapezoid_widths(thresholds: np.ndarray) -> np.ndarray:
+    """Widths for an integral of products of distribution functions known at ``thresholds``, shape ``(m, count)``.
+
+    The last threshold of a row is s, the end of the range, where every distribution
+    function is one; the one before it is the largest projection expected, above
+    which they are one already. Between the others it is the trapezoidal rule.
+
+    >>> trapezoid_widths(np.array([[-0.5, 0.0, 0.5, 2.0]]))
+    array([[0.25, 0.5 , 0.25, 1.5 ]])
+    """
+    gaps = np.diff(thresholds, axis=1)
+    widths = np.zeros_like(thresholds)
+    widths[:, :-2] += gaps[:, :-1] / 2
+    widths[:, 1:-1] += gaps[:, :-1] / 2
+    widths[:, -1] = gaps[:, -1]
+    return widths
+
+
+class Bins(ABC):
+    """Sorts projections into bins: bin k holds those above threshold k - 1 and not above threshold k.
+
+    Attributes
+    ----------
+    count : number of thresholds; projections above all of them are in bin ``count``
+    """
+
+    count: int
+
+    @abstractmethod
+    def __call__(self, projections: Tensor, units: slice) -> Tensor:
+        """Bins of ``projections`` (n, units), which may be overwritten: int64, same shape."""
+
+
+class UniformBins(Bins):
+    """By arithmetic: <t, x> <= s k / n exactly if k >= n <t, x> / s."""
+
+    def __init__(self, n_bins: int, s: float) -> None:
+        self.n_bins, self.s = n_bins, s
+        self.count = 2 * n_bins + 1
+
+    def __call__(self, projections: Tensor, units: slice) -> Tensor:
+        steps = projections.mul_(self.n_bins / self.s).ceil_()
+        return steps.clamp_(-self.n_bins, self.n_bins + 1).add_(self.n_bins).long()
+
+
+class QuantileBins(Bins):
+    """By bisection among each template's own thresholds, shape (units, count)."""
+
+    def __init__(self, thresholds: Tensor) -> None:
+        self.thresholds = thresholds
+        self.count = thresholds.shape[1]
+
+    def __call__(self, projections: Tensor, units: slice) -> Tensor:
+        return torch.searchsorted(self.thresholds[units], projections.T.contiguous()).T
+
+
+class BinCounts:
+    """Weights counted by template and bin; cumulative sums of the counts are distribution functions.
+
+    Parameters
+    ----------
+    templates : tensor, shape (m, d)
+    bins : Bins
+    scale : tensor, shape (count,), (m, count) or (1,)
+        Factors of the distribution functions.
+    sketch, centre
+        A sketch of the features less ``centre``, or neither.
+    """
+
+    needs_squares = False
+
+    def __init__(
+        self, templates: Tensor, bins: Bins, scale: Tensor, sketch: CountSketch | None, centre: Tensor | None
+    ) -> None:
+        self.templates, self.bins, self.scale = templates, bins, scale
+        self.sketch, self.centre = sketch, centre
+        self.units, self.bins_a_unit = len(templates), bins.count + 1
+        self.width = self.units * self.bins_a_unit
+        self.n_outputs = self.units * bins.count if sketch is None else sketch.size
+
+    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
+        projections = scratch.matrix(0, len(points), units.stop - units.start)
+        torch.mm(points, self.templates[units].T, out=projections)
+        self.add_projected(projections[None], None, points.new_tensor([weight]), units, total, scratch)
+
+    def add_projected(
+        self, projections: Tensor, squares: None, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        """Count projections (r, n, units) of r orbit points with ``weights`` (r,)."""
+        counts = total[:, units.start * self.bins_a_unit : units.stop * self.bins_a_unit]
+        first = torch.arange(units.stop - units.start, device=total.device).mul_(self.bins_a_unit)
+        for of_one, weight in zip(projections, weights, strict=True):
+            index = self.bins(of_one, units) + first
+            counts.scatter_add_(1, index, weight.expand(index.shape))
+
+    def finish(self, total: Tensor) -> Tensor:
+        # in place, and the last bin, above all thresholds, is in no distribution function
+        cumulated = total.view(len(total), self.units, self.bins_a_unit).cumsum_(-1)[..., :-1]
+        features = (cumulated * self.scale).view(len(total), -1)
+        if self.sketch is None:
+            return features
+        return self.sketch(features if self.centre is None else features.sub_(self.centre))
+
+
+@dataclass(frozen=True)
+class CompactFeatures:
+    """Features as whole numbers or short floats with one scale a column; batches come out in full precision.
+
+    Attributes
+    ----------
+    codes : uint8 or float16 array, shape (n, D)
+    scale : float array, shape (D,)
+
+    Examples
+    --------
+    >>> held = CompactFeatures(np.array([[0, 4], [2, 4]], dtype=np.uint8), np.array([0.25, 0.5]))
+    >>> held[:1]
+    array([[0., 2.]])
+    """
+
+    codes: np.ndarray
+    scale: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows) -> np.ndarray:
+        return self.codes[rows] * self.scale
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.codes.shape
+
+    @property
+    def nbytes(self) -> int:
+        return self.codes.nbytes + self.scale.nbytes

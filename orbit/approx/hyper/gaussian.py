@@ -1,0 +1,123 @@
+"""The Gaussian hyperkernel: a second layer of random Fourier or Nyström features."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from orbit.approx.base import FeatureMap
+from orbit.core.component import Component
+from orbit.core.errors import ParameterError
+from orbit.core.params import PositiveFloat, PositiveInt
+from orbit.core.random import RandomState
+from orbit.engine import Engine
+from orbit.kernels import Gaussian as GaussianKernel
+from orbit.registry import available, build, register
+
+
+@register("hyper", "gaussian")
+class Gaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Component):
+    """Features of exp(-|psi(x) - psi(z)|^2 / (2 lengthscale^2)), a kernel on the embeddings of orbits.
+
+    The distance of psi(x) and psi(z) is that of the orbits' mean embeddings (LGIKA
+    section 2.1), so this tells apart orbit distributions that no linear function
+    of the embeddings does. Fit on as many features as the median and the landmarks
+    need; ``transform`` then takes them a batch at a time.
+
+    Parameters
+    ----------
+    lengthscale : float > 0, or "median"
+        In the units of the features; ``median`` is their median distance.
+    approx : {"rf", "nystrom"}
+    n_components : int >= 1
+        Frequencies (two columns each) or landmarks.
+    frequencies : str
+        The rule by which ``rf`` draws frequencies, a name of that kind.
+    landmarks : str
+        The rule by which ``nystrom`` chooses landmarks, a name of that kind.
+    engine : Engine or None
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    map_ : FeatureMap
+        The fitted second layer.
+
+    References
+    ----------
+    Raj et al., "Local Group Invariant Representations via Orbit Embeddings",
+    2017, remark 3 of section 2.
+
+    Examples
+    --------
+    >>> import numpy as np, orbit
+    >>> psi = np.random.default_rng(0).standard_normal((30, 8))
+    >>> orbit.build("hyper", "gaussian", n_components=10, random_state=0).fit_transform(psi).shape
+    (30, 20)
+    """
+
+    def __init__(
+        self,
+        lengthscale: PositiveFloat | str = "median",
+        approx: Literal["rf", "nystrom"] = "rf",
+        n_components: PositiveInt = 1000,
+        frequencies: str = "auto",
+        landmarks: str = "uniform",
+        engine: Engine | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.lengthscale = lengthscale
+        self.approx = approx
+        self.n_components = n_components
+        self.frequencies = frequencies
+        self.landmarks = landmarks
+        self.engine = engine
+        self.random_state = random_state
+
+    def check(self) -> None:
+        super().check()
+        for kind in ("frequencies", "landmarks"):
+            if getattr(self, kind) not in available(kind):
+                raise ParameterError(kind, "one of " + ", ".join(available(kind)), getattr(self, kind))
+        self._map().check()
+
+    def points_wanted(self, n: int) -> int:
+        """Of ``n`` points, how many :meth:`fit` should see at least where a sample stands for all of them."""
+        return self._map().points_wanted(n)
+
+    def fit(self, X, y=None):
+        """Settle the lengthscale and draw frequencies or landmarks for features ``X``, shape (n, d)."""
+        self.check()
+        X = self._validate(X, reset=True)
+        self.map_ = self._map().fit(X)
+        self._n_features_out = self.map_._n_features_out
+        return self
+
+    def transform(self, X):
+        """Features of the hyperkernel, shape (n, n_outputs), for features ``X``, shape (n, d)."""
+        check_is_fitted(self)
+        return self.map_.transform(self._validate(X, reset=False))
+
+    def _map(self) -> FeatureMap:
+        rule = {"rf": "frequencies", "nystrom": "landmarks"}[self.approx]
+        parts: dict[str, Any] = {rule: build(rule, getattr(self, rule))}
+        return build(
+            "approx",
+            self.approx,
+            kernel=GaussianKernel(self.lengthscale),
+            n_components=self.n_components,
+            engine=self.engine,
+            random_state=self.random_state,
+            **parts,
+        )
+
+    def _validate(self, X, reset: bool) -> np.ndarray:
+        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,292 @@
+"""How the landmarks of Nyström features are chosen."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from scipy.linalg import cholesky, solve_triangular
+from sklearn import cluster
+
+from orbit.core.component import Component
+from orbit.engine import Engine
+from orbit.kernels import Kernel
+from orbit.orbits import Orbit
+from orbit.registry import register
+
+_KMEANS_ITERATIONS = 10
+
+_PIVOT_BLOCK = 64
+
+# Drawing by chance misses directions unless there are a few points for each; four did best of 2, 4
+# and 8 on clustered data, and the theory asks for a logarithm.
+_POINTS_PER_DIMENSION = 4
+
+# Shares below this are rounding errors of float64 sums.
+_ROUNDING = 1e-12
+
+
+class Landmarks(Component):
+    """A rule that selects landmarks, from the data or from its orbits.
+
+    Attributes
+    ----------
+    source : {"data", "orbit"}
+        ``data``: landmarks are data points. ``orbit``: each is a data point moved
+        by a random orbit element (LGIKA section 2.2.2 allows both).
+    points_each : int
+        How many points a sample of the data should have for each landmark.
+    """
+
+    points_each: ClassVar[int] = 4
+
+    source: Literal["data", "orbit"]
+
+    def select(
+        self, X: np.ndarray, kernel: Kernel, orbit: Orbit, engine: Engine, size: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Landmarks for the fitted kernel and orbit.
+
+        Parameters
+        ----------
+        X : array, shape (n, *shape)
+        size : number of landmarks; at most as many as there are points come back
+
+        Returns
+        -------
+        array, shape (at most min(size, number of points), d)
+        """
+        return self._choose(self._candidates(X, orbit, engine, size, rng), kernel, size, rng)
+
+    def _candidates(
+        self, X: np.ndarray, orbit: Orbit, engine: Engine, size: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        if self.source == "data":
+            return X.reshape(len(X), -1)
+        count = min(max(size, len(X)), len(X) * len(orbit.weights_))
+        # distinct (point, element) pairs: with as many landmarks as orbit points, all of them are taken
+        pairs = rng.permutation(len(X) * len(orbit.weights_))[:count]
+        points, elements = np.divmod(pairs, len(orbit.weights_))
+        moved = np.empty((count, X[0].size), dtype=X.dtype)
+        for i in np.unique(elements):
+            chosen = elements == i
+            tile = orbit.points(torch.from_numpy(X[points[chosen]]), slice(i, i + 1))
+            moved[chosen] = tile.reshape(len(tile[0]), -1).numpy()
+        return moved
+
+    @abstractmethod
+    def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
+        """At most ``min(size, m)`` landmarks from ``candidates``, shape ``(m, d)``, for the fitted kernel."""
+
+
+@register("landmarks", "uniform")
+class Uniform(Landmarks):
+    """Landmarks drawn uniformly without replacement.
+
+    Parameters
+    ----------
+    source : {"data", "orbit"}
+
+    Examples
+    --------
+    >>> from orbit.approx.landmarks import Uniform
+    >>> Uniform(source="orbit")
+    Uniform(source='orbit')
+    """
+
+    points_each = 1
+
+    def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
+        self.source = source
+
+    def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
+        return candidates[rng.choice(len(candidates), min(size, len(candidates)), replace=False)]
+
+
+@register("landmarks", "kmeans")
+class KMeans(Landmarks):
+    """The centres of k-means clusters: not data points, but close to many of them.
+
+    Nyström's error is bounded by the quantisation error of the landmarks, which
+    k-means makes small. O(n m d log m) operations for m landmarks: a few rounds
+    after k-means++ are enough, for the last percent of quantisation error buys nothing.
+
+    Parameters
+    ----------
+    source : {"data", "orbit"}
+
+    References
+    ----------
+    Zhang, Tsang and Kwok, "Improved Nyström Low-Rank Approximation and Error
+    Analysis", 2008.
+
+    Examples
+    --------
+    >>> from orbit.approx.landmarks import KMeans
+    >>> KMeans()
+    KMeans()
+    """
+
+    def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
+        self.source = source
+
+    def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
+        points = np.unique(candidates, axis=0)  # more clusters than distinct points would repeat centres
+        if size >= len(points):
+            return points
+        seed = int(rng.integers(2**31))
+        kmeans = cluster.KMeans(size, n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=seed)
+        return kmeans.fit(candidates).cluster_centers_
+
+
+@register("landmarks", "rpcholesky")
+class RPCholesky(Landmarks):
+    """Randomly pivoted Cholesky: each landmark is drawn with probability proportional to what is still missing.
+
+    What is missing at point x is k(x, x) minus its Nyström approximation by the
+    landmarks so far. Takes ``m`` rows of the kernel matrix of n points, O(n m^2)
+    operations and O(n m) memory, in float64. Pivots are proposed a block at a
+    time and accepted with the probability that leaves their law that of one
+    pivot at a time.
+
+    Parameters
+    ----------
+    source : {"data", "orbit"}
+
+    References
+    ----------
+    Chen, Epperly, Tropp and Webber, "Randomly Pivoted Cholesky", 2023, algorithm 2.1.
+    Epperly, Tropp and Webber, "Embrace Rejection: Kernel Matrix Approximation by
+    Accelerated Randomly Pivoted Cholesky", 2024, for the blocks.
+
+    Examples
+    --------
+    >>> from orbit.approx.landmarks import RPCholesky
+    >>> RPCholesky(source="orbit")
+    RPCholesky(source='orbit')
+    """
+
+    def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
+        self.source = source
+
+    def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
+        size = min(size, len(candidates))
+        pivots = _random_pivots(_Rows(candidates, kernel), kernel.diagonal(candidates), size, rng)
+        # a kernel matrix of smaller rank is exhausted early; the number of landmarks stays what was asked for
+        others = rng.permutation(np.setdiff1d(np.arange(len(candidates)), pivots))
+        return candidates[np.concatenate([pivots, others[: size - len(pivots)]])]
+
+
+@register("landmarks", "leverage")
+class Leverage(Landmarks):
+    """Landmarks drawn by approximate ridge leverage scores: how much of its own each point adds to the kernel.
+
+    The score of point i is [K (K + ridge I)^-1]_ii. It is estimated through a
+    dictionary of ``m`` points; the dictionary comes from the scores of a random
+    half of the points, those from a dictionary of a quarter, and so on: O(n m^2)
+    operations and O(n m) memory, in float64. The ridge is set by the data, so
+    that the scores sum to about a quarter of the number of landmarks.
+
+    Parameters
+    ----------
+    source : {"data", "orbit"}
+
+    References
+    ----------
+    Musco and Musco, "Recursive Sampling for the Nyström Method", 2017, algorithm 2.
+
+    Examples
+    --------
+    >>> from orbit.approx.landmarks import Leverage
+    >>> Leverage()
+    Leverage()
+    """
+
+    def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
+        self.source = source
+
+    def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
+        n = len(candidates)
+        if size >= n:
+            return candidates[rng.permutation(n)]
+        rows, diagonal, order = _Rows(candidates, kernel), kernel.diagonal(candidates), rng.permutation(n)
+        chosen, chance = order[:size], np.ones(size)
+        for level in reversed(range(int(np.log2(n / size)) + 1)):
+            points = order[: max(size, n >> level)]
+            shares = _shares(_leverage_scores(rows, diagonal, points, chosen, chance))
+            picked = rng.choice(len(points), size, replace=False, p=shares)
+            chosen, chance = points[picked], np.minimum(1, size * shares[picked])
+        return candidates[chosen]
+
+
+class _Rows:
+    """Rows of the kernel matrix of a set of points, in float64, computed when asked for."""
+
+    def __init__(self, points: np.ndarray, kernel: Kernel) -> None:
+        self.points = torch.from_numpy(points.astype(np.float64))
+        self.columns = kernel.against(self.points)
+
+    def __call__(self, indices: np.ndarray) -> np.ndarray:
+        out = self.points.new_empty(len(indices), len(self.points))
+        return self.columns(self.points[torch.from_numpy(indices)], slice(0, len(self.points)), out).numpy()
+
+
+def _random_pivots(rows: _Rows, diagonal: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """At most ``size`` pivots; fewer if the kernel matrix has smaller rank, to rounding."""
+    residual = diagonal.copy()
+    factor = np.empty((size, len(diagonal)))  # F with K close to F^T F
+    pivots = np.empty(0, dtype=np.int64)
+    while (k := len(pivots)) < size and residual.any():
+        proposed = rng.choice(len(diagonal), min(_PIVOT_BLOCK, size - k), p=residual / residual.sum())
+        missing = rows(proposed) - factor[:k, proposed].T @ factor[:k]
+        accepted = _accept(missing[:, proposed], residual[proposed], _ROUNDING * diagonal[proposed], rng)
+        new, missing = proposed[accepted], missing[accepted]
+        lower = cholesky(missing[:, new], lower=True)
+        block = factor[k : k + len(new)]
+        block[:] = solve_triangular(lower, missing, lower=True)
+        residual -= np.square(block).sum(0)
+        residual[new] = 0
+        residual[residual <= _ROUNDING * diagonal] = 0
+        pivots = np.concatenate([pivots, new])
+    return pivots
+
+
+def _accept(missing: np.ndarray, proposal: np.ndarray, least: np.ndarray, rng: np.random.Generator) -> list[int]:
+    """Which of the proposed pivots to take: each with the share of its residual that earlier ones left over."""
+    missing, accepted = missing.copy(), []
+    thresholds = np.maximum(rng.random(len(proposal)) * proposal, least)
+    for i, threshold in enumerate(thresholds):
+        left = missing[i, i]
+        if left > threshold:
+            accepted.append(i)
+            missing -= np.outer(missing[:, i], missing[i]) / left
+    return accepted
+
+
+def _leverage_scores(
+    rows: _Rows, diagonal: np.ndarray, points: np.ndarray, chosen: np.ndarray, chance: np.ndarray
+) -> np.ndarray:
+    """Approximate ridge leverage scores of ``points`` from the dictionary ``chosen``, drawn with ``chance``.
+
+    (diag(K) - diag(K_S^T (K_SS + ridge C)^-1 K_S)) / ridge for the diagonal matrix C
+    of chances, Musco and Musco eq. 7, cut to [0, 1].
+    """
+    cross = rows(chosen)
+    inner, cross = cross[:, chosen], cross[:, points]
+    spectrum = np.linalg.eigvalsh(inner / np.sqrt(np.outer(chance, chance)))[::-1]
+    dimension = max(1, len(chosen) // _POINTS_PER_DIMENSION)
+    ridge = max(spectrum[dimension:].sum() / dimension, _ROUNDING * spectrum[0])
+    if ridge <= 0:
+        return np.zeros(len(points))
+    lower = cholesky(inner + np.diag(ridge * chance + _ROUNDING * inner.trace()), lower=True)
+    explained = np.square(solve_triangular(lower, cross, lower=True)).sum(0)
+    return np.clip((diagonal[points] - explained) / ridge, 0, 1)
+
+
+def _shares(scores: np.ndarray) -> np.ndarray:
+    """Scores as probabilities, one percent of them uniform: an underestimated point keeps a chance."""
+    if not scores.any():
+        return np.full(len(scores), 1 / len(scores))
+    return 0.99 * scores / scores.sum() + 0.01 / len(scores)

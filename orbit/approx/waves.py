@@ -1,0 +1,66 @@
+"""Weighted sums of cosines and sines of many angles: in one pass by a compiled loop, or by torch.
+
+The trigonometry is most of what a projection costs once the products are cheap. torch
+takes three passes over a tile for the cosines, three for the sines, and writes both
+to memory. Where numba is installed (``pip install 'orbit[fast]'``) one loop of
+:mod:`orbit.approx.loops` reads the angles, evaluates two polynomials and adds to the sums. Its values are off by up to
+5e-7 for angles of a few turns, which are rounded by as much; float64 and GPUs are torch's.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from orbit.engine.embedding import add_weighted
+
+
+def add_waves(angles: Tensor, weights: Tensor, cosines: Tensor, sines: Tensor, spare: Tensor) -> None:
+    """``cosines += sum_i weights[i] cos(angles[i])``, and ``sines`` likewise.
+
+    Parameters
+    ----------
+    angles : tensor, shape (r, n, u), contiguous; may be overwritten
+    weights : tensor, shape (r,)
+    cosines, sines : tensors, shape (n, u)
+    spare : tensor of the shape of ``angles``, overwritten
+    """
+    if loops := _loops(angles):
+        loops.add_waves(*(array.numpy() for array in (angles, angles[:0], weights, cosines, sines)))
+        return
+    torch.cos(angles, out=spare)
+    add_weighted(cosines, spare, weights)
+    add_weighted(sines, angles.sin_(), weights)
+
+
+def add_damped_waves(
+    angles: Tensor, others: Tensor, weights: Tensor, cosines: Tensor, sines: Tensor, spare: Tensor
+) -> None:
+    """:func:`add_waves` with every weight times ``cos(others[i])``; ``others`` may be overwritten too."""
+    if loops := _loops(angles):
+        loops.add_waves(*(array.numpy() for array in (angles, others, weights, cosines, sines)))
+        return
+    torch.cos(angles, out=spare)
+    common = others.cos_()
+    add_weighted(cosines, spare.mul_(common), weights)
+    add_weighted(sines, angles.sin_().mul_(common), weights)
+
+
+def is_available() -> bool:
+    """Whether the compiled loops can be used."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def _loops(angles: Tensor) -> ModuleType | None:
+    return _compiled() if angles.dtype == torch.float32 and angles.device.type == "cpu" else None
+
+
+@functools.cache
+def _compiled() -> ModuleType | None:
+    """The loops, or None without numba. Compiling takes seconds, and is kept for the next process where numba can."""
+    return importlib.import_module("orbit.approx.loops") if is_available() else None

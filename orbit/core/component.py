@@ -1,0 +1,44 @@
+"""The base of every small building block: a value object with typed parameters."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sklearn.base import BaseEstimator
+
+from orbit.core.params import check_params, parameters
+
+
+class Component(BaseEstimator):
+    """A value object whose constructor only stores its parameters.
+
+    Being a scikit-learn ``BaseEstimator`` gives ``get_params``, ``set_params``,
+    ``clone`` and a readable repr, so that ``kernel__lengthscale`` can be searched
+    over by ``GridSearchCV``.
+    """
+
+    kind: ClassVar[str]
+    name: ClassVar[str]
+
+    def check(self) -> None:
+        """Raise ``ParameterError`` if a parameter, or one of a part, has the wrong type or range."""
+        check_with_parts(self)
+
+    def label(self) -> str:
+        """``group=rotation``: how errors and figures name this component."""
+        return f"{self.kind}={self.name}"
+
+
+def check_with_parts(component: object) -> None:
+    """Check the parameters of a component, and of the components among them.
+
+    Raises
+    ------
+    ParameterError
+        For the first one that is wrong.
+    """
+    check_params(component)
+    for name in parameters(type(component)):
+        part = getattr(component, name)
+        if isinstance(part, Component):
+            part.check()

@@ -1,0 +1,113 @@
+"""One stream shared by several processes, on one machine or many, started by ``torchrun``.
+
+Every process fits the representation and the feature map to the same sample of
+the training points, with the same seeds, and so has the same map. Beyond the
+sample it takes the points of its own share only (:func:`orbit.data.rows.own_rows`):
+it reads no others from a file that can be read in parts (``dataset=arrays`` with
+.npy files), and keeps no others of a data set that is loaded whole. What a stream
+is summed into (:class:`~orbit.learners.moments.Moments`) is added up over the
+processes; the first one solves, predicts the test part, which only it reads, and
+logs. Targets and weights are whole in all of them.
+
+    torchrun --nproc-per-node 2 run.py engine.stream=true approx=rf
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import distributed
+
+
+class ProcessLostError(RuntimeError):
+    """Another process of the job died or cannot be reached."""
+
+
+class ShareDone(Exception):  # noqa: N818  not an error
+    """This process has done its share; the first one goes on."""
+
+
+def rank() -> int:
+    """Which process of the job this is, from 0; 0 for a job of one process."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def world_size() -> int:
+    """How many processes share the job."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+@contextlib.contextmanager
+def job(device: str = "cpu") -> Iterator[None]:
+    """Connected to the other processes inside the ``with`` statement. Nothing happens in a job of one process.
+
+    Processes on one machine each take a GPU of their own; where there are fewer GPUs than
+    processes they share them, and sums travel through main memory.
+    """
+    if world_size() == 1:
+        yield
+        return
+    backend = "gloo"
+    if device != "cpu" and torch.cuda.is_available():
+        gpus = torch.cuda.device_count()
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % gpus)
+        backend = "nccl" if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= gpus else "gloo"
+    with _said_clearly():
+        distributed.init_process_group(backend)
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
+
+
+def from_first(array: np.ndarray) -> np.ndarray:
+    """The first process's ``array``, in all of them."""
+    if world_size() == 1:
+        return array
+    shared = _on_wire(array)
+    with _said_clearly():
+        distributed.broadcast(shared, src=0)
+    return shared.cpu().numpy()
+
+
+def add_up(*arrays: np.ndarray) -> None:
+    """Replace each array, in place, by its sum over all processes."""
+    if world_size() == 1:
+        return
+    for array in arrays:
+        shared = _on_wire(array)
+        with _said_clearly():
+            distributed.all_reduce(shared)
+        array[...] = shared.cpu().numpy()
+
+
+def share(rows: np.ndarray) -> np.ndarray:
+    """This process's part of ``rows``: a run of them, so that one of a file is read in one go."""
+    return np.array_split(rows, world_size())[rank()]
+
+
+def leave_to_first() -> None:
+    """Raise ``ShareDone`` in every process but the first."""
+    if rank() > 0:
+        raise ShareDone(f"process {rank()} has done its share")
+
+
+def _on_wire(array: np.ndarray) -> torch.Tensor:
+    tensor = torch.from_numpy(array)
+    return tensor.cuda() if distributed.get_backend() == "nccl" else tensor
+
+
+@contextlib.contextmanager
+def _said_clearly() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # what torch raises for every lost connection and time-out
+        reason = str(error).splitlines()[0]
+        raise ProcessLostError(
+            f"process {rank()} of {world_size()} lost touch with another one, which died or cannot be reached "
+            f"({reason}); the job was ended, start it again"
+        ) from error

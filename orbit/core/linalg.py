@@ -1,0 +1,84 @@
+"""Dense linear algebra shared by feature maps and learners, always in float64."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import scipy.linalg
+import torch
+
+from orbit.core.errors import InputError
+from orbit.core.threads import single_threaded
+
+# Columns of second moments that are updated at once; the temporary is this wide.
+_BLOCK_COLUMNS = 2048
+
+# Up to this size a second thread gains an eigendecomposition nothing, and where other work shares the cores it costs
+# up to ten times as much.
+_SINGLE_THREADED = 512
+
+
+def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, shape ``(n, n)``, in float64."""
+    A = np.array(A, dtype=np.float64)
+    try:
+        with single_threaded() if len(A) <= _SINGLE_THREADED else contextlib.nullcontext():
+            values, vectors = torch.linalg.eigh(torch.from_numpy(A))
+    except torch.linalg.LinAlgError:  # divide and conquer can give up where many eigenvalues are equal, such as zero
+        return scipy.linalg.eigh(A, driver="ev")
+    return values.numpy(), vectors.numpy()
+
+
+def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
+    """``total += Z^T Z`` in the upper triangle; products in the precision of ``Z``, shape (m, d), sums in total's."""
+    for start in range(0, len(total), _BLOCK_COLUMNS):
+        columns = slice(start, start + _BLOCK_COLUMNS)
+        total[columns, start:] += Z[:, columns].T @ Z[:, start:]
+
+
+def mirror_upper(A: np.ndarray) -> None:
+    """Copy the upper triangle of a square matrix to its lower one."""
+    for start in range(0, len(A), _BLOCK_COLUMNS):
+        rows = slice(start, start + _BLOCK_COLUMNS)
+        A[start:, rows] = A[rows, start:].T
+
+
+def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.finfo(np.float64).eps) -> np.ndarray:
+    """L with ``L^T L = K^+``: the normalisation of Nyström features.
+
+    Parameters
+    ----------
+    K : float64 array, shape (m, m), positive semi-definite
+    tolerance : float or None
+        Eigenvalues up to this share of the largest one count as zero. None is
+        the rounding error of ``precision``.
+    precision : float
+        Relative rounding error of the kernel values that L will be multiplied
+        with. L scales their errors e along an eigenvector by e / sqrt(value), where
+        the feature itself is of size sqrt(value / m): below e sqrt(m) there is
+        nothing but noise. The eigenvalues themselves are good to float64.
+
+    Returns
+    -------
+    float64 array, shape (rank, m)
+        Rows in the order of falling eigenvalues.
+
+    Raises
+    ------
+    InputError
+        If K has no positive eigenvalue at all.
+    """
+    values, vectors = eigh(K)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    if tolerance is None:
+        noise = precision * np.sqrt(len(K)) * np.abs(np.diagonal(K)).max()
+        threshold = max(noise, len(K) * np.finfo(np.float64).eps * values[0])
+    else:
+        threshold = max(tolerance * values[0], 0.0)
+    keep = values > threshold
+    if not keep.any():
+        raise InputError(
+            "the kernel matrix of the landmarks is zero: all kernel values vanish; change kernel.lengthscale"
+        )
+    return (vectors[:, keep] / np.sqrt(values[keep])).T

@@ -1,0 +1,166 @@
+"""One source of truth for parameters: the typed signature of a component's constructor.
+
+The signature says a parameter's type, its range and its default. From it come
+the check before any work starts (:func:`check_params`) and the schema that the
+command line validates configuration files against (:func:`config_fields`).
+
+>>> from orbit.core.params import check_params
+>>> from orbit.approx import RandomFourier
+>>> check_params(RandomFourier(n_components=0))
+Traceback (most recent call last):
+    ...
+orbit.core.errors.ParameterError: n_components: expected an integer >= 1, found 0
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from orbit.core.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of a number, to be used as ``Annotated[float, Range(low=0.0, open_low=True)]``."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+
+    def contains(self, value: float) -> bool:
+        above = value > self.low if self.open_low else value >= self.low
+        below = value < self.high if self.open_high else value <= self.high
+        return bool(above and below)
+
+    def __str__(self) -> str:
+        parts = []
+        if self.low > -math.inf:
+            parts.append(f"{'>' if self.open_low else '>='} {self.low:g}")
+        if self.high < math.inf:
+            parts.append(f"{'<' if self.open_high else '<='} {self.high:g}")
+        return " and ".join(parts)
+
+
+PositiveInt = Annotated[int, Range(low=1)]
+PositiveFloat = Annotated[float, Range(low=0.0, open_low=True)]
+NonNegativeFloat = Annotated[float, Range(low=0.0)]
+Fraction = Annotated[float, Range(low=0.0, high=1.0, open_low=True, open_high=True)]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One constructor parameter: its annotation and default (``inspect.Parameter.empty`` if none)."""
+
+    annotation: Any
+    default: Any
+
+
+def parameters(cls: type) -> Mapping[str, Parameter]:
+    """The constructor parameters of ``cls`` by name, in order, with resolved annotations."""
+    hints = typing.get_type_hints(cls.__init__, include_extras=True)  # type: ignore[misc]
+    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+    return {
+        name: Parameter(hints.get(name, Any), p.default)
+        for name, p in signature.parameters.items()
+        if name != "self" and p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    }
+
+
+def check_params(component: object) -> None:
+    """Check every parameter of ``component`` against its constructor's annotations.
+
+    Raises
+    ------
+    ParameterError
+        For the first parameter whose value its annotation does not allow.
+    """
+    for name, parameter in parameters(type(component)).items():
+        value = getattr(component, name)
+        if not _matches(value, parameter.annotation):
+            raise ParameterError(name, _describe(parameter.annotation), value)
+
+
+def config_fields(cls: type) -> dict[str, Parameter]:
+    """The parameters of ``cls`` that a configuration file can set.
+
+    Parameters annotated with component classes (a kernel, an orbit) are wired by
+    the runner, and the seed comes from the run, so neither is a configuration key.
+    """
+    return {
+        name: parameter
+        for name, parameter in parameters(cls).items()
+        if name != "random_state" and _is_plain(parameter.annotation)
+    }
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return typing.get_args(annotation)
+    return (annotation,)
+
+
+def _is_plain(annotation: Any) -> bool:
+    for option in _alternatives(annotation):
+        origin = typing.get_origin(option)
+        if origin is Annotated:
+            option = typing.get_args(option)[0]
+        if origin in (Literal, list, dict) or option in (int, float, str, bool, list, dict, type(None)):
+            continue
+        return False
+    return True
+
+
+def _matches(value: Any, annotation: Any) -> bool:
+    return any(_matches_one(value, option) for option in _alternatives(annotation))
+
+
+def _matches_one(value: Any, option: Any) -> bool:
+    origin = typing.get_origin(option)
+    if origin is Annotated:
+        inner, bounds = typing.get_args(option)[:2]
+        return _matches_one(value, inner) and bounds.contains(value)
+    if origin is Literal:
+        return any(type(value) is type(choice) and value == choice for choice in typing.get_args(option))
+    if origin is list:
+        (item,) = typing.get_args(option)
+        return isinstance(value, (list, tuple)) and all(_matches(v, item) for v in value)
+    if origin is dict:
+        return isinstance(value, Mapping)
+    if option is bool:
+        return isinstance(value, bool)
+    if option is int:
+        return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if option is float:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if option in (str, list, dict, type(None)):
+        return isinstance(value, option)
+    return option is Any or not isinstance(option, type) or isinstance(value, option)
+
+
+def _describe(annotation: Any) -> str:
+    return " or ".join(_describe_one(option) for option in _alternatives(annotation))
+
+
+_NOUNS = {int: "an integer", float: "a finite number", str: "a string", bool: "true or false", type(None): "null"}
+
+
+def _describe_one(option: Any) -> str:
+    origin = typing.get_origin(option)
+    if origin is Annotated:
+        inner, bounds = typing.get_args(option)[:2]
+        return f"{_describe_one(inner)} {bounds}"
+    if origin is Literal:
+        return "one of " + ", ".join(map(repr, typing.get_args(option)))
+    if origin is dict:
+        return "a mapping"
+    if origin is list:
+        return f"a list, each item {_describe(typing.get_args(option)[0])}"
+    return _NOUNS.get(option, f"a {getattr(option, '__name__', option)}")

@@ -1,0 +1,349 @@
+"""Operator-valued kernels: K(x, z) is a p x p matrix that says how the outputs go together.
+
+All of them come from a scalar shift-invariant kernel k0 with frequencies w ~ mu,
+
+    K(x, z) = E_w[ cos<w, x - z> A(w) ],   A(w) = B(w) B(w)^T             (ORFF eq. 7),
+
+so a subclass gives B, and the exact signature K0(delta) = K(x, x - delta).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from scipy.sparse.csgraph import laplacian
+from sklearn.neighbors import kneighbors_graph
+
+from orbit.core.component import Component
+from orbit.core.errors import DataFileError, InputError, ParameterError
+from orbit.core.linalg import eigh
+from orbit.core.params import PositiveFloat, PositiveInt, Range, parameters
+from orbit.core.random import RandomState
+from orbit.kernels.base import Kernel
+from orbit.kernels.gaussian import Gaussian
+from orbit.registry import build, get, register
+
+
+class OperatorKernel(Component):
+    """A p x p matrix-valued kernel over a scalar one.
+
+    Parameters
+    ----------
+    base : str or mapping
+        The scalar kernel: its name, or a section ``{name: matern, nu: 2.5}``.
+    lengthscale : float > 0, or "median"
+        Of the scalar kernel, in the units of the data after the representation.
+
+    Attributes
+    ----------
+    base_ : Kernel
+        The scalar kernel, fitted.
+    moments_needed : float
+        E |w|^m must be finite for this m, or the kernel does not exist.
+    """
+
+    moments_needed: ClassVar[float] = 0.0
+
+    base: str | dict[str, Any]
+    lengthscale: PositiveFloat | str
+
+    def base_kernel(self) -> Kernel:
+        """The scalar kernel, not fitted.
+
+        Raises
+        ------
+        InputError
+            If there is none of that name, or it has no parameter of that name.
+        """
+        section = {"name": self.base} if isinstance(self.base, str) else dict(self.base)
+        if "name" not in section:
+            raise ParameterError("base", "the name of a kernel, or a section {name: ...}", self.base)
+        name = section.pop("name")
+        try:
+            own = {"lengthscale": self.lengthscale} if "lengthscale" in parameters(get("kernel", name)) else {}
+            return build("kernel", name, **own | section)
+        except InputError as error:
+            raise InputError(f"kernel.base: {error}") from None
+
+    def check(self) -> None:
+        super().check()
+        base = self.base_kernel()
+        try:
+            base.check()
+        except ParameterError as error:
+            raise error.prefixed("base") from None
+        if not base.has_spectrum:
+            raise InputError(f"{self.label()}: {base.label()} is not shift invariant; choose another kernel.base")
+        if base.spectral_moments <= self.moments_needed:
+            raise InputError(
+                f"{self.label()} needs frequencies with a second moment, which {base.label()} does not have "
+                f"(moments below {base.spectral_moments:g} only): choose kernel.base=gaussian, rational_quadratic, "
+                "or matern with nu > 1"
+            )
+
+    def label(self) -> str:
+        return f"kernel={self.name}"
+
+    def fit(self, X: np.ndarray, random_state: RandomState = None) -> OperatorKernel:
+        """Settle the scalar kernel on data, shape ``(n, *shape)``."""
+        self.check()
+        self.base_ = self.base_kernel().fit(X, random_state)
+        return self
+
+    @property
+    def lengthscale_(self) -> float:
+        return self.base_.lengthscale_
+
+    @abstractmethod
+    def factors(self, frequencies: np.ndarray) -> np.ndarray:
+        """B(w) for frequencies ``(D, d)``: shape ``(D, p, q)``, with A(w) = B(w) B(w)^T."""
+
+    def spectral_matrices(self, frequencies: np.ndarray) -> np.ndarray:
+        """A(w), shape ``(D, p, p)``."""
+        B = self.factors(frequencies)
+        return B @ B.swapaxes(1, 2)
+
+    @abstractmethod
+    def signatures(self, delta: np.ndarray) -> np.ndarray:
+        """K0(delta) of the fitted kernel, exactly, for differences ``(m, d)``: float64, shape ``(m, p, p)``."""
+
+    def estimate(self, delta: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+        """The random-feature estimate of :meth:`signatures`: the mean of cos<w, delta> A(w) (ORFF section 2.3)."""
+        A = self.spectral_matrices(frequencies)
+        waves = np.cos(delta @ frequencies.T)
+        return (waves @ A.reshape(len(A), -1) / len(A)).reshape(len(delta), *A.shape[1:])
+
+    def gram(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
+        """K(x_i, z_j) of the fitted kernel as one matrix, shape ``(n p, m p)``, point by point."""
+        A = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+        B = A if Z is None else np.asarray(Z, dtype=np.float64).reshape(len(Z), -1)
+        blocks = self.signatures((A[:, None] - B[None]).reshape(len(A) * len(B), -1))
+        p = blocks.shape[-1]
+        return blocks.reshape(len(A), len(B), p, p).swapaxes(1, 2).reshape(len(A) * p, len(B) * p)
+
+
+Output = Literal["identity", "covariance", "low_rank", "graph", "simplex", "learned"]
+
+
+@register("operator_kernel", "decomposable")
+class Decomposable(OperatorKernel):
+    """K(x, z) = k(x, z) A with one matrix A for all points (ORFF definition 2.1).
+
+    Parameters
+    ----------
+    base, lengthscale : the scalar kernel k
+    output : {"identity", "covariance", "low_rank", "graph", "simplex", "learned"}
+        A. ``identity``: outputs are learnt apart. ``covariance``: of the training
+        targets, scaled to a mean variance of one. ``low_rank``: its best
+        approximation of rank ``rank``. ``graph``: the pseudo-inverse of the
+        Laplacian of a graph of outputs, scaled to a mean diagonal of one.
+        ``simplex``: simplex coding of classes. ``learned``: found together with
+        the fit by learner=stein, starting from the identity.
+    rank : int >= 1
+        For ``low_rank``.
+    adjacency : str or None
+        For ``graph``: an .npy file of a symmetric p x p matrix of weights >= 0.
+        None joins every output with its nearest neighbours in correlation.
+    n_neighbors : int >= 1
+        For ``graph`` without a file.
+
+    References
+    ----------
+    Micchelli and Pontil, 2005. Evgeniou, Micchelli and Pontil, 2005 (graphs).
+    Mroueh, Poggio, Rosasco and Slotine, 2012 (simplex coding).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.kernels import Decomposable
+    >>> Decomposable(output="simplex").output_matrix(np.eye(3)).round(2)
+    array([[ 1. , -0.5, -0.5],
+           [-0.5,  1. , -0.5],
+           [-0.5, -0.5,  1. ]])
+    """
+
+    def __init__(
+        self,
+        base: str | dict[str, Any] = "gaussian",
+        lengthscale: PositiveFloat | str = "median",
+        output: Output = "identity",
+        rank: PositiveInt = 1,
+        adjacency: str | None = None,
+        n_neighbors: PositiveInt = 3,
+    ) -> None:
+        self.base = base
+        self.lengthscale = lengthscale
+        self.output = output
+        self.rank = rank
+        self.adjacency = adjacency
+        self.n_neighbors = n_neighbors
+
+    def check(self) -> None:
+        super().check()
+        graph = self.adjacency if self.output == "graph" else None
+        if graph is not None and not Path(graph).expanduser().is_file():
+            raise DataFileError(f"kernel.adjacency: expected an .npy file at {graph}, found none")
+
+    def output_matrix(self, Y: np.ndarray) -> np.ndarray:
+        """A for training targets ``Y``, shape ``(n, p)``: float64, shape ``(p, p)``."""
+        p = Y.shape[1]
+        if self.output in ("identity", "learned") or p == 1:
+            return np.eye(p)
+        if self.output == "simplex":
+            return (p * np.eye(p) - 1) / (p - 1)
+        if self.output == "graph":
+            return _unit_diagonal(np.linalg.pinv(laplacian(self._adjacency(Y)), hermitian=True))
+        A = _unit_diagonal(np.cov(Y, rowvar=False))
+        if self.output == "low_rank":
+            values, vectors = eigh(A)
+            A = (vectors[:, -self.rank :] * values[-self.rank :]) @ vectors[:, -self.rank :].T
+        return A
+
+    def factors(self, frequencies: np.ndarray) -> np.ndarray:
+        if self.output != "identity":
+            raise InputError(f"kernel.output={self.output} depends on the targets: only identity has fixed factors")
+        d = frequencies.shape[1]
+        return np.broadcast_to(np.eye(d), (len(frequencies), d, d))
+
+    def signatures(self, delta: np.ndarray) -> np.ndarray:
+        values = self.base_.gram(np.asarray(delta), np.zeros((1, np.shape(delta)[1])))
+        return values[:, :, None] * np.eye(np.shape(delta)[1])
+
+    def _adjacency(self, Y: np.ndarray) -> np.ndarray:
+        p = Y.shape[1]
+        if self.adjacency is None:
+            centred = (Y - Y.mean(0)) / np.maximum(Y.std(0), np.finfo(float).tiny)
+            near = kneighbors_graph(centred.T, min(self.n_neighbors, p - 1)).toarray()
+            return np.maximum(near, near.T)
+        try:
+            weights = np.load(Path(self.adjacency).expanduser(), allow_pickle=False)
+        except Exception as error:
+            raise DataFileError(f"kernel.adjacency: {self.adjacency} is not a readable .npy file: {error}") from error
+        if weights.shape != (p, p) or not np.allclose(weights, weights.T) or weights.min() < 0:
+            raise InputError(
+                f"kernel.adjacency: expected a symmetric {p} x {p} matrix of weights >= 0, found shape {weights.shape}"
+            )
+        return weights.astype(np.float64)
+
+
+class FieldKernel(OperatorKernel):
+    """Vector fields: as many outputs as coordinates, A(w) = a w w^T + b (|w|^2 I - w w^T).
+
+    Both parts are second derivatives of k0: -H and H - tr(H) I, H its Hessian.
+    """
+
+    moments_needed: ClassVar[float] = 2.0
+
+    @abstractmethod
+    def _shares(self) -> tuple[float, float]:
+        """(a, b): how much of the kernel is curl free and divergence free."""
+
+    def factors(self, frequencies: np.ndarray) -> np.ndarray:
+        """B(w) in closed form: w itself, |w| I - w w^T / |w|, or the weighted sum of the two projections.
+
+        A curl-free kernel takes one column, and so does a divergence-free one in the
+        plane: the frequency turned by a right angle.
+        """
+        a, b = self._shares()
+        W, d = np.asarray(frequencies, dtype=np.float64), frequencies.shape[1]
+        if b == 0:
+            return np.sqrt(a) * W[:, :, None]
+        if a == 0 and d == 2:
+            return np.sqrt(b) * np.stack([-W[:, 1], W[:, 0]], 1)[:, :, None]
+        lengths = np.maximum(np.linalg.norm(W, axis=1), np.finfo(float).tiny)[:, None, None]
+        along = W[:, :, None] * W[:, None] / lengths
+        return np.sqrt(a) * along + np.sqrt(b) * (lengths * np.eye(d) - along)
+
+    def signatures(self, delta: np.ndarray) -> np.ndarray:
+        a, b = self._shares()
+        H = _hessians(self.base_, np.asarray(delta, dtype=np.float64))
+        return (b - a) * H - b * np.trace(H, axis1=1, axis2=2)[:, None, None] * np.eye(H.shape[1])
+
+
+@register("operator_kernel", "curl_free")
+class CurlFree(FieldKernel):
+    """K0 = -Hessian of k0: all fields of its space are gradients (ORFF definition 2.2).
+
+    Parameters
+    ----------
+    base, lengthscale : the scalar kernel, whose frequencies need a second moment
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.kernels import CurlFree
+    >>> CurlFree(lengthscale=2.0).fit(np.zeros((1, 2))).signatures(np.zeros((1, 2)))[0]
+    array([[0.25, 0.  ],
+           [0.  , 0.25]])
+    """
+
+    def __init__(self, base: str | dict[str, Any] = "gaussian", lengthscale: PositiveFloat | str = "median") -> None:
+        self.base = base
+        self.lengthscale = lengthscale
+
+    def _shares(self) -> tuple[float, float]:
+        return 1.0, 0.0
+
+
+@register("operator_kernel", "divergence_free")
+class DivergenceFree(FieldKernel):
+    """K0 = (Hessian - Laplacian I) of k0: all fields of its space are free of divergence (ORFF definition 2.2).
+
+    Example 2.3 of the paper misprints A(w); its next line, |w|^2 I - w w^T, is right.
+
+    Parameters
+    ----------
+    base, lengthscale : the scalar kernel, whose frequencies need a second moment
+    """
+
+    def __init__(self, base: str | dict[str, Any] = "gaussian", lengthscale: PositiveFloat | str = "median") -> None:
+        self.base = base
+        self.lengthscale = lengthscale
+
+    def _shares(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+
+@register("operator_kernel", "helmholtz")
+class Helmholtz(FieldKernel):
+    """A convex combination of the curl-free and the divergence-free kernel: any smooth field (ORFF section 2.3).
+
+    Parameters
+    ----------
+    base, lengthscale : the scalar kernel, whose frequencies need a second moment
+    curl_free_share : float in [0, 1]
+        Weight of the curl-free kernel; the divergence-free one has the rest.
+    """
+
+    def __init__(
+        self,
+        base: str | dict[str, Any] = "gaussian",
+        lengthscale: PositiveFloat | str = "median",
+        curl_free_share: Annotated[float, Range(low=0.0, high=1.0)] = 0.5,
+    ) -> None:
+        self.base = base
+        self.lengthscale = lengthscale
+        self.curl_free_share = curl_free_share
+
+    def _shares(self) -> tuple[float, float]:
+        return self.curl_free_share, 1 - self.curl_free_share
+
+
+def _hessians(base: Kernel, delta: np.ndarray) -> np.ndarray:
+    """The matrices of second derivatives of k0, shape ``(m, d, d)``: closed for the Gaussian, else automatic."""
+    if isinstance(base, Gaussian):
+        squared = base.lengthscale_**2
+        values = np.exp(-np.square(delta).sum(1) / (2 * squared))[:, None, None]
+        return values * (delta[:, :, None] * delta[:, None] / squared - np.eye(delta.shape[1])) / squared
+    hessian = torch.func.vmap(torch.func.hessian(base.signature))
+    return hessian(torch.from_numpy(np.array(delta))).numpy()
+
+
+def _unit_diagonal(A: np.ndarray) -> np.ndarray:
+    """A with a mean diagonal of one, so that the regularisation means the same for every A."""
+    mean = np.trace(A) / len(A)
+    return A / mean if mean > 0 else np.eye(len(A))

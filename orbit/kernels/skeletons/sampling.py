@@ -1,0 +1,239 @@
+"""Random features of a skeleton, drawn by whole levels, and merged where they are equal (RFS Algorithm 1, section 6).
+
+A feature is a row of a sparse matrix of exponents. One recursion for each of a million features would take minutes;
+here every step works on the factors of all draws at once, level by level from the output down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from orbit.kernels.skeletons.graph import Skeleton
+from orbit.kernels.skeletons.spaces import Factors, Space
+
+# Draws made at once: a few arrays of this many factors.
+_BATCH = 1_000_000
+
+
+@dataclass(frozen=True)
+class Features:
+    """Random features of a skeleton.
+
+    Attributes
+    ----------
+    exponents : CSR matrix, shape (n, columns): integers, or reals for Gaussian frequencies
+    radii : CSR matrix of integers, the exponents of the radii; None where all are one
+    quarters : int64 array, shape (n,): 1 where the phase is pi/2; None where both phases are used
+    counts : int64 array, shape (n,): how many draws gave each
+    total : the number of draws
+    mean_factors : base factors of a draw, on average; C(S) in expectation
+    """
+
+    exponents: sparse.csr_matrix
+    radii: sparse.csr_matrix | None
+    quarters: np.ndarray | None
+    counts: np.ndarray
+    total: int
+    mean_factors: float
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """sqrt(count / total): the factor of each feature, with which inner products estimate the kernel."""
+        return np.sqrt(self.counts / self.total)
+
+
+class Sampler:
+    """Draws of Algorithm 1.
+
+    Parameters
+    ----------
+    skeleton : Skeleton
+    space : Space
+        What the recursion ends in.
+    bottom : int
+        Levels that the recursion does not enter: 0, or 1 where whole patches are drawn at once.
+    with_phase : bool
+        Draw one phase, 0 or pi/2, for each feature (RFS comment 1).
+    """
+
+    def __init__(self, skeleton: Skeleton, space: Space, bottom: int = 0, with_phase: bool = False) -> None:
+        self.skeleton, self.space, self.bottom, self.with_phase = skeleton, space, bottom, with_phase
+
+    def paths(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """The base factors of ``size`` draws: for each factor its draw and its input, draws in any order."""
+        draws, nodes = np.arange(size), np.full(size, self.skeleton.output)
+        done: list[tuple[np.ndarray, np.ndarray]] = []
+        for level in reversed(self.skeleton.levels[self.bottom :]):
+            here = nodes >= level.start
+            if not here.all():  # edges that skip levels
+                done.append((draws[~here], nodes[~here]))
+                draws, nodes = draws[here], nodes[here]
+            degrees = level.activation.sample(len(nodes), rng)
+            draws, own = np.repeat(draws, degrees), np.repeat(nodes - level.start, degrees)
+            first, last = level.indptr[own], level.indptr[own + 1]
+            nodes = level.parents[first + (rng.random(len(own)) * (last - first)).astype(np.int64)]
+            if done:
+                draws = np.concatenate([draws, *(d for d, _ in done)])
+                nodes = np.concatenate([nodes, *(n for _, n in done)])
+                done = []
+        return draws, nodes
+
+    def draw(self, size: int, rng: np.random.Generator) -> Features:
+        """``size`` independent features, equal ones not merged."""
+        draws, inputs = self.paths(size, rng)
+        factors = self.space.draw(inputs, rng)
+        rows = draws[factors.draws]
+        exponents = self._matrix(rows, factors, factors.exponents, size)
+        radii = None
+        if self.space.has_radius:
+            radii = self._matrix(rows, factors, np.ones(len(rows), dtype=np.int64), size)
+        if self.space.modulus is not None:
+            exponents.data %= self.space.modulus
+        exponents.eliminate_zeros()
+        quarters = rng.integers(0, 2, size) if self.with_phase else None
+        return Features(exponents, radii, quarters, np.ones(size, dtype=np.int64), size, len(inputs) / size)
+
+    def distinct(self, n: int, rng: np.random.Generator, max_draws: int) -> Features:
+        """Draws until ``n`` distinct features exist, equal ones merged.
+
+        The draw that would be distinct feature n + 1 is the first that does not count. If ``max_draws`` do not give
+        n distinct features there are fewer: a skeleton of finite degree has only so many.
+        """
+        hashes = _Hashes(self.space, rng)
+        tally = _Tally()
+        kept: list[Features] = []
+        total, factors, share = 0, 0.0, 1.0
+        while total < max_draws:
+            size = int(min(_BATCH, max_draws - total, 1.1 * (n - len(tally)) / share + 1000))
+            batch = self.draw(size, rng)
+            used, appeared = tally.add(hashes.of(batch), n)
+            total += used
+            factors += batch.mean_factors * used
+            kept.append(_rows(batch, appeared))
+            if used < size:
+                break
+            share = max(1e-3, len(appeared) / size)
+        return _merged(kept, tally.counts, total, factors / total)
+
+    def _matrix(self, rows: np.ndarray, factors: Factors, values: np.ndarray, size: int) -> sparse.csr_matrix:
+        matrix = sparse.coo_matrix((values, (rows, factors.columns)), shape=(size, self.space.n_columns)).tocsr()
+        matrix.sum_duplicates()
+        return matrix
+
+
+class _Hashes:
+    """A 64-bit number for each feature, equal for features with the same real and imaginary parts up to sign.
+
+    It is ``<e, r> mod 2^64`` with random odd numbers r, the smaller of a feature's and its conjugate's. Two different
+    features have equal numbers with a chance near 2^-64: ten million draws have such a pair once in 400,000 runs.
+    """
+
+    def __init__(self, space: Space, rng: np.random.Generator) -> None:
+        self.modulus = space.modulus or 0
+        self.exponents, self.radii = rng.integers(0, 2**64, (2, space.n_columns), dtype=np.uint64) | np.uint64(1)
+        self.quarter = rng.integers(0, 2**64, dtype=np.uint64)
+
+    def of(self, features: Features) -> np.ndarray:
+        exponents = features.exponents
+        conjugate = exponents.copy()
+        conjugate.data = self.modulus - exponents.data
+        keys = np.minimum(_product(exponents, self.exponents), _product(conjugate, self.exponents))
+        if features.radii is not None:
+            keys = keys + _product(features.radii, self.radii)
+        if features.quarters is not None:
+            keys = keys + features.quarters.astype(np.uint64) * self.quarter
+        return keys
+
+
+class _Tally:
+    """How often each key was seen.
+
+    Attributes
+    ----------
+    counts : int64 array, in order of first appearance
+    """
+
+    def __init__(self) -> None:
+        self.counts = np.empty(0, dtype=np.int64)
+        self._known = np.empty(0, dtype=np.uint64)  # sorted
+        self._numbers = np.empty(0, dtype=np.int64)  # the order of appearance of each of them
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def add(self, drawn: np.ndarray, limit: int) -> tuple[int, np.ndarray]:
+        """Count keys, up to the first that would be distinct key ``limit + 1``.
+
+        Returns
+        -------
+        how many of the drawn keys were counted, and where among them each new one appeared first
+        """
+        keys, first, which = np.unique(drawn, return_index=True, return_inverse=True)
+        place = np.searchsorted(self._known, keys)
+        is_known = np.zeros(len(keys), dtype=bool)
+        inside = place < len(self._known)
+        is_known[inside] = self._known[place[inside]] == keys[inside]
+        appeared = np.sort(first[~is_known])
+        room = limit - len(self)
+        used = int(appeared[room]) if len(appeared) > room else len(drawn)
+        appeared = appeared[:room]
+        times = np.bincount(which[:used], minlength=len(keys))
+        self.counts[self._numbers[place[is_known]]] += times[is_known]
+        new = np.flatnonzero(~is_known & (times > 0))
+        numbers = len(self) + np.searchsorted(appeared, first[new])
+        self.counts = np.concatenate([self.counts, np.zeros(len(appeared), dtype=np.int64)])
+        self.counts[numbers] = times[new]
+        self._insert(keys[new], numbers)
+        return used, appeared
+
+    def _insert(self, keys: np.ndarray, numbers: np.ndarray) -> None:
+        known, both = np.concatenate([self._known, keys]), np.concatenate([self._numbers, numbers])
+        order = np.argsort(known, kind="stable")
+        self._known, self._numbers = known[order], both[order]
+
+
+def _product(matrix: sparse.csr_matrix, vector: np.ndarray) -> np.ndarray:
+    """The product modulo 2^64; real entries count by their bits."""
+    data = matrix.data.view(np.uint64) if matrix.dtype.kind == "f" else matrix.data.astype(np.int64).view(np.uint64)
+    return sparse.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape) @ vector
+
+
+def _rows(features: Features, chosen: np.ndarray) -> Features:
+    radii, quarters = features.radii, features.quarters
+    return Features(
+        features.exponents[chosen],
+        None if radii is None else radii[chosen],
+        None if quarters is None else quarters[chosen],
+        features.counts[chosen],
+        len(chosen),
+        features.mean_factors,
+    )
+
+
+def _merged(parts: list[Features], counts: np.ndarray, total: int, mean_factors: float) -> Features:
+    exponents = sparse.vstack([part.exponents for part in parts], format="csr")
+    radii = [part.radii for part in parts if part.radii is not None]
+    quarters = [part.quarters for part in parts if part.quarters is not None]
+    return Features(
+        narrow(exponents),
+        narrow(sparse.vstack(radii, format="csr")) if radii else None,
+        np.concatenate(quarters) if quarters else None,
+        counts,
+        total,
+        mean_factors,
+    )
+
+
+def narrow(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Integers in as few bytes as hold them."""
+    if matrix.dtype.kind == "f" or not matrix.nnz:
+        return matrix
+    low, high = int(matrix.data.min()), int(matrix.data.max())
+    dtype = np.result_type(np.min_scalar_type(low), np.min_scalar_type(high))
+    return matrix.astype(dtype)

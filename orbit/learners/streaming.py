@@ -1,0 +1,184 @@
+"""Learning from features that are never all held: a batch of rows at a time, computed, used and forgotten."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from orbit.core import distributed
+from orbit.core.errors import InputError
+from orbit.core.progress import Progress
+from orbit.core.random import RandomState, generator
+from orbit.data.rows import own_rows
+from orbit.engine import Engine
+
+log = logging.getLogger(__name__)
+
+# Points that settle scales, lengthscales and the like for all of a stream.
+_SAMPLE_ROWS = 4096
+# Batches need no more rows than this to keep every core busy with matrix products.
+_BATCH_ROWS = 2048
+
+
+class FeatureStream:
+    """The features of some points in batches of rows, in a new order each time it is gone through.
+
+    Parameters
+    ----------
+    transform : callable
+        Points (m, *shape) to features (m, n_outputs).
+    X : array or Rows, shape (n, *shape)
+    n_outputs : int
+    engine : Engine
+        Its memory budget bounds a batch.
+    random_state : int, RandomState or None
+        Seed of the orders.
+    augment : callable or None
+        Points (m, *shape) and a generator to changed points, of every batch.
+
+    Attributes
+    ----------
+    state : what the orders and changes that come depend on; assign one to go on from there
+
+    In a job of several processes each goes through its own share of the rows, and
+    looks at no others.
+    """
+
+    def __init__(
+        self,
+        transform: Callable[[np.ndarray], np.ndarray],
+        X: Any,
+        n_outputs: int,
+        engine: Engine,
+        random_state: RandomState = None,
+        augment: Callable[[np.ndarray, np.random.Generator], np.ndarray] | None = None,
+    ) -> None:
+        self.transform, self.X, self.engine, self.augment = transform, X, engine, augment
+        self.n_outputs = n_outputs
+        self._rng = generator(random_state)
+        self._rows = own_rows(X)
+        self._batches = list(row_batches(X, len(self._rows), n_outputs, engine))
+
+    def batches(self, shuffle: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Pairs of row indices and the features of those rows."""
+        # the order of a file is no business of the shuffled ones: they are the same from a file and from memory
+        order = self._rng.permutation(np.sort(self._rows)) if shuffle else self._rows
+        with Progress(len(self._batches), "stream", self.engine.progress) as progress:
+            for batch in self._batches:
+                rows = order[batch]
+                points = self.X[rows]
+                if self.augment is not None:
+                    points = self.augment(points, self._rng)
+                yield rows, self.transform(points)
+                progress.step()
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        return self._rng.bit_generator.state
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        self._rng.bit_generator.state = state
+
+
+def row_batches(X: Any, n: int, n_outputs: int, engine: Engine) -> Iterator[slice]:
+    """Slices of ``n`` rows of ``X``, of as many as are taken, represented and turned into features at a time."""
+    # the features and a learner's centred copy of them; points as they came and represented
+    bytes_per_row = 3 * n_outputs * engine.result_dtype(X).itemsize
+    bytes_per_row += 2 * math.prod(X.shape[1:]) * X.dtype.itemsize
+    return engine.row_batches(n, bytes_per_row, at_most=_BATCH_ROWS)
+
+
+class Watch(Protocol):
+    """Who follows a training in several passes."""
+
+    def after_epoch(self, learner: Any, stream: FeatureStream) -> None:
+        """Called when a pass has ended."""
+
+
+def fit_stream(
+    learner: Any,
+    stream: FeatureStream,
+    y: np.ndarray,
+    task: str,
+    sample_weight: np.ndarray | None = None,
+    watch: Watch | None = None,
+) -> Any:
+    """Fit a learner that has ``partial_fit``: one pass for least squares, ``epochs`` of them for gradient steps.
+
+    Least squares whose second moments do not fit in ``engine.memory`` take many passes.
+
+    Parameters
+    ----------
+    learner : classifier or regressor
+        With ``partial_fit`` and ``finalize``; one that has ``epochs`` also with ``end_epoch``.
+    stream : FeatureStream
+    y : array, shape (n,) or (n, k)
+    task : {"classification", "regression"}
+    sample_weight : array, shape (n,), or None
+    watch : Watch or None
+        Told of every epoch. A learner whose ``epochs_done_`` says that it has been
+        through some of them goes on from there.
+
+    Raises
+    ------
+    InputError
+        If the learner needs all features at once.
+    ProcessLostError
+        If another process of a distributed job died.
+    ShareDone
+        In every process of a distributed job but the first, which has the learner.
+    """
+    check_streams(learner)
+    known = {"classes": np.unique(y)} if task == "classification" else {}
+    memory = stream.engine.memory * 2**30
+    if hasattr(learner, "fit_passes") and stream.n_outputs**2 * 8 > memory:
+        log.info(
+            "second moments of %d columns do not fit in engine.memory: %g GiB; taking passes instead",
+            stream.n_outputs,
+            stream.engine.memory,
+        )
+        weighted = np.ones(len(y)) if sample_weight is None else sample_weight
+        learner.fit_passes(lambda: ((psi, y[r], weighted[r]) for r, psi in stream.batches(False)), memory, **known)
+        distributed.leave_to_first()
+        return learner
+    epochs = getattr(learner, "epochs", 1)
+    for _ in range(getattr(learner, "epochs_done_", 0), epochs):
+        for rows, psi in stream.batches(shuffle=epochs > 1):
+            weights = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
+            learner.partial_fit(psi, y[rows], **known, **weights)
+        if hasattr(learner, "end_epoch"):
+            learner.end_epoch()
+        if watch is not None:
+            watch.after_epoch(learner, stream)
+    if distributed.world_size() > 1:
+        learner.gather()
+        distributed.leave_to_first()
+    return learner.finalize()
+
+
+def check_streams(learner: Any) -> None:
+    """Raise ``InputError`` if a learner cannot learn from batches."""
+    if not hasattr(learner, "partial_fit"):
+        raise InputError(
+            f"engine.stream=true: learner={learner.name} needs all features at once; choose ridge, stein (for "
+            "approx=orff) or adagrad"
+        )
+    if distributed.world_size() > 1 and not hasattr(learner, "gather"):
+        raise InputError(f"learner={learner.name} cannot be shared by several processes; choose learner=ridge")
+
+
+def sample_rows(n: int, random_state: RandomState, engine: Engine, n_outputs: int = 0, at_least: int = 0) -> np.ndarray:
+    """Rows that stand for all ``n``, sorted, the same in every process of a job.
+
+    4,096, or fewer where ``engine.memory`` has no room for so many rows of
+    ``n_outputs`` columns; but always ``at_least``, and never more than there are.
+    """
+    size = max(at_least, min(_SAMPLE_ROWS, next(engine.row_batches(n, 8 * n_outputs)).stop))
+    if n <= size:
+        return np.arange(n)
+    return np.sort(generator(random_state).choice(n, size, replace=False))

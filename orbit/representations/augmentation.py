@@ -1,0 +1,122 @@
+"""Random changes of training points, new in every pass over them, that leave their labels true."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated
+
+import numpy as np
+
+from orbit.core.component import Component
+from orbit.core.errors import InputError
+from orbit.core.params import NonNegativeFloat, Range
+from orbit.registry import register
+
+
+class Augmentation(Component):
+    """Base class. Test points are never changed."""
+
+    @abstractmethod
+    def apply(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Changed copies of points (n, *shape), of the same shape and precision; ``X`` is left alone."""
+
+
+@register("augmentation", "none")
+class NoAugmentation(Augmentation):
+    """Training points as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> NoAugmentation().apply(np.ones((1, 2)), np.random.default_rng(0))
+    array([[1., 1.]])
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def apply(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return X
+
+
+@register("augmentation", "image")
+class ImageAugmentation(Augmentation):
+    """Images shifted, mirrored, and changed in brightness, contrast and saturation, each by itself (RFS section 6).
+
+    A shift followed by a representation that takes the middle of the image is a
+    random crop: for images of 32 x 32, shifted by up to 4, and the middle 24 x 24 it is
+    the paper's, which does not print the sizes of the other changes.
+
+    Parameters
+    ----------
+    shift : int >= 0 or None
+        Largest shift along each axis, in pixels; what comes in repeats the border.
+        None is an eighth of the shorter side, rounded down, but at least 1: 4 pixels
+        of 32 x 32, 1 of 8 x 8.
+    flip : bool
+        Mirror left and right with probability 1/2.
+    brightness : float >= 0
+        Largest number added to all of an image, in the unit of the pixels.
+    contrast, saturation : float >= 0
+        Distances from the mean of a channel, and from the grey of a pixel, are
+        multiplied by a number within this of 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> still = ImageAugmentation(shift=0, flip=True, brightness=0, contrast=0, saturation=0)
+    >>> still.apply(np.array([[[0.0, 1.0]]] * 3), np.random.default_rng(0))[:, 0]
+    array([[0., 1.],
+           [1., 0.],
+           [1., 0.]])
+    """
+
+    def __init__(
+        self,
+        shift: Annotated[int, Range(low=0)] | None = None,
+        flip: bool = True,
+        brightness: NonNegativeFloat = 0.25,
+        contrast: NonNegativeFloat = 0.5,
+        saturation: NonNegativeFloat = 0.5,
+    ) -> None:
+        self.shift = shift
+        self.flip = flip
+        self.brightness = brightness
+        self.contrast = contrast
+        self.saturation = saturation
+
+    def apply(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Raises ``InputError`` for points that are no images."""
+        if X.ndim not in (3, 4):
+            raise InputError(
+                f"{self.label()} takes images, with or without channels, found points of shape {X.shape[1:]}: "
+                "change dataset or augmentation"
+            )
+        images = self._moved(X if X.ndim == 4 else X[..., None], rng)
+        if self.saturation:
+            images = _about(images.mean(3, keepdims=True), images, self._factors(self.saturation, images, rng))
+        if self.contrast:
+            images = _about(images.mean((1, 2), keepdims=True), images, self._factors(self.contrast, images, rng))
+        if self.brightness:
+            images += rng.uniform(-self.brightness, self.brightness, (len(X), 1, 1, 1)).astype(X.dtype)
+        return images.reshape(X.shape)
+
+    def _moved(self, images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        n, height, width = images.shape[:3]
+        shift = max(1, min(height, width) // 8) if self.shift is None else self.shift
+        down, right = rng.integers(-shift, shift + 1, (2, n, 1))
+        rows = np.clip(np.arange(height) + down, 0, height - 1)
+        columns = np.clip(np.arange(width) + right, 0, width - 1)
+        if self.flip:
+            columns = np.where(rng.random((n, 1)) < 0.5, columns[:, ::-1], columns)
+        return images[np.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+    def _factors(self, spread: float, images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(1 - spread, 1 + spread, (len(images), 1, 1, 1)).astype(images.dtype)
+
+
+def _about(centre: np.ndarray, values: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    values -= centre
+    values *= factors
+    values += centre
+    return values

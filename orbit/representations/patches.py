@@ -1,0 +1,154 @@
+"""Representations of images by their middle and by the principal components of their patches (RFS section 6)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.lib.stride_tricks import sliding_window_view
+
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt
+from orbit.registry import register
+from orbit.representations.basic import Representation
+
+
+class ImageRepresentation(Representation):
+    """A representation of images only, as its tags say."""
+
+    def _check_images(self, X: np.ndarray, side: int) -> None:
+        if X.ndim not in (3, 4) or min(X.shape[1:3]) < side:
+            raise InputError(
+                f"{self.label()} takes images of at least {side} x {side} pixels, with or without channels, "
+                f"found points of shape {X.shape[1:]}: change dataset or representation"
+            )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+@register("representation", "crop")
+class Crop(ImageRepresentation):
+    """The middle of an image: ``size`` x ``size`` pixels.
+
+    Parameters
+    ----------
+    size : int >= 1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.representations.patches import Crop
+    >>> Crop(2).fit_transform(np.arange(16.0).reshape(1, 4, 4))
+    array([[[ 5.,  6.],
+            [ 9., 10.]]])
+    """
+
+    def __init__(self, size: PositiveInt = 24) -> None:
+        self.size = size
+
+    def _fit(self, X: np.ndarray) -> None:
+        self._check_images(X, self.size)
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        return middle(X, self.size)
+
+
+@register("representation", "patch_pca")
+class PatchPCA(ImageRepresentation):
+    """Images as grids of principal components of their patches, each image centred and scaled first.
+
+    Stands in for a first convolution of the same size and stride: a skeleton
+    then begins with ``{kind: conv, size: 1}``. RFS section 6 takes the middle 24 x 24
+    pixels and 10, 12 and 16 components of patches of size 4, 5 and 6.
+
+    Parameters
+    ----------
+    size : int >= 1
+        Side of the patches, in pixels.
+    stride : int >= 1
+    n_components : int >= 1
+        At most the numbers of a patch.
+    crop : int >= 1 or None
+        The middle so many pixels square are taken; None is the whole image.
+
+    Attributes
+    ----------
+    components_ : array, shape (numbers of a patch, n_components)
+        Scaled, so that every coordinate has variance one over the training patches.
+    mean_ : array, shape (numbers of a patch,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.representations.patches import PatchPCA
+    >>> PatchPCA(size=4, stride=2, n_components=10, crop=None).fit_transform(
+    ...     np.random.default_rng(0).random((5, 12, 12, 3))).shape
+    (5, 5, 5, 10)
+    """
+
+    def __init__(
+        self,
+        size: PositiveInt = 5,
+        stride: PositiveInt = 2,
+        n_components: PositiveInt = 12,
+        crop: PositiveInt | None = None,
+    ) -> None:
+        self.size = size
+        self.stride = stride
+        self.n_components = n_components
+        self.crop = crop
+
+    def _fit(self, X: np.ndarray) -> None:
+        self._check_images(X, max(self.size, self.crop or 1))
+        channels = X.shape[3] if X.ndim == 4 else 1
+        numbers = channels * self.size**2
+        if self.n_components > numbers:
+            raise InputError(
+                f"representation.n_components: a patch has {numbers} numbers, found {self.n_components} components"
+            )
+        moments, total, count = np.zeros((numbers, numbers)), np.zeros(numbers), 0
+        for rows in self._batches(len(X)):
+            patches = self._patches(X[rows]).astype(np.float64).reshape(-1, numbers)
+            moments, total, count = moments + patches.T @ patches, total + patches.sum(0), count + len(patches)
+        self.mean_ = total / count
+        covariance = moments / count - np.outer(self.mean_, self.mean_)
+        values, vectors = np.linalg.eigh(covariance)
+        values, vectors = values[::-1][: self.n_components], vectors[:, ::-1][:, : self.n_components]
+        scale = np.sqrt(np.maximum(values, 0))
+        self.components_ = vectors / np.where(scale > 1e-6 * scale[0], scale, np.inf)
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        """Products with patches that overlap are a convolution, which needs no copies of them."""
+        channels = len(self.mean_) // self.size**2
+        filters = np.ascontiguousarray(self.components_.T.reshape(-1, channels, self.size, self.size), dtype=X.dtype)
+        shift = np.asarray(-self.mean_ @ self.components_, dtype=X.dtype)
+        out = []
+        for rows in self._batches(len(X)):
+            images = torch.from_numpy(self._standardised(X[rows])).permute(0, 3, 1, 2)
+            found = torch.conv2d(images, torch.from_numpy(filters), torch.from_numpy(shift), self.stride)
+            out.append(found.permute(0, 2, 3, 1).numpy())
+        return np.concatenate(out)
+
+    def _batches(self, n: int) -> list[slice]:
+        return [slice(start, start + 500) for start in range(0, n, 500)]
+
+    def _patches(self, X: np.ndarray) -> np.ndarray:
+        """Patches of centred and scaled images, shape ``(n, rows, columns, numbers of a patch)``."""
+        windows = sliding_window_view(self._standardised(X), (self.size, self.size), axis=(1, 2))
+        windows = windows[:, :: self.stride, :: self.stride]
+        return windows.reshape(*windows.shape[:3], -1)
+
+    def _standardised(self, X: np.ndarray) -> np.ndarray:
+        """Centred and scaled images, shape ``(n, height, width, channels)``."""
+        images = X if X.ndim == 4 else X[..., None]
+        images = images if self.crop is None else middle(images, self.crop)
+        deviation = images.std((1, 2, 3), keepdims=True)
+        return (images - images.mean((1, 2, 3), keepdims=True)) / np.where(deviation > 0, deviation, 1)
+
+
+def middle(X: np.ndarray, size: int) -> np.ndarray:
+    """The middle ``size`` x ``size`` pixels of images of shape ``(n, height, width, ...)``."""
+    top, left = (X.shape[1] - size) // 2, (X.shape[2] - size) // 2
+    return X[:, top : top + size, left : left + size]

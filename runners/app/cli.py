@@ -1,0 +1,254 @@
+"""The command line: composes a configuration, runs it, and turns what goes wrong into one line and an exit code.
+
+Exit codes: 0 all went well, 1 a defect or a failed job of a sweep, 2 bad input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from orbit.core import distributed
+from orbit.core.errors import InputError
+from runners import report  # noqa: F401  importing registers them
+from runners.app.messages import is_configuration_error, one_line
+from runners.app.plan import Plan, plan
+from runners.app.schema import register_schemas
+from runners.base import MAIN_METRICS, Job
+from runners.experiments import (  # noqa: F401
+    fields,
+    fit,
+    invariance,
+    kernel_error,
+    orbit_error,
+    orff_error,
+    predict,
+    skeleton_error,
+    skeleton_locality,
+    table,
+)
+from runners.timing import memory, timing  # noqa: F401
+from runners.tracking import sync  # noqa: F401
+from runners.tracking.mlflow import Tracker, environment_tags
+from runners.tracking.record import TRACEBACK, Record, RunFolder
+from runners.tracking.sweep import PARENT_ENV, SWEEP_ENV, close_sweep
+
+log = logging.getLogger(__name__)
+
+_exit_code = 0  # of the last job run in this process
+
+
+def main(config_dir: Path) -> int:
+    """Run the command line with the configuration files in ``config_dir``; the exit code."""
+    global _exit_code
+    _exit_code = 0
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of being printed
+    signal.signal(signal.SIGTERM, _interrupt)
+    register_schemas()
+    try:
+        with _own_folder_unless_first():
+            hydra.main(version_base="1.3", config_path=str(config_dir), config_name="config")(run_job)()
+    except KeyboardInterrupt:
+        close_sweep(interrupted=True)
+        print("interrupted; what was finished is kept", file=sys.stderr)
+        return 130
+    except Exception as error:
+        close_sweep()
+        if isinstance(error, OSError) and not is_configuration_error(error):
+            # a job reports its own errors, so this is Hydra making the run folder
+            what = f"outputs: cannot write to {error.filename} ({error.strerror})"
+            return _report(InputError(f"{what}; set outputs to a folder you can write to"))
+        return _report(error)
+    failed = close_sweep()
+    return _exit_code if failed is None else int(failed > 0)
+
+
+@contextlib.contextmanager
+def _own_folder_unless_first() -> Iterator[None]:
+    """In a job of several processes only the first one tracks and keeps a run folder."""
+    if distributed.rank() == 0:
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        sys.argv += [f"hydra.run.dir={folder}", "tracking.enabled=false", "engine.progress=false"]
+        yield
+
+
+def run_job(cfg: DictConfig) -> float:
+    """One job: what Hydra calls, once for a run and once for every job of a sweep.
+
+    Returns the main metric for Hydra's search plugins, NaN if there is none or
+    the job failed. It raises only when interrupted: an exception would make Hydra
+    stop a sweep without its summary.
+    """
+    global _exit_code
+    try:
+        with distributed.job(cfg.engine.device), _logged_warnings():
+            return _run_job(cfg)
+    except distributed.ShareDone:
+        return math.nan
+    except Exception as error:
+        _exit_code = _report(error)
+        return math.nan
+
+
+def _run_job(cfg: DictConfig) -> float:
+    hydra_config = HydraConfig.get()
+    multirun = hydra_config.mode == RunMode.MULTIRUN
+    folder = RunFolder(Path(hydra_config.runtime.output_dir))
+    record = Record(
+        name=cfg.run_name,
+        overrides=list(hydra_config.overrides.task),
+        job=int(hydra_config.job.num) if multirun else None,
+        parent_id=os.environ.get(PARENT_ENV) if multirun else None,
+    )
+    folder.write_text("overrides.yaml", "".join(f"- {o}\n" for o in hydra_config.overrides.task))
+    if multirun:
+        log.info("job %d: %s", record.job, " ".join(record.overrides))
+    with contextlib.ExitStack() as afterwards, _recorded(folder, record):
+        plan_ = plan(cfg)
+        folder.write_config(plan_.config, plan_.defaults)
+        runner = plan_.component("runner")
+        record.config_hash, record.params = plan_.config_hash, plan_.params()
+        record.tags = environment_tags() | {
+            "experiment": str(hydra_config.runtime.choices.get("experiment") or ""),
+            "seed": str(plan_.config["seed"]),
+            "launcher": str(hydra_config.runtime.choices.get("hydra/launcher", "")),
+            "device": plan_.engine().device_name(),
+            "folder": str(folder.path.absolute()),
+        }
+        if multirun:
+            record.tags |= {"sweep": os.environ.get(SWEEP_ENV, ""), "job": str(record.job)}
+        job = Job(plan_, folder, record)
+        tracker = _tracker(plan_) if runner.tracked else None
+        if tracker is not None:
+            if _is_done(job, tracker):
+                return _main_metric(job)
+            record.run_id = tracker.start(record)
+            folder.write_record(record)
+            afterwards.callback(_upload, tracker, folder)  # once the record of how it went is written
+        with job.stage("total"):
+            runner.run(job)
+        job.log_metrics({})
+        record.status = "FINISHED"
+        _show(job, tracker, shown=not multirun)
+        return _main_metric(job)
+
+
+@contextlib.contextmanager
+def _logged_warnings() -> Iterator[None]:
+    """Python's warnings as lines of the log, on the terminal and in the run's file, instead of on stderr alone."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        log.warning("%s: %s", category.__name__, " ".join(str(message).split()))
+
+    before, warnings.showwarning = warnings.showwarning, show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
+
+
+def _is_done(job: Job, tracker: Tracker) -> bool:
+    """Whether an earlier run of the same configuration finished, and this one is to be skipped for it."""
+    done = tracker.finished(job.record.config_hash) if job.plan.config["resume"] else None
+    if done is None:
+        return False
+    log.info("skipped: run %s has finished with this configuration (resume=true)", done)
+    job.record.status, job.record.run_id = "SKIPPED", done
+    job.log_metrics(tracker.metrics(done))
+    return True
+
+
+def _upload(tracker: Tracker, folder: RunFolder) -> None:
+    if tracker.upload(folder):
+        tracker.sync()
+
+
+@contextlib.contextmanager
+def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
+    """Keep the record of a job on disk whatever happens, and the traceback of what went wrong beside it."""
+    folder.write_record(record)
+    try:
+        yield
+    except BaseException as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        record.status = "KILLED" if interrupted else "FAILED"
+        record.error = "interrupted" if interrupted else _describe(error)
+        folder.write_text(TRACEBACK, traceback.format_exc())
+        raise
+    finally:
+        record.end = time.time()
+        folder.write_record(record)
+
+
+def _tracker(plan_: Plan) -> Tracker | None:
+    settings = plan_.config["tracking"]
+    if not settings["enabled"]:
+        return None
+    tracker = Tracker(Path(plan_.config["outputs"]), settings["uri"], settings["experiment"])
+    if PARENT_ENV not in os.environ:  # the parent of a sweep has opened it for all jobs
+        tracker.open()
+    return tracker
+
+
+def _show(job: Job, tracker: Tracker | None, shown: bool) -> None:
+    metric = _main_metric(job)
+    log.info("%s finished%s", job.record.name, "" if math.isnan(metric) else f": {metric:.4f}")
+    if not shown:
+        return
+    job.row("run folder", str(job.folder.path.absolute()))
+    if tracker is not None:
+        job.row("browse", tracker.how_to_open())
+    print(f"\n{job.record.name}\n{job.summary()}\n")
+
+
+def _main_metric(job: Job) -> float:
+    return next((job.metrics[key] for key in MAIN_METRICS if key in job.metrics), math.nan)
+
+
+def _describe(error: BaseException) -> str:
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+
+
+def _report(error: BaseException) -> int:
+    """Say what went wrong: bad input in one line (the traceback only in the log file), anything else in full."""
+    if isinstance(error, InputError):
+        line = str(error)
+    elif isinstance(error, distributed.ProcessLostError):
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    elif is_configuration_error(error):
+        line = one_line(error)
+    else:
+        log.error("the program failed; this is a defect", exc_info=error)
+        if not logging.getLogger().handlers:
+            traceback.print_exception(error)
+        return 1
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.FileHandler):
+            handler.handle(
+                log.makeRecord(log.name, logging.ERROR, "", 0, line, (), (type(error), error, error.__traceback__))
+            )
+    print(f"error: {line}", file=sys.stderr)
+    return 2
+
+
+def _interrupt(signum: int, frame: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,1 @@
+"""Runners that fit, evaluate and compare."""

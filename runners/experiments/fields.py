@@ -1,0 +1,127 @@
+"""runner=fields: vector fields learnt with and without their structure (ORFF Figures 4, 5 and 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from orbit import plots
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt
+from orbit.core.random import spawn
+from orbit.data import VectorField
+from orbit.registry import register
+from runners.base import Job, Runner, Stopwatch
+from runners.experiments.fit import fit_and_score
+from runners.experiments.trials import Trials
+
+_GRID = 18
+_NEAR = 1.2  # times the variance of the noise: a test error below has reached the noise level
+_STAGES = ("time/fit_features_s", "time/features_s", "time/learner_s")
+
+
+@register("runner", "fields")
+class Fields(Runner):
+    """Error against the number of frequencies, time against the number of points, and pictures of the fields.
+
+    What ``selection`` chooses is chosen anew for every error; times are those of the settings as given.
+
+    Parameters
+    ----------
+    series : dict of dict, at least one
+        Label -> changes, for random features, a curve each.
+    exact : dict of dict, or None
+        Label -> changes, for exact kernels: a level in the first figure, a curve in
+        the second that ends where ``approx.max_size`` stops it.
+    components : list of int >= 1
+        Values of ``approx.n_components`` in the first figure.
+    sizes : list of int >= 1
+        Values of ``dataset.size`` in the second.
+    timed_components : int >= 1
+        ``approx.n_components`` in the second.
+    repeats : int >= 1
+        Seeds of the first figure.
+    """
+
+    def __init__(
+        self,
+        series: dict[str, Any] | None = None,
+        exact: dict[str, Any] | None = None,
+        components: list[PositiveInt] = [10, 30, 100, 300],  # noqa: B006  never changed: the schema reads it
+        sizes: list[PositiveInt] = [100, 1000, 10_000],  # noqa: B006
+        timed_components: PositiveInt = 200,
+        repeats: PositiveInt = 1,
+    ) -> None:
+        self.series = series
+        self.exact = exact
+        self.components = components
+        self.sizes = sizes
+        self.timed_components = timed_components
+        self.repeats = repeats
+
+    def check(self) -> None:
+        super().check()
+        if not self.series:
+            raise InputError("runner.series: expected at least one; choose experiment=orff_curl")
+
+    def run(self, job: Job) -> None:
+        if not isinstance(job.plan.component("dataset"), VectorField):
+            raise InputError("runner=fields draws fields of dataset=vector_field: choose that")
+        trials = Trials(job, "test/rmse")
+        self._errors(job, trials)
+        self._pictures(job)
+        self._times(job, trials)
+
+    def _errors(self, job: Job, trials: Trials) -> None:
+        seeds = spawn(job.plan.seed("runner"), self.repeats)
+
+        def mse(label: str, repeat: int, changes: dict[str, Any]) -> float:
+            plan = job.plan.variant(changes | {"seed": seeds[repeat]})
+            return trials.fit(plan, f"{label} repeat {repeat}")["test/rmse"] ** 2
+
+        lines, levels = {}, {"noise": [job.plan.config["dataset"]["noise"] ** 2]}
+        for label, changes in (self.series or {}).items():
+            found = [
+                [mse(f"{label} D={D}", i, changes | {"approx.n_components": D}) for D in self.components]
+                for i in range(self.repeats)
+            ]
+            lines[label] = np.array(self.components), np.array(found)
+            self._record(job, f"mse/{label}", "D", self.components, np.mean(found, 0))
+            reached = np.mean(found, 0) <= _NEAR * levels["noise"][0]
+            at = f"D{self.components[int(reached.argmax())]}" if reached.any() else "not reached"
+            job.row(f"noise level/{label}", f"{at} (first mean error within {_NEAR} of the noise variance)")
+        for label, changes in (self.exact or {}).items():
+            levels[label] = [mse(label, i, changes) for i in range(self.repeats)]
+            self._record(job, f"mse/{label}", "", [""], [float(np.mean(levels[label]))])
+        job.log_figure("error", plots.curves(lines, levels, "approx.n_components", "test MSE", log_y=True))
+
+    def _times(self, job: Job, trials: Trials) -> None:
+        lines, as_given = {}, {"selection": {"name": "none"}}
+        settings = [(label, c | {"approx.n_components": self.timed_components}) for label, c in self.series.items()]  # type: ignore[union-attr]
+        for label, changes in [*settings, *(self.exact or {}).items()]:
+            found: dict[int, float] = {}
+            for size in self.sizes:
+                try:
+                    metrics = trials.fit(job.plan.variant(changes | as_given | {"dataset.size": size}))
+                except InputError as error:
+                    job.row(f"{label}, N={size}", f"stopped: {error}")
+                    break
+                found[size] = sum(metrics[stage] for stage in _STAGES)
+            lines[label] = np.array(list(found)), np.array([list(found.values())])
+            self._record(job, f"seconds/{label}", "N", list(found), list(found.values()))
+        job.log_figure("time", plots.curves(lines, {}, "dataset.size", "seconds to fit", log_y=True))
+
+    def _pictures(self, job: Job) -> None:
+        """Truth, prediction and error of every series with the most frequencies, on a grid."""
+        loader, axis = job.plan.component("dataset"), np.linspace(-2, 2, _GRID)
+        grid = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2)
+        data, truth = job.load(), loader.values(grid)
+        for label, changes in (self.series or {}).items():
+            plan = job.plan.variant(changes | {"approx.n_components": self.components[-1]})
+            predicted = fit_and_score(plan, data, Stopwatch()).model.predict(grid)
+            job.log_figure(f"field {label}", plots.field(grid, truth, predicted, label))
+
+    def _record(self, job: Job, name: str, key: str, x: list[Any], values: Any) -> None:
+        job.log_metrics({f"{name} {key}{at}".strip(): value for at, value in zip(x, values, strict=True)})
+        job.row(name, "  ".join(f"{key}{at}: {value:.3g}".lstrip(": ") for at, value in zip(x, values, strict=True)))

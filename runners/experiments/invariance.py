@@ -1,0 +1,96 @@
+"""runner=invariance: how much features change when their point is moved, for each group and approximation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt
+from orbit.core.progress import Progress
+from orbit.registry import register
+from runners.app.plan import Plan
+from runners.base import Job, Runner
+from runners.experiments.points import represented_points
+from runners.report.markdown import markdown_table
+
+_OWN = ("shape", "moves")  # keys of a case that are not settings of the configuration
+
+
+@register("runner", "invariance")
+class Invariance(Runner):
+    """The invariance error mean |psi(g x) - psi(x)| / |psi(x)| over points and random group elements.
+
+    Zero to rounding where the orbit average is exact: a whole finite group, or
+    turns of polar images on their grid.
+
+    Parameters
+    ----------
+    cases : dict of dict, at least one
+        Label -> settings, as in a row of ``runner=table``. Two keys are the
+        case's own: ``shape``, to use random points of that shape and not the data
+        set, and ``moves``, settings of the orbit that the moves are drawn from
+        (otherwise random elements of the case's own q).
+    approximations : list of str
+        The columns.
+    n_points, n_moves : int >= 1
+    """
+
+    def __init__(
+        self,
+        cases: dict[str, Any] | None = None,
+        approximations: list[str] = ["rf", "nystrom", "exact"],  # noqa: B006  never changed: the schema reads it
+        n_points: PositiveInt = 40,
+        n_moves: PositiveInt = 16,
+    ) -> None:
+        self.cases = cases
+        self.approximations = approximations
+        self.n_points = n_points
+        self.n_moves = n_moves
+
+    def check(self) -> None:
+        super().check()
+        if not self.cases:
+            raise InputError("runner.cases: expected at least one case; choose experiment=invariance")
+
+    def run(self, job: Job) -> None:
+        plans = {}
+        for label, case in (self.cases or {}).items():
+            settings = {key: value for key, value in case.items() if key not in _OWN}
+            for name in self.approximations:
+                plans[label, name] = job.plan.variant(settings | {"approx": {"name": name}})
+        rows = []
+        with Progress(len(plans), "cases", job.plan.config["engine"]["progress"]) as progress:
+            for label, case in (self.cases or {}).items():
+                row = {"group": label}
+                for name in self.approximations:
+                    X = represented_points(plans[label, name], self.n_points, case.get("shape"))
+                    features = plans[label, name].approx().fit(X)
+                    error = self._error(plans[label, name], case, features, X)
+                    job.log_metrics({f"invariance/{label}/{name}": error})
+                    job.log_skeleton(features.kernel_, label)
+                    if name == self.approximations[0] and "shape" not in case:
+                        job.log_orbit(features.orbit_, X, label)
+                    row["averaged over"] = _averaged_over(plans[label, name], len(features.orbit_.weights_))
+                    row[name] = f"{error:.1e}"
+                    progress.step()
+                rows.append(row)
+        table = markdown_table(list(rows[0]), [list(row.values()) for row in rows])
+        job.log_text("invariance.md", table + "\n")
+        job.say(table)
+
+    def _error(self, plan: Plan, case: dict[str, Any], features: Any, X: np.ndarray) -> float:
+        orbit = plan.orbit(**({"rule": "monte_carlo", "size": self.n_moves} | case.get("moves", {})), random_state=1)
+        moves = orbit.fit(X)
+        psi = features.transform(X)
+        errors = []
+        for i in range(len(moves.weights_)):
+            moved = moves.points(torch.from_numpy(X), slice(i, i + 1))[0].numpy()
+            errors.append(np.linalg.norm(features.transform(moved) - psi, axis=1) / np.linalg.norm(psi, axis=1))
+        return float(np.mean(errors))
+
+
+def _averaged_over(plan: Plan, size: int) -> str:
+    return f"{plan.config['distribution']['name']}, {plan.config['orbit']['rule']}, r={size}"

@@ -1,0 +1,108 @@
+"""runner=kernel_error: any approximation against the exact orbit-averaged kernel."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from orbit import plots
+from orbit.core.params import PositiveInt
+from orbit.core.random import spawn
+from orbit.orbits import Orbit
+from orbit.registry import build, register
+from runners.base import Job, Runner
+from runners.metrics import kernel_errors
+
+_DRAWN = {"rel_fro_error": "relative Frobenius error", "rel_spectral_error": "relative spectral error"}
+
+
+@register("runner", "kernel_error")
+class KernelError(Runner):
+    """Errors of <psi(x), psi(z)> as an estimate of k_{q,G}(x, z), against the number of components (LGIKA Figure 1).
+
+    Parameters
+    ----------
+    sizes : list of int >= 1
+        Values of ``approx.n_components``.
+    orbit_sizes : list of int >= 1 or None
+        Orbit sizes r, a curve each; None is the orbit of the configuration.
+    rules : list of str or None
+        Orbit rules, a curve each; None is the rule of the configuration.
+    reference : int >= 1 or None
+        Elements of the orbit of the exact kernel. None is the very orbit of each
+        curve, so that the error is that of the approximation alone.
+    n_points : int >= 1
+        Points whose kernel matrix is compared.
+    repeats : int >= 1
+        Seeds.
+    """
+
+    def __init__(
+        self,
+        sizes: list[PositiveInt] = [64, 128, 256, 512, 1024],  # noqa: B006  never changed: the schema reads it
+        orbit_sizes: list[PositiveInt] | None = None,
+        rules: list[str] | None = None,
+        reference: PositiveInt | None = None,
+        n_points: PositiveInt = 300,
+        repeats: PositiveInt = 3,
+    ) -> None:
+        self.sizes = sizes
+        self.orbit_sizes = orbit_sizes
+        self.rules = rules
+        self.reference = reference
+        self.n_points = n_points
+        self.repeats = repeats
+
+    def run(self, job: Job) -> None:
+        sizes: Sequence[int | None] = self.orbit_sizes or [None]
+        rules: Sequence[str | None] = self.rules or [None]
+        settings = list(itertools.product(sizes, rules))
+        for orbit in (self._orbit(job, *setting, seed=0) for setting in settings):
+            orbit.check()  # an unknown rule is said before any work
+        data = job.load()
+        X = job.plan.component("representation").fit_transform(data.X_train[: self.n_points])
+        curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {key: {} for key in _DRAWN}
+        for size, rule in settings:
+            name = _curve_name(size, rule)
+            found = [self._errors_of_seed(job, X, size, rule, s) for s in spawn(job.plan.seed("runner"), self.repeats)]
+            self._record(job, name, found)
+            for key in _DRAWN:
+                errors = np.array([[errors[key] for errors in row] for row in found])
+                curves[key][name] = np.array(self.sizes), errors
+        config = job.plan.config
+        title = f"{config['group']['name']}, {config['approx']['name']}, {config['kernel']['name']}, {data.name}"
+        for key, label in _DRAWN.items():
+            job.log_figure(key, plots.convergence(curves[key], "components", label, title, slopes=True))
+
+    def _errors_of_seed(
+        self, job: Job, X: np.ndarray, size: int | None, rule: str | None, seed: int
+    ) -> list[dict[str, float]]:
+        orbit = self._orbit(job, size, rule, seed)
+        truth_orbit = orbit if self.reference is None else self._orbit(job, self.reference, rule, seed + 1)
+        kernel, engine = job.plan.component("kernel"), job.plan.engine()
+        exact = build("approx", "exact", kernel=kernel, orbit=truth_orbit, engine=engine, random_state=seed)
+        truth = exact.fit_gram(X)
+        job.log_skeleton(exact.kernel_)
+        found = []
+        for n_components in self.sizes:
+            psi = job.plan.approx(orbit=orbit, n_components=n_components, random_state=seed).fit_transform(X)
+            found.append(kernel_errors(truth, psi.astype(np.float64) @ psi.T.astype(np.float64)))
+        return found
+
+    def _orbit(self, job: Job, size: int | None, rule: str | None, seed: int) -> Orbit:
+        changes = {key: value for key, value in (("size", size), ("rule", rule)) if value is not None}
+        return job.plan.orbit(random_state=seed, **changes)
+
+    def _record(self, job: Job, name: str, found: list[list[dict[str, float]]]) -> None:
+        for i, n_components in enumerate(self.sizes):
+            means = {key: float(np.mean([row[i][key] for row in found])) for key in found[0][i]}
+            job.log_metrics({f"kernel/{key}/{name}/s{n_components}": value for key, value in means.items()})
+        errors = [np.mean([row[i]["rel_fro_error"] for row in found]) for i in range(len(self.sizes))]
+        listed = "  ".join(f"s={s}: {e:.2e}" for s, e in zip(self.sizes, errors, strict=True))
+        job.row(f"Frobenius, {name}", listed)
+
+
+def _curve_name(size: int | None, rule: str | None) -> str:
+    return " ".join(part for part in (f"r={size}" if size else "", rule or "") if part) or "error"

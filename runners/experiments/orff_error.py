@@ -1,0 +1,122 @@
+"""runner=orff_error: operator-valued random features against the exact kernel, and their variance against its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from orbit import plots
+from orbit.approx.frequencies import Frequencies
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt
+from orbit.core.random import spawn
+from orbit.kernels import OperatorKernel
+from orbit.kernels.operator_bounds import operator_variance_bound
+from orbit.registry import register
+from runners.base import Job, Runner
+
+# Frequencies whose waves are held at once.
+_BLOCK = 4096
+
+
+@register("runner", "orff_error")
+class OrffError(Runner):
+    """The largest error over pairs in [-1, 1]^d (ORFF Figure 1), or the variance at one of them (Figure 6).
+
+    Parameters
+    ----------
+    kernels : dict of dict, at least one
+        Label -> a ``kernel`` section of an operator-valued kernel, a curve each.
+    sizes : list of int >= 1
+        Numbers of frequencies D.
+    dim : int >= 1
+        d, of inputs and outputs.
+    n_points : int >= 1
+        Random pairs; for the variance, one.
+    variance : bool
+        Draw the spectral norm of E[(K~ - K)^2] and its bound instead of the error.
+    repeats : int >= 1
+        Draws of the frequencies.
+    """
+
+    def __init__(
+        self,
+        kernels: dict[str, Any] | None = None,
+        sizes: list[PositiveInt] = [10, 100, 1000, 10_000],  # noqa: B006  never changed: the schema reads it
+        dim: PositiveInt = 4,
+        n_points: PositiveInt = 500,
+        variance: bool = False,
+        repeats: PositiveInt = 10,
+    ) -> None:
+        self.kernels = kernels
+        self.sizes = sizes
+        self.dim = dim
+        self.n_points = n_points
+        self.variance = variance
+        self.repeats = repeats
+
+    def check(self) -> None:
+        super().check()
+        if not self.kernels:
+            raise InputError("runner.kernels: expected at least one kernel; choose experiment=orff_error")
+
+    def run(self, job: Job) -> None:
+        kernels = {
+            label: job.plan.variant({"kernel": section}).component("kernel")
+            for label, section in (self.kernels or {}).items()
+        }
+        curves: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        measure = self._variance if self.variance else self._errors
+        for label, kernel in kernels.items():
+            if not isinstance(kernel, OperatorKernel):
+                raise InputError(f"runner.kernels.{label}: {kernel.label()} is not operator valued")
+            for name, values in measure(job, kernel).items():
+                curves[f"{label}{name}"] = np.array(self.sizes), values
+                self._record(job, f"{label}{name}", values.mean(0))
+        what = "variance" if self.variance else "largest error"
+        title = f"pairs in [-1, 1]^{self.dim}"
+        job.log_figure("orff_error", plots.convergence(curves, "frequencies D", what, title, slopes=True))
+
+    def _errors(self, job: Job, kernel: OperatorKernel) -> dict[str, np.ndarray]:
+        """The largest spectral norm of K~ - K over the pairs, shape (repeats, sizes)."""
+        delta = self._differences(job, self.n_points)
+        largest = lambda error: np.linalg.norm(error, ord=2, axis=(1, 2)).max()  # noqa: E731
+        return {"": self._over_draws(job, kernel, delta, largest)}
+
+    def _variance(self, job: Job, kernel: OperatorKernel) -> dict[str, np.ndarray]:
+        """The spectral norm of the mean square error at one pair, and its bound, shape (1, sizes)."""
+        delta = self._differences(job, 1)
+        errors = self._over_draws(job, kernel, delta, lambda error: error[0])
+        empirical = np.linalg.norm((errors @ errors).mean(0), ord=2, axis=(1, 2))
+        bounds = np.array([operator_variance_bound(kernel.fit(delta), delta[0], D) for D in self.sizes])
+        return {", measured": empirical[None], ", bound": bounds[None]}
+
+    def _over_draws(
+        self, job: Job, kernel: OperatorKernel, delta: np.ndarray, figure: Callable[[np.ndarray], Any]
+    ) -> np.ndarray:
+        kernel, rule = kernel.fit(delta), job.plan.component("frequencies")
+        exact = kernel.signatures(delta)
+        seeds = spawn(job.plan.seed("runner"), self.repeats)
+        draw = lambda D, seed: _estimate(kernel, rule, delta, D, seed)  # noqa: E731
+        return np.array([[figure(draw(D, seed) - exact) for D in self.sizes] for seed in seeds])
+
+    def _differences(self, job: Job, count: int) -> np.ndarray:
+        pairs = np.random.default_rng(job.plan.seed("runner")).uniform(-1, 1, (2, count, self.dim))
+        return pairs[0] - pairs[1]
+
+    def _record(self, job: Job, name: str, values: np.ndarray) -> None:
+        job.log_metrics({f"orff/{name}/D{D}": value for D, value in zip(self.sizes, values, strict=True)})
+        listed = "  ".join(f"D={D}: {value:.2e}" for D, value in zip(self.sizes, values, strict=True))
+        if len(self.sizes) > 1:
+            slope = float(np.polyfit(np.log(self.sizes), np.log(values), 1)[0])
+            job.log_metrics({f"orff/{name}/slope": slope})
+            listed += f"  slope {slope:.3f}"
+        job.row(name, listed)
+
+
+def _estimate(kernel: OperatorKernel, rule: Frequencies, delta: np.ndarray, size: int, seed: int) -> np.ndarray:
+    W = rule.draw(kernel.base_, size, delta.shape[1], np.random.default_rng(seed))
+    parts = [kernel.estimate(delta, W[i : i + _BLOCK]) * len(W[i : i + _BLOCK]) for i in range(0, size, _BLOCK)]
+    return np.sum(parts, axis=0) / size

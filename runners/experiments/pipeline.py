@@ -1,0 +1,73 @@
+"""The steps of a plan as one scikit-learn pipeline, and what fitting it shares between runners."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+import orbit
+from orbit.core.errors import InputError
+from orbit.data import Dataset
+from orbit.data.rows import Rows
+from orbit.engine import Engine
+from orbit.learners.streaming import row_batches
+from runners.app.plan import Plan
+
+
+def pipeline(plan: Plan, task: str) -> Pipeline:
+    """The steps of a plan, not fitted."""
+    steps = {"representation": plan.component("representation"), "features": plan.approx()}
+    steps |= {"hyper": plan.hyper(), "learner": plan.learner(task)}
+    return Pipeline(list(steps.items()))
+
+
+def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
+    """Training points, or a sample of them, represented by what is fitted to them, in the engine's precision.
+
+    A learner that asks for the shape of points is told it.
+    """
+    X = model["representation"].fit_transform(X)
+    if model["learner"].get_params(deep=False).get("shape", ()) is None:
+        model["learner"].set_params(shape=list(X.shape[1:]))
+    return X.astype(engine.result_dtype(X), copy=False)
+
+
+def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
+    """Predictions a batch of rows at a time: the features of a large test set, or its points, are not held together."""
+    if isinstance(X, Rows):
+        batches = row_batches(X, len(X), width(model), engine)
+    else:
+        batches = engine.row_batches(len(X), 2 * width(model) * X.itemsize)
+    return np.concatenate([model.predict(X[rows]) for rows in batches])
+
+
+def width(model: Pipeline) -> int:
+    """Columns of the widest features on the way."""
+    return max(len(model[step].get_feature_names_out()) for step in ("features", "hyper"))
+
+
+def weights(learner: Any, data: Dataset, method: str = "fit") -> dict[str, np.ndarray]:
+    """The sample weights of a data set as an argument of a learner's ``method``; nothing where there are none.
+
+    Raises
+    ------
+    InputError
+        If there are, and the learner takes none.
+    """
+    if data.sample_weight is None:
+        return {}
+    if not _takes_weights(learner, method):
+        kind = {"classification": "classifier", "regression": "regressor"}[data.task]
+        able = [name for name in orbit.available(kind) if _takes_weights(orbit.get(kind, name), method)]
+        raise InputError(
+            f"learner={learner.name} takes no sample weights, which dataset={data.name} has: "
+            f"choose from {', '.join(able)}, or leave the weights out"
+        )
+    return {"sample_weight": data.sample_weight}
+
+
+def _takes_weights(learner: Any, method: str) -> bool:
+    return hasattr(learner, method) and "sample_weight" in inspect.signature(getattr(learner, method)).parameters

@@ -1,0 +1,159 @@
+"""runner=predict: a fitted model on new points."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+
+import orbit
+from orbit.core.errors import InputError, ParameterError
+from orbit.data import Loader
+from orbit.registry import register
+from runners.base import Job, Runner
+from runners.tracking.mlflow import Tracker
+from runners.tracking.record import MODEL, RunFolder
+
+_RUNS = "runs:/"
+_FILE = "predictions.csv"
+
+
+@register("runner", "predict")
+class Predict(Runner):
+    """Reads new points as the model's own data set was read, and writes a prediction for each.
+
+    ``predictions.csv`` has a row for each point: ``point`` (row number or file name), ``prediction`` (several outputs:
+    ``prediction_NAME``), and ``probability_CLASS`` or ``std`` where the learner gives them.
+
+    A model is a pickle, which can run code as it is loaded: use models of your own.
+
+    Parameters
+    ----------
+    model : str or None
+        A run folder of ``runner=fit``, or ``runs:/ID/model`` in MLflow. Required.
+    input : str or None
+        New points: an .npz or .npy file; for a model of ``dataset=table`` a CSV or Parquet file, of
+        ``dataset=images`` or ``spoken_digits`` also a folder. Required.
+    output : str or None
+        Where to write; None is ``predictions.csv`` in the run folder.
+    """
+
+    tracked: ClassVar[bool] = False
+    uses_data: ClassVar[bool] = False
+
+    def __init__(self, model: str | None = None, input: str | None = None, output: str | None = None) -> None:
+        self.model = model
+        self.input = input
+        self.output = output
+
+    def check(self) -> None:
+        super().check()
+        if self.model is None:
+            raise ParameterError("model", "the folder of a run, or runs:/ID/model", None)
+        if self.input is None or not Path(self.input).expanduser().exists():
+            raise ParameterError("input", "an existing file or folder with new points", self.input)
+        if self.output is not None and not Path(self.output).expanduser().absolute().parent.is_dir():
+            raise ParameterError("output", "a file in an existing folder", self.output)
+
+    def run(self, job: Job) -> None:
+        assert self.input is not None
+        with job.stage("load"):
+            model, loader, form = self._load(job)
+            try:
+                points = loader.read_points(self.input, form)
+            except InputError as error:
+                raise InputError(f"runner.input: {error}") from error
+        with job.stage("predict"):
+            batches = job.plan.engine().row_batches(len(points.X), 2 * _widest(model, points.X[:1]))
+            frames = [predictions(model, points.X[rows], form.get("targets")) for rows in batches]
+        table = pd.concat(frames, ignore_index=True)
+        table.insert(0, "point", points.ids)
+        path = self._write(job, table.to_csv(index=False))
+        job.row("points", str(len(table)))
+        job.row("predictions", str(path.absolute()))
+
+    def _load(self, job: Job) -> tuple[Pipeline, Loader, Mapping[str, Any]]:
+        """The fitted pipeline, the loader of its data, and the form of that data."""
+        assert self.model is not None
+        if not self.model.startswith(_RUNS):
+            folder = RunFolder(Path(self.model).expanduser())
+            return (_unpickled(folder), *_data_of(folder))
+        settings = job.plan.config["tracking"]
+        tracker = Tracker(Path(job.plan.config["outputs"]), settings["uri"], settings["experiment"])
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = RunFolder(Path(temporary))
+            model = tracker.fetch(self.model.removeprefix(_RUNS).split("/")[0], folder)
+            return (model, *_data_of(folder))
+
+    def _write(self, job: Job, text: str) -> Path:
+        if self.output is None:
+            return job.folder.write_text(_FILE, text)
+        path = Path(self.output).expanduser()
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"runner.output: cannot write to {path.absolute()} ({error.strerror})") from error
+        return path
+
+
+def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None) -> pd.DataFrame:
+    """What a pipeline says of points, a column for each thing it says; ``targets`` are the names of several outputs."""
+    psi, learner = model[:-1].transform(X), model[-1]
+    columns: dict[str, np.ndarray] = {}
+    if "return_std" in inspect.signature(learner.predict).parameters:
+        predicted, std = learner.predict(psi, return_std=True)
+        columns |= _named("prediction", predicted, targets) | _named("std", std, targets)
+    else:
+        columns |= _named("prediction", learner.predict(psi), targets)
+    if hasattr(learner, "predict_proba"):
+        columns |= _named("probability", learner.predict_proba(psi), [str(label) for label in learner.classes_])
+    return pd.DataFrame(columns)
+
+
+def _widest(model: Pipeline, X: np.ndarray) -> int:
+    """Bytes of the largest form that a point, the one in ``X``, takes on its way to the learner."""
+    sizes = [X.nbytes]
+    for _, step in model.steps[:-1]:
+        X = step.transform(X)
+        sizes.append(X.nbytes)
+    return max(sizes)
+
+
+def _named(what: str, values: np.ndarray, names: list[str] | None) -> dict[str, np.ndarray]:
+    """``{what: values}``, or with several outputs ``{what_NAME: values of that output}``."""
+    if values.ndim == 1:
+        return {what: values}
+    names = names if names is not None and len(names) == values.shape[1] else [str(k) for k in range(values.shape[1])]
+    return {f"{what}_{name}": column for name, column in zip(names, values.T, strict=True)}
+
+
+def _unpickled(folder: RunFolder) -> Pipeline:
+    path = folder.path / MODEL
+    if not path.is_file():
+        raise InputError(
+            f"runner.model: expected a run folder with a {MODEL} at {folder.path.absolute()}, found none; it is "
+            "written by runner=fit unless runner.save_model=false"
+        )
+    try:
+        with open(path, "rb") as file:
+            return pickle.load(file)
+    except Exception as error:
+        raise InputError(f"runner.model: {path.absolute()} cannot be loaded ({error})") from error
+
+
+def _data_of(folder: RunFolder) -> tuple[Loader, Mapping[str, Any]]:
+    """The loader of the data that a run was fitted to, and the form of its points."""
+    record = folder.read_record()
+    if record is None or "form" not in record.dataset:
+        raise InputError(
+            f"runner.model: the run of {folder.path.absolute()} has no record of the data it was fitted to"
+        )
+    section = folder.read_config()["dataset"]
+    return orbit.build("dataset", section.pop("name"), **section), record.dataset["form"]

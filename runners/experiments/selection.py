@@ -1,0 +1,176 @@
+"""Inner validation: every point of a grid of settings is judged on training points kept from its fit."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import numbers
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from orbit import plots
+from orbit.core.errors import InputError, suggestion
+from orbit.core.progress import Progress
+from orbit.data import Dataset
+from runners.app.plan import Plan
+from runners.experiments.pipeline import pipeline, represented, weights
+from runners.metrics import FIGURES, LOWER_IS_BETTER, evaluate
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What was tried, how good it was, and the winner.
+
+    Attributes
+    ----------
+    points : list of dict
+        Configuration key -> value, for every point of the grid.
+    scores : array, shape (points, splits)
+        The figure of merit of each on each part that judged.
+    metric : its name
+    best : index of the best mean
+    plan : the plan with the best point's settings, and nothing left to select
+    """
+
+    points: list[dict[str, Any]]
+    scores: np.ndarray
+    metric: str
+    best: int
+    plan: Plan
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        return self.points[self.best]
+
+    def metrics(self) -> dict[str, float]:
+        """The chosen values that are numbers, and the winner's score."""
+        found = {key: value for key, value in self.chosen.items() if _is_number(value)}
+        return {
+            f"selection/{key}": float(value) for key, value in (found | {self.metric: self._mean[self.best]}).items()
+        }
+
+    def describe(self) -> str:
+        return ", ".join(f"{key}={plots.short(value)}" for key, value in self.chosen.items())
+
+    def json(self) -> str:
+        tried = [
+            {"settings": point, "mean": mean, "std": std, "scores": list(scores)}
+            for point, mean, std, scores in zip(self.points, self._mean, self._std, self.scores, strict=True)
+        ]
+        return json.dumps({"metric": self.metric, "chosen": self.chosen, "tried": tried}, indent=2, default=str)
+
+    def csv(self) -> str:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        splits = [f"{self.metric}_{i}" for i in range(self.scores.shape[1])]
+        writer.writerow([*self.points[0], f"{self.metric}_mean", f"{self.metric}_std", *splits])
+        for point, mean, std, scores in zip(self.points, self._mean, self._std, self.scores, strict=True):
+            writer.writerow([*point.values(), mean, std, *scores])
+        return text.getvalue()
+
+    def figure(self) -> Figure:
+        return plots.grid_scores(self.points, self.scores, self.metric, self.best)
+
+    @property
+    def _mean(self) -> np.ndarray:
+        return self.scores.mean(1)
+
+    @property
+    def _std(self) -> np.ndarray:
+        return self.scores.std(1)
+
+
+def select(plan: Plan, data: Dataset) -> Selected | None:
+    """Judge every point of the plan's grid on training points only; None where there is nothing to select.
+
+    Points that differ only in the learner share their features, and those that
+    differ only in its strength share one factorisation where the learner has a
+    short cut (``path_predictions``).
+
+    Raises
+    ------
+    InputError
+        For a metric that the task does not have, and splits that the data do not allow.
+    """
+    selection = plan.component("selection")
+    points = selection.points()
+    if not points:
+        return None
+    metric = _metric(selection.metric, data.task)
+    splits = selection.splits(data, plan.seed("selection"))
+    variants = [plan.settled(point) for point in points]
+    scores = np.empty((len(points), len(splits)))
+    groups = _alike([variant.config | {"learner": None} for variant in variants])
+    with Progress(len(groups) * len(splits), "selection", plan.config["engine"]["progress"]) as progress:
+        for split, (fit, judge) in enumerate(splits):
+            part = data.split(fit, judge)
+            for members in groups:
+                found = _predictions([variants[i] for i in members], part)
+                for i, predicted in zip(members, found, strict=True):
+                    scores[i, split] = evaluate(data.task, part.y_test, predicted)[metric]
+                progress.step()
+    means = np.nan_to_num(scores.mean(1), nan=np.inf if metric in LOWER_IS_BETTER else -np.inf)
+    best = int(means.argmin() if metric in LOWER_IS_BETTER else means.argmax())
+    selected = Selected(points, scores, metric, best, variants[best])
+    log.info("selected %s by %s %.4g", selected.describe(), metric, scores[best].mean())
+    return selected
+
+
+def _predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
+    """Of plans that differ only in the learner, for the points that judge."""
+    model, engine = pipeline(plans[0], part.task), plans[0].engine()
+    X = represented(model, part.X_train, engine)
+    psi = model["hyper"].fit_transform(model["features"].fit(X).transform(X))
+    psi_new = model[:-1].transform(part.X_test)
+    found: dict[int, np.ndarray] = {}
+    for members in _alike([_without_strength(plan, part.task, i) for i, plan in enumerate(plans)]):
+        learner = plans[members[0]].learner(part.task)
+        weighted = weights(learner, part)
+        if len(members) == 1:
+            found[members[0]] = learner.fit(psi, part.y_train, **weighted).predict(psi_new)
+            continue
+        path = np.array([plans[i].config["learner"][learner.path_parameter] for i in members], dtype=np.float64)
+        predicted: Iterator[np.ndarray] = learner.path_predictions(psi, part.y_train, path, psi_new, **weighted)
+        found |= dict(zip(members, predicted, strict=True))
+    return [found[i] for i in range(len(plans))]
+
+
+def _without_strength(plan: Plan, task: str, i: int) -> Any:
+    """What two plans must share so that one path of strengths serves both; nothing else is like ``i`` without one."""
+    learner, section = plan.learner(task), plan.config["learner"]
+    strength = getattr(learner, "path_parameter", None)
+    if not hasattr(learner, "path_predictions") or not _is_number(section.get(strength)):
+        return i
+    return section | {strength: None}
+
+
+def _alike(values: Sequence[Any]) -> list[list[int]]:
+    """Indices of equal values together, in order."""
+    groups: dict[str, list[int]] = {}
+    for i, value in enumerate(values):
+        groups.setdefault(json.dumps(value, sort_keys=True, default=str), []).append(i)
+    return list(groups.values())
+
+
+def _metric(name: str | None, task: str) -> str:
+    known = FIGURES[task]
+    if name is None:
+        return known[0]
+    if name not in known:
+        raise InputError(
+            f"selection.metric={name}: no such figure for {task}{suggestion(name, known)} "
+            f"Choose from {', '.join(known)}."
+        )
+    return name
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -1,0 +1,121 @@
+"""runner=skeleton_error: random features of skeletons against their exact kernels, over budgets (RFS Figure 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from orbit import plots
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt
+from orbit.core.progress import Progress
+from orbit.core.random import spawn
+from orbit.registry import register
+from runners.app.plan import Plan
+from runners.base import Job, Runner
+from runners.metrics import kernel_errors
+from runners.report.markdown import markdown_table
+
+_MEASURES = {
+    "mean_error": "mean absolute difference",
+    "rms_error": "root mean square difference",
+    "max_error": "largest difference",
+    "correlation": "correlation",
+}
+
+# Features drawn at once where they are independent: Fourier features of whole images have thousands of entries each.
+_PART = 2000
+
+
+@register("runner", "skeleton_error")
+class SkeletonError(Runner):
+    """Four measures of error for several kernels, several ways of drawing features, and a range of budgets.
+
+    Parameters
+    ----------
+    kernels : dict of dict, at least one
+        Label -> what it changes in the configuration; a row of panels each.
+    series : dict of dict, at least one
+        Label -> what it changes; a curve in every panel.
+    sizes : list of int >= 1
+        Budgets: values of ``approx.n_components``.
+    n_points : int >= 2
+        Random training points whose kernel matrix is compared, others in every repeat.
+    repeats : int >= 1
+    """
+
+    def __init__(
+        self,
+        kernels: dict[str, Any] | None = None,
+        series: dict[str, Any] | None = None,
+        sizes: list[PositiveInt] = [100, 1000, 10000],  # noqa: B006  never changed: the schema reads it
+        n_points: PositiveInt = 128,
+        repeats: PositiveInt = 10,
+    ) -> None:
+        self.kernels = kernels
+        self.series = series
+        self.sizes = sizes
+        self.n_points = n_points
+        self.repeats = repeats
+
+    def check(self) -> None:
+        super().check()
+        if not self.kernels or not self.series:
+            raise InputError("runner.kernels, runner.series: expected at least one each; try experiment=skeleton_error")
+
+    def run(self, job: Job) -> None:
+        kernels, series = self.kernels or {}, self.series or {}
+        plans = {(k, s): job.plan.variant(kernels[k] | series[s]) for k in kernels for s in series}
+        data = job.load()
+        X = job.plan.component("representation").fit_transform(data.X_train)
+        X = X.astype(job.plan.engine().result_dtype(X), copy=False)
+        if len(X) < self.n_points:
+            raise InputError(f"runner.n_points: expected at most {len(X)}, the training points, found {self.n_points}")
+        found: dict[tuple[str, str], list[list[dict[str, float]]]] = {key: [] for key in plans}
+        seeds = spawn(job.plan.seed("runner"), self.repeats)
+        with Progress(len(seeds) * len(plans), "errors", job.plan.config["engine"]["progress"]) as progress:
+            for seed in seeds:
+                points = X[np.random.default_rng(seed).choice(len(X), self.n_points, replace=False)]
+                for kernel in kernels:
+                    exact = self._exact(plans[kernel, next(iter(series))], seed)
+                    truth = exact.fit_gram(points)
+                    job.log_skeleton(exact.kernel_, kernel)
+                    for name in series:
+                        found[kernel, name].append(self._errors(plans[kernel, name], points, truth, seed))
+                        progress.step()
+        self._record(job, found)
+
+    def _exact(self, plan: Plan, seed: int) -> Any:
+        return plan.variant({"approx": {"name": "exact"}}).approx(random_state=seed)
+
+    def _errors(self, plan: Plan, X: np.ndarray, truth: np.ndarray, seed: int) -> list[dict[str, float]]:
+        return [kernel_errors(truth, self._gram(plan, X, size, seed)) for size in self.sizes]
+
+    def _gram(self, plan: Plan, X: np.ndarray, size: int, seed: int) -> np.ndarray:
+        """Inner products of ``size`` features; independent ones in parts, because whole patches take much memory."""
+        merged = plan.config["approx"].get("deduplicate", False)
+        parts = [size] if merged else [min(_PART, size - done) for done in range(0, size, _PART)]
+        total = np.zeros((len(X), len(X)))
+        for part, part_seed in zip(parts, spawn(seed, len(parts)), strict=True):
+            psi = plan.approx(n_components=part, random_state=part_seed).fit_transform(X)
+            total += (psi @ psi.T) * (part / size)
+        return total
+
+    def _record(self, job: Job, found: dict[tuple[str, str], list[list[dict[str, float]]]]) -> None:
+        panels: dict[str, dict[str, Any]] = {}
+        for measure, label in _MEASURES.items():
+            rows = []
+            for (kernel, name), repeats in found.items():
+                values = np.array([[errors[measure] for errors in row] for row in repeats])
+                panels.setdefault(f"{kernel}: {label}", {})[name] = np.array(self.sizes), values
+                job.log_metrics(
+                    {f"{measure}/{kernel}/{name}/s{s}": v for s, v in zip(self.sizes, values.mean(0), strict=True)}
+                )
+                rows.append([kernel, name, *(f"{v:.3g}" for v in values.mean(0))])
+            table = markdown_table(["kernel", label, *map(str, self.sizes)], rows)
+            job.log_text(f"{measure}.md", table + "\n")
+            job.say(table)
+        n_kernels = len(self.kernels or {})
+        titles = [title for i in range(n_kernels) for title in list(panels)[i::n_kernels]]
+        job.log_figure("skeleton_error", plots.panels({t: panels[t] for t in titles}, "features", len(_MEASURES)))

@@ -1,0 +1,96 @@
+"""runner=skeleton_locality: which pixels meet in the random features of a skeleton (RFS Figure 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from orbit import plots
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt
+from orbit.registry import register
+from runners.base import Job, Runner
+
+
+@register("runner", "skeleton_locality")
+class SkeletonLocality(Runner):
+    """Correlation, over random features, of the occurrence of a few pixels with that of every other.
+
+    Parameters
+    ----------
+    kernels : dict of dict, at least one
+        Label -> what it changes in the configuration; a map each.
+    shape : list of int >= 1
+        Height, width and perhaps channels of the images.
+    pixels : list of list of int >= 0
+        Row and column of the pixels that are looked at.
+    n_features : int >= 1
+        Draws, equal ones not merged.
+    """
+
+    def __init__(
+        self,
+        kernels: dict[str, Any] | None = None,
+        shape: list[PositiveInt] = [24, 24, 3],  # noqa: B006  never changed: the schema reads it
+        pixels: list[list] = [[5, 5], [5, 18], [18, 5], [18, 18]],  # noqa: B006
+        n_features: PositiveInt = 500_000,
+    ) -> None:
+        self.kernels = kernels
+        self.shape = shape
+        self.pixels = pixels
+        self.n_features = n_features
+
+    def check(self) -> None:
+        super().check()
+        if not self.kernels:
+            raise InputError("runner.kernels: expected at least one; try experiment=skeleton_locality")
+        if len(self.shape) not in (2, 3):
+            raise InputError(f"runner.shape: expected height, width and perhaps channels, found {self.shape}")
+        for pixel in self.pixels:
+            if len(pixel) != 2 or not all(
+                isinstance(i, int) and 0 <= i < n for i, n in zip(pixel, self.shape, strict=False)
+            ):
+                raise InputError(f"runner.pixels: expected rows and columns inside {self.shape[:2]}, found {pixel}")
+
+    def run(self, job: Job) -> None:
+        plans = {label: job.plan.variant(changes) for label, changes in (self.kernels or {}).items()}
+        maps = {}
+        for label, plan in plans.items():
+            approx = plan.approx(n_components=self.n_features, deduplicate=False)
+            approx.fit(np.zeros((1, *self.shape)))
+            job.log_skeleton(approx.kernel_, label)
+            maps[label] = self._correlations(approx.features_.exponents)
+            near, far = self._tiers(maps[label])
+            job.log_metrics({f"locality/{label}/near": near, f"locality/{label}/far": far})
+            job.row(label, f"mean correlation within 2 pixels {near:.4f}, beyond 12 pixels {far:.4f}")
+        job.log_figure("locality", plots.locality(maps, self.pixels))
+
+    def _correlations(self, exponents: sparse.csr_matrix) -> np.ndarray:
+        """Of the occurrence of each chosen pixel with every pixel's: shape ``(chosen, height, width)``."""
+        height, width = self.shape[:2]
+        channels = exponents.shape[1] // (height * width)
+        shape = exponents.shape[0], height * width
+        ones = np.ones(exponents.nnz)
+        occurs = sparse.csr_matrix((ones, exponents.indices // channels, exponents.indptr), shape)
+        occurs.sum_duplicates()
+        occurs.data[:] = 1
+        chosen = [row * width + column for row, column in self.pixels]
+        mean = np.asarray(occurs.mean(0)).ravel()
+        together = (occurs[:, chosen].T @ occurs).toarray() / occurs.shape[0]
+        deviation = np.sqrt(mean * (1 - mean))
+        spread = np.outer(deviation[chosen], deviation)
+        covariance = together - np.outer(mean[chosen], mean)
+        correlation = np.divide(covariance, spread, out=np.zeros_like(spread), where=spread > 0)
+        return correlation.reshape(len(chosen), height, width)
+
+    def _tiers(self, maps: np.ndarray) -> tuple[float, float]:
+        """Mean correlation with other pixels at most 2 and more than 12 pixels away."""
+        rows, columns = np.mgrid[: self.shape[0], : self.shape[1]]
+        near, far = [], []
+        for (row, column), values in zip(self.pixels, maps, strict=True):
+            distance = np.maximum(abs(rows - row), abs(columns - column))
+            near.append(values[(distance > 0) & (distance <= 2)])
+            far.append(values[distance > 12])
+        return float(np.concatenate(near).mean()), float(np.concatenate([*far, [0.0]]).mean())

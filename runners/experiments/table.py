@@ -1,0 +1,274 @@
+"""runner=table: the tables and curves of a paper, our figures beside the published ones."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from orbit import plots
+from orbit.core.errors import InputError, suggestion
+from orbit.core.progress import Progress
+from orbit.registry import register
+from runners.app.plan import Plan
+from runners.base import Job, Runner
+from runners.experiments.trials import Trials, settings
+from runners.report.markdown import markdown_table, mean_and_spread
+
+_CURVE_KEYS = ("along", "series", "references", "metric")
+
+Results = dict[str, list[dict[str, float]]]
+
+
+@register("runner", "table")
+class Table(Runner):
+    """Fits every row of a table and every point of its curves, over folds or seeds, beside published figures.
+
+    Parameters
+    ----------
+    rows : dict of dict, or None
+        Label -> what the row changes in the configuration: whole sections
+        (``approx: {name: rf}``) or single keys (``kernel.lengthscale: 4000``).
+    columns : dict of dict, or None
+        Label -> what it changes in every row, over what the row says. A row then is one for each
+        column, labelled with both, ``row column``; and each two columns are
+        compared by the rank correlation (Spearman) of their rows.
+    curves : dict of dict, or None
+        Name of a figure -> ``along``, one key and the values it takes
+        (``{dataset.n_train: [100, 1000]}``); ``series``, label -> changes, a line
+        each; ``references``, label -> changes, for which the key does not
+        matter: each is fitted once and drawn as a level; and ``metric`` where it is
+        not the table's, e.g. ``time/total_s``, seconds of a fit and its predictions.
+    repeats : dict or None
+        One key -> the values it takes, e.g. ``{dataset.fold: [0, 1, 2, 3, 4]}``. A
+        figure is the mean over them, with its standard deviation.
+    metric : str
+        The figure of the table, e.g. ``test/rmse``.
+    published : dict or None
+        Label -> the published figure, in the same unit; rows that no paper has are left out.
+    source : str
+        Where the published figures are from.
+    """
+
+    def __init__(
+        self,
+        rows: dict[str, Any] | None = None,
+        columns: dict[str, Any] | None = None,
+        curves: dict[str, Any] | None = None,
+        repeats: dict[str, Any] | None = None,
+        metric: str = "test/accuracy",
+        published: dict[str, Any] | None = None,
+        source: str = "",
+    ) -> None:
+        self.rows = rows
+        self.columns = columns
+        self.curves = curves
+        self.repeats = repeats
+        self.metric = metric
+        self.published = published
+        self.source = source
+
+    def check(self) -> None:
+        super().check()
+        if not self.rows and not self.curves:
+            raise InputError("runner.rows: expected at least one row; choose an experiment, e.g. experiment=qm7")
+        settings(self.repeats, "runner.repeats")
+        self._curves()
+        unknown = set(self.published or {}) - set(self._cells())
+        if unknown:
+            raise InputError(f"runner.published: {', '.join(sorted(unknown))} is not a row of the table")
+
+    def plans(self, base: Plan) -> list[Plan]:
+        """The configurations of the first repeat, and of the first row in all others, checked like any other."""
+        changes, (first, *others) = self._changes(), self._repeats()
+        return [base.variant(c | first) for c in changes] + [base.variant(changes[0] | repeat) for repeat in others]
+
+    def run(self, job: Job) -> None:
+        trials = Trials(job, self.metric)
+        self.plans(job.plan)  # whatever is wrong with the last row is said before the first is fitted
+        n_fits = len(self._changes()) * len(self._repeats())
+        with Progress(n_fits, "table", job.plan.config["engine"]["progress"]) as progress:
+            results = self._fit_rows(job, trials, progress)
+            for curve in self._curves():
+                self._fit_curve(job, curve, trials, progress)
+        if results:
+            values = {label: [metrics[self.metric] for metrics in found] for label, found in results.items()}
+            job.log_figure("table", plots.compared(values, self.metric, self.published))
+            job.say(self._markdown(results))
+            self._compare_columns(job, {label: float(np.mean(found)) for label, found in values.items()})
+        if any(len(scores) > 1 for scores in job.history.values()):
+            job.log_figure("epochs", plots.epochs(job.history))
+        trials.end()
+
+    def _cells(self) -> dict[str, dict[str, Any]]:
+        """Label -> changes, of every row in every column."""
+        if not self.columns:
+            return self.rows or {}
+        cells = itertools.product((self.rows or {}).items(), self.columns.items())
+        return {f"{row} {column}": changes | more for (row, changes), (column, more) in cells}
+
+    def _compare_columns(self, job: Job, values: dict[str, float]) -> None:
+        published = {label: float(value) for label, value in (self.published or {}).items()}
+        for one, two in itertools.combinations(self.columns or {}, 2):
+            pairs = {row: (values[f"{row} {one}"], values[f"{row} {two}"]) for row in self.rows or {}}
+            theirs = {
+                row: (published[f"{row} {one}"], published[f"{row} {two}"])
+                for row in pairs
+                if {f"{row} {one}", f"{row} {two}"} <= published.keys()
+            }
+            if len(pairs) < 3:
+                continue
+            ours = rank_correlation(pairs)
+            job.log_metrics({f"rank_correlation/{one}/{two}": ours})
+            title = f"rank correlation {ours:.2f}"
+            if len(theirs) > 2:
+                title += f", published {rank_correlation(theirs):.2f}"
+            job.row(f"{one}, {two}", title)
+            axes = f"{self.metric}, {one}", f"{self.metric}, {two}"
+            job.log_figure(f"{one}_{two}", plots.agreement(pairs, theirs, axes, title))
+
+    def _repeats(self) -> list[dict[str, Any]]:
+        return settings(self.repeats, "runner.repeats")
+
+    def _changes(self) -> list[dict[str, Any]]:
+        return [*self._cells().values(), *(point for curve in self._curves() for point in curve.changes())]
+
+    def _curves(self) -> list[_Curve]:
+        return [_Curve.read(name, section) for name, section in (self.curves or {}).items()]
+
+    def _fit_rows(self, job: Job, trials: Trials, progress: Progress) -> Results:
+        results: Results = {label: [] for label in self._cells()}
+        # all rows of a fold before the next fold: its data is loaded once, and a table
+        # that is stopped half-way has whole folds
+        for repeat in self._repeats():
+            for label, changes in self._cells().items():
+                results[label].append(trials.fit(job.plan.variant(changes | repeat), label))
+                self._record(job, results)
+                progress.step()
+        return results
+
+    def _fit_curve(self, job: Job, curve: _Curve, trials: Trials, progress: Progress) -> None:
+        metric = curve.metric or self.metric
+        for repeat in self._repeats():
+            for label, changes in curve.references.items():
+                metrics = trials.fit(job.plan.variant(changes | repeat))
+                curve.levels.setdefault(label, []).append(curve.value(metrics, metric))
+                progress.step()
+            for point in curve.points:
+                for label, changes in curve.series.items():
+                    metrics = trials.fit(job.plan.variant(changes | point | repeat))
+                    curve.found.setdefault((label, *point.values()), []).append(curve.value(metrics, metric))
+                    progress.step()
+        names = {f"{curve.name}/{label} {curve.key}={x}": found for (label, x), found in curve.found.items()}
+        names |= {f"{curve.name}/{label}": found for label, found in curve.levels.items()}
+        job.log_metrics({name: float(np.mean(found)) for name, found in names.items()})
+        job.log_metrics({f"{name} std": float(np.std(found)) for name, found in names.items()})
+        job.log_text(f"{curve.name}.md", curve.markdown())
+        figure = plots.curves(curve.lines(), curve.levels, curve.key, metric, log_y=metric.startswith("time/"))
+        job.log_figure(curve.name, figure)
+        job.say(f"{metric}, {curve.name}:\n{curve.markdown()}")
+
+    def _record(self, job: Job, results: Results) -> None:
+        for label, found in results.items():
+            values = [metrics[self.metric] for metrics in found]
+            if values:
+                mean, deviation = float(np.mean(values)), float(np.std(values))
+                job.log_metrics({f"{label}/{self.metric}": mean, f"{label}/{self.metric}_std": deviation})
+        job.log_text("table.md", self._markdown(results))
+
+    def _markdown(self, results: Results) -> str:
+        header = ["", self.metric, "published", "columns", "seconds"]
+        rows = [[label, *self._figures(label, found)] for label, found in results.items() if found]
+        chosen = [_chosen(found) for found in results.values() if found]
+        if any(chosen):
+            header.append("selected")
+            rows = [[*row, cell] for row, cell in zip(rows, chosen, strict=True)]
+        return markdown_table(header, rows) + (f"\n\nPublished: {self.source}.\n" if self.source else "\n")
+
+    def _figures(self, label: str, found: list[dict[str, float]]) -> list[str]:
+        columns, seconds = (np.mean([m[key] for m in found]) for key in ("features/dim", "time/total_s"))
+        published = str((self.published or {}).get(label, ""))
+        return [
+            mean_and_spread([metrics[self.metric] for metrics in found]),
+            published,
+            f"{columns:.0f}",
+            f"{seconds:.1f}",
+        ]
+
+
+def rank_correlation(pairs: Mapping[str, tuple[float, float]]) -> float:
+    """Spearman's, of the first numbers with the second.
+
+    >>> round(rank_correlation({"a": (1, 10), "b": (2, 30), "c": (3, 20)}), 3)
+    0.5
+    """
+    one, two = np.array(list(pairs.values())).T
+    return float(stats.spearmanr(one, two).statistic)
+
+
+def _chosen(found: list[dict[str, float]]) -> str:
+    """The settings that were selected, a value for each repeat."""
+    keys = [key for key in found[0] if key.startswith("selection/") and "." in key]
+    values = {
+        key.removeprefix("selection/"): [f"{metrics[key]:g}" for metrics in found if key in metrics] for key in keys
+    }
+    return "; ".join(f"{key} {', '.join(dict.fromkeys(v))}" for key, v in values.items())
+
+
+@dataclass
+class _Curve:
+    """A figure: lines over the values of one key, and levels."""
+
+    name: str
+    points: list[dict[str, Any]]
+    series: dict[str, dict[str, Any]]
+    references: dict[str, dict[str, Any]]
+    metric: str | None = None
+    found: dict[tuple[str, Any], list[float]] = field(default_factory=dict)
+    levels: dict[str, list[float]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, name: str, section: Mapping[str, Any]) -> _Curve:
+        where = f"runner.curves.{name}"
+        for key in section:
+            if key not in _CURVE_KEYS:
+                raise InputError(f"{where}.{key}: no such key{suggestion(key, _CURVE_KEYS)} It has {_CURVE_KEYS}.")
+        if not section.get("along") or not section.get("series"):
+            raise InputError(f"{where}: expected one key with its values in `along`, and at least one of `series`")
+        points = settings(section["along"], f"{where}.along")
+        series, references = ({k: v or {} for k, v in (section.get(part) or {}).items()} for part in _CURVE_KEYS[1:3])
+        return cls(name, points, series, references, section.get("metric"))
+
+    @property
+    def key(self) -> str:
+        return next(iter(self.points[0]))
+
+    def value(self, metrics: Mapping[str, float], metric: str) -> float:
+        if metric not in metrics:
+            raise InputError(
+                f"runner.curves.{self.name}.metric: no such figure {metric!r}; choose from {', '.join(metrics)}"
+            )
+        return metrics[metric]
+
+    def changes(self) -> list[dict[str, Any]]:
+        moving = [changes | point for point in self.points for changes in self.series.values()]
+        return [*self.references.values(), *moving]
+
+    def lines(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Label -> (values of the key, metrics of shape (repeats, values))."""
+        x = [point[self.key] for point in self.points]
+        return {label: (np.array(x), np.array([self.found[label, value] for value in x]).T) for label in self.series}
+
+    def markdown(self) -> str:
+        rows = [
+            [str(point[self.key]), *(mean_and_spread(self.found[label, point[self.key]]) for label in self.series)]
+            for point in self.points
+        ]
+        rows += [
+            [label, mean_and_spread(values), *[""] * (len(self.series) - 1)] for label, values in self.levels.items()
+        ]
+        return markdown_table([self.key, *self.series], rows) + "\n"

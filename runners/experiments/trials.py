@@ -1,0 +1,88 @@
+"""Many fits within one run: the cells of a table, the points of a curve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from orbit.core.errors import InputError
+from orbit.data import Dataset
+from runners.app.plan import Plan
+from runners.base import Job, Stopwatch
+from runners.experiments.fit import fit_and_score, record_selection
+from runners.experiments.training import Training
+
+
+class Trials:
+    """Fits variants of a job's plan: the data set loaded last is kept, and nothing is fitted twice.
+
+    Parameters
+    ----------
+    job : Job
+    metric : str
+        The figure that every fit must have, e.g. ``test/accuracy``.
+    """
+
+    def __init__(self, job: Job, metric: str) -> None:
+        self._job, self._metric = job, metric
+        self._last: dict[str, Dataset] = {}
+        self._selections = 0
+        self._done: dict[str, dict[str, float]] = {}
+        self._trainings: list[Training] = []
+
+    def fit(self, plan: Plan, label: str = "") -> dict[str, float]:
+        """The metrics of a plan, with ``time/total_s``; ``label`` names what it selects, if it does.
+
+        Raises
+        ------
+        InputError
+            If they lack the metric asked for.
+        """
+        if plan.config_hash not in self._done:
+            clock = Stopwatch()
+            with clock.stage("total"):
+                training = Training(self._job, plan, label)
+                fitted = fit_and_score(plan, self._data(plan), clock, training)
+            metrics = fitted.metrics
+            self._job.log_skeleton(fitted.model["features"].kernel_, label)
+            if fitted.selected:
+                self._selections += 1
+                record_selection(self._job, fitted.selected, f"{self._selections} {label}".strip())
+            if self._metric not in metrics:
+                raise InputError(f"runner.metric: no such figure {self._metric!r}; choose from {', '.join(metrics)}")
+            self._done[plan.config_hash] = metrics | clock.metrics
+            self._trainings.append(training)
+        return self._done[plan.config_hash]
+
+    def end(self) -> None:
+        """All is fitted: no checkpoint is needed any more."""
+        for training in self._trainings:
+            training.end()
+
+    def _data(self, plan: Plan) -> Dataset:
+        key = json.dumps([plan.config["dataset"], plan.config["seed"]], sort_keys=True)
+        if key not in self._last:
+            self._last = {key: Job(plan, self._job.folder, self._job.record).load()}
+        return self._last[key]
+
+
+def settings(key_values: Mapping[str, Any] | None, what: str) -> list[dict[str, Any]]:
+    """One change for each value of the one key of ``{key: values}``; ``[{}]`` where nothing is given.
+
+    >>> settings({"seed": [0, 1]}, "runner.repeats")
+    [{'seed': 0}, {'seed': 1}]
+
+    Raises
+    ------
+    InputError
+        For several keys, or values that are no list.
+    """
+    if not key_values:
+        return [{}]
+    if len(key_values) > 1:
+        raise InputError(f"{what}: expected one key, found {', '.join(key_values)}")
+    ((key, values),) = key_values.items()
+    if not isinstance(values, list) or not values:
+        raise InputError(f"{what}: expected a list of values for {key}, found {values!r}")
+    return [{key: value} for value in values]

@@ -1,0 +1,1 @@
+"""Runners that measure time and memory."""

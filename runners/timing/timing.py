@@ -1,0 +1,150 @@
+"""runner=timing: what a transform costs, and ratios against other ways of doing the same."""
+
+from __future__ import annotations
+
+import logging
+from typing import Literal
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from orbit import plots
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt
+from orbit.registry import build, register
+from runners.base import Job, Runner
+from runners.report.markdown import markdown_table
+from runners.timing.comparisons import COMPARISONS, Comparison, images
+from runners.timing.machine import describe_machine, interleaved, pinned_threads
+
+log = logging.getLogger(__name__)
+
+_SWEPT = {"N": "points", "s": "components", "r": "orbit size", "D": "columns of a ridge fit"}
+
+
+@register("runner", "timing")
+class Timing(Runner):
+    """Seconds against N, s, r and D, or one named comparison; every figure a median over interleaved rounds.
+
+    Parameters
+    ----------
+    compare : {"scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs"} or None
+        ``scipy``: against scipy.ndimage.rotate and scikit-learn's RBFSampler.
+        ``direct``: the direct path against its own matrix products and
+        trigonometry. ``spectral``: the spectral path against the direct one.
+        ``path``: a ridge path of 20 regularisations against one. ``hadamard``: a
+        second layer by fast transforms against one by a matrix. ``skeleton``:
+        features of a skeleton against plain copies in memory.
+        ``lbfgs``: closed forms of operator-valued least squares against scipy's
+        L-BFGS. None: a sweep.
+    sweep : dict or None
+        Values of N (points), s (components), r (orbit size) and D (columns of a
+        ridge fit), each varied with the others at the configuration's.
+    n_points : int >= 1
+        Points of a comparison, and of a sweep of anything but N.
+    rounds : int >= 1
+        Rounds; all cases run once in each, after one that is not measured.
+    """
+
+    def __init__(
+        self,
+        compare: Literal["scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs"] | None = None,
+        sweep: dict | None = None,
+        n_points: PositiveInt = 1000,
+        rounds: PositiveInt = 7,
+    ) -> None:
+        self.compare = compare
+        self.sweep = sweep
+        self.n_points = n_points
+        self.rounds = rounds
+
+    def check(self) -> None:
+        super().check()
+        if not self.compare and not self.sweep:
+            raise InputError(
+                "runner=timing: expected something to time, found neither runner.compare nor runner.sweep: "
+                "choose an experiment=bench_..., or set one of them"
+            )
+        for key, values in (self.sweep or {}).items():
+            whole = isinstance(values, (list, tuple)) and all(isinstance(v, int) and v >= 1 for v in values)
+            if key not in _SWEPT or not whole or not values:
+                raise InputError(
+                    f"runner.sweep: expected lists of integers >= 1 for any of {', '.join(_SWEPT)}, "
+                    f"found {key}: {values!r}"
+                )
+
+    def run(self, job: Job) -> None:
+        threads = job.plan.config["engine"]["workers"] or torch.get_num_threads()
+        machine = describe_machine(threads)
+        job.log_text("machine.txt", machine + "\n")
+        job.say(machine)
+        with pinned_threads(threads):
+            self._compare(job, threads) if self.compare else self._sweep(job)
+
+    def _compare(self, job: Job, threads: int) -> None:
+        assert self.compare is not None
+        comparison = COMPARISONS[self.compare](job.plan, self.n_points, threads)
+        seconds = interleaved(comparison.cases, self.rounds)
+        medians = {name: np.median(values, axis=0) for name, values in seconds.items()}
+        metrics = dict(comparison.metrics)
+        rows = []
+        for name, (clock, processor) in medians.items():
+            metrics |= {f"time/{name}_s": clock, f"cpu/{name}_s": processor}
+            ends = seconds[name][:, 0].min(), seconds[name][:, 0].max()
+            rows.append([name, *(f"{value:.4g}" for value in (clock, *ends, processor))])
+        table = markdown_table(["case", "median s", "least", "most", "processor s"], rows)
+        metrics |= self._ratios(job, comparison, seconds)
+        for name, value in comparison.metrics.items():
+            job.row(name, f"{value:.3g}")
+        job.log_metrics(metrics)
+        job.log_text("table.md", table + "\n")
+        job.say(table)
+        clocks = {name: values[:, 0].tolist() for name, values in seconds.items()}
+        what = f"seconds: median and range of {self.rounds} rounds"
+        job.log_figure("timing", plots.compared(clocks, what, median=True))
+
+    def _ratios(self, job: Job, comparison: Comparison, seconds: dict[str, np.ndarray]) -> dict[str, float]:
+        metrics: dict[str, float] = {}
+        rows = []
+        for label, (above, below) in comparison.ratios.items():
+            ratios = seconds[above] / seconds[below]  # round by round: neighbours in time
+            clock, processor = np.median(ratios, axis=0)
+            metrics |= {f"ratio/{label}": clock, f"cpu_ratio/{label}": processor}
+            least, most = ratios[:, 0].min(), ratios[:, 0].max()
+            job.row(f"ratio {label}", f"{clock:.3g} ({least:.3g} to {most:.3g}), of processor time {processor:.3g}")
+            rows.append([label, *(f"{value:.3g}" for value in (clock, least, most, processor))])
+        table = markdown_table(["ratio", "median", "least", "most", "of processor time"], rows)
+        job.log_text("ratios.md", table + "\n")
+        return metrics
+
+    def _sweep(self, job: Job) -> None:
+        rows = []
+        for key, values in (self.sweep or {}).items():
+            cases = {value: self._case(job, key, value) for value in values}
+            seconds = interleaved({str(value): case for value, case in cases.items()}, self.rounds)
+            times = np.array([seconds[str(value)][:, 0] for value in values]).T
+            medians = np.median(times, axis=0)
+            job.log_metrics({f"time/{key}{v}_s": t for v, t in zip(values, medians, strict=True)})
+            rows += [[f"{key} = {v}", f"{t:.4g}"] for v, t in zip(values, medians, strict=True)]
+            title = f"{job.plan.config['group']['name']}, {job.plan.config['approx']['name']}"
+            curve = {"measured": (np.array(values), times)}
+            job.log_figure(f"timing_{key}", plots.convergence(curve, _SWEPT[key], "seconds", title, slopes=True))
+        table = markdown_table(["size", "median s"], rows)
+        job.log_text("table.md", table + "\n")
+        job.say(table)
+
+    def _case(self, job: Job, key: str, value: int):
+        rng = np.random.default_rng(job.plan.seed("runner"))
+        if key == "D":
+            psi, y = (
+                rng.standard_normal((self.n_points, value)).astype(np.float32),
+                rng.integers(10, size=self.n_points),
+            )
+            return lambda: build("classifier", "ridge").fit(psi, y)
+        X = images(job.plan, value if key == "N" else self.n_points)
+        X = job.plan.component("representation").fit_transform(X)
+        changes = {"n_components": value} if key == "s" else {}
+        orbit = job.plan.orbit(size=value) if key == "r" else job.plan.orbit()
+        features = clone(job.plan.approx(orbit=orbit, **changes)).fit(X)
+        return lambda: features.transform(X)

@@ -1,0 +1,1 @@
+"""Where results go: the run folder first, then MLflow."""
