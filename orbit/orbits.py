@@ -156,6 +156,9 @@ class Orbit(Component):
         """
         return self.distribution_.move(self.group_, self.elements_[elements], X)
 
+    def metrics(self) -> dict[str, float]:
+        return {"orbit/size": float(len(self.weights_))}
+
     def describe(self, i: int) -> str:
         """Element ``i`` for people: the title of a picture."""
         return f"draw {i}" if self.distribution_.data_dependent else self.group_.describe(self.elements_[i])

@@ -89,7 +89,7 @@ def test_every_row_orbit_point_and_unit_is_visited_once(units, memory, workers):
     X = numbered(n)
     orb = Orbit(Rotation("polar"), VonMises(1.0), size=11).fit(X)
     spy = Spy(units)
-    features = Engine(memory, workers).average(spy, orb, X)
+    features, _ = Engine(memory, workers).average(spy, orb, X)
     np.testing.assert_allclose(features, 1.0, atol=1e-12)
     starts = {start for _, start, _ in spy.seen}
     expected = Counter(
@@ -242,7 +242,7 @@ def test_an_error_in_one_tile_comes_out_and_leaves_nothing_behind(three_torch_th
     assert torch.get_num_threads() == 3
     time.sleep(0.02)
     assert len(spy.seen) == seen, "no thread goes on"
-    np.testing.assert_allclose(Engine(workers=workers).average(Spy(5), orb, X), 1.0)
+    np.testing.assert_allclose(Engine(workers=workers).average(Spy(5), orb, X)[0], 1.0)
 
 
 def test_an_error_stops_the_tiles_that_have_not_started():
@@ -280,7 +280,7 @@ def test_elements_of_no_weight_are_not_visited():
     orb = Orbit(Rotation("polar"), size=4).fit(X)
     orb.weights_ = np.array([0.5, 0.0, 0.5, 0.0])
     spy = Spy(2)
-    np.testing.assert_allclose(Engine(workers=1).average(spy, orb, X), 1.0)
+    np.testing.assert_allclose(Engine(workers=1).average(spy, orb, X)[0], 1.0)
     assert sum(spy.seen.values()) == 5 * 2
 
 

@@ -9,7 +9,9 @@ orbit. It tiles, threads and averages nothing itself.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from collections import deque
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -17,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.component import check_with_parts
 from orbit.core.random import RandomState, spawn
-from orbit.engine import Engine
+from orbit.engine import Engine, Route
 from orbit.engine.embedding import Embedding, nbytes
 from orbit.engine.latest import Latest
 from orbit.kernels import Gaussian, Kernel
@@ -25,10 +27,20 @@ from orbit.orbits import Orbit
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Base class of the feature maps psi with ``<psi(x), psi(z)>`` close to ``k_{q,G}(x, z)`` (LGIKA eq. 3)."""
+    """Base class of the feature maps psi with ``<psi(x), psi(z)>`` close to ``k_{q,G}(x, z)`` (LGIKA eq. 3).
+
+    Attributes
+    ----------
+    operator_valued : bool
+        Whether the features carry the structure of an operator-valued kernel.
+    own_kernel : method without arguments, or None
+        The kernel that the features approximate, from the map's parameters; None where the kernel is a choice.
+    """
 
     kind: ClassVar[str]
     name: ClassVar[str]
+    operator_valued: ClassVar[bool] = False
+    own_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
 
     kernel: Kernel | None
     orbit: Orbit | None
@@ -65,8 +77,17 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def label(self) -> str:
         """``approx=nystrom, kernel=laplacian``: how errors name a fitted map."""
-        own = hasattr(self, "own_kernel")
-        return f"{self.kind}={self.name}" + ("" if own else f", {self.kernel_.label()}")
+        return f"{self.kind}={self.name}" + (f", {self.kernel_.label()}" if self.own_kernel is None else "")
+
+    def metrics(self) -> dict[str, float]:
+        """Fitted figures for the record of a run, by flat names such as ``kernel/lengthscale``."""
+        metrics = self.orbit_.metrics() | self.kernel_.metrics()
+        return metrics | (self.route_.metrics() if self.route_ is not None else {})
+
+    @property
+    def route_(self) -> Route | None:
+        """How the latest average over the orbit was computed; None before the first."""
+        return self._routes[-1] if self._routes else None
 
     def points_wanted(self, n: int) -> int:
         """Of ``n`` points, how many :meth:`fit` should see at least where a sample stands for all of them.
@@ -87,6 +108,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.orbit_.fit(X)
         self.kernel_ = clone(kernel).fit(X, kernel_seed)
         self.shape_in_ = X.shape[1:]
+        self._routes = deque[Route](maxlen=1)
         return X, map_seed
 
     def transform(self, X):
@@ -111,6 +133,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @abstractmethod
     def _features(self, X: np.ndarray) -> np.ndarray:
         """psi(x) for validated points of the engine's dtype, shape ``(n, n_outputs)``."""
+
+    def _average(self, embedding: Embedding, X: np.ndarray, **options: Any) -> np.ndarray:
+        """``embedding`` averaged over the orbit; ``options`` as for :meth:`orbit.engine.Engine.average`."""
+        features, route = self.engine_.average(embedding, self.orbit_, X, label=self.label(), **options)
+        self._routes.append(route)
+        return features
 
     def _parts(self) -> tuple[Orbit, Kernel, Engine]:
         return self.orbit or Orbit(), self.kernel or Gaussian(), self.engine or Engine()
@@ -153,7 +181,7 @@ class AveragedMap(FeatureMap):
             lambda: self._embedding(X.dtype),
             worth=lambda made: _is_projected(made) and engine.may_keep(nbytes(made)),
         )
-        return engine.average(embedding, self.orbit_, X, modes=self._modes, label=self.label())
+        return self._average(embedding, X, modes=self._modes)
 
     @abstractmethod
     def _embedding(self, dtype: np.dtype) -> Embedding:

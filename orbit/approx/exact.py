@@ -173,7 +173,7 @@ class Exact(FeatureMap):
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)
             columns = self._orbit_columns(Z[batch])
-            out[rows, batch] = self.engine_.average(columns, self.orbit_, X[rows], what, label=self.label())
+            out[rows, batch] = self._average(columns, X[rows], what=what)
             if symmetric:
                 out[batch, : batch.start] = out[: batch.start, batch].T
         return out

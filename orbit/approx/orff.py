@@ -112,7 +112,7 @@ class OperatorRandomFourier(RandomFourier):
 
     def _features(self, X: np.ndarray) -> OperatorFeatures:
         psi = (
-            self.engine_.average(self._turned(X.dtype), self.orbit_, X, weights=self.output_moves_)
+            self._average(self._turned(X.dtype), X, weights=self.output_moves_)
             if self.equivariant
             else super()._features(X)
         )

@@ -129,6 +129,9 @@ class RandomSkeleton(AveragedMap):
         self.complexity_ = self.kernel_.skeleton_.complexity()
         self._n_features_out = self.n_components_ * (2 if self._columns() == "pairs" else 1)
 
+    def metrics(self) -> dict[str, float]:
+        return super().metrics() | {"features/complexity": self.complexity_}
+
     def _columns(self) -> Literal["pairs", "phase", "real"]:
         return "real" if self.kernel_.space_.is_real else self.variant
 

@@ -24,6 +24,10 @@ class Component(BaseEstimator):
         """Raise ``ParameterError`` if a parameter, or one of a part, has the wrong type or range."""
         check_with_parts(self)
 
+    def metrics(self) -> dict[str, float]:
+        """Fitted figures for the record of a run, by flat names such as ``kernel/lengthscale``."""
+        return {}
+
     def label(self) -> str:
         """``group=rotation``: how errors and figures name this component."""
         return f"{self.kind}={self.name}"

@@ -89,6 +89,22 @@ class Route:
     all_modes: int = 0
     error: float = 0.0
 
+    def metrics(self) -> dict[str, float]:
+        """Modes used and left out, of the spectral path."""
+        if self.path != "spectral":
+            return {}
+        return {
+            "engine/modes": float(self.modes),
+            "engine/all_modes": float(self.all_modes),
+            "engine/spectral_error": self.error,
+        }
+
+    def __str__(self) -> str:
+        if self.path != "spectral":
+            return f"{self.path} path"
+        left_out = f", at most {self.error:.1e} of a norm left out" if self.modes < self.all_modes else ""
+        return f"spectral path ({self.modes} of {self.all_modes} modes{left_out})"
+
 
 @dataclass(frozen=True)
 class Tiling:
@@ -128,11 +144,6 @@ class Engine(Component):
     tf32 : bool
         Let a GPU round the factors of float32 products to 10 bits: faster, and no
         longer float32.
-
-    Attributes
-    ----------
-    route_ : Route
-        How the latest average was computed.
     """
 
     kind, name = "engine", "engine"
@@ -207,7 +218,7 @@ class Engine(Component):
         weights: np.ndarray | None = None,
         modes: np.ndarray | None = None,
         label: str = "this map",
-    ) -> np.ndarray:
+    ) -> tuple[np.ndarray, Route]:
         """psi(x) for every row of ``X``: the embedding averaged over the fitted orbit.
 
         Nothing of size n x r x d or n x r x units is ever held: memory beyond
@@ -226,7 +237,7 @@ class Engine(Component):
 
         Returns
         -------
-        array, shape (n, embedding.n_outputs)
+        array, shape (n, embedding.n_outputs), and how it was computed
 
         Raises
         ------
@@ -236,18 +247,18 @@ class Engine(Component):
         # weights that are the caller's own may be matrices, which only moved points can be multiplied with
         plan = self._spectral_plan(embedding, orbit, X, modes) if weights is None else None
         path = self._path(embedding, orbit, X, plan, label) if weights is None else "direct"
-        self.route_ = Route(path)
+        route = Route(path)
         # zeros of the operating system, so that nothing is written before the features are
         out = (np.empty if path == "spectral" else np.zeros)((len(X), embedding.n_outputs), dtype=X.dtype)
         with self.precision():
             if path == "spectral":
                 assert plan is not None
-                self.route_ = self._average_in_modes(embedding, orbit, X, out, what, plan, modes)
+                route = self._average_in_modes(embedding, orbit, X, out, what, plan, modes)
             elif path == "template":
                 self._average_templates(embedding, orbit, X, out, what)
             else:
                 self._average_direct(embedding, orbit, X, out, what, orbit.weights_ if weights is None else weights)
-        return out
+        return out, route
 
     def _average_direct(
         self, embedding: Embedding, orbit: Orbit, X: np.ndarray, out: np.ndarray, what: str, weights: np.ndarray

@@ -190,6 +190,9 @@ class LengthscaleKernel(Kernel):
             self.lengthscale_ = float(self.lengthscale)
         return self
 
+    def metrics(self) -> dict[str, float]:
+        return {"kernel/lengthscale": self.lengthscale_}
+
 
 def median_distance(X: np.ndarray, random_state: RandomState = None, order: float = 2.0) -> float:
     """The median distance ``|x - z|_order`` between two different points of a subsample; 1 if it is zero.

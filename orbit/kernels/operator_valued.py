@@ -98,6 +98,9 @@ class OperatorKernel(Component):
     def lengthscale_(self) -> float:
         return self.base_.lengthscale_
 
+    def metrics(self) -> dict[str, float]:
+        return self.base_.metrics()
+
     @abstractmethod
     def factors(self, frequencies: np.ndarray) -> np.ndarray:
         """B(w) for frequencies ``(D, d)``: shape ``(D, p, q)``, with A(w) = B(w) B(w)^T."""

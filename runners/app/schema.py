@@ -92,7 +92,8 @@ def has_own_kernel(approx: str, kernel: str, learner: str) -> bool:
 
     It does where the learner makes the layers of the kernel's skeleton.
     """
-    if approx not in orbit.available("approx") or not hasattr(orbit.get("approx", approx), "own_kernel"):
+    feature_map: Any = orbit.get("approx", approx) if approx in orbit.available("approx") else None
+    if feature_map is None or feature_map.own_kernel is None:
         return False
     return not (_has_layers("kernel", kernel) and _has_layers("learner", learner))
 

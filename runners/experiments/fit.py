@@ -71,7 +71,6 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     scores |= {f"test/{k}": v for k, v in evaluate(data.task, data.y_test, predicted).items()}
     scores |= {
         "features/dim": float(learner.n_features_in_),
-        "orbit/size": float(len(features.orbit_.weights_)),
         "memory/peak_mb": peak_memory_mb(),
     }
     for name in dict.fromkeys(("regularization", _strength(learner))):
@@ -79,14 +78,7 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
             scores[f"learner/{name}"] = float(getattr(learner, f"{name}_"))
     if hasattr(learner, "log_marginal_likelihood_"):
         scores["learner/log_marginal_likelihood"] = learner.log_marginal_likelihood_
-    if hasattr(features, "complexity_"):
-        scores["features/complexity"] = features.complexity_
-    route = getattr(features.engine_, "route_", None)
-    if route is not None and route.path == "spectral":
-        scores |= {"engine/modes": float(route.modes), "engine/all_modes": float(route.all_modes)}
-        scores["engine/spectral_error"] = route.error
-    if hasattr(features.kernel_, "lengthscale_"):
-        scores["kernel/lengthscale"] = features.kernel_.lengthscale_
+    scores |= features.metrics()
     if selected:
         scores |= selected.metrics()
     return Fitted(model, predicted, scores, selected)
@@ -152,7 +144,7 @@ class Fit(Runner):
         if fitted.selected:
             record_selection(job, fitted.selected)
             job.row("selected", fitted.selected.describe())
-        _tabulate(job, data, getattr(fitted.model["features"].engine_, "route_", None))
+        _tabulate(job, data, fitted.model["features"].route_)
         training.draw()
         if self.save_model:
             job.log_model(fitted.model, data.X_test[:2])
@@ -197,12 +189,5 @@ def _tabulate(job: Job, data: Dataset, route: Route | None) -> None:
     times = {name: metrics.get(f"time/{name}_s") for name in stages}
     job.row("time", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items() if seconds is not None))
     size = f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}"
-    job.row("features", size + (f", {_described(route)}" if route else ""))
+    job.row("features", size + (f", {route}" if route else ""))
     job.row("peak memory", f"{metrics['memory/peak_mb']:.0f} MB")
-
-
-def _described(route: Route) -> str:
-    if route.path != "spectral":
-        return f"{route.path} path"
-    left_out = f", at most {route.error:.1e} of a norm left out" if route.modes < route.all_modes else ""
-    return f"spectral path ({route.modes} of {route.all_modes} modes{left_out})"

@@ -155,13 +155,7 @@ def spectral(plan: Plan, n_points: int, threads: int) -> Comparison:
     X = plan.component("representation").fit_transform(images(plan, n_points))
     maps = {path: plan.approx(engine=_engine(plan, path=path)).fit(X) for path in ("direct", "spectral")}
     psi = {path: features.transform(X) for path, features in maps.items()}
-    route = maps["spectral"].engine_.route_
-    metrics = {
-        "engine/modes": float(route.modes),
-        "engine/all_modes": float(route.all_modes),
-        "engine/spectral_error": route.error,
-        "error/spectral": _relative(psi["spectral"], psi["direct"]),
-    }
+    metrics = maps["spectral"].route_.metrics() | {"error/spectral": _relative(psi["spectral"], psi["direct"])}
     cases = {path: (lambda features=features: features.transform(X)) for path, features in maps.items()}
     return Comparison(cases, {"direct/spectral": ("direct", "spectral")}, metrics)
 
