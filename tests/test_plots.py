@@ -6,6 +6,7 @@ import io
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from samples import smooth_images
 
 from orbit import plots
@@ -163,3 +164,25 @@ def test_curves_of_unequal_lengths_share_all_their_ticks(draw):
     long, short = np.array([100, 300, 1000, 3000]), np.array([100, 300])
     ax = draw(plots.curves({"a": (long, np.ones((1, 4))), "b": (short, np.ones((1, 2)))}, {}, "n", "s")).axes[0]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["100", "300", "1000", "3000"]
+
+
+SINGLE_PANELS = {
+    "confusion": lambda ax: plots.confusion(np.array([0, 1]), np.array([0, 0]), ax=ax),
+    "predicted_against_true": lambda ax: plots.predicted_against_true(np.ones(2), np.zeros(2), ax=ax),
+    "selection_curve": lambda ax: plots.selection_curve(np.array([1.0]), np.array([0.5]), 1.0, "gcv", ax=ax),
+    "compared": lambda ax: plots.compared({"rf": [1.0]}, "rmse", {"rf": 2.0}, ax=ax),
+    "epochs": lambda ax: plots.epochs({"a": [0.1, 0.4]}, ax=ax),
+    "convergence": lambda ax: plots.convergence({"a": (np.ones(1), np.ones((1, 1)))}, "r", "e", "t", ax=ax),
+    "curves": lambda ax: plots.curves({"a": (np.ones(1), np.ones((1, 1)))}, {}, "n", "s", ax=ax),
+    "skeleton": lambda ax: plots.skeleton(stack([{"kind": "full"}], (2, 2, 1)), "numbers", ax=ax),
+}
+
+
+@pytest.mark.parametrize("name", SINGLE_PANELS)
+def test_single_panels_draw_into_given_axes(draw, name):
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    assert draw(SINGLE_PANELS[name](right)) is figure
+    assert right.has_data()
+    assert not left.has_data()
+    assert not figure.legends

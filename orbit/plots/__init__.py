@@ -1,0 +1,34 @@
+"""Figures of orbits, predictions, selection, curves, skeletons and vector fields, for notebooks and for runs.
+
+Each function returns a :class:`matplotlib.figure.Figure` and touches no global state of pyplot, so it works in any
+thread and a notebook shows its result. Functions that draw a single panel take ``ax`` to draw into an existing one.
+"""
+
+from orbit.plots.axes import short
+from orbit.plots.comparisons import agreement, compared
+from orbit.plots.curves import convergence, curves, epochs, growth, panels
+from orbit.plots.fields import field
+from orbit.plots.orbits import orbit_examples
+from orbit.plots.predictions import confusion, error_examples, predicted_against_true
+from orbit.plots.selection import grid_scores, selection_curve
+from orbit.plots.skeletons import locality, skeleton
+
+__all__ = [
+    "agreement",
+    "compared",
+    "confusion",
+    "convergence",
+    "curves",
+    "epochs",
+    "error_examples",
+    "field",
+    "grid_scores",
+    "growth",
+    "locality",
+    "orbit_examples",
+    "panels",
+    "predicted_against_true",
+    "selection_curve",
+    "short",
+    "skeleton",
+]

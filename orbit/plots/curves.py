@@ -1,0 +1,198 @@
+"""Curves: metrics against a parameter, a size or the epoch."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+from orbit.plots.axes import (
+    MARKERS,
+    axes_or_new,
+    figure_of,
+    is_geometric,
+    line_with_band,
+    row_of_axes,
+    set_log_ticks,
+)
+
+#: Name of a line -> (x, values), shapes (m,) and (repeats, m).
+Lines = dict[str, tuple[np.ndarray, np.ndarray]]
+
+
+def epochs(scores: dict[str, list[float]], ax: Axes | None = None) -> Figure:
+    """Progressive scores of training, one line a run: each batch is scored before it is learnt from.
+
+    Parameters
+    ----------
+    scores : dict
+        Name of a run -> its score in each epoch.
+    ax : Axes or None
+        Axes to draw into; None makes a new figure.
+    """
+    alone = ax is None
+    ax = axes_or_new(ax, 6.4, 4)
+    styles = itertools.product(("-", "--", ":"), range(10))
+    for (style, colour), (name, values) in zip(styles, scores.items(), strict=False):
+        ax.plot(np.arange(1, len(values) + 1), values, style, color=f"C{colour}", lw=1.2, label=name)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("epoch")
+    ax.set_ylabel("score before each batch was learnt from")
+    ax.grid(alpha=0.3)
+    if alone:
+        figure_of(ax).legend(loc="outside right upper", fontsize=6)
+    else:
+        ax.legend(fontsize=6)
+    return figure_of(ax)
+
+
+def convergence(
+    curves: Lines, x_label: str, y_label: str, title: str, slopes: bool = False, ax: Axes | None = None
+) -> Figure:
+    """Errors on logarithmic axes, one line a method: the mean, and a band from smallest to largest.
+
+    Parameters
+    ----------
+    curves : dict
+        Name -> (x, errors), shapes (m,) and (repeats, m).
+    x_label, y_label, title : str
+    slopes : bool
+        Give the slope of a straight line fitted to the logarithms in the legend.
+    ax : Axes or None
+        Axes to draw into; None makes a new figure.
+
+    Examples
+    --------
+    >>> x = np.array([8, 16, 32])
+    >>> figure = convergence({"mc": (x, 1 / np.sqrt([x, x]))}, "r", "error", "Monte Carlo", slopes=True)
+    >>> figure.axes[0].get_legend().get_texts()[0].get_text()
+    'mc (slope -0.50)'
+    """
+    ax = axes_or_new(ax, 5.4, 3.8)
+    for marker, (name, (x, errors)) in zip(itertools.cycle(MARKERS), curves.items(), strict=False):
+        mean = errors.mean(0)
+        label = name + _slope(x, mean) if slopes and len(x) > 1 else name
+        line_with_band(ax, x, mean, errors.min(0), errors.max(0), marker, label)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.xaxis.set_major_formatter(ScalarFormatter())
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    ax.set_title(title, fontsize=10)
+    ax.legend()
+    ax.grid(alpha=0.3, which="both")
+    return figure_of(ax)
+
+
+def growth(n: np.ndarray, panels: dict[str, dict[str, np.ndarray]], title: str, level: str) -> Figure:
+    """Quantities that grow with the number of points: one panel each, logarithmic axes, slopes in the legends.
+
+    Parameters
+    ----------
+    n : array, shape (m,)
+        Numbers of points.
+    panels : dict
+        Label of the vertical axis -> name of a line -> values, shape (m,).
+    title : str
+    level : str
+        The panel drawn on a linear axis that starts at zero, for a quantity that should stay constant.
+    """
+    figure, axes = row_of_axes(len(panels), 4.6, 3.6)
+    for ax, (label, lines) in zip(axes, panels.items(), strict=True):
+        for marker, (name, values) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
+            ax.plot(n, values, marker + "-", ms=4, label=name + _slope(n, values))
+        ax.set_xscale("log")
+        if label == level:
+            ax.set_ylim(0, 1.3 * max(values.max() for values in lines.values()))
+        else:
+            ax.set_yscale("log")
+        ax.set_xlabel("points")
+        ax.set_ylabel(label)
+        ax.legend()
+        ax.grid(alpha=0.3)
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def curves(
+    lines: Lines,
+    levels: dict[str, list[float]],
+    x_label: str,
+    y_label: str,
+    log_y: bool = False,
+    ax: Axes | None = None,
+) -> Figure:
+    """A metric along a parameter, one line a method: the mean, and a band of one standard deviation.
+
+    Parameters
+    ----------
+    lines : dict
+        Name -> (x, values), shapes (m,) and (repeats, m); x are numbers or names.
+    levels : dict
+        Name -> values that do not depend on x, drawn as a dashed line at their mean.
+    x_label, y_label : str
+    log_y : bool
+        Whether the vertical axis is logarithmic.
+    ax : Axes or None
+        Axes to draw into; None makes a new figure.
+    """
+    alone = ax is None
+    ax = axes_or_new(ax, 5.4, 3.8)
+    numeric = all(np.issubdtype(x.dtype, np.number) for x, _ in lines.values())
+    for marker, (name, (x, values)) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
+        places = x if numeric else np.arange(len(x))
+        mean, spread = values.mean(0), values.std(0)
+        line_with_band(ax, places, mean, mean - spread, mean + spread, marker, name)
+        if not numeric:
+            ax.set_xticks(places, x)
+    for i, (name, level) in enumerate(levels.items(), len(lines)):
+        ax.axhline(float(np.mean(level)), ls="--", lw=1.2, color=f"C{i % 10}", label=name)
+    ticks = np.unique(np.concatenate([x for x, _ in lines.values()]))  # lines may have different lengths
+    if numeric and is_geometric(ticks):
+        set_log_ticks(ax, ticks)
+    if log_y:
+        ax.set_yscale("log")
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    if alone:
+        figure_of(ax).legend(loc="outside upper center", ncols=2, fontsize=9)
+    else:
+        ax.legend(fontsize=9)
+    ax.grid(alpha=0.3)
+    return figure_of(ax)
+
+
+def panels(curves: dict[str, Lines], x_label: str, n_columns: int) -> Figure:
+    """Convergence in one panel for each measure, with one legend: the mean, and a band from smallest to largest.
+
+    Parameters
+    ----------
+    curves : dict
+        Title of the panel -> name of a line -> (x, values), shapes (m,) and (repeats, m). Vertical axes are
+        logarithmic, except where the title ends in "correlation".
+    x_label : str
+    n_columns : int
+        Panels in a row.
+    """
+    n_rows = -(-len(curves) // n_columns)
+    figure = Figure(figsize=(3.3 * n_columns, 2.9 * n_rows + 0.4), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for ax, (title, lines) in zip(axes, curves.items(), strict=False):
+        for marker, (name, (x, values)) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
+            line_with_band(ax, x, values.mean(0), values.min(0), values.max(0), marker, name).set_markersize(3)
+        ax.set_xscale("log")
+        ax.set_yscale("linear" if title.endswith("correlation") else "log")
+        ax.set_title(title, fontsize=9)
+        ax.set_xlabel(x_label)
+        ax.grid(alpha=0.3)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)
+    return figure
+
+
+def _slope(x: np.ndarray, y: np.ndarray) -> str:
+    """The slope of a straight line fitted to the logarithms, for a legend."""
+    return f" (slope {np.polyfit(np.log(x), np.log(y), 1)[0]:.2f})"

@@ -1,0 +1,35 @@
+"""Figures of vector fields in the plane."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from orbit.plots.axes import row_of_axes
+
+# More arrows in one panel cover each other.
+_MAX_ARROWS = 324
+
+
+def field(points: np.ndarray, truth: np.ndarray, predicted: np.ndarray, title: str) -> Figure:
+    """A vector field in the plane, its prediction and the error, side by side, all arrows to one scale.
+
+    Parameters
+    ----------
+    points : array, shape (n, 2)
+    truth, predicted : arrays, shape (n, 2)
+        Vectors at the points. At most 324 are drawn; the title then says of how many.
+    title : str
+    """
+    shown = np.unique(np.linspace(0, len(points) - 1, min(len(points), _MAX_ARROWS)).astype(int))
+    fields = {"truth": truth, "prediction": predicted, "error": predicted - truth}
+    longest = max(float(np.linalg.norm(vectors[shown], axis=1).max()) for vectors in fields.values()) or 1.0
+    figure, axes = row_of_axes(len(fields), 3.6, 3.9)
+    for ax, (name, vectors) in zip(axes, fields.items(), strict=True):
+        lengths = np.linalg.norm(vectors[shown], axis=1)
+        ax.quiver(*points[shown].T, *vectors[shown].T, lengths, scale=12 * longest, clim=(0, longest))
+        ax.set_title(f"{name} (root mean square {np.sqrt(np.square(vectors).mean()):.2g})", fontsize=9)
+        ax.set_aspect("equal")
+    subset = f" ({len(shown)} of {len(points)})" if len(shown) < len(points) else ""
+    figure.suptitle(title + subset, fontsize=10)
+    return figure
