@@ -48,8 +48,11 @@ class _AdaGrad(EpochLearner):
         self._squares = [torch.full_like(part, _EPSILON) for part in (self._weights, self._offsets)]
         self._factors = None if self._operator is None else self._tensor(self._operator.factors.astype(X.dtype))
 
+    def metrics(self) -> dict[str, float]:
+        return super().metrics() | {"learner/regularization": self.regularization_}
+
     def _in_training(self) -> bool:
-        return hasattr(self, "_weights")
+        return "_weights" in vars(self)
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
         features, targets = self._tensor(x).sub_(self._shift), self._tensor(y)
@@ -158,7 +161,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         super().__init__(learning_rate, batch_size, epochs, engine, random_state)
         self.regularization = regularization
 
-    uses_operator = True
+    operator_valued = True
 
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""

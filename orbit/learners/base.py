@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,105 @@ from orbit.core.random import RandomState, spawn
 # Features of a bounded kernel have norm at most one, so these span from no
 # regularisation worth the name to predicting the mean.
 DEFAULT_PATH = tuple(10.0 ** np.arange(-10, 1.1, 0.5))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The scores by which a learner chose a parameter.
+
+    Attributes
+    ----------
+    parameter : its name
+    path, scores : arrays, shape (m,)
+        Values in ascending order and their scores, higher is better; NaN where a value was not tried.
+    chosen : the value in use
+    criterion : what the scores are: ``gcv``, ``loo``, ``hold_out`` or ``marginal_likelihood``
+    """
+
+    parameter: str
+    path: np.ndarray
+    scores: np.ndarray
+    chosen: float
+    criterion: str
+
+
+class Learner(BaseEstimator):
+    """Base class of all classifiers and regressors, with what they declare about themselves.
+
+    Attributes
+    ----------
+    operator_valued : bool
+        Uses the structure of operator-valued features (``approx="orff"`` or ``"ovk"``).
+    takes_points : bool
+        Is fitted to points as they are, not to features of a kernel.
+    needs_norms : bool
+        Needs |psi(x)|^2 to be the prior variance of x, for which exact features have one column more.
+    path_parameter : str or None
+        The constructor parameter that is a value or a list of values to choose from; the
+        chosen one is the fitted attribute of that name with ``_``.
+    takes_weights : bool
+        ``fit``, and ``partial_fit`` where there is one, take ``sample_weight``.
+    streams : bool
+        Has ``partial_fit(X, y)`` and ``finalize()``; classifiers also take ``classes``.
+    distributes : bool
+        Streams, and has ``gather()``, which adds up the batches of all processes.
+    many_passes : bool
+        Streams, and has ``fit_passes(batches, memory)`` for second moments that do not fit in memory.
+    trains_in_epochs : bool
+        Goes through a stream several times, with ``epochs``, ``epochs_done_`` and ``history_``.
+    shares_path : bool
+        Has ``path_predictions``, all predictions of a path from one factorisation.
+    gives_probabilities, gives_std : bool
+        Has ``predict_proba``; ``predict`` takes ``return_std``.
+    """
+
+    kind: ClassVar[str]
+    name: ClassVar[str]
+    operator_valued: ClassVar[bool] = False
+    takes_points: ClassVar[bool] = False
+    needs_norms: ClassVar[bool] = False
+    path_parameter: ClassVar[str | None] = None
+    takes_weights: ClassVar[bool] = False
+    streams: ClassVar[bool] = False
+    distributes: ClassVar[bool] = False
+    many_passes: ClassVar[bool] = False
+    trains_in_epochs: ClassVar[bool] = False
+    shares_path: ClassVar[bool] = False
+    gives_probabilities: ClassVar[bool] = False
+    gives_std: ClassVar[bool] = False
+
+    path_: np.ndarray
+    path_scores_: np.ndarray
+
+    def check(self) -> None:
+        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
+        check_params(self)
+
+    def metrics(self) -> dict[str, float]:
+        """Fitted figures for the record of a run: ``learner/...`` by name."""
+        if self.path_parameter is None:
+            return {}
+        return {f"learner/{self.path_parameter}": float(self._chosen())}
+
+    def selection_curve(self) -> Curve | None:
+        """The scores by which the parameter was chosen; None where there was no choice."""
+        if self.path_parameter is None or len(self.path_) < 2 or not np.isfinite(self.path_scores_).any():
+            return None
+        return Curve(self.path_parameter, self.path_, self.path_scores_, self._chosen(), self._criterion())
+
+    def remaining_epochs(self) -> int:
+        """How often a stream is to be gone through from now on."""
+        return 1
+
+    def end_epoch(self) -> None:
+        """Called at the end of each pass through a stream."""
+
+    def _criterion(self) -> str:
+        return "hold_out"
+
+    def _chosen(self) -> float:
+        assert self.path_parameter is not None
+        return float(vars(self)[f"{self.path_parameter}_"])
 
 
 def regularization_path(
@@ -119,7 +219,7 @@ def check_classes(y: np.ndarray) -> np.ndarray:
     return classes
 
 
-class SolverLearner(BaseEstimator):
+class SolverLearner(Learner):
     """A learner around one of scikit-learn's solvers: one strength, given or the best on a part held out.
 
     A subclass gives ``_solver``, and names the parameter that may be a path.
@@ -130,11 +230,13 @@ class SolverLearner(BaseEstimator):
         The constructor parameter that is a value, or a list of them to choose
         from; the chosen one is the fitted attribute of that name with ``_``.
     default_path : the values that None stands for
+    published : fitted attributes of scikit-learn's estimator that become the learner's
     """
 
-    path_parameter: ClassVar[str] = "regularization"
+    path_parameter = "regularization"
     default_path: ClassVar[tuple[float, ...]] = (1e-6, 1e-5, 1e-4, 1e-3)
     value_type: ClassVar[type] = float
+    published: ClassVar[tuple[str, ...]] = ()
 
     validation_fraction: float
     random_state: RandomState
@@ -153,7 +255,8 @@ class SolverLearner(BaseEstimator):
         self._path()
 
     def _path(self) -> np.ndarray:
-        return regularization_path(getattr(self, self.path_parameter), self.default_path, self.path_parameter)
+        name = str(self.path_parameter)
+        return regularization_path(self.get_params(deep=False)[name], self.default_path, name)
 
     def _fit(self, X: np.ndarray, y: np.ndarray, sample_weight: Any, labels: np.ndarray | None) -> None:
         weights, seed = mean_one(sample_weight, X), spawn(self.random_state, 1)[0]
@@ -161,9 +264,8 @@ class SolverLearner(BaseEstimator):
         value, self.path_scores_ = self._choose(X, y, weights, labels, seed)
         setattr(self, f"{self.path_parameter}_", self.value_type(value))
         self.estimator_ = self._trained(value, X, y, weights, seed)
-        for name in ("coef_", "intercept_", "n_iter_"):
-            if (fitted := getattr(self.estimator_, name, None)) is not None:
-                setattr(self, name, fitted)
+        for name in self.published:
+            setattr(self, name, getattr(self.estimator_, name))
 
     def _choose(self, X, y, weights, labels, seed: int) -> tuple[float, np.ndarray]:
         if len(self.path_) == 1:
@@ -216,6 +318,8 @@ class SolverClassifier(ClassifierMixin, SolverLearner):
 
 class WeightedClassifier(SolverClassifier):
     """One whose solver takes sample weights, and that gives scores of the classes."""
+
+    takes_weights = True
 
     def fit(self, X, y, sample_weight=None):
         """Fit to ``X``, shape (n, d), class labels ``y``, shape (n,), and weights, shape (n,); None is equal ones."""

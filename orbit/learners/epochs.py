@@ -6,18 +6,18 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from orbit.core.params import PositiveFloat, PositiveInt, check_params
+from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, generator
 from orbit.core.threads import single_threaded
 from orbit.engine import Engine
-from orbit.learners.base import check_classes
+from orbit.learners.base import Learner, check_classes
 
 
-class EpochLearner(BaseEstimator):
+class EpochLearner(Learner):
     """A learner of batches that goes through its points several times, for several learning rates side by side.
 
     Each batch is predicted before it is learnt from, so the scores of the first
@@ -34,7 +34,9 @@ class EpochLearner(BaseEstimator):
         After every epoch, the mean score of its points before they were learnt from.
     """
 
-    path_parameter: ClassVar[str] = "learning_rate"
+    path_parameter = "learning_rate"
+    streams = True
+    trains_in_epochs = True
     default_rates: ClassVar[tuple[float, ...]]
 
     learning_rate_: float
@@ -56,9 +58,8 @@ class EpochLearner(BaseEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def check(self) -> None:
-        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
-        check_params(self)
+    def remaining_epochs(self) -> int:
+        return self.epochs - (self.epochs_done_ if self._in_training() else 0)
 
     def finalize(self):
         """End a stream: keep the best learning rate and let go of what only training needs."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.params import PositiveFloat, check_params
-from orbit.learners.base import best_of_path, regularization_path
+from orbit.learners.base import Learner, best_of_path, regularization_path
 from orbit.learners.ridge import RidgePath
 from orbit.registry import register
 
@@ -20,7 +19,7 @@ _NOISE_PATH = tuple(10.0 ** np.arange(-8, 1.1, 0.5))
 
 
 @register("regressor", "gp")
-class GaussianProcess(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     """A Gaussian process with covariance a <psi(x), psi(z)>, and independent noise of variance a rho.
 
     On features of ``approx=exact`` with their ``residual`` column (which a run
@@ -69,8 +68,10 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, BaseEstimator):
     (True, True)
     """
 
-    path_parameter: ClassVar[str] = "noise"
-    needs_norms: ClassVar[bool] = True
+    path_parameter = "noise"
+    needs_norms = True
+    shares_path = True
+    gives_std = True
 
     def __init__(
         self,
@@ -134,6 +135,12 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, BaseEstimator):
         for noise in path:
             scores = X_new @ (system.solve(float(noise) / system.n)[0] * scale) + mean
             yield scores.reshape(len(scores), *y.shape[1:])
+
+    def metrics(self) -> dict[str, float]:
+        return super().metrics() | {"learner/log_marginal_likelihood": self.log_marginal_likelihood_}
+
+    def _criterion(self) -> str:
+        return "marginal_likelihood"
 
     def _path(self) -> np.ndarray:
         return regularization_path(self.noise, _NOISE_PATH, "noise")

@@ -62,6 +62,9 @@ class LogisticClassifier(WeightedClassifier):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
+    gives_probabilities = True
+    published = ("coef_", "intercept_", "n_iter_")
+
     def predict_proba(self, X) -> np.ndarray:
         """Probabilities of the classes, shape (n, k)."""
         X = self._points(X)

@@ -165,7 +165,7 @@ class NetworkClassifier(EpochClassifier):
             self._optimizers.append(torch.optim.Adagrad(network.parameters(), lr=float(rate)))
 
     def _in_training(self) -> bool:
-        return hasattr(self, "_networks")
+        return "_networks" in vars(self)
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
         points, labels = self._tensor(x), self._tensor(y[:, 0]).long()

@@ -13,11 +13,11 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lapack, solve_continuous_lyapunov
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -29,6 +29,7 @@ from orbit.core.random import RandomState, generator
 from orbit.core.threads import threads_for
 from orbit.kernels.structure import Blocks, Constant, Operator, Structure, structure_of, with_structure_of
 from orbit.learners.base import (
+    Learner,
     best_of_path,
     check_classes,
     checked_weights,
@@ -413,12 +414,12 @@ class MatrixFree:
         return residual + (self._vectors @ (gain * inside)).reshape(residual.shape)
 
 
-class _OperatorLearner(BaseEstimator):
+class _OperatorLearner(Learner):
     """What all solvers share: structure, intercept, targets, and choosing lambda."""
 
-    uses_operator = True
-
-    path_parameter: ClassVar[str] = "regularization"
+    operator_valued = True
+    path_parameter = "regularization"
+    takes_weights = True
 
     regularization: PositiveFloat | list[PositiveFloat] | None
     validation_fraction: float
@@ -488,6 +489,9 @@ class _OperatorLearner(BaseEstimator):
 class _Stein(_OperatorLearner):
     selection: Literal["gcv", "hold_out"]
 
+    def _criterion(self) -> str:
+        return self.selection
+
     def _fit(self, X, Y: np.ndarray, sample_weight: np.ndarray | None, labels: np.ndarray | None = None) -> None:
         structure, psi, Y, weights = self._prepare(X, Y, sample_weight)
         weights, psi, Y, labels = present(weights, psi, Y, labels)
@@ -531,7 +535,7 @@ class _Stein(_OperatorLearner):
         second = system.second
         assert second is not None
         if structure is not None and structure.learns_output and isinstance(operator, Constant):
-            regularization = float(self.path_[0]) if len(self.path_) == 1 else self._chosen(operator, system)
+            regularization = float(self.path_[0]) if len(self.path_) == 1 else self._chosen_for(operator, system)
             operator = learn_output(second, system.cross, regularization)
         size = operator.n_parameters(len(second))
         if size > _MAX_PARAMETERS:
@@ -545,7 +549,7 @@ class _Stein(_OperatorLearner):
             return TridiagonalPath(operator, second, system.cross)
         return SteinPath(operator, second, system.cross)
 
-    def _chosen(self, operator: Constant, system: System) -> float:
+    def _chosen_for(self, operator: Constant, system: System) -> float:
         assert system.second is not None
         path = SteinPath(operator, system.second, system.cross)
         return best_of_path(self.path_, lambda value: gcv(path, system, value))[0]
@@ -678,6 +682,9 @@ class SteinRegressor(MultiOutputMixin, RegressorMixin, _Stein):
     >>> SteinRegressor(regularization=1e-12).fit(X, 2 * X[:, 0] + 1).predict([[10.0]]).round(3)
     array([21.])
     """
+
+    streams = True
+    distributes = True
 
     def __init__(
         self,

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.linalg import add_second_moments, eigh, mirror_upper
 from orbit.core.params import Fraction, PositiveFloat, check_params
 from orbit.core.random import RandomState
 from orbit.learners.base import (
+    Learner,
     best_of_path,
     check_classes,
     checked_weights,
@@ -232,10 +233,15 @@ class CholeskyPath(RidgePath):
         return self._solutions[regularization]
 
 
-class _Ridge(BaseEstimator):
+class _Ridge(Learner):
     """What the classifier and the regressor share: everything but the targets."""
 
-    path_parameter: ClassVar[str] = "regularization"
+    path_parameter = "regularization"
+    takes_weights = True
+    streams = True
+    distributes = True
+    many_passes = True
+    shares_path = True
     _centred: ClassVar[Centred] = "both"
 
     regularization: PositiveFloat | list[PositiveFloat] | None
@@ -357,6 +363,9 @@ class _Ridge(BaseEstimator):
     @abstractmethod
     def _encoder(self, y: np.ndarray, classes: np.ndarray | None) -> Callable[[np.ndarray], np.ndarray]:
         """What turns targets of a batch into columns of numbers, float64; notes what predictions need of ``y``."""
+
+    def _criterion(self) -> str:
+        return self.selection
 
     def _settle(self) -> None:
         if getattr(self, "_stale", False):

@@ -136,7 +136,7 @@ def fit_stream(
     check_streams(learner)
     known = {"classes": np.unique(y)} if task == "classification" else {}
     memory = stream.engine.memory * 2**30
-    if hasattr(learner, "fit_passes") and stream.n_outputs**2 * 8 > memory:
+    if learner.many_passes and stream.n_outputs**2 * 8 > memory:
         log.info(
             "second moments of %d columns do not fit in engine.memory: %g GiB; taking passes instead",
             stream.n_outputs,
@@ -146,13 +146,11 @@ def fit_stream(
         learner.fit_passes(lambda: ((psi, y[r], weighted[r]) for r, psi in stream.batches(False)), memory, **known)
         distributed.leave_to_first()
         return learner
-    epochs = getattr(learner, "epochs", 1)
-    for _ in range(getattr(learner, "epochs_done_", 0), epochs):
-        for rows, psi in stream.batches(shuffle=epochs > 1):
+    for _ in range(learner.remaining_epochs()):
+        for rows, psi in stream.batches(shuffle=learner.trains_in_epochs):
             weights = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
             learner.partial_fit(psi, y[rows], **known, **weights)
-        if hasattr(learner, "end_epoch"):
-            learner.end_epoch()
+        learner.end_epoch()
         if watch is not None:
             watch.after_epoch(learner, stream)
     if distributed.world_size() > 1:
@@ -163,12 +161,12 @@ def fit_stream(
 
 def check_streams(learner: Any) -> None:
     """Raise ``InputError`` if a learner cannot learn from batches."""
-    if not hasattr(learner, "partial_fit"):
+    if not learner.streams:
         raise InputError(
             f"engine.stream=true: learner={learner.name} needs all features at once; choose ridge, stein (for "
             "approx=orff) or adagrad"
         )
-    if distributed.world_size() > 1 and not hasattr(learner, "gather"):
+    if distributed.world_size() > 1 and not learner.distributes:
         raise InputError(f"learner={learner.name} cannot be shared by several processes; choose learner=ridge")
 
 

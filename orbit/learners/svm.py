@@ -62,6 +62,8 @@ class SVMClassifier(WeightedClassifier):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    published = ("coef_", "intercept_", "n_iter_")
+
     def _solver(self, value: float, y: np.ndarray, seed: int) -> LinearSVC:
         return LinearSVC(C=1 / (2 * value * len(y)), max_iter=self.max_iter, random_state=seed)
 
@@ -115,6 +117,8 @@ class KernelSVMClassifier(WeightedClassifier):
         self.max_iter = max_iter
         self.validation_fraction = validation_fraction
         self.random_state = random_state
+
+    published = ("intercept_", "n_iter_")
 
     def _solver(self, value: float, y: np.ndarray, seed: int) -> SVC:
         # a callable kernel is evaluated once and handed to libsvm as a matrix
@@ -174,11 +178,14 @@ class KernelSVMRegressor(SolverRegressor):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
+    takes_weights = True
+
     def fit(self, X, y, sample_weight=None):
         """Fit to ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,); None is equal ones."""
         self._fit_numbers(X, y, sample_weight)
         fitted = self.estimator_.regressor_
-        self.n_iter_ = max(int(np.max(solver.n_iter_)) for solver in getattr(fitted, "estimators_", [fitted]))
+        solvers = fitted.estimators_ if isinstance(fitted, MultiOutputRegressor) else [fitted]
+        self.n_iter_ = max(int(np.max(solver.n_iter_)) for solver in solvers)
         return self
 
     def _solver(self, value: float, y: np.ndarray, seed: int) -> TransformedTargetRegressor:

@@ -24,6 +24,7 @@ from orbit.core.params import config_fields, parameters
 from orbit.core.random import spawn
 from orbit.data import Dataset, Loader
 from orbit.kernels import OperatorKernel
+from orbit.learners.base import Learner
 from orbit.learners.streaming import check_streams, sample_rows
 from runners.app.schema import GROUPS, Root, has_own_kernel, registered_names
 
@@ -154,7 +155,7 @@ class Plan:
                 f"kernel.output=simplex codes classes, dataset={self.config['dataset']['name']} has numbers: "
                 "choose kernel.output=identity, covariance, low_rank, graph or learned"
             )
-        able = [name for name in orbit.available(kind) if getattr(orbit.get(kind, name), "uses_operator", False)]
+        able = [name for name in orbit.available(kind) if learner_class(kind, name).operator_valued]
         if learner not in able:
             raise InputError(
                 f"learner={learner} does not know how the outputs of approx={approx} hang together: "
@@ -166,7 +167,7 @@ class Plan:
     def _check_points(self, learner: str, kind: str) -> None:
         """A learner that makes features of its own takes points as they are."""
         approx, hyper = self.config["approx"]["name"], self.config["hyper"]["name"]
-        if getattr(orbit.get(kind, learner), "takes_points", False) and (approx, hyper) != ("points", "linear"):
+        if learner_class(kind, learner).takes_points and (approx, hyper) != ("points", "linear"):
             raise InputError(
                 f"learner={learner} makes features of its own, found approx={approx}, hyper={hyper}: "
                 "choose approx=points hyper=linear"
@@ -319,6 +320,11 @@ def _check_shared(config: dict[str, Any]) -> None:
         raise InputError(f"several processes share one fit, found runner={runner}: choose runner=fit, or start one")
 
 
+def learner_class(kind: str, name: str) -> type[Learner]:
+    """The class of a learner; ``kind`` is ``classifier`` or ``regressor``."""
+    return orbit.get(kind, name)
+
+
 def _loader_class(config: dict[str, Any]) -> type[Loader]:
     return orbit.get("dataset", config["dataset"]["name"])
 
@@ -350,8 +356,8 @@ def _fill_defaults(config: dict[str, Any]) -> list[str]:
         filled.append("kernel")
     if config["approx"].get("residual", False) is None:
         name = config["learner"]["name"]
-        learners = [orbit.get(kind, name) for kind in GROUPS["learner"] if name in orbit.available(kind)]
-        config["approx"]["residual"] = any(getattr(learner, "needs_norms", False) for learner in learners)
+        learners = [learner_class(kind, name) for kind in GROUPS["learner"] if name in orbit.available(kind)]
+        config["approx"]["residual"] = any(learner.needs_norms for learner in learners)
         filled.append("approx.residual")
     if config["learner"].get("layers", False) is None and config["kernel"].get("layers") is not None:
         config["learner"]["layers"] = config["kernel"]["layers"]

@@ -73,20 +73,10 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
         "features/dim": float(learner.n_features_in_),
         "memory/peak_mb": peak_memory_mb(),
     }
-    for name in dict.fromkeys(("regularization", _strength(learner))):
-        if hasattr(learner, f"{name}_"):
-            scores[f"learner/{name}"] = float(getattr(learner, f"{name}_"))
-    if hasattr(learner, "log_marginal_likelihood_"):
-        scores["learner/log_marginal_likelihood"] = learner.log_marginal_likelihood_
-    scores |= features.metrics()
+    scores |= learner.metrics() | features.metrics()
     if selected:
         scores |= selected.metrics()
     return Fitted(model, predicted, scores, selected)
-
-
-def _strength(learner: Any) -> str:
-    """The parameter of a learner that may be a path to choose from."""
-    return getattr(learner, "path_parameter", "regularization")
 
 
 def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> np.ndarray:
@@ -107,7 +97,7 @@ def _fit_streamed(
     ``X`` is the sample that stands for all points, represented.
     """
     features, hyper, learner, engine = model["features"], model["hyper"], model["learner"], plan.engine()
-    weighted = weights(learner, data, "partial_fit")
+    weighted = weights(learner, data, streamed=True)
     with clock.stage("hyper"):
         columns = len(features.get_feature_names_out())
         rows = sample_rows(len(X), plan.seed("hyper"), engine, columns, hyper.points_wanted(len(X)))
@@ -162,11 +152,9 @@ class Fit(Runner):
             job.log_figure("field", plots.field(data.X_test, data.y_test, predicted, "test points"))
         elif (figure := plots.error_examples(data.X_test, data.y_test, predicted, data.task)) is not None:
             job.log_figure("errors", figure)
-        if len(learner.path_) > 1 and np.isfinite(learner.path_scores_).any():
-            criterion = getattr(learner, "selection", "hold_out").replace("_", "-")
-            name = _strength(learner)
-            chosen = getattr(learner, f"{name}_")
-            figure = plots.selection_curve(learner.path_, learner.path_scores_, chosen, criterion, name)
+        if (curve := learner.selection_curve()) is not None:
+            criterion = curve.criterion.replace("_", "-")
+            figure = plots.selection_curve(curve.path, curve.scores, curve.chosen, criterion, curve.parameter)
             job.log_figure("selection", figure)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,9 @@ from orbit.core.errors import InputError
 from orbit.data import Dataset
 from orbit.data.rows import Rows
 from orbit.engine import Engine
+from orbit.learners.base import Learner
 from orbit.learners.streaming import row_batches
-from runners.app.plan import Plan
+from runners.app.plan import Plan, learner_class
 
 
 def pipeline(plan: Plan, task: str) -> Pipeline:
@@ -49,8 +49,8 @@ def width(model: Pipeline) -> int:
     return max(len(model[step].get_feature_names_out()) for step in ("features", "hyper"))
 
 
-def weights(learner: Any, data: Dataset, method: str = "fit") -> dict[str, np.ndarray]:
-    """The sample weights of a data set as an argument of a learner's ``method``; nothing where there are none.
+def weights(learner: Learner, data: Dataset, streamed: bool = False) -> dict[str, np.ndarray]:
+    """The sample weights of a data set as an argument of a learner; nothing where there are none.
 
     Raises
     ------
@@ -59,15 +59,12 @@ def weights(learner: Any, data: Dataset, method: str = "fit") -> dict[str, np.nd
     """
     if data.sample_weight is None:
         return {}
-    if not _takes_weights(learner, method):
+    if not learner.takes_weights:
         kind = {"classification": "classifier", "regression": "regressor"}[data.task]
-        able = [name for name in orbit.available(kind) if _takes_weights(orbit.get(kind, name), method)]
+        classes = {name: learner_class(kind, name) for name in orbit.available(kind)}
+        able = [name for name, cls in classes.items() if cls.takes_weights and (cls.streams or not streamed)]
         raise InputError(
             f"learner={learner.name} takes no sample weights, which dataset={data.name} has: "
             f"choose from {', '.join(able)}, or leave the weights out"
         )
     return {"sample_weight": data.sample_weight}
-
-
-def _takes_weights(learner: Any, method: str) -> bool:
-    return hasattr(learner, method) and "sample_weight" in inspect.signature(getattr(learner, method)).parameters

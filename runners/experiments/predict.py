@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 import tempfile
 from collections.abc import Mapping
@@ -107,12 +106,12 @@ def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None
     """What a pipeline says of points, a column for each thing it says; ``targets`` are the names of several outputs."""
     psi, learner = model[:-1].transform(X), model[-1]
     columns: dict[str, np.ndarray] = {}
-    if "return_std" in inspect.signature(learner.predict).parameters:
+    if learner.gives_std:
         predicted, std = learner.predict(psi, return_std=True)
         columns |= _named("prediction", predicted, targets) | _named("std", std, targets)
     else:
         columns |= _named("prediction", learner.predict(psi), targets)
-    if hasattr(learner, "predict_proba"):
+    if learner.gives_probabilities:
         columns |= _named("probability", learner.predict_proba(psi), [str(label) for label in learner.classes_])
     return pd.DataFrame(columns)
 

@@ -146,8 +146,8 @@ def _predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
 def _without_strength(plan: Plan, task: str, i: int) -> Any:
     """What two plans must share so that one path of strengths serves both; nothing else is like ``i`` without one."""
     learner, section = plan.learner(task), plan.config["learner"]
-    strength = getattr(learner, "path_parameter", None)
-    if not hasattr(learner, "path_predictions") or not _is_number(section.get(strength)):
+    strength = learner.path_parameter
+    if not learner.shares_path or not _is_number(section.get(strength)):
         return i
     return section | {strength: None}
 
