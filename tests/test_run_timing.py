@@ -38,9 +38,9 @@ SMALLER = {
 
 @pytest.fixture(autouse=True)
 def _small_and_once(monkeypatch):
-    monkeypatch.setattr("runners.timing.machine._LEAST", 0.0)
-    monkeypatch.setattr("runners.timing.machine._SETTLE", 0.0)
-    monkeypatch.setattr("runners.timing.comparisons._SECOND_LAYER_FEATURES", 1500)  # of 14,000
+    monkeypatch.setattr("runners.timing.machine.MIN_CASE_S", 0.0)
+    monkeypatch.setattr("runners.timing.machine.PAUSE_S", 0.0)
+    monkeypatch.setattr("runners.timing.comparisons.maps.LAYER_FEATURES", 1500)  # of 14,000
 
 
 def test_bars_are_the_medians_of_the_table(run, tmp_path, monkeypatch):  # noqa: F811
@@ -119,7 +119,7 @@ def test_solvers_are_compared_on_one_objective_only(run, change, message):  # no
 
 def test_short_cases_are_run_several_times_in_a_row(monkeypatch):
     calls, now = {"short": 0, "long": 0}, [0.0]
-    monkeypatch.setattr("runners.timing.machine._LEAST", 1.0)
+    monkeypatch.setattr("runners.timing.machine.MIN_CASE_S", 1.0)
     monkeypatch.setattr("runners.timing.machine.time.perf_counter", lambda: now[0])
 
     def case(name: str, duration: float) -> None:
@@ -133,7 +133,7 @@ def test_short_cases_are_run_several_times_in_a_row(monkeypatch):
 
 
 def test_cases_are_run_in_turn_after_a_round_that_does_not_count(monkeypatch):
-    monkeypatch.setattr("runners.timing.machine._LEAST", 0.0)
+    monkeypatch.setattr("runners.timing.machine.MIN_CASE_S", 0.0)
     order: list[str] = []
     seconds = interleaved({name: (lambda name=name: order.append(name)) for name in "ab"}, rounds=3)
     assert "".join(order) == "ab" * 4

@@ -1,4 +1,4 @@
-"""runner=memory: peak memory and seconds of streamed fits, each in a process of its own."""
+"""``runner=memory``: peak memory and seconds of streamed fits, each in its own process."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from runners.base import Job, Runner, peak_memory_mb
 from runners.report.markdown import markdown_table
 from runners.timing.machine import describe_machine
 
-# Points that the feature map is fitted to, and that predictions are made for.
-_SEEN = 2048
+_SAMPLE = 2048  # points that the feature map is fitted to, and that are predicted
 _PEAK = "peak resident MiB"
 _WAVES = 16
 _SIDE = 28
+_ROOT = Path(__file__).parents[2]
 _CHILD = "from runners.timing.memory import child; child()"
 
 
 @register("runner", "memory")
 class Memory(Runner):
-    """Peak resident memory and seconds of fits from a stream, the solve included, against the number of points.
+    """Peak resident memory and seconds of streamed fits, including the solve, against the number of points.
 
     Parameters
     ----------
     cases : dict of dict, or None
-        Label -> ``points``, the number of generated images of 28 x 28 (an image is
-        computed when it is asked for, so that none are held), or ``data`` for all
-        points of the data set; and what the case changes in the configuration, as
-        in rows of ``runner=table``.
+        Label -> settings of the case. ``points`` is the number of generated images
+        (28 x 28, computed when rows are read, so that none are stored), or ``data``
+        for all points of the data set. All other keys change the configuration, as
+        in the rows of ``runner=table``.
     """
 
     def __init__(self, cases: dict[str, Any] | None = None) -> None:
@@ -55,7 +55,8 @@ class Memory(Runner):
             points = case.get("points") if isinstance(case, dict) else None
             if points != "data" and not (isinstance(points, int) and points >= 1):
                 raise InputError(
-                    f"runner.cases: expected points: data or an integer >= 1 in every case, found {label}: {case!r}"
+                    "runner.cases: expected in every case points: data, or points: an integer >= 1, "
+                    f"found {label}: {case!r}"
                 )
 
     def run(self, job: Job) -> None:
@@ -65,24 +66,17 @@ class Memory(Runner):
         with Progress(len(plans), "memory", job.plan.config["engine"]["progress"]) as progress:
             for label, (plan, points) in plans.items():
                 found = _in_child(plan, points)
-                rows.append([label, *(f"{found[key]:.4g}" for key in ("points", "columns", "seconds", "cpu", "peak"))])
+                rows.append([label, *(f"{found[key]:.4g}" for key in ("points", "columns", "s", "cpu_s", "peak_mb"))])
                 if points != "data":
-                    curve.append([found[key] for key in ("points", "seconds", "cpu", "peak")])
-                units = {
-                    "seconds": "s",
-                    "cpu": "cpu_s",
-                    "peak": "peak_mb",
-                    "accuracy": "accuracy",
-                    "columns": "columns",
-                }
-                job.log_metrics({f"{unit}/{label}": found[key] for key, unit in units.items()})
+                    curve.append([found[key] for key in ("points", "s", "cpu_s", "peak_mb")])
+                job.log_metrics({f"{key}/{label}": value for key, value in found.items() if key != "points"})
                 job.log_text("table.md", _table(rows))
                 progress.step()
         job.say(_table(rows))
         if len(curve) > 1:
             n, seconds, cpu, peaks = np.array(curve).T
             panels = {"s": {"clock": seconds, "processor": cpu}, _PEAK: {"peak": peaks}}
-            job.log_figure("memory", plots.growth(n, panels, "streamed fit, the solve included", level=_PEAK))
+            job.log_figure("memory", plots.growth(n, panels, "streamed fit, including the solve", level=_PEAK))
 
     def _plans(self, base: Plan) -> Iterator[tuple[str, Plan, Any]]:
         for label, case in (self.cases or {}).items():
@@ -90,9 +84,10 @@ class Memory(Runner):
 
 
 class Waves:
-    """Images of 28 x 28 that exist only while they are looked at: any rows of them, computed from their numbers.
+    """An array of generated images of shape (n, 28, 28), float32, whose rows are computed when they are indexed.
 
-    Two classes, by the sign of one of the sixteen sums of waves that an image is made of.
+    An image is the tanh of a weighted sum of 16 fixed images made of waves; the weights are a function of its index.
+    There are two classes, the signs of the first weight.
     """
 
     dtype = np.dtype(np.float32)
@@ -117,12 +112,25 @@ class Waves:
         return (self._weights(slice(None), 1)[:, 0] > 0).astype(np.int8)
 
     def _weights(self, rows: np.ndarray | slice, count: int = _WAVES) -> np.ndarray:
-        numbers = np.arange(self.n)[rows] if isinstance(rows, slice) else rows
-        return np.cos(1e3 * numbers[:, None] * self.rates[:count])
+        indices = np.arange(self.n)[rows] if isinstance(rows, slice) else rows
+        return np.cos(1e3 * indices[:, None] * self.rates[:count])
 
 
 def measure(plan: Plan, points: int | str) -> dict[str, float]:
-    """Fit to a stream in this process; what it took, and the accuracy on some of the points."""
+    """Fit the plan's model to a stream in this process.
+
+    Parameters
+    ----------
+    plan : Plan
+    points : int or "data"
+        Number of generated images, or all points of the plan's data set.
+
+    Returns
+    -------
+    dict of str to float
+        ``points``, ``columns``, ``s`` and ``cpu_s`` (wall-clock and processor seconds), ``accuracy`` on a sample of
+        the training points, and ``peak_mb`` (largest resident memory so far, MiB).
+    """
     X: Any
     if points == "data":
         data = plan.load()
@@ -133,8 +141,8 @@ def measure(plan: Plan, points: int | str) -> dict[str, float]:
         y = X.labels()
     clock, processor = time.perf_counter(), time.process_time()
     represent, features, learner = plan.component("representation"), plan.approx(), plan.learner("classification")
-    seen = X[np.arange(min(len(X), _SEEN))]
-    features.fit(represent.fit_transform(seen))
+    sample = X[np.arange(min(len(X), _SAMPLE))]
+    features.fit(represent.fit_transform(sample))
     columns = len(features.get_feature_names_out())
 
     def psi(images: np.ndarray) -> np.ndarray:
@@ -142,23 +150,23 @@ def measure(plan: Plan, points: int | str) -> dict[str, float]:
 
     fit_stream(learner, FeatureStream(psi, X, columns, plan.engine(), plan.seed("learner")), y, "classification")
     seconds, cpu = time.perf_counter() - clock, time.process_time() - processor
-    accuracy = float((learner.predict(psi(seen)) == y[: len(seen)]).mean())
-    found = {"points": len(X), "columns": columns, "seconds": seconds, "cpu": cpu, "accuracy": accuracy}
-    return found | {"peak": peak_memory_mb()}
+    accuracy = float((learner.predict(psi(sample)) == y[: len(sample)]).mean())
+    found = {"points": len(X), "columns": columns, "s": seconds, "cpu_s": cpu, "accuracy": accuracy}
+    return found | {"peak_mb": peak_memory_mb()}
 
 
 def child() -> None:
-    """Read a configuration and the points from standard input, and write what :func:`measure` found."""
+    """Read configuration and points as JSON from standard input, and print what :func:`measure` returns."""
     case = json.load(sys.stdin)
     print(json.dumps(measure(make_plan(case["config"]), case["points"])))
 
 
 def _in_child(plan: Plan, points: int | str) -> dict[str, float]:
     case = json.dumps({"config": plan.composed, "points": points})
-    root = Path(__file__).parent.parent
-    done = subprocess.run([sys.executable, "-c", _CHILD], input=case, capture_output=True, text=True, cwd=root)
+    command = [sys.executable, "-c", _CHILD]
+    done = subprocess.run(command, input=case, capture_output=True, text=True, cwd=_ROOT, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"a case ended with exit code {done.returncode}:\n{done.stderr}")
+        raise RuntimeError(f"the process of a case failed with exit code {done.returncode}:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -1,8 +1,8 @@
-"""runner=timing: what a transform costs, and ratios against other ways of doing the same."""
+"""``runner=timing``: seconds of a transform against its sizes, or ratios between ways of computing the same."""
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -15,17 +15,15 @@ from orbit.core.params import PositiveInt
 from orbit.registry import build, register
 from runners.base import Job, Runner
 from runners.report.markdown import markdown_table
-from runners.timing.comparisons import COMPARISONS, Comparison, images
+from runners.timing.comparisons import COMPARISONS, Comparison, represented_images
 from runners.timing.machine import describe_machine, interleaved, pinned_threads
-
-log = logging.getLogger(__name__)
 
 _SWEPT = {"N": "points", "s": "components", "r": "orbit size", "D": "columns of a ridge fit"}
 
 
 @register("runner", "timing")
 class Timing(Runner):
-    """Seconds against N, s, r and D, or one named comparison; every figure a median over interleaved rounds.
+    """Seconds against N, s, r and D, or one named comparison; all values are medians over interleaved rounds.
 
     Parameters
     ----------
@@ -35,16 +33,15 @@ class Timing(Runner):
         trigonometry. ``spectral``: the spectral path against the direct one.
         ``path``: a ridge path of 20 regularisations against one. ``hadamard``: a
         second layer by fast transforms against one by a matrix. ``skeleton``:
-        features of a skeleton against plain copies in memory.
-        ``lbfgs``: closed forms of operator-valued least squares against scipy's
-        L-BFGS. None: a sweep.
+        skeleton features against plain copies in memory. ``lbfgs``: closed forms
+        of operator-valued least squares against scipy's L-BFGS. None: the sweep.
     sweep : dict or None
         Values of N (points), s (components), r (orbit size) and D (columns of a
-        ridge fit), each varied with the others at the configuration's.
+        ridge fit); one is varied while the others keep the configured values.
     n_points : int >= 1
-        Points of a comparison, and of a sweep of anything but N.
+        Points of a comparison, and of a sweep over s, r or D.
     rounds : int >= 1
-        Rounds; all cases run once in each, after one that is not measured.
+        Measured rounds. Every case runs once in each, and once before.
     """
 
     def __init__(
@@ -63,8 +60,8 @@ class Timing(Runner):
         super().check()
         if not self.compare and not self.sweep:
             raise InputError(
-                "runner=timing: expected something to time, found neither runner.compare nor runner.sweep: "
-                "choose an experiment=bench_..., or set one of them"
+                "runner=timing: expected a comparison or a sweep, found neither runner.compare nor runner.sweep; "
+                "set one of them, or choose an experiment=bench_..."
             )
         for key, values in (self.sweep or {}).items():
             whole = isinstance(values, (list, tuple)) and all(isinstance(v, int) and v >= 1 for v in values)
@@ -86,32 +83,30 @@ class Timing(Runner):
         assert self.compare is not None
         comparison = COMPARISONS[self.compare](job.plan, self.n_points, threads)
         seconds = interleaved(comparison.cases, self.rounds)
-        medians = {name: np.median(values, axis=0) for name, values in seconds.items()}
-        metrics = dict(comparison.metrics)
-        rows = []
-        for name, (clock, processor) in medians.items():
-            metrics |= {f"time/{name}_s": clock, f"cpu/{name}_s": processor}
-            ends = seconds[name][:, 0].min(), seconds[name][:, 0].max()
-            rows.append([name, *(f"{value:.4g}" for value in (clock, *ends, processor))])
-        table = markdown_table(["case", "median s", "least", "most", "processor s"], rows)
-        metrics |= self._ratios(job, comparison, seconds)
         for name, value in comparison.metrics.items():
             job.row(name, f"{value:.3g}")
-        job.log_metrics(metrics)
+        metrics = dict(comparison.metrics)
+        rows = []
+        for name, values in seconds.items():
+            clock, processor = np.median(values, axis=0)
+            metrics |= {f"time/{name}_s": clock, f"cpu/{name}_s": processor}
+            rows.append([name, *(f"{value:.4g}" for value in (clock, *_range(values), processor))])
+        table = markdown_table(["case", "median s", "least", "most", "processor s"], rows)
+        job.log_metrics(metrics | self._ratios(job, comparison, seconds))
         job.log_text("table.md", table + "\n")
         job.say(table)
         clocks = {name: values[:, 0].tolist() for name, values in seconds.items()}
-        what = f"seconds: median and range of {self.rounds} rounds"
-        job.log_figure("timing", plots.compared(clocks, what, median=True))
+        label = f"seconds: median and range of {self.rounds} rounds"
+        job.log_figure("timing", plots.compared(clocks, label, median=True))
 
     def _ratios(self, job: Job, comparison: Comparison, seconds: dict[str, np.ndarray]) -> dict[str, float]:
         metrics: dict[str, float] = {}
         rows = []
-        for label, (above, below) in comparison.ratios.items():
-            ratios = seconds[above] / seconds[below]  # round by round: neighbours in time
+        for label, (numerator, denominator) in comparison.ratios.items():
+            ratios = seconds[numerator] / seconds[denominator]  # within each round: measured next to each other
             clock, processor = np.median(ratios, axis=0)
+            least, most = _range(ratios)
             metrics |= {f"ratio/{label}": clock, f"cpu_ratio/{label}": processor}
-            least, most = ratios[:, 0].min(), ratios[:, 0].max()
             job.row(f"ratio {label}", f"{clock:.3g} ({least:.3g} to {most:.3g}), of processor time {processor:.3g}")
             rows.append([label, *(f"{value:.3g}" for value in (clock, least, most, processor))])
         table = markdown_table(["ratio", "median", "least", "most", "of processor time"], rows)
@@ -134,17 +129,19 @@ class Timing(Runner):
         job.log_text("table.md", table + "\n")
         job.say(table)
 
-    def _case(self, job: Job, key: str, value: int):
-        rng = np.random.default_rng(job.plan.seed("runner"))
+    def _case(self, job: Job, key: str, value: int) -> Callable[[], object]:
         if key == "D":
-            psi, y = (
-                rng.standard_normal((self.n_points, value)).astype(np.float32),
-                rng.integers(10, size=self.n_points),
-            )
+            rng = np.random.default_rng(job.plan.seed("runner"))
+            psi = rng.standard_normal((self.n_points, value)).astype(np.float32)
+            y = rng.integers(10, size=self.n_points)
             return lambda: build("classifier", "ridge").fit(psi, y)
-        X = images(job.plan, value if key == "N" else self.n_points)
-        X = job.plan.component("representation").fit_transform(X)
+        X = represented_images(job.plan, value if key == "N" else self.n_points)
         changes = {"n_components": value} if key == "s" else {}
         orbit = job.plan.orbit(size=value) if key == "r" else job.plan.orbit()
         features = clone(job.plan.approx(orbit=orbit, **changes)).fit(X)
         return lambda: features.transform(X)
+
+
+def _range(values: np.ndarray) -> tuple[float, float]:
+    """The smallest and largest wall-clock value of (rounds, 2) values."""
+    return values[:, 0].min(), values[:, 0].max()

@@ -1,0 +1,22 @@
+"""The named comparisons of ``runner=timing``: what is timed against what, on the components of the plan."""
+
+from collections.abc import Callable
+
+from runners.app.plan import Plan
+from runners.timing.comparisons.base import Comparison, represented_images
+from runners.timing.comparisons.learners import lbfgs, path
+from runners.timing.comparisons.maps import hadamard, skeleton
+from runners.timing.comparisons.orbit_average import against_scipy, direct, spectral
+
+#: ``runner.compare`` -> function of the plan, the number of points and of threads.
+COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
+    "scipy": against_scipy,
+    "direct": direct,
+    "spectral": spectral,
+    "path": path,
+    "skeleton": skeleton,
+    "hadamard": hadamard,
+    "lbfgs": lbfgs,
+}
+
+__all__ = ["COMPARISONS", "Comparison", "represented_images"]

@@ -1,0 +1,69 @@
+"""Comparisons of feature maps without an orbit: skeleton features, and second layers by Hadamard transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from orbit.core.threads import in_threads
+from runners.app.plan import Plan
+from runners.timing.comparisons.base import Comparison, relative_error, slices
+
+_COPY_TILE = 2**20  # numbers
+LAYER_FEATURES = 14_000
+
+
+def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
+    """Skeleton features against plain copies in memory by as many threads.
+
+    ``copy`` copies as many bytes as the features have. ``streaming`` copies half as
+    many bytes as evaluation must move (the angles that each feature sums, and its
+    columns), since a copy both reads and writes.
+    """
+    X = plan.component("representation").fit_transform(plan.load().X_train)
+    X = X[np.arange(n_points) % len(X)].astype(np.float32)
+    features = plan.approx().fit(X)
+    result = torch.from_numpy(features.transform(X))
+    summed = features.features_.exponents.nnz * n_points
+    sizes = {"copy": result.numel(), "streaming": (summed + result.numel()) // 2}
+    buffers = {name: (torch.zeros(size), torch.zeros(size)) for name, size in sizes.items()}
+
+    def copy(name: str) -> None:
+        source, target = buffers[name]
+        in_threads(lambda tile: target[tile].copy_(source[tile]), slices(len(source), _COPY_TILE), threads)
+
+    cases: dict[str, Callable[[], object]] = {"features": lambda: features.transform(X)}
+    cases |= {name: partial(copy, name) for name in sizes}
+    metrics = {
+        "features/dim": float(result.shape[1]),
+        "features/entries": summed / n_points / features.n_components_,
+        "bytes/features": 4.0 * result.numel(),
+        "bytes/moved": 4.0 * (summed + result.numel()),
+    }
+    return Comparison(cases, {f"{name}/features": (name, "features") for name in sizes}, metrics)
+
+
+def hadamard(plan: Plan, n_points: int, threads: int) -> Comparison:
+    """A second layer by fast Hadamard transforms against one by a matrix, 14,000 features to 17,000 frequencies.
+
+    The points are random; their values do not affect the time. Metric
+    ``error/product``: relative error of features by transforms against features by
+    the matrix, on a layer of a sixteenth of the size.
+    """
+    layer = plan.hyper()
+    rng = np.random.default_rng(plan.seed("runner"))
+    psi = rng.standard_normal((n_points, LAYER_FEATURES), dtype=np.float32)
+    rules = {"hadamard": "structured", "matrix": "monte_carlo"}
+    layers = {name: clone(layer).set_params(frequencies=rule).fit(psi) for name, rule in rules.items()}
+    small = clone(layer).set_params(frequencies="structured", n_components=max(1, layer.n_components // 16))
+    few = psi[:, : max(1, LAYER_FEATURES // 16)]
+    fitted = small.fit(few).map_
+    angles = few.astype(float) @ fitted.frequencies_.T
+    expected = np.concatenate([np.cos(angles), np.sin(angles)], axis=1) / np.sqrt(small.n_components)
+    cases = {name: (lambda fitted=fitted: fitted.transform(psi)) for name, fitted in layers.items()}
+    metrics = {"error/product": relative_error(fitted.transform(few), expected)}
+    return Comparison(cases, {"matrix/hadamard": ("matrix", "hadamard")}, metrics)
