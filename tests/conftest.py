@@ -1,4 +1,4 @@
-"""Shared by all tests: contract classes show their assertions, and every test draws from its own seeded generator."""
+"""Shared by all tests: every test draws from its own seeded generator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_limits
 
-pytest.register_assert_rewrite("contracts")
+pytest.register_assert_rewrite("orbit_rules")
 
 # Tests run thousands of tiny products; two threads that meet at a barrier for each of them, on cores shared with
 # other work, take a hundred times as long. Tests of threads ask for workers by number.

@@ -1,4 +1,4 @@
-"""Small data for tests, all from a given generator."""
+"""Small data for tests of whole runs."""
 
 from __future__ import annotations
 
@@ -6,33 +6,6 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_digits
-
-
-def smooth_images(rng: np.random.Generator, n: int, height: int, width: int, blob: float = 2.0) -> np.ndarray:
-    """Sums of five Gaussian blobs of standard deviation ``blob`` pixels in the inner half, shape ``(n, h, w)``.
-
-    No symmetry under any rotation, and almost nothing at the border.
-    """
-    y, x = np.mgrid[:height, :width]
-    y, x = (height - 1) / 2 - y, x - (width - 1) / 2
-    reach = min(height, width) / 4
-    images = np.zeros((n, height, width))
-    for image in images:
-        for _ in range(5):
-            radius, angle = reach * rng.random(), 2 * np.pi * rng.random()
-            at_x, at_y = radius * np.cos(angle), radius * np.sin(angle)
-            image += rng.uniform(0.5, 1) * np.exp(-((x - at_x) ** 2 + (y - at_y) ** 2) / (2 * blob**2))
-    return images
-
-
-def unit_mean_norm(X: np.ndarray) -> np.ndarray:
-    """Points scaled to mean Euclidean norm one, so that lengthscales around one half suit them."""
-    return X / np.linalg.norm(X.reshape(len(X), -1), axis=1).mean()
-
-
-def signals(rng: np.random.Generator, n: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Noise without any structure, mean norm one."""
-    return unit_mean_norm(rng.standard_normal((n, *shape)))
 
 
 def noisy_digits(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:

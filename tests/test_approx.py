@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import oracles
 import pytest
-from contracts import FrequenciesContract, KernelMapContract, LandmarksContract
-from samples import signals, smooth_images, unit_mean_norm
 from scipy import stats
 from sklearn.base import clone
 
@@ -19,14 +16,14 @@ from orbit.engine import Engine
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
+from orbit.testing import FrequenciesContract, KernelMapContract, LandmarksContract, oracles
+from orbit.testing.samples import signals, smooth_images, unit_mean_norm
 
 
 class TestRandomFourierPairs(KernelMapContract):
     gram_error = 0.1  # 400 frequencies, kernel values near one
-
-    def create(self, **params):
-        params = {"kernel": Gaussian(self.lengthscale), "n_components": 400, "random_state": 0, **params}
-        return RandomFourier(**params)
+    component = RandomFourier
+    params = {"n_components": 400}
 
     def evaluate(self, fitted, points, points_fit):
         return oracles.fourier_pairs(points, fitted.orbit_.weights_, fitted.frequencies_)
@@ -34,10 +31,8 @@ class TestRandomFourierPairs(KernelMapContract):
 
 class TestRandomFourierOffset(KernelMapContract):
     gram_error = 0.15
-
-    def create(self, **params):
-        params = {"kernel": Gaussian(self.lengthscale), "n_components": 400, "random_state": 0, **params}
-        return RandomFourier(variant="offset", **params)
+    component = RandomFourier
+    params = {"variant": "offset", "n_components": 400}
 
     def evaluate(self, fitted, points, points_fit):
         return oracles.fourier_offset(points, fitted.orbit_.weights_, fitted.frequencies_, fitted.offsets_)
@@ -45,9 +40,8 @@ class TestRandomFourierOffset(KernelMapContract):
 
 class TestNystrom(KernelMapContract):
     gram_error = 0.4  # five landmarks for eight points; no features at all would be 1 off
-
-    def create(self, **params):
-        return Nystrom(**{"kernel": Gaussian(self.lengthscale), "n_components": 5, "random_state": 0, **params})
+    component = Nystrom
+    params = {"n_components": 5}
 
     def evaluate(self, fitted, points, points_fit):
         columns = oracles.landmark_columns(points, fitted.orbit_.weights_, fitted.landmarks_, self.lengthscale)
@@ -55,16 +49,13 @@ class TestNystrom(KernelMapContract):
 
 
 class TestNystromFromOrbitPoints(TestNystrom):
-    def create(self, **params):
-        return super().create(landmarks=Uniform("orbit"), **params)
+    params = {"n_components": 5, "landmarks": Uniform("orbit")}
 
 
 class TestExact(KernelMapContract):
     gram_error = 1e-10
     random = False
-
-    def create(self, **params):
-        return Exact(**{"kernel": Gaussian(self.lengthscale), "random_state": 0, **params})
+    component = Exact
 
     def evaluate(self, fitted, points, points_fit):
         columns = oracles.exact_gram(points, points_fit, fitted.orbit_.weights_, self.lengthscale)
@@ -72,13 +63,11 @@ class TestExact(KernelMapContract):
 
 
 class TestMonteCarloFrequencies(FrequenciesContract):
-    def create(self):
-        return MonteCarlo()
+    component = MonteCarlo
 
 
 class TestUniformLandmarks(LandmarksContract):
-    def create(self, **params):
-        return Uniform(**params)
+    component = Uniform
 
     def test_landmarks_are_points_of_the_source(self, rng):
         X = signals(rng, 6, (2, 3))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contracts import AugmentationContract
 
 from orbit.core.errors import InputError
 from orbit.representations.augmentation import ImageAugmentation, NoAugmentation
 from orbit.representations.patches import middle
+from orbit.testing import AugmentationContract
 
 
 class TestNoAugmentation(AugmentationContract):

@@ -6,8 +6,6 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from contracts import FeatureMapContract, KernelContract
-from samples import signals
 from scipy import integrate, stats
 from test_engine import LiveBytes
 
@@ -21,6 +19,8 @@ from orbit.engine import Engine
 from orbit.groups import Cyclic, Permutation, Rotation
 from orbit.kernels import CDF, cdf_theory
 from orbit.orbits import Orbit
+from orbit.testing import FeatureMapContract, KernelContract
+from orbit.testing.samples import signals
 
 
 def unit(X: np.ndarray) -> np.ndarray:

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contracts import LoaderContract
-from samples import smooth_images
 from scipy import io, ndimage, stats
 from sklearn.datasets import load_digits
 
@@ -21,6 +19,8 @@ from orbit.data import MNIST, QM7, Arrays, Dataset, Digits, RotatedDigits, Rotat
 from orbit.data.base import check_arrays
 from orbit.data.move import rotate_randomly
 from orbit.data.rows import NpyFile
+from orbit.testing import DatasetContract
+from orbit.testing.samples import smooth_images
 
 # ---- files as upstream ships them, made small ------------------------------------------------------------------------
 
@@ -71,21 +71,21 @@ def write_qm7(folder: Path, monkeypatch, per_fold: int = 10, atoms: int = 4) -> 
 # ---- the contract ----------------------------------------------------------------------------------------------------
 
 
-class TestDigits(LoaderContract):
+class TestDigits(DatasetContract):
     sizes = (1000, 797)
 
     def create(self, **params):
         return Digits(**params)
 
 
-class TestRotatedDigits(LoaderContract):
+class TestRotatedDigits(DatasetContract):
     sizes = (1000, 797)
 
     def create(self, **params):
         return RotatedDigits(**params)
 
 
-class TestArrays(LoaderContract):
+class TestArrays(DatasetContract):
     sizes = (45, 15)
     path: str | None = None
 
@@ -98,7 +98,7 @@ class TestArrays(LoaderContract):
         return Arrays(self.path, **params)
 
 
-class TestArraysOfNpyFiles(LoaderContract):
+class TestArraysOfNpyFiles(DatasetContract):
     sizes = (45, 15)
     paths: Mapping[str, str] = {}
 
@@ -118,7 +118,7 @@ class TestArraysOfNpyFiles(LoaderContract):
         assert left.X_train.dtype == held.X_train.dtype == np.float32
 
 
-class TestMNIST(LoaderContract):
+class TestMNIST(DatasetContract):
     sizes = (40, 20)
 
     @pytest.fixture(autouse=True)
@@ -130,7 +130,7 @@ class TestMNIST(LoaderContract):
         return MNIST(**params)
 
 
-class TestRotatedMNIST(LoaderContract):
+class TestRotatedMNIST(DatasetContract):
     sizes = (30, 20)
 
     @pytest.fixture(autouse=True)
@@ -142,7 +142,7 @@ class TestRotatedMNIST(LoaderContract):
         return RotatedMNIST(**params)
 
 
-class TestQM7(LoaderContract):
+class TestQM7(DatasetContract):
     sizes = (40, 10)
 
     @pytest.fixture(autouse=True)

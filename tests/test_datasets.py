@@ -15,8 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from contracts import LoaderContract
-from samples import smooth_images
 from scipy.io import wavfile
 from test_data import has, write_mnist
 
@@ -25,11 +23,13 @@ from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.data import CIFAR10, MNISTLocal, SpokenDigits, XPerm, cifar10
 from orbit.data.move import jitter_randomly
 from orbit.data.spoken_digits import RATE, mel_spectrogram
+from orbit.testing import DatasetContract
+from orbit.testing.samples import smooth_images
 
 # ---- X_perm ----------------------------------------------------------------------------------------------------------
 
 
-class TestXPerm(LoaderContract):
+class TestXPerm(DatasetContract):
     sizes = (4000, 28_768)
 
     def create(self, **params):
@@ -69,7 +69,7 @@ def test_xperm_has_two_targets(targets):
 # ---- MNIST with few images and small moves ---------------------------------------------------------------------------
 
 
-class TestMNISTLocal(LoaderContract):
+class TestMNISTLocal(DatasetContract):
     sizes = (40, 20)
 
     @pytest.fixture(autouse=True)
@@ -165,7 +165,7 @@ def write_batches(folder: Path, batches: dict[str, bytes]) -> None:
         (folder / name).write_bytes(content)
 
 
-class TestCIFAR10(LoaderContract):
+class TestCIFAR10(DatasetContract):
     sizes = (50, 10)
 
     @pytest.fixture(autouse=True)
@@ -297,7 +297,7 @@ def write_recordings(folder: Path, contents: dict[str, bytes], zipped: bool = Fa
             archive.writestr(f"free-spoken-digit-dataset/recordings/{name}", content)
 
 
-class TestSpokenDigits(LoaderContract):
+class TestSpokenDigits(DatasetContract):
     sizes = (12, 30)
 
     @pytest.fixture(autouse=True)

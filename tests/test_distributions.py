@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contracts import DistributionContract
 from scipy import special
 
 from orbit.core.errors import ParameterError
@@ -13,48 +12,45 @@ from orbit.distributions.circular import trapezoid
 from orbit.groups import Rotation
 from orbit.groups.domains import Circle, wrap
 from orbit.orbits import Orbit
+from orbit.testing import DistributionContract
 
 
 class TestHaar(DistributionContract):
-    def create(self):
-        return Haar()
+    component = Haar
 
 
 class TestDelta(DistributionContract):
     has_density = False
-
-    def create(self):
-        return Delta()
+    component = Delta
 
 
 class TestVonMises(DistributionContract):
-    def create(self):
-        return VonMises(0.2)
+    component = VonMises
+    params = {"concentration": 0.2}
 
 
 class TestConcentratedVonMises(DistributionContract):
-    def create(self):
-        return VonMises(9.0)
+    component = VonMises
+    params = {"concentration": 9.0}
 
 
 class TestFlatVonMises(DistributionContract):
-    def create(self):
-        return VonMises(0.0)
+    component = VonMises
+    params = {"concentration": 0.0}
 
 
 class TestUniform(DistributionContract):
-    def create(self):
-        return Uniform()
+    component = Uniform
 
 
 class TestLopsidedUniform(DistributionContract):
-    def create(self):
-        return Uniform(-0.5, 2.5, unit="native")
+    component = Uniform
+    params = {"low": -0.5, "high": 2.5, "unit": "native"}
 
 
 class TestUniformOverTheFullCircle(DistributionContract):
-    def create(self):
-        return Uniform(-180, 180)
+    component = Uniform
+    params = {"low": -180, "high": 180}
 
 
 # ---- quadrature ------------------------------------------------------------------------------------------------------

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 import torch
-from contracts import DistributionContract
 from scipy import stats
 
 import orbit
@@ -16,100 +13,38 @@ from orbit.distributions import Delta, Gaussian, Haar, LogNormal, NoisySort, Pro
 from orbit.groups import Group, Permutation, Rotation, Scaling, Translation
 from orbit.groups.domains import Circle, Domain, Finite, Line, LogScale, Orthogonal, Permutations, Torus
 from orbit.groups.domains import Product as ProductDomain
-from orbit.orbits import Orbit, sobol
+from orbit.orbits import Orbit
+from orbit.testing import AnyDomainContract, DistributionContract
 
 
 class WrappedContract(DistributionContract):
-    def test_inverse_distribution_function_rises_over_the_half_open_unit_interval(self):
+    def test_inverse_distribution_function_increases_on_the_half_open_unit_interval(self):
         values = self.create().ppf(self.domain, np.linspace(0, 1, 501))
         assert np.all((values >= -np.pi) & (values < np.pi))
         jumps = np.diff(values[1:-1])
-        assert np.all((jumps >= 0) | (jumps < -np.pi)), "rises but where it goes round"
+        assert np.all((jumps >= 0) | (jumps < -np.pi)), "increases except where it wraps"
 
 
 class TestGaussianOnTheCircle(WrappedContract):
-    def create(self):
-        return Gaussian(sigma=40.0, unit="degrees")
+    component = Gaussian
+    params = {"sigma": 40.0, "unit": "degrees"}
 
 
 class TestNarrowGaussianOnTheCircle(WrappedContract):
-    def create(self):
-        return Gaussian(mean=0.3, sigma=0.05)
+    component = Gaussian
+    params = {"mean": 0.3, "sigma": 0.05}
 
 
 class TestWideGaussianOnTheCircle(WrappedContract):
-    def create(self):
-        return Gaussian(mean=0.5, sigma=0.9)
-
-
-class AnyDomainContract(DistributionContract):
-    """The same on a domain that is no circle.
-
-    Attributes
-    ----------
-    waves : frequencies of the test functions cos <k, t>, one row a function, over flattened coordinates
-    sampling_error : of their mean over 2^14 quasi-random elements against 2^14 random ones and the quadrature
-    """
-
-    waves: ClassVar[list]
-    size: ClassVar[int] = 256
-    tolerance: ClassVar[float] = 0.05
-
-    def means(self, elements, weights):
-        return np.cos(elements.reshape(len(elements), -1) @ np.array(self.waves, dtype=float).T).T @ weights
-
-    def draws(self, n=1 << 13, seed=0):
-        rng = np.random.default_rng(seed)
-        return self.create().ppf(self.domain, rng.random((n, *self.domain.uniforms)))
-
-    @pytest.mark.parametrize("size", [1, 2, 3, 8, 33])
-    @pytest.mark.parametrize("phase", [0.0, 0.3])
-    def test_quadrature_weights_are_a_distribution(self, size, phase):
-        if not self.create().has_quadrature(self.domain):
-            pytest.skip("no quadrature")
-        nodes, weights = self.create().quadrature(self.domain, size, phase)
-        assert nodes.shape == (len(weights), *self.domain.shape)
-        assert len(nodes) <= max(size, self.create().atoms(self.domain) or 2) or isinstance(self.domain, ProductDomain)
-        assert np.all(weights >= 0)
-        assert weights.sum() == pytest.approx(1, abs=1e-12)
-
-    def test_density_is_normalised_to_haar_measure(self):
-        """E of 1/q over q is the volume where q > 0; checked instead through averages against the density."""
-        if not self.has_density or self.domain.order is None:
-            pytest.skip("checked by samples")
-        assert self.create().density(self.domain, self.domain.elements()).mean() == pytest.approx(1)
-
-    def test_samples_follow_the_density(self):
-        q, u = self.create(), np.random.default_rng(1).random((1 << 13, *self.domain.uniforms))
-        drawn = q.ppf(self.domain, u)
-        assert drawn.shape == (len(u), *self.domain.shape)
-        assert np.all(np.isfinite(drawn))
-        assert np.all(q.density(self.domain, drawn) > 0)
-
-    def test_inverse_distribution_function_rises_over_the_half_open_unit_interval(self):
-        for end in (0.0, 1 - 2**-53):
-            assert np.all(np.isfinite(self.create().ppf(self.domain, np.full((2, *self.domain.uniforms), end))))
-
-    def test_quadrature_integrates_what_samples_average(self):
-        q, n = self.create(), 1 << 13
-        random = self.means(self.draws(), np.full(n, 1 / n))
-        qmc = q.ppf(self.domain, sobol(n, self.domain.uniforms, np.random.default_rng(0)))
-        np.testing.assert_allclose(self.means(qmc, np.full(n, 1 / n)), random, atol=self.tolerance)
-        if q.has_quadrature(self.domain):
-            np.testing.assert_allclose(
-                self.means(*q.quadrature(self.domain, self.size, 0.0)), random, atol=self.tolerance
-            )
-
-    def test_quadrature_integrates_against_the_density(self):
-        pytest.skip("see above: quadrature against samples")
+    component = Gaussian
+    params = {"mean": 0.5, "sigma": 0.9}
 
 
 class TestGaussianOnTheLine(AnyDomainContract):
     domain = Line()
     waves = [[0.3], [1.0], [2.0]]
-
-    def create(self):
-        return Gaussian(0.5, 1.5)
+    component = Gaussian
+    params = {"mean": 0.5, "sigma": 1.5}
 
     def test_samples_follow_the_density(self):
         super().test_samples_follow_the_density()
@@ -125,9 +60,8 @@ class TestGaussianOnTheLine(AnyDomainContract):
 class TestGaussianInThePlane(AnyDomainContract):
     domain = Line(2, "pixels")
     waves = [[0.3, 0.5], [1.0, 0.0], [0.0, 1.0], [1.0, -1.0]]
-
-    def create(self):
-        return Gaussian(0.5, 1.0)
+    component = Gaussian
+    params = {"mean": 0.5, "sigma": 1.0}
 
 
 class TestGaussianOnTheGrid(TestGaussianInThePlane):
@@ -143,9 +77,8 @@ class TestGaussianOnTheGrid(TestGaussianInThePlane):
 class TestGaussianOnAFiniteTorus(AnyDomainContract):
     domain = Torus(2, "pixels", 1.0, (7.0, 8.0))
     waves = [[2 * np.pi / 7, 0], [0, np.pi / 4], [2 * np.pi / 7, np.pi / 4]]
-
-    def create(self):
-        return Gaussian(0.0, 2.0)
+    component = Gaussian
+    params = {"mean": 0.0, "sigma": 2.0}
 
 
 class TestGaussianOnATorus(TestGaussianOnAFiniteTorus):
@@ -155,9 +88,8 @@ class TestGaussianOnATorus(TestGaussianOnAFiniteTorus):
 class TestLogNormal(AnyDomainContract):
     domain = LogScale()
     waves = [[1.0], [4.0]]
-
-    def create(self):
-        return LogNormal(0.1, 0.3)
+    component = LogNormal
+    params = {"mean": 0.1, "sigma": 0.3}
 
     def test_scales_are_log_normal(self):
         assert stats.kstest(np.exp(self.draws()), stats.lognorm(0.3, scale=np.exp(0.1)).cdf).pvalue > 1e-3
@@ -166,9 +98,8 @@ class TestLogNormal(AnyDomainContract):
 class TestUniformInThePlane(AnyDomainContract):
     domain = Line(2, "pixels")
     waves = [[0.3, 0.5], [1.0, 0.0], [0.0, 1.0]]
-
-    def create(self):
-        return Uniform(-3, 3, unit="native")
+    component = Uniform
+    params = {"low": -3, "high": 3, "unit": "native"}
 
 
 class TestUniformOnTheGrid(TestUniformInThePlane):
@@ -183,43 +114,36 @@ class TestUniformOnTheGrid(TestUniformInThePlane):
 class TestUniformOnACyclicGroup(AnyDomainContract):
     domain = Torus(1, "samples", 1.0, (9.0,))
     waves = [[2 * np.pi / 9], [4 * np.pi / 9]]
-
-    def create(self):
-        return Uniform(-2, 2, unit="native")
+    component = Uniform
+    params = {"low": -2, "high": 2, "unit": "native"}
 
 
 class TestHaarOnACyclicGroup(TestUniformOnACyclicGroup):
-    def create(self):
-        return Haar()
+    component = Haar
+    params = {}
 
 
 class TestHaarOnATorus(TestGaussianOnATorus):
-    def create(self):
-        return Haar()
+    component = Haar
+    params = {}
 
 
 class TestHaarOnAFiniteGroup(AnyDomainContract):
     domain = Finite(8)
     waves = [[0.5], [1.0]]
-
-    def create(self):
-        return Haar()
+    component = Haar
 
 
 class TestHaarOnPermutations(AnyDomainContract):
     domain = Permutations(5)
     waves = [[1, 0, 0, 0, 0], [0, 1, -1, 0, 0], [1, 0, 2, 0, 0]]
-
-    def create(self):
-        return Haar()
+    component = Haar
 
 
 class TestHaarOnRotationsInSpace(AnyDomainContract):
     domain = Orthogonal(3)
     waves = [[1, 0, 0, 0, 1, 0, 0, 0, 1], [0, 2, 0, 0, 0, 0, 0, 0, 1]]
-
-    def create(self):
-        return Haar()
+    component = Haar
 
 
 class TestHaarOnOrthogonalMatrices(TestHaarOnRotationsInSpace):
@@ -229,9 +153,7 @@ class TestHaarOnOrthogonalMatrices(TestHaarOnRotationsInSpace):
 class TestHaarInFourDimensions(AnyDomainContract):
     domain = Orthogonal(4)
     waves = [list(np.arange(16) % 3), list(np.eye(4).ravel())]
-
-    def create(self):
-        return Haar()
+    component = Haar
 
     def test_there_is_no_quadrature(self):
         assert not self.create().has_quadrature(self.domain)
@@ -242,9 +164,15 @@ class TestProduct(AnyDomainContract):
     waves = [[1, 0, 0, 0, 0], [1, 1, 0.5, 0, 0], [0, 2, 0, 1, 1], [0, 0, 0, 0, 1]]
     size = 4096
 
-    def create(self):
-        names = [{"name": "von_mises", "concentration": 2.0}, {"name": "lognormal"}, {"name": "gaussian"}]
-        return Product([*names, {"name": "haar"}])
+    component = Product
+    params = {
+        "factors": [
+            {"name": "von_mises", "concentration": 2.0},
+            {"name": "lognormal"},
+            {"name": "gaussian"},
+            {"name": "haar"},
+        ]
+    }
 
     def test_density_is_the_product(self):
         draws = self.draws(50)
@@ -257,9 +185,8 @@ class TestProduct(AnyDomainContract):
 class TestNoisySort(AnyDomainContract):
     domain = Permutations(4, Permutation.ROWS_COLUMNS)
     waves = [[1, 0, 0, 0], [0.5, -1, 0, 0]]
-
-    def create(self):
-        return NoisySort(0.5)
+    component = NoisySort
+    params = {"sigma": 0.5}
 
     def test_density_is_normalised_to_haar_measure(self):
         assert NoisySort(1.0).density(self.domain, np.zeros((1, 4))) == pytest.approx((2 * np.pi) ** -2)
@@ -298,7 +225,7 @@ def test_noisy_sort_features_are_invariant_when_the_noise_is_none(rng):
     np.testing.assert_allclose(phi.transform(C[:, p][:, :, p]), phi.transform(C), atol=1e-12)
 
 
-# ---- every pair fits or says so --------------------------------------------------------------------------------------
+# ---- groups, distributions and rules ---------------------------------------------------------------------------------
 
 GROUPS: dict[str, tuple[Group, tuple[int, ...]]] = {
     "identity": (orbit.build("group", "identity"), (4,)),
@@ -325,29 +252,24 @@ GROUPS: dict[str, tuple[Group, tuple[int, ...]]] = {
 }
 
 
-def fit_or_say(orb, X):
-    try:
-        return "", orb.fit(X)
-    except InputError as error:
-        return str(error), None
+RULES = ["monte_carlo", "qmc", "quadrature", None]
 
 
 def test_every_group_is_among_them():
     assert {group.name for group, _ in GROUPS.values()} == set(orbit.available("group"))
 
 
-@pytest.mark.parametrize("rule", ["monte_carlo", "qmc", "quadrature", None])
-@pytest.mark.parametrize("distribution", [None, *orbit.available("distribution")])
-@pytest.mark.parametrize("group", GROUPS)
-def test_every_pair_fits_or_says_why_not(group, distribution, rule):
-    acting, shape = GROUPS[group]
+def assert_fits_or_error_names_both(name: str, distribution: str | None, rule: str | None) -> None:
+    group, shape = GROUPS[name]
     q = None if distribution is None else orbit.build("distribution", distribution)
     X = np.random.default_rng(0).random((3, *shape))
-    message, fitted = fit_or_say(Orbit(acting, q, size=8, rule=rule, random_state=0), X)
-    if fitted is None:
-        name = acting.default_distribution["name"] if distribution is None else distribution
-        assert f"distribution={name}" in message
-        assert f"group={acting.name}" in message
+    orb = Orbit(group, q, size=8, rule=rule, random_state=0)
+    try:
+        fitted = orb.fit(X)
+    except InputError as error:
+        message = str(error)
+        assert f"distribution={distribution or group.default_distribution['name']}" in message
+        assert f"group={group.name}" in message
         assert "choose" in message or "change" in message
         assert "\n" not in message
         assert distribution is not None or rule == "quadrature", "the defaults fit"
@@ -358,6 +280,37 @@ def test_every_pair_fits_or_says_why_not(group, distribution, rule):
     assert moved.shape == (min(2, len(fitted.weights_)), *X.shape)
     assert torch.isfinite(moved).all()
     assert fitted.describe(0)
+
+
+@pytest.mark.parametrize("distribution", [None, *orbit.available("distribution")])
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_group_with_every_distribution(group, distribution):
+    assert_fits_or_error_names_both(group, distribution, None)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_group_with_every_rule(group):
+    for rule in RULES:
+        assert_fits_or_error_names_both(group, None, rule)
+
+
+# a group on which each distribution is defined
+DEFINED_ON = {
+    "delta": "rotation",
+    "gaussian": "translation",
+    "haar": "dihedral",
+    "lognormal": "scaling",
+    "noisy_sort": "rows_columns",
+    "product": "affine",
+    "uniform": "rotation",
+    "von_mises": "rotation",
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("distribution", orbit.available("distribution"))
+def test_every_distribution_with_every_rule(distribution, rule):
+    assert_fits_or_error_names_both(DEFINED_ON[distribution], distribution, rule)
 
 
 @pytest.mark.parametrize(
@@ -402,7 +355,7 @@ def test_every_pair_fits_or_says_why_not(group, distribution, rule):
         (lambda: LogNormal(sigma=0.0).check(), "sigma: expected a finite number > 0, found 0"),
     ],
 )
-def test_errors_name_both_sides_and_the_way_out(call, message):
+def test_errors_name_both_and_a_remedy(call, message):
     with pytest.raises(InputError, match=message) as error:
         call()
     assert "\n" not in str(error.value)
@@ -420,7 +373,7 @@ def test_delta_is_the_identity_of_every_group():
             np.testing.assert_array_equal(fitted.elements_, np.repeat(identity, len(fitted.elements_), 0))
 
 
-def test_domains_say_what_they_are():
+def test_domains_are_described():
     for domain in (
         Line(),
         Line(2, "pixels", 1.0),

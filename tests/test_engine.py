@@ -10,7 +10,6 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from samples import signals
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -23,6 +22,7 @@ from orbit.engine.embedding import Scratch
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
+from orbit.testing.samples import signals
 
 
 class Spy:

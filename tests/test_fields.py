@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from contracts import LoaderContract
 
 from orbit.data import LowRankMultitask, VectorField
+from orbit.testing import DatasetContract
 
 
-class TestVectorField(LoaderContract):
+class TestVectorField(DatasetContract):
     sizes = (60, 40)
 
     def create(self, **params):
@@ -32,7 +32,7 @@ class TestVectorField(LoaderContract):
             assert (y - loader.values(X)).std() == pytest.approx(0.3, rel=0.05)
 
 
-class TestLowRankMultitask(LoaderContract):
+class TestLowRankMultitask(DatasetContract):
     sizes = (60, 40)
 
     def create(self, **params):

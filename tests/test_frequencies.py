@@ -8,7 +8,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from contracts import FrequenciesContract
 from scipy import stats
 from scipy.linalg import hadamard
 from sklearn.base import clone
@@ -21,6 +20,7 @@ from orbit.approx.hadamard import FastProjection, walsh_hadamard
 from orbit.core.errors import InputError
 from orbit.engine import Engine
 from orbit.kernels import Exponential, Gaussian, Laplacian, Matern, RationalQuadratic
+from orbit.testing import FrequenciesContract
 
 ISOTROPIC = [Gaussian(1.3), Exponential(2.0), Matern(1.5, nu=1.5), RationalQuadratic(1.2, alpha=0.7)]
 
@@ -52,7 +52,7 @@ class TestStructured(FrequenciesContract):
     def create(self):
         return Structured()
 
-    def test_waves_average_to_the_kernel(self):
+    def test_mean_wave_is_the_kernel(self):
         kernel, d, size = Gaussian(2.0).fit(np.zeros((1, 40))), 40, 40_000
         frequencies = self.create().draw(kernel, size, d, np.random.default_rng(0))
         difference = np.random.default_rng(1).standard_normal(d) / 4

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from contracts import RepresentationContract
-from samples import smooth_images
 
 from orbit.core.errors import InputError
 from orbit.representations.gradients import Gradients
+from orbit.testing import RepresentationContract
+from orbit.testing.samples import smooth_images
 
 
 class TestGradients(RepresentationContract):

@@ -1,56 +1,47 @@
-"""Actions on inputs: the group contract for each, and what only rotations must satisfy."""
+"""The contract for identity and rotation, and properties of rotations."""
 
 from __future__ import annotations
 
 import numpy as np
-import oracles
 import pytest
 import torch
-from contracts import GroupContract
-from samples import smooth_images
 from scipy import ndimage
 
 import orbit
 from orbit.core.errors import InputError, ParameterError
 from orbit.groups import Identity, Rotation
 from orbit.groups.resample import bilinear, gather, images_first, pixels_first, scatter
+from orbit.testing import GroupContract, oracles
+from orbit.testing.samples import smooth_images
 
 
 class TestIdentity(GroupContract):
-    def create(self):
-        return Identity()
+    component = Identity
 
 
 class TestIdentityOnVectors(GroupContract):
     shape = (7,)
-
-    def create(self):
-        return Identity()
+    component = Identity
 
 
 class TestCartesianRotation(GroupContract):
     shape = (24, 24)
     composes_exactly = False
     wrong_shapes = [(24,), (2, 3, 4, 5)]
-
-    def create(self):
-        return Rotation()
+    component = Rotation
 
 
 class TestCartesianRotationOfWideImages(GroupContract):
     shape = (20, 27)
     composes_exactly = False
-
-    def create(self):
-        return Rotation("cartesian")
+    component = Rotation
+    params = {"sampling": "cartesian"}
 
 
 class TestCartesianRotationOfColourImages(GroupContract):
     shape = (20, 21, 3)
     composes_exactly = False
-
-    def create(self):
-        return Rotation()
+    component = Rotation
 
     def smooth_points(self, rng, n=4):
         return np.stack([smooth_images(rng, n, 20, 21, 3.0) for _ in range(3)], axis=-1)
@@ -59,23 +50,21 @@ class TestCartesianRotationOfColourImages(GroupContract):
 class TestPolarRotationOddAngles(GroupContract):
     shape = (4, 15)
     wrong_shapes = [(15,), (4, 15, 3)]
-
-    def create(self):
-        return Rotation("polar")
+    component = Rotation
+    params = {"sampling": "polar"}
 
 
 class TestPolarRotationEvenAngles(GroupContract):
     """Composes exactly on the grid only: elements are drawn from the grid."""
 
     shape = (4, 16)
-
-    def create(self):
-        return Rotation("polar")
+    component = Rotation
+    params = {"sampling": "polar"}
 
     def elements(self, seed, r=5):
         return (np.random.default_rng(seed).integers(-8, 8, r)) * 2 * np.pi / 16
 
-    def test_is_unitary_is_true_exactly_where_inner_products_are_kept(self, rng):
+    def test_is_unitary_if_and_only_if_inner_products_are_kept(self, rng):
         group, X = self.create(), rng.standard_normal((5, 64))
 
         def change(angles) -> float:
@@ -84,7 +73,7 @@ class TestPolarRotationEvenAngles(GroupContract):
 
         assert not group.is_unitary(self.shape)
         assert change(self.elements(0)) < 1e-10
-        assert change(np.array([0.1])) > 1e-3, "between grid angles the highest frequency is damped"
+        assert change(np.array([0.1])) > 1e-3, "between grid angles the highest frequency is attenuated"
 
 
 # ---- cartesian -------------------------------------------------------------------------------------------------------
@@ -92,7 +81,7 @@ class TestPolarRotationEvenAngles(GroupContract):
 
 @pytest.mark.parametrize("shape", [(8, 8), (7, 10)])
 @pytest.mark.parametrize("angle", [0.0, 0.3, -1.0, 2.0, 3.1])
-def test_cartesian_turn_is_scipys(rng, shape, angle):
+def test_cartesian_rotation_is_scipys(rng, shape, angle):
     X = rng.random((3, *shape))
     turned = Rotation().act([angle], X)[0]
     expected = ndimage.rotate(X, np.degrees(angle), axes=(2, 1), order=1, reshape=False, mode="grid-constant")
@@ -114,15 +103,14 @@ def test_colour_channels_turn_together(rng):
         np.testing.assert_allclose(turned[..., channel], Rotation().act([0.4, 2.5], X[..., channel]), atol=1e-14)
 
 
-def test_nothing_comes_in_from_outside():
-    """A turn of a white image by 45 degrees has black corners, and its middle stays white."""
+def test_outside_of_the_image_is_zero():
+    """A white image rotated by 45 degrees has black corners and a white middle."""
     turned = Rotation().act([np.pi / 4], np.ones((1, 11, 11)))[0, 0]
     assert turned[0, 0] == turned[-1, -1] == 0
     np.testing.assert_allclose(turned[3:8, 3:8], 1)
 
 
-def test_turns_do_not_depend_on_what_was_turned_before(rng):
-    """Operators are kept between calls: an image of another size must not meet them."""
+def test_cached_operators_are_not_used_for_another_shape(rng):
     wide, tall = rng.random((1, 4, 6)), rng.random((1, 6, 4))
     first = Rotation().act([0.5], wide)
     Rotation().act([0.5], tall)
@@ -149,16 +137,16 @@ def test_polar_grid_turns_are_shifts_without_rounding(rng, n_angles):
         np.testing.assert_array_equal(turned, np.roll(X, k, axis=-1))
 
 
-def test_polar_turn_is_a_turn_of_the_signal():
-    """A band-limited ring sampled after a turn is the turned samples."""
+def test_polar_rotation_rotates_the_signal():
+    """For a band-limited ring, to rotate and then sample is to sample and then rotate."""
     ring = lambda t: 1 + np.cos(2 * t) - 0.5 * np.sin(5 * t + 1)  # noqa: E731
     grid = np.arange(12) * 2 * np.pi / 12
     turned = Rotation("polar").act([0.37], ring(grid)[None, None])[0, 0, 0]
     np.testing.assert_allclose(turned, ring(grid - 0.37), atol=1e-12)
 
 
-def test_representation_of_a_turned_image_is_the_turned_representation(rng):
-    """Ties three conventions together: image axes, polar sampling and the sense of the turn."""
+def test_representation_of_a_rotated_image_is_the_rotated_representation(rng):
+    """Three conventions agree: image axes, polar sampling and the direction of rotation."""
     X = smooth_images(rng, 4, 28, 28, blob=2.5)
     polar = orbit.build("representation", "polar", n_angles=64).fit(X)
     for angle in (0.5, -2.0):
@@ -179,7 +167,7 @@ def test_sampling_is_checked():
         Rotation("ring").check()  # type: ignore[arg-type]
 
 
-def test_error_says_what_to_change():
+def test_error_names_what_to_change():
     with pytest.raises(InputError, match="found vectors of length 64: change dataset, representation or group"):
         Rotation().act([0.0], np.zeros((1, 64)))
 
@@ -198,7 +186,7 @@ def test_bilinear_reads_pixel_centres_exactly_and_interpolates_linearly():
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (3, 4, 2)])
-def test_pixel_order_goes_back(rng, shape):
+def test_images_first_inverts_pixels_first(rng, shape):
     X = torch.from_numpy(rng.random((5, *shape)))
     pixels = pixels_first(X)
     assert pixels.shape[0] == 12

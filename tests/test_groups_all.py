@@ -1,4 +1,4 @@
-"""The group contract for every group but the first two, and what each family promises beyond it."""
+"""The contract for every group except identity and rotation, and properties of single groups."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from contracts import GroupContract
-from samples import smooth_images
 from scipy import stats
 
 import orbit
-from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.approx import Nystrom, RandomFourier
 from orbit.core.errors import InputError
 from orbit.groups import (
     Affine,
@@ -30,8 +28,9 @@ from orbit.groups import (
 )
 from orbit.groups import Product as ProductGroup
 from orbit.groups.domains import Circle, Product
-from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
+from orbit.testing import FiniteGroupContract, GroupContract
+from orbit.testing.samples import smooth_images
 
 
 class InterpolatedContract(GroupContract):
@@ -41,31 +40,28 @@ class InterpolatedContract(GroupContract):
     wrong_shapes = [(24,), (2, 3, 4, 5)]
 
     def smooth_points(self, rng, n=4):
-        # narrow enough to stay inside under every element drawn, wide enough for bilinear interpolation
+        # narrow enough to stay inside the image, wide enough for bilinear interpolation
         return smooth_images(rng, n, *self.shape, blob=2.5)
 
 
 class TestScaling(InterpolatedContract):
+    component = Scaling
+
     def elements(self, seed, r=5):
         return np.random.default_rng(seed).uniform(-0.3, 0.3, r)
 
-    def create(self):
-        return Scaling()
-
 
 class TestShear(InterpolatedContract):
-    def create(self):
-        return Shear()
+    component = Shear
 
 
 class TestVerticalShear(InterpolatedContract):
-    def create(self):
-        return Shear("vertical")
+    component = Shear
+    params = {"direction": "vertical"}
 
 
 class TestTranslation(InterpolatedContract):
-    def create(self):
-        return Translation()
+    component = Translation
 
 
 class TestWrappedSubpixelTranslation(InterpolatedContract):
@@ -74,21 +70,19 @@ class TestWrappedSubpixelTranslation(InterpolatedContract):
 
 
 class TestPixelTranslation(InterpolatedContract):
-    composition_error = 0.03  # whole pixels: only what leaves the image is lost
-
-    def create(self):
-        return Translation(step="pixel")
+    composition_error = 0.03  # whole pixels: the error is only what leaves the image
+    component = Translation
+    params = {"step": "pixel"}
 
 
 class TestAffine(InterpolatedContract):
     composition_error = 0.1
 
+    component = Affine
+
     def elements(self, seed, r=5):
         rng = np.random.default_rng(seed)
         return np.column_stack([rng.uniform(-3, 3, r), rng.uniform(-0.2, 0.2, r), rng.uniform(-1, 1, (r, 2))])
-
-    def create(self):
-        return Affine()
 
     def assert_same(self, left, right):
         difference = np.subtract(left, right)
@@ -97,109 +91,52 @@ class TestAffine(InterpolatedContract):
 
 
 class TestAffineWithShear(TestAffine):
+    component = Affine
+    params = {"shear": True}
+
     def elements(self, seed, r=5):
         more = np.random.default_rng(seed + 10).uniform(-0.1, 0.1, (r, 2))
         return np.column_stack([super().elements(seed, r), more])
 
-    def create(self):
-        return Affine(shear=True)
 
-
-class FiniteContract(GroupContract):
-    """All of the group's elements at once, and exactly."""
-
-    def test_elements_are_the_whole_group(self):
-        group = self.create()
-        elements = group.elements()
-        rows = elements.reshape(len(elements), -1)
-        assert group.order == len(elements) == len(np.unique(rows, axis=0))
-        np.testing.assert_array_equal(elements[:1], group.identity())
-        known = {tuple(row) for row in rows}
-        left, right = np.repeat(elements, len(elements), 0), np.concatenate([elements] * len(elements))
-        assert {tuple(row) for row in group.compose(left, right).reshape(len(left), -1)} == known
-        assert {tuple(row) for row in group.inverse(elements).reshape(len(elements), -1)} == known
-        back = group.compose(elements, group.inverse(elements))
-        np.testing.assert_array_equal(back, np.repeat(group.identity(), len(elements), 0))
-
-    def test_action_reorders_exactly(self, rng):
-        group = self.create()
-        X = self.points(rng)
-        moved = group.act(group.elements(), X)
-        assert group.permutes(self.shape)
-        assert group.is_unitary(self.shape)
-        np.testing.assert_array_equal(
-            np.sort(moved.reshape(len(moved), len(X), -1)),
-            np.broadcast_to(np.sort(X.reshape(len(X), -1)), (len(moved), len(X), X[0].size)),
-        )
-        g = group.elements()[rng.integers(group.order, size=9)]
-        h = group.elements()[rng.integers(group.order, size=9)]
-        for i in range(9):
-            twice = group.act(g[i : i + 1], group.act(h[i : i + 1], X)[0])
-            np.testing.assert_array_equal(group.act(group.compose(g[i : i + 1], h[i : i + 1]), X), twice)
-
-    @pytest.mark.parametrize("approx", [RandomFourier, Nystrom, Exact])
-    def test_features_by_full_enumeration_are_exactly_invariant(self, rng, approx):
-        group = self.create()
-        X = rng.random((6, *self.shape))
-        orb = Orbit(group, orbit.build("distribution", "haar"), rule="quadrature")
-        fitted = approx(Gaussian(1.5), orb, random_state=0).fit(X)
-        assert fitted.orbit_.is_whole_group
-        plain = approx(Gaussian(1.5), random_state=0).fit(X)
-        change = {}
-        for name, phi in (("invariant", fitted), ("plain", plain)):
-            features = phi.transform(X)
-            change[name] = max(
-                np.abs(phi.transform(moved) - features).max() for moved in group.act(group.elements()[1:6], X)
-            )
-        assert change["invariant"] < 1e-10  # nystrom and exact magnify rounding by small eigenvalues
-        assert change["plain"] > 1e-3
-
-
-class TestReflection(FiniteContract):
+class TestReflection(FiniteGroupContract):
     wrong_shapes = [(5,)]
-
-    def create(self):
-        return Reflection()
+    component = Reflection
 
 
-class TestReflectionOfSignals(FiniteContract):
+class TestReflectionOfSignals(FiniteGroupContract):
     shape = (9,)
+    component = Reflection
+    params = {"axis": 0}
 
-    def create(self):
-        return Reflection(axis=0)
 
-
-class TestDihedral(FiniteContract):
+class TestDihedral(FiniteGroupContract):
     shape = (5, 5)
     wrong_shapes = [(25,), (4, 5)]
-
-    def create(self):
-        return Dihedral()
+    component = Dihedral
 
 
-class TestQuarterTurnsOfColourImages(FiniteContract):
+class TestQuarterTurnsOfColourImages(FiniteGroupContract):
     shape = (4, 4, 3)
+    component = Dihedral
+    params = {"mirror": False}
 
-    def create(self):
-        return Dihedral(mirror=False)
 
-
-class TestCyclic(FiniteContract):
+class TestCyclic(FiniteGroupContract):
     shape = (9,)
     wrong_shapes = [(8,)]
+    component = Cyclic
+    params = {"length": 9}
 
-    def create(self):
-        return Cyclic(length=9)
 
-
-class TestCyclicAxis(FiniteContract):
+class TestCyclicAxis(FiniteGroupContract):
     shape = (6, 4)
 
     def create(self):
         return Cyclic(axis=0).settled(self.shape)
 
 
-class TestWrappedPixelTranslation(FiniteContract):
+class TestWrappedPixelTranslation(FiniteGroupContract):
     shape = (4, 6)
     wrong_shapes = [(24,), (6, 4)]
 
@@ -207,46 +144,44 @@ class TestWrappedPixelTranslation(FiniteContract):
         return Translation("wrap", "pixel").settled(self.shape)
 
 
-class TestPermutation(FiniteContract):
+class TestPermutation(FiniteGroupContract):
     shape = (4,)
     wrong_shapes = [(5,), (4, 4)]
+    component = Permutation
+    params = {"n": 4}
 
-    def create(self):
-        return Permutation(n=4)
 
-
-class TestBlocks(FiniteContract):
+class TestBlocks(FiniteGroupContract):
     shape = (5, 8)
     wrong_shapes = [(4, 8)]
-
-    def create(self):
-        return Permutation("blocks", n=5)
+    component = Permutation
+    params = {"mode": "blocks", "n": 5}
 
     def test_elements_are_the_whole_group(self):
         assert len(np.unique(self.create().elements(), axis=0)) == 120
 
-    @pytest.mark.parametrize("approx", [RandomFourier, Nystrom])  # 120 x 120 kernel values a pair take seconds
+    @pytest.mark.parametrize(
+        "approx", [RandomFourier, Nystrom]
+    )  # Exact: 120 x 120 kernel values for each pair of points take seconds
     def test_features_by_full_enumeration_are_exactly_invariant(self, rng, approx):
         super().test_features_by_full_enumeration_are_exactly_invariant(rng, approx)
 
 
-class TestBlocksOfVectors(FiniteContract):
+class TestBlocksOfVectors(FiniteGroupContract):
     shape = (12,)
     wrong_shapes = [(13,)]
+    component = Permutation
+    params = {"mode": "blocks", "n": 3}
 
-    def create(self):
-        return Permutation("blocks", n=3)
 
-
-class TestRowsAndColumns(FiniteContract):
+class TestRowsAndColumns(FiniteGroupContract):
     shape = (4, 4)
     wrong_shapes = [(4,), (4, 5), (5, 5)]
+    component = Permutation
+    params = {"mode": "rows_columns", "n": 4}
 
-    def create(self):
-        return Permutation("rows_columns", n=4)
 
-
-class TestFiniteProduct(FiniteContract):
+class TestFiniteProduct(FiniteGroupContract):
     shape = (4, 5)
 
     def create(self):
@@ -254,39 +189,35 @@ class TestFiniteProduct(FiniteContract):
 
 
 class TestProductOfInterpolatedMaps(InterpolatedContract):
-    def create(self):
-        return ProductGroup([{"name": "translation"}, {"name": "reflection"}])
+    component = ProductGroup
+    params = {"factors": [{"name": "translation"}, {"name": "reflection"}]}
 
     def elements(self, seed, r=5):
-        rng = np.random.default_rng(seed)  # shifts of rows only: these commute with the mirror
+        rng = np.random.default_rng(seed)  # shifts of rows only, which commute with the reflection of columns
         return np.column_stack([rng.normal(size=r), np.zeros(r), rng.integers(2, size=r)]).astype(float)
 
 
 class TestRotationsInSpace(GroupContract):
     shape = (6, 3)
     wrong_shapes = [(6,), (6, 2)]
-
-    def create(self):
-        return Orthogonal()
+    component = Orthogonal
 
 
 class TestOrthogonalInSpace(TestRotationsInSpace):
-    def create(self):
-        return Orthogonal(special=False)
+    component = Orthogonal
+    params = {"special": False}
 
 
 class TestRotationsInThePlane(GroupContract):
     shape = (6, 2)
-
-    def create(self):
-        return Orthogonal(dim=2)
+    component = Orthogonal
+    params = {"dim": 2}
 
 
 class TestRotationsInFiveDimensions(GroupContract):
     shape = (4, 5)
-
-    def create(self):
-        return Orthogonal(dim=5)
+    component = Orthogonal
+    params = {"dim": 5}
 
 
 class TestResampledAudio(GroupContract):
@@ -294,9 +225,8 @@ class TestResampledAudio(GroupContract):
     composes_exactly = False
     composition_error = 0.02
     wrong_shapes = [(8,), (4, 256)]
-
-    def create(self):
-        return PitchTempo("resample")
+    component = PitchTempo
+    params = {"mode": "resample"}
 
     def elements(self, seed, r=5):
         rng = np.random.default_rng(seed)
@@ -308,10 +238,9 @@ class TestResampledAudio(GroupContract):
 
 
 class TestVocoder(TestResampledAudio):
-    composition_error = math.inf  # a phase vocoder composes to the ear, not to the sample
-
-    def create(self):
-        return PitchTempo(window=64)
+    composition_error = math.inf  # samples of a phase vocoder do not compose
+    component = PitchTempo
+    params = {"window": 64}
 
     def test_action_is_linear(self, rng):
         assert not self.create().linear
@@ -323,18 +252,18 @@ class TestVocoder(TestResampledAudio):
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @pytest.mark.parametrize("method", ["act"])
-    def test_arrays_and_tensors_come_back_as_they_went_in(self, rng, method, dtype):
-        super().test_arrays_and_tensors_come_back_as_they_went_in(rng, method, dtype)
+    def test_array_type_and_precision_are_kept(self, rng, method, dtype):
+        super().test_array_type_and_precision_are_kept(rng, method, dtype)
 
-    def test_wrong_shapes_are_refused_with_group_and_shape(self, rng):
+    def test_error_for_a_wrong_shape_names_group_and_shape(self, rng):
         with pytest.raises(InputError, match="group=pitch_tempo acts on signals of at least 64 samples, found vectors"):
             self.create().act(self.create().identity(), np.zeros((1, 32)))
 
-    def test_is_unitary_is_true_exactly_where_inner_products_are_kept(self, rng):
+    def test_is_unitary_if_and_only_if_inner_products_are_kept(self, rng):
         assert not self.create().is_unitary(self.shape)
 
-    def test_float32_is_near_float64(self, rng):
-        # unwrapped phases of nearly silent frequencies jump by whole turns, so a little noise is all one can ask
+    def test_float32_is_close_to_float64(self, rng):
+        # unwrapped phases of frequencies with almost no energy jump by multiples of 2 pi, which adds noise
         X, g = self.smooth_points(rng), self.elements(0)
         np.testing.assert_allclose(self.create().act(g, X.astype(np.float32)), self.create().act(g, X), atol=0.1)
 
@@ -349,7 +278,7 @@ class TestVocoder(TestResampledAudio):
         (Affine, [[0.5, 0.3, 1.0, -0.5], [2.0, -0.3, 0.0, 1.0], [-1.0, 0.2, 0.4, 0.4]]),
     ],
 )
-def test_inner_products_are_kept_by_the_jacobian_factor_and_not_without(rng, group, elements):
+def test_inner_products_are_kept_only_with_the_jacobian_factor(rng, group, elements):
     """LGIKA Lemma 2.1, on images smooth enough for the pixel sums to be integrals."""
     X = smooth_images(rng, 5, 48, 48, blob=3.5)
 
@@ -365,7 +294,7 @@ def test_inner_products_are_kept_by_the_jacobian_factor_and_not_without(rng, gro
         assert np.abs(gram(changed) / gram(X) - 1).min() > 0.2
 
 
-def test_affine_is_its_factors_one_after_the_other(rng):
+def test_affine_is_the_composition_of_its_factors(rng):
     X = smooth_images(rng, 3, 40, 40, blob=3.0)
     angle, log_scale, shift = 0.7, 0.25, [2.0, -3.0]
     one_by_one = Rotation().act([angle], Scaling().act([log_scale], X)[0])[0]
@@ -496,14 +425,14 @@ def test_pitch_and_tempo_change_by_themselves():
         assert width == pytest.approx(200 * math.exp(-log_tempo), rel=0.15)
     resampled = PitchTempo("resample").act([[1200.0, 0.0]], tone)[0, 0]
     assert abs(peak(resampled) - 400) <= 2
-    assert np.abs(resampled[: n // 4 - 16]).max() == 0, "played twice as fast, it is half as long"
+    assert np.abs(resampled[: n // 4 - 16]).max() == 0, "twice the speed gives half the length"
 
 
-def test_what_cannot_be_heard_does_not_come_back_as_alias():
+def test_frequencies_above_nyquist_are_not_aliased():
     n = 1024
     high = np.sin(2 * np.pi * 400 * np.arange(n) / n)[None]
     played = PitchTempo("resample").act([[1200.0, 0.0]], high)[0, 0]
-    assert np.abs(played[n // 4 + 16 : -n // 4 - 16]).max() < 0.01  # its two ends are clicks
+    assert np.abs(played[n // 4 + 16 : -n // 4 - 16]).max() < 0.01  # away from the discontinuities at both ends
 
 
 # ---- products and errors ---------------------------------------------------------------------------------------------
@@ -552,7 +481,7 @@ def test_product_acts_first_factor_first(rng):
         (lambda: Orthogonal(dim=1).check(), "dim: expected an integer >= 2, found 1"),
     ],
 )
-def test_errors_name_the_group_and_the_way_out(call, message):
+def test_errors_name_the_group_and_a_remedy(call, message):
     with pytest.raises(InputError, match=message) as error:
         call()
     assert "\n" not in str(error.value)

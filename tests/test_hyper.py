@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import oracles
 import pytest
-from contracts import HyperContract
-from samples import smooth_images, unit_mean_norm
 from sklearn.exceptions import NotFittedError
 
 import orbit
 from orbit.approx.hyper import Gaussian, Linear
 from orbit.core.errors import ParameterError
 from orbit.engine import Engine
+from orbit.testing import HyperContract, oracles
+from orbit.testing.samples import smooth_images, unit_mean_norm
 
 
 class TestLinear(HyperContract):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import oracles
 import pytest
-from contracts import KernelContract
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -14,11 +12,12 @@ from orbit.core.errors import InputError, ParameterError
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian, Kernel
 from orbit.kernels.base import median_distance
+from orbit.testing import KernelContract, oracles
 
 
 class TestGaussian(KernelContract):
-    def create(self):
-        return Gaussian(1.7)
+    component = Gaussian
+    params = {"lengthscale": 1.7}
 
     def evaluate(self, x, z):
         return oracles.gaussian(x, z, 1.7)

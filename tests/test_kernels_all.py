@@ -7,7 +7,6 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from contracts import KernelContract
 from scipy import special, stats
 from scipy.spatial.distance import cdist, pdist
 from sklearn.base import clone
@@ -21,6 +20,7 @@ from orbit.groups import Identity, Rotation
 from orbit.kernels import ArcCos, Exponential, Gaussian, Laplacian, Matern, Polynomial, RationalQuadratic
 from orbit.kernels.base import median_distance
 from orbit.orbits import Orbit
+from orbit.testing import DotProductKernelContract, KernelContract
 
 SPECTRAL = [
     Gaussian(1.3),
@@ -36,85 +36,73 @@ OTHERS = [Polynomial(3, gamma=0.3, coef0=0.5), ArcCos(0), ArcCos(1)]
 ALL = SPECTRAL + OTHERS
 
 
-class DotProductContract(KernelContract):
-    """A kernel that is not shift invariant grows with the distance from the origin, so moving there says nothing."""
-
-    def test_far_from_the_origin_float32_keeps_its_digits(self, X, Z):
-        A, B = (torch.from_numpy((P + 100).astype(np.float32)) for P in (X, Z))
-        expected = self.oracle(A.double().numpy(), B.double().numpy())
-        values = self.create().fit(X).against(B)(A, slice(0, len(B)), torch.empty(len(A), len(B)))
-        np.testing.assert_allclose(values, expected, rtol=2e-4)
-
-
 class TestLaplacian(KernelContract):
-    def create(self):
-        return Laplacian(4.0)
+    component = Laplacian
+    params = {"lengthscale": 4.0}
 
     def evaluate(self, x, z):
         return np.exp(-np.abs(x - z).sum() / 4)
 
 
 class TestExponential(KernelContract):
-    def create(self):
-        return Exponential(2.1)
+    component = Exponential
+    params = {"lengthscale": 2.1}
 
     def evaluate(self, x, z):
         return np.exp(-np.linalg.norm(x - z) / 2.1)
 
 
 class TestMatern(KernelContract):
-    nu = 1.5
-
-    def create(self):
-        return Matern(1.7, nu=self.nu)
+    component = Matern
+    params = {"lengthscale": 1.7, "nu": 1.5}
 
     def evaluate(self, x, z):
-        r = np.sqrt(2 * self.nu) * np.linalg.norm(x - z) / 1.7
-        return 2 ** (1 - self.nu) / special.gamma(self.nu) * r**self.nu * special.kv(self.nu, r) if r else 1.0
+        nu = self.params["nu"]
+        r = np.sqrt(2 * nu) * np.linalg.norm(x - z) / 1.7
+        return 2 ** (1 - nu) / special.gamma(nu) * r**nu * special.kv(nu, r) if r else 1.0
 
 
 class TestMaternHalf(TestMatern):
-    nu = 0.5
+    params = {"lengthscale": 1.7, "nu": 0.5}
 
 
 class TestMaternFiveHalves(TestMatern):
-    nu = 2.5
+    params = {"lengthscale": 1.7, "nu": 2.5}
 
 
 class TestMaternByBessel(TestMatern):
-    nu = 0.3
+    params = {"lengthscale": 1.7, "nu": 0.3}
 
 
 class TestRationalQuadratic(KernelContract):
-    def create(self):
-        return RationalQuadratic(1.2, alpha=0.4)
+    component = RationalQuadratic
+    params = {"lengthscale": 1.2, "alpha": 0.4}
 
     def evaluate(self, x, z):
         return (1 + np.sum((x - z) ** 2) / (2 * 0.4 * 1.2**2)) ** -0.4
 
 
-class TestPolynomial(DotProductContract):
-    def create(self):
-        return Polynomial(3, gamma=0.05, coef0=0.5)
+class TestPolynomial(DotProductKernelContract):
+    component = Polynomial
+    params = {"degree": 3, "gamma": 0.05, "coef0": 0.5}
 
     def evaluate(self, x, z):
         return (0.05 * (x @ z) + 0.5) ** 3
 
 
-class TestArcCosRectified(DotProductContract):
-    order = 1
-
-    def create(self):
-        return ArcCos(self.order)
+class TestArcCosRectified(DotProductKernelContract):
+    component = ArcCos
+    params = {"order": 1}
 
     def evaluate(self, x, z):
+        order = self.params["order"]
         size = np.linalg.norm(x) * np.linalg.norm(z)
         theta = np.arccos(np.clip(x @ z / size, -1, 1))
-        return size**self.order * [np.pi - theta, np.sin(theta) + (np.pi - theta) * np.cos(theta)][self.order] / np.pi
+        return size**order * [np.pi - theta, np.sin(theta) + (np.pi - theta) * np.cos(theta)][order] / np.pi
 
 
 class TestArcCosThreshold(TestArcCosRectified):
-    order = 0
+    params = {"order": 0}
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-from contracts import LandmarksContract
 from threadpoolctl import threadpool_limits
 
 import orbit
@@ -15,6 +14,7 @@ from orbit.approx.landmarks import KMeans, Leverage, RPCholesky
 from orbit.engine import Engine
 from orbit.kernels import ArcCos, Gaussian, Laplacian, Polynomial
 from orbit.orbits import Orbit
+from orbit.testing import LandmarksContract
 
 CAREFUL = ["kmeans", "leverage", "rpcholesky"]
 

@@ -8,8 +8,6 @@ import warnings
 import numpy as np
 import oracles
 import pytest
-from contracts import ClassifierContract, PathContract, RegressorContract
-from samples import signals
 from scipy import optimize, stats
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -46,6 +44,8 @@ from orbit.learners import (
 )
 from orbit.learners.base import DEFAULT_PATH, best_of_path, hold_out, regularization_path
 from orbit.orbits import Orbit
+from orbit.testing import ClassifierContract, PathContract, RegressorContract
+from orbit.testing.samples import signals
 
 PATH = [1e-6, 1e-4, 1e-2, 1.0]
 
@@ -81,21 +81,21 @@ class TestRidgeClassifierByHoldOut(PathContract, ClassifierContract):
 
 
 class TestSVM(PathContract, ClassifierContract):
-    weighted_within = 1e-3  # liblinear stops by the scale of its gradient
+    weights_error = 1e-3  # liblinear stops by the scale of its gradient
 
     def create(self, **params):
         return SVMClassifier(**{"random_state": 0, **params})
 
 
 class TestLogistic(PathContract, ClassifierContract):
-    weighted_within = 1e-5
+    weights_error = 1e-5
 
     def create(self, **params):
         return LogisticClassifier(**{"tolerance": 1e-8, "random_state": 0, **params})
 
 
 class TestKernelSVMClassifier(PathContract, ClassifierContract):
-    weighted_within = 0.02  # libsvm's tolerance of 1e-3, on dual problems of different sizes
+    weights_error = 0.02  # libsvm's tolerance of 1e-3, on dual problems of different sizes
 
     path = [1e-1, 1e-3, 1.0, 1e-2]
 
@@ -109,7 +109,7 @@ class TestKernelSVMClassifier(PathContract, ClassifierContract):
 
 
 class TestKernelSVMRegressor(PathContract, RegressorContract):
-    exactness = weighted_within = within = 0.05
+    exactness = weights_error = float32_error = 0.05
     weights_repeat = False  # the targets' standard deviation is not weighted
 
     path = [1e-1, 1e-3, 1.0, 1e-2]

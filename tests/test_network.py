@@ -9,7 +9,6 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from contracts import ClassifierContract, FeatureMapContract
 from test_run_cli import folders, run  # noqa: F401  run is a fixture
 from test_run_config import composed, plan
 
@@ -19,6 +18,7 @@ from orbit.engine import Engine
 from orbit.learners import AdaGradClassifier, NetworkClassifier
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.representations.augmentation import ImageAugmentation
+from orbit.testing import ClassifierContract, FeatureMapContract
 from runners.experiments.training import Training
 from runners.tracking.record import RunFolder
 
@@ -41,7 +41,7 @@ class TestPoints(FeatureMapContract):
 
 
 class TestNetworkClassifier(ClassifierContract):
-    within = 0.05  # of logits, after many steps
+    float32_error = 0.05  # of logits, after many steps
 
     def create(self, **params):
         return NetworkClassifier(**{"width": 24, "learning_rate": 0.05, "epochs": 15, "random_state": 0, **params})

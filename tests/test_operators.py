@@ -5,10 +5,8 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-import oracles
 import pytest
 import torch
-from contracts import ComponentContract, KernelMapContract, OperatorKernelContract
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
@@ -27,6 +25,7 @@ from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinR
 from orbit.learners.base import hold_out
 from orbit.learners.operator import SteinPath, TridiagonalPath
 from orbit.orbits import Orbit
+from orbit.testing import ComponentContract, KernelMapContract, OperatorKernelContract, oracles
 
 SIGMA = 1.3
 FIELDS = [CurlFree(lengthscale=0.8), DivergenceFree(lengthscale=0.8), Helmholtz(lengthscale=0.8, curl_free_share=0.3)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from contracts import OrbitRuleContract
-from samples import smooth_images, unit_mean_norm
+from orbit_rules import OrbitRuleContract
 
 import orbit
 from orbit import plots
@@ -16,6 +15,7 @@ from orbit.distributions import Gaussian, Haar, Uniform
 from orbit.groups import Cyclic, Dihedral, Identity, Orthogonal, Permutation, Rotation, Translation
 from orbit.kernels import Gaussian as GaussianKernel
 from orbit.orbits import Orbit, sobol
+from orbit.testing.samples import smooth_images, unit_mean_norm
 
 
 class TestQmc(OrbitRuleContract):

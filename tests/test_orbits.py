@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from contracts import OrbitRuleContract
-from samples import smooth_images, unit_mean_norm
+from orbit_rules import OrbitRuleContract
 
 from orbit.approx import RandomFourier
 from orbit.approx.frequencies import MonteCarlo
@@ -17,6 +16,7 @@ from orbit.groups import Dihedral, Identity, Rotation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
 from orbit.representations import Polar
+from orbit.testing.samples import smooth_images, unit_mean_norm
 
 
 class TestMonteCarlo(OrbitRuleContract):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contracts import RepresentationContract
 from sklearn.decomposition import PCA
 
 from orbit.core.errors import InputError
 from orbit.representations.patches import Crop, PatchPCA
+from orbit.testing import RepresentationContract
 
 
 class TestCrop(RepresentationContract):

@@ -7,13 +7,13 @@ import io
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from samples import smooth_images
 
 from orbit import plots
 from orbit.distributions import VonMises
 from orbit.groups import Reflection, Rotation
 from orbit.kernels.skeletons import stack
 from orbit.orbits import Orbit
+from orbit.testing.samples import smooth_images
 
 
 @pytest.fixture

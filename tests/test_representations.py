@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from contracts import RepresentationContract
-from samples import smooth_images
 from scipy.spatial.distance import pdist
 from sklearn.preprocessing import StandardScaler
 
 from orbit.core.errors import InputError, ParameterError
 from orbit.groups import Rotation
 from orbit.representations import Bag, Coulomb, Polar, Raw, Standardize, UnitNorm, mean_norm, scale
+from orbit.testing import RepresentationContract
+from orbit.testing.samples import smooth_images
 
 
 class TestRaw(RepresentationContract):

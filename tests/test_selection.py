@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from contracts import SelectionContract, SplittingContract
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from test_run_cli import SMALL, folders, run  # noqa: F401  run is a fixture
 from test_run_config import composed, plan
@@ -18,6 +17,7 @@ import orbit
 from orbit import plots
 from orbit.core.errors import InputError
 from orbit.data.validation import GivenFolds, HoldOut, KFolds, NoSelection
+from orbit.testing import SelectionContract, SplittingContract
 from runners.base import Stopwatch
 from runners.experiments.fit import fit_and_score
 from runners.experiments.pipeline import weights

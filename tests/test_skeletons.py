@@ -9,8 +9,6 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from contracts import KernelContract, KernelMapContract
-from samples import smooth_images
 from scipy import stats
 
 from orbit.approx import Exact, RandomFourier, RandomSkeleton
@@ -23,6 +21,8 @@ from orbit.kernels.skeletons.activations import RELU_MAX_DEGREE, ReLU, _relu_dis
 from orbit.kernels.skeletons.sampling import Features, Sampler
 from orbit.kernels.skeletons.spaces import CircleSpace
 from orbit.orbits import Orbit
+from orbit.testing import KernelContract, KernelMapContract
+from orbit.testing.samples import smooth_images
 
 EXP, CONV = {"name": "exp", "c": 0.25}, "conv"
 DEEP = [
@@ -69,7 +69,7 @@ class TestRandomSkeleton(KernelMapContract):
         np.testing.assert_array_equal(fitted.features_.counts, 1)
         return oracles.fourier_pairs(points, fitted.orbit_.weights_, fitted.features_.exponents.toarray())
 
-    test_the_median_lengthscale_is_settled_once_on_the_data = None  # a skeleton has a scale
+    test_median_lengthscale_is_computed_once_from_the_data = None  # a skeleton has a scale
 
 
 # ---- exact values ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import weakref
 import numpy as np
 import pytest
 import torch
-from samples import signals, unit_mean_norm
 
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, Points, RandomFourier, RandomSkeleton
 from orbit.core.errors import InputError
@@ -20,6 +19,7 @@ from orbit.engine.embedding import Scratch
 from orbit.groups import Cyclic, Rotation, Scaling, Translation
 from orbit.kernels import Exponential, Gaussian, RationalQuadratic
 from orbit.orbits import Orbit
+from orbit.testing.samples import signals, unit_mean_norm
 
 TOLERANCES = [(np.float64, 1e-10), (np.float32, 1e-4)]
 

@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from contracts import ClassifierContract, RegressorContract
 from samples import noisy_digits, npy_files
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
@@ -28,6 +27,7 @@ from orbit.learners.passes import StreamedSystem
 from orbit.learners.shifted import Cholesky, Eigen
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.representations import UnitNorm
+from orbit.testing import ClassifierContract, RegressorContract
 from runners.base import Stopwatch
 from runners.experiments.fit import fit_and_score
 

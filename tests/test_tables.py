@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from contracts import LoaderContract
 from PIL import Image
 
 from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.data import MNIST, Arrays, Digits, Images, Table
 from orbit.data.splits import guess_task
+from orbit.testing import DatasetContract
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ def save(tmp_path):
     return write
 
 
-class TestTable(LoaderContract):
+class TestTable(DatasetContract):
     sizes = (30, 10)
     path: str | None = None
 
@@ -242,7 +242,7 @@ def draw_classes(folder: Path, n: int = 20, shape: tuple[int, ...] = (6, 8)) -> 
     return pictures
 
 
-class TestImages(LoaderContract):
+class TestImages(DatasetContract):
     sizes = (30, 10)
     path: str | None = None
 

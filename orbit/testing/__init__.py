@@ -1,0 +1,84 @@
+"""Tests that a component must pass, one class for each kind: subclass it in a test file and name the component.
+
+A package that registers its own group, kernel, distribution, data set, representation, approximation or learner
+tests it with pytest (``pip install orbit[test]``) in two lines:
+
+>>> import orbit
+>>> from orbit.testing import GroupContract
+>>> class TestMirror(GroupContract):
+...     component = orbit.groups.Reflection
+
+pytest collects ``TestMirror`` with every test of the contract. A single test can be called by hand:
+
+>>> TestMirror().test_inverses_cancel_on_both_sides()
+
+Class attributes state the component's parameters (``params``), what its inputs look like (``shape``) and which
+properties hold (``composes_exactly``, ``has_density``, ...); each contract documents its own. A test that does not
+apply to a component is overridden in the subclass. ``oracles`` has plain formulas to compare with, ``samples`` small
+inputs.
+"""
+
+import pkgutil
+
+import pytest
+
+# Before the modules are imported: pytest then reports the values in a failing assert.
+pytest.register_assert_rewrite(*(f"orbit.testing.{module.name}" for module in pkgutil.iter_modules(__path__)))
+
+from orbit.testing import oracles, samples
+from orbit.testing.approx import (
+    FeatureMapContract,
+    FrequenciesContract,
+    HyperContract,
+    KernelMapContract,
+    LandmarksContract,
+)
+from orbit.testing.component import FLOATS, ComponentContract, no_warnings
+from orbit.testing.datasets import DatasetContract
+from orbit.testing.distributions import (
+    AnyDomainContract,
+    DistributionContract,
+)
+from orbit.testing.groups import FiniteGroupContract, GroupContract
+from orbit.testing.kernels import (
+    DotProductKernelContract,
+    KernelContract,
+    OperatorKernelContract,
+)
+from orbit.testing.learners import (
+    ClassifierContract,
+    LearnerContract,
+    PathContract,
+    RegressorContract,
+)
+from orbit.testing.representations import AugmentationContract, RepresentationContract
+from orbit.testing.selection import SelectionContract, SplittingContract
+
+__all__ = [
+    "FLOATS",
+    "AnyDomainContract",
+    "AugmentationContract",
+    "ClassifierContract",
+    "ComponentContract",
+    "DatasetContract",
+    "DistributionContract",
+    "DotProductKernelContract",
+    "FeatureMapContract",
+    "FiniteGroupContract",
+    "FrequenciesContract",
+    "GroupContract",
+    "HyperContract",
+    "KernelContract",
+    "KernelMapContract",
+    "LandmarksContract",
+    "LearnerContract",
+    "OperatorKernelContract",
+    "PathContract",
+    "RegressorContract",
+    "RepresentationContract",
+    "SelectionContract",
+    "SplittingContract",
+    "no_warnings",
+    "oracles",
+    "samples",
+]

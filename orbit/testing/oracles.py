@@ -1,0 +1,103 @@
+"""Formulas in float64, written as loops without the library's code, that fast code is tested against."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# ---- actions ---------------------------------------------------------------------------------------------------------
+
+
+def rotate(image: np.ndarray, angle: float) -> np.ndarray:
+    """A counter-clockwise rotation of one image ``(h, w)`` about its centre, bilinear, zero outside."""
+    height, width = image.shape
+    out = np.zeros_like(image, dtype=np.float64)
+    for i in range(height):
+        for j in range(width):
+            x, y = j - (width - 1) / 2, (height - 1) / 2 - i
+            from_x = np.cos(angle) * x + np.sin(angle) * y  # R(-angle) (x, y)
+            from_y = -np.sin(angle) * x + np.cos(angle) * y
+            row, column = (height - 1) / 2 - from_y, from_x + (width - 1) / 2
+            top, left = int(np.floor(row)), int(np.floor(column))
+            for k, share_k in ((top, top + 1 - row), (top + 1, row - top)):
+                for m, share_m in ((left, left + 1 - column), (left + 1, column - left)):
+                    if 0 <= k < height and 0 <= m < width:
+                        out[i, j] += share_k * share_m * image[k, m]
+    return out
+
+
+def turn(rings: np.ndarray, angle: float) -> np.ndarray:
+    """A rotation of one polar image ``(radii, angles)``: the trigonometric polynomial through each ring's samples."""
+    n = rings.shape[-1]
+    out = np.zeros_like(rings, dtype=np.float64)
+    grid = 2 * np.pi * np.arange(n) / n
+    for m in range(n):
+        distance = grid[m] - angle - grid
+        kernel = 1 + 2 * sum(np.cos(k * distance) for k in range(1, (n - 1) // 2 + 1))
+        if n % 2 == 0:  # the highest frequency has a cosine only: cos(n/2 t) at the grid is (-1)^j
+            kernel = kernel + np.cos(n / 2 * (grid[m] - angle)) * np.cos(n / 2 * grid)
+        out[..., m] = rings @ np.broadcast_to(kernel, n) / n
+    return out
+
+
+def orbit_points(move, elements: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """``move(x, g_i)`` for all elements and points, flattened, shape ``(r, n, d)``."""
+    return np.array([[move(x, g).ravel() for x in X] for g in elements], dtype=np.float64)
+
+
+# ---- kernels and features, all from orbit points (r, n, d) ----------------------------------------------------------
+
+
+def gaussian(x: np.ndarray, z: np.ndarray, lengthscale: float) -> float:
+    return float(np.exp(-np.sum((x - z) ** 2) / (2 * lengthscale**2)))
+
+
+def exact_gram(points_x, points_z, weights: np.ndarray, lengthscale: float) -> np.ndarray:
+    """sum_ij w_i w_j k(g_i x, g_j z) (LGIKA eq. 3), shape ``(n, m)``."""
+    out = np.zeros((points_x.shape[1], points_z.shape[1]))
+    for a in range(out.shape[0]):
+        for b in range(out.shape[1]):
+            for i, w in enumerate(weights):
+                for j, v in enumerate(weights):
+                    out[a, b] += w * v * gaussian(points_x[i, a], points_z[j, b], lengthscale)
+    return out
+
+
+def fourier_pairs(points: np.ndarray, weights: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    """s^(-1/2) [sum_i w_i cos<w_j, g_i x>; sum_i w_i sin<w_j, g_i x>] (LGIKA eq. 7)."""
+    s = len(frequencies)
+    out = np.zeros((points.shape[1], 2 * s))
+    for a in range(points.shape[1]):
+        for j, frequency in enumerate(frequencies):
+            for i, w in enumerate(weights):
+                angle = frequency @ points[i, a]
+                out[a, j] += w * np.cos(angle) / np.sqrt(s)
+                out[a, s + j] += w * np.sin(angle) / np.sqrt(s)
+    return out
+
+
+def fourier_offset(points, weights: np.ndarray, frequencies: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """(2/s)^(1/2) sum_i w_i cos(<w_j, g_i x> + b_j)."""
+    s = len(frequencies)
+    out = np.zeros((points.shape[1], s))
+    for a in range(points.shape[1]):
+        for j, frequency in enumerate(frequencies):
+            for i, w in enumerate(weights):
+                out[a, j] += w * np.sqrt(2 / s) * np.cos(frequency @ points[i, a] + offsets[j])
+    return out
+
+
+def landmark_columns(points, weights: np.ndarray, landmarks: np.ndarray, lengthscale: float) -> np.ndarray:
+    """sum_i w_i k(z_j, g_i x): what Nyström features are a linear map of (LGIKA eq. 8), shape ``(n, m)``."""
+    out = np.zeros((points.shape[1], len(landmarks)))
+    for a in range(points.shape[1]):
+        for j, z in enumerate(landmarks):
+            for i, w in enumerate(weights):
+                out[a, j] += w * gaussian(points[i, a], z, lengthscale)
+    return out
+
+
+def nystrom_gram(points, weights: np.ndarray, landmarks: np.ndarray, lengthscale: float) -> np.ndarray:
+    """C K_ZZ^+ C^T, the inner products of Nyström features, which do not depend on the signs of eigenvectors."""
+    columns = landmark_columns(points, weights, landmarks, lengthscale)
+    K = np.array([[gaussian(a, b, lengthscale) for b in landmarks] for a in landmarks])
+    return columns @ np.linalg.solve(K, columns.T)
