@@ -83,7 +83,9 @@ class LearnerContract(ComponentContract):
 
 
 class PathContract(LearnerContract):
-    """A learner with a strength that is given, or chosen from a path by the training data: to be inherited together with the contract of the kind.
+    """A learner with a strength that is given, or chosen from a path by the training data.
+
+    Inherit it together with the contract of the kind.
 
     Attributes
     ----------
