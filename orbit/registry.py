@@ -1,6 +1,6 @@
 """Kind x name -> class. The only place where a component's name is looked up.
 
-Every component says its name once, where it is defined::
+A component is given its name where it is defined::
 
     @register("group", "rotation")
     class Rotation(Group): ...
@@ -23,6 +23,9 @@ from orbit.core.params import parameters
 T = TypeVar("T", bound=type)
 
 _classes: dict[str, dict[str, type]] = {}
+
+#: Task -> the kind of learner for it.
+TASKS = {"classification": "classifier", "regression": "regressor"}
 
 
 def register(kind: str, name: str) -> Callable[[T], T]:
@@ -56,16 +59,20 @@ def _load_entry_points() -> None:
 def available(kind: str | None = None) -> list[str]:
     """The registered names of a kind, sorted; or the kinds, without an argument.
 
+    The kind ``learner`` is ``classifier`` and ``regressor`` together.
+
     >>> import orbit
-    >>> "rotation" in orbit.available("group")
-    True
+    >>> "rotation" in orbit.available("group"), "ridge" in orbit.available("learner")
+    (True, True)
     """
     _load_entry_points()
-    return sorted(_classes) if kind is None else sorted(_classes.get(kind, {}))
+    if kind is None:
+        return sorted(_classes)
+    return sorted({name for part in _parts(kind) for name in _classes.get(part, {})})
 
 
-def get(kind: str, name: str) -> type:
-    """The class registered as ``name`` among the components of ``kind``.
+def classes(kind: str, name: str) -> list[type]:
+    """Every class registered as ``name``: one, or for ``learner`` one for each task it is for.
 
     Raises
     ------
@@ -81,7 +88,44 @@ def get(kind: str, name: str) -> type:
         raise UnknownNameError(
             f"{kind}={name}: no such {kind}{suggestion(name, names)} Choose from {', '.join(names)}."
         )
-    return _classes[kind][name]
+    return [_classes[part][name] for part in _parts(kind) if name in _classes.get(part, {})]
+
+
+def get(kind: str, name: str, task: str | None = None) -> type:
+    """The class registered as ``name`` among the components of ``kind``.
+
+    Parameters
+    ----------
+    kind, name : str
+    task : {"classification", "regression"} or None
+        Which of two learners of one name, for ``kind="learner"``.
+
+    Raises
+    ------
+    UnknownNameError
+        With the closest match and the list of names.
+    InputError
+        For the name of two learners without a task.
+    """
+    if kind == "learner" and task is not None:
+        return _learner(name, task)
+    found = classes(kind, name)
+    if len(found) > 1:
+        raise InputError(f"{kind}={name} is a classifier and a regressor: add task='classification' or 'regression'")
+    return found[0]
+
+
+def _parts(kind: str) -> tuple[str, ...]:
+    return tuple(TASKS.values()) if kind == "learner" else (kind,)
+
+
+def _learner(name: str, task: str) -> type:
+    if task not in TASKS:
+        raise ParameterError("task", "one of " + ", ".join(map(repr, TASKS)), task)
+    known = [cls for cls in classes("learner", name) if cls.kind == TASKS[task]]  # type: ignore[attr-defined]
+    if not known:
+        raise UnknownNameError(f"learner={name} is not for {task}: choose from {', '.join(available(TASKS[task]))}")
+    return known[0]
 
 
 def build(kind: str, name: str, **params: Any) -> Any:
@@ -90,13 +134,15 @@ def build(kind: str, name: str, **params: Any) -> Any:
     >>> import orbit
     >>> orbit.build("kernel", "gaussian", lengthscale=2.0)
     Gaussian(lengthscale=2.0)
+    >>> orbit.build("learner", "ridge", task="regression")
+    RidgeRegressor()
 
     Raises
     ------
     UnknownNameError, InputError
         For an unknown name, or a parameter the component does not have.
     """
-    cls = get(kind, name)
+    cls = get(kind, name, params.pop("task", None) if kind == "learner" else None)
     known = parameters(cls)
     for key in params:
         if key not in known:

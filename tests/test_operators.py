@@ -691,4 +691,4 @@ def test_error_falls_as_the_root_of_the_number_of_frequencies():
 
 def test_the_names_build():
     for name in ("decomposable", "curl_free", "divergence_free", "helmholtz"):
-        assert orbit.build("operator_kernel", name).name == name
+        assert orbit.build("kernel", name).name == name

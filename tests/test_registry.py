@@ -58,6 +58,37 @@ def test_available():
     assert orbit.available("no such kind") == []
 
 
+class TestLearners:
+    """One kind for the command line, two for those who ask for a classifier or a regressor."""
+
+    def test_the_union_is_listed(self):
+        assert set(orbit.available("learner")) == {*orbit.available("classifier"), *orbit.available("regressor")}
+
+    def test_the_task_chooses_where_both_have_the_name(self):
+        assert type(orbit.build("learner", "ridge", task="regression")) is orbit.get("regressor", "ridge")
+        built = orbit.build("learner", "ridge", task="classification", regularization=0.1)
+        assert type(built) is orbit.get("classifier", "ridge")
+        assert built.regularization == 0.1
+        with pytest.raises(InputError, match="learner=ridge is a classifier and a regressor: add task='classif"):
+            orbit.build("learner", "ridge")
+
+    def test_a_learner_of_one_task_needs_none(self):
+        assert orbit.get("learner", "gp") is orbit.get("regressor", "gp")
+        with pytest.raises(UnknownNameError, match="learner=gp is not for classification: choose from"):
+            orbit.build("learner", "gp", task="classification")
+        with pytest.raises(InputError, match="task: expected one of 'classification', 'regression', found 'both'"):
+            orbit.build("learner", "gp", task="both")
+
+    def test_an_unknown_name_is_refused(self):
+        with pytest.raises(UnknownNameError, match="learner=rigde: no such learner; did you mean 'ridge'"):
+            orbit.build("learner", "rigde")
+
+
+def test_kernels_of_several_outputs_are_kernels():
+    assert {"gaussian", "curl_free"} <= set(orbit.available("kernel"))
+    assert orbit.build("kernel", "curl_free").label() == "kernel=curl_free"
+
+
 def test_an_unknown_name_is_answered_with_the_closest_and_all():
     with pytest.raises(UnknownNameError) as error:
         orbit.build("group", "rotatoin")

@@ -12,19 +12,17 @@ from omegaconf import OmegaConf
 
 import orbit
 import runners.app.cli  # noqa: F401  registers the runners
-from orbit.core.errors import ParameterError
-from orbit.core.params import config_fields
+from orbit.core.errors import ParameterError, UnknownNameError
+from runners.app.info import describe_topic, requested
 from runners.app.plan import plan
-from runners.app.schema import GROUPS, register_schemas
+from runners.app.schema import KINDS, config_parameters, register_schemas
 
 CONF = Path(__file__).parent.parent / "conf"
-COMPONENTS = sorted(
-    {(group, name) for group, kinds in GROUPS.items() for kind in kinds for name in orbit.available(kind)}
-)
+COMPONENTS = [(kind, name) for kind in KINDS for name in orbit.available(kind)]
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 
 
-register_schemas()
+register_schemas(CONF)
 
 
 def composed(*overrides: str):
@@ -32,34 +30,75 @@ def composed(*overrides: str):
         return compose("config", overrides=list(overrides))
 
 
-def fields(group: str, name: str) -> dict:
-    found = {}
-    for kind in GROUPS[group]:
-        if name in orbit.available(kind):
-            found |= config_fields(orbit.get(kind, name))
-    return found
-
-
-@pytest.mark.parametrize(("group", "name"), COMPONENTS)
+@pytest.mark.parametrize(("kind", "name"), COMPONENTS)
 class TestEveryComponent:
-    def test_has_a_file_with_all_its_parameters_and_their_defaults(self, group, name):
-        content = yaml.safe_load((CONF / group / f"{name}.yaml").read_text())
-        assert content.pop("defaults") == [f"/schema/{group}/{name}@_here_", "_self_"]
-        expected = {key: parameter.default for key, parameter in fields(group, name).items()}
-        expected = {key: list(v) if isinstance(v, tuple) else v for key, v in expected.items()}
-        assert content == expected
-
-    def test_explains_its_keys(self, group, name):
-        lines = (CONF / group / f"{name}.yaml").read_text().splitlines()
-        assert lines[0].startswith("# ")
-        keys = [line for line in lines if re.match(r"\w+:", line) and not line.startswith("defaults")]
-        bare = [line for line in keys if "#" not in line and not re.match(r"(x|y)_(test_)?key", line)]
-        assert not bare
-
-    def test_composes_with_its_types_checked(self, group, name):
-        section = composed(f"{group}={name}")[group]
-        assert section.name == name
+    def test_composes_with_its_own_defaults_and_its_types_checked(self, kind, name):
+        section = composed(f"{kind}={name}")[kind]
         assert OmegaConf.is_struct(section)
+        expected = {key: parameter.default for key, parameter in config_parameters(kind, name).items()}
+        expected = {key: list(v) if isinstance(v, tuple) else v for key, v in expected.items()}
+        assert OmegaConf.to_container(section) == {"name": name} | expected
+
+    def test_information_explains_every_key(self, kind, name):
+        lines = describe_topic(f"{kind}={name}", CONF).splitlines()
+        assert lines[0].startswith(f"{kind}={name}: ")
+        for key in config_parameters(kind, name):
+            at = next(i for i, line in enumerate(lines) if line.startswith(f"{kind}.{key}="))
+            assert lines[at + 1].startswith("    expects ")
+
+
+def test_no_file_repeats_a_default():
+    """The constructor's signature is the home of a default."""
+    for kind in KINDS:
+        for path in (CONF / kind).glob("*.yaml"):
+            content = yaml.safe_load(path.read_text())
+            for schema in re.findall(rf"/schema/{kind}/(\w+)@", path.read_text()):
+                defaults = {key: parameter.default for key, parameter in config_parameters(kind, schema).items()}
+                repeated = [key for key in content if key in defaults and content[key] == defaults[key]]
+                assert not repeated, path
+    config = yaml.safe_load((CONF / "config.yaml").read_text())
+    assert not {"orbit", "engine", "tracking"} & set(config)
+
+
+class TestInformation:
+    def test_one_key(self):
+        text = describe_topic("kernel=gaussian", CONF)
+        assert "kernel.lengthscale=median\n    expects a finite number > 0 or 'median'\n    In the units of" in text
+
+    def test_a_kind_lists_its_names_and_presets(self):
+        lines = describe_topic("kernel", CONF).splitlines()
+        names = [line.split()[0] for line in lines]
+        assert {"kernel=gaussian", "kernel=curl_free", "kernel=patches_conv4"} <= set(names)
+
+    def test_a_preset_is_its_file(self):
+        assert describe_topic("kernel=patches_conv4", CONF) == (CONF / "kernel/patches_conv4.yaml").read_text().rstrip()
+
+    def test_the_engine_says_where_the_command_line_differs(self):
+        assert "engine.dtype=float32  (in Python: auto)" in describe_topic("engine", CONF)
+        assert (composed().engine.dtype, orbit.Engine().dtype) == ("float32", "auto")
+
+    def test_settings_of_the_run(self):
+        assert "\nseed=0\n" in describe_topic("run", CONF)
+        assert "\ntracking.enabled=true\n" in describe_topic("tracking", CONF)
+
+    @pytest.mark.parametrize(
+        ("topic", "expected"), [("kernl", "did you mean 'kernel'"), ("group=rotaton", "did you mean 'rotation'")]
+    )
+    def test_an_unknown_topic_is_answered_with_the_closest(self, topic, expected):
+        with pytest.raises(UnknownNameError, match=expected):
+            describe_topic(topic, CONF)
+
+    @pytest.mark.parametrize(
+        ("arguments", "topic"),
+        [
+            (["--info", "group"], "group"),
+            (["a=1", "--info=group=x"], "group=x"),
+            (["--info", "plugins"], None),
+            ([], None),
+        ],
+    )
+    def test_topics_of_hydra_are_left_to_it(self, arguments, topic):
+        assert requested(arguments) == topic
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -52,6 +52,7 @@ class Range:
 PositiveInt = Annotated[int, Range(low=1)]
 PositiveFloat = Annotated[float, Range(low=0.0, open_low=True)]
 NonNegativeFloat = Annotated[float, Range(low=0.0)]
+Lengthscale = PositiveFloat | Literal["median"]
 Fraction = Annotated[float, Range(low=0.0, high=1.0, open_low=True, open_high=True)]
 
 
@@ -85,7 +86,7 @@ def check_params(component: object) -> None:
     for name, parameter in parameters(type(component)).items():
         value = getattr(component, name)
         if not _matches(value, parameter.annotation):
-            raise ParameterError(name, _describe(parameter.annotation), value)
+            raise ParameterError(name, describe(parameter.annotation), value)
 
 
 def config_fields(cls: type) -> dict[str, Parameter]:
@@ -145,7 +146,12 @@ def _matches_one(value: Any, option: Any) -> bool:
     return option is Any or not isinstance(option, type) or isinstance(value, option)
 
 
-def _describe(annotation: Any) -> str:
+def describe(annotation: Any) -> str:
+    """What an annotation allows, in words.
+
+    >>> describe(Lengthscale | None)
+    "a finite number > 0 or 'median' or null"
+    """
     return " or ".join(_describe_one(option) for option in _alternatives(annotation))
 
 
@@ -158,9 +164,10 @@ def _describe_one(option: Any) -> str:
         inner, bounds = typing.get_args(option)[:2]
         return f"{_describe_one(inner)} {bounds}"
     if origin is Literal:
-        return "one of " + ", ".join(map(repr, typing.get_args(option)))
+        choices = ", ".join(map(repr, typing.get_args(option)))
+        return f"one of {choices}" if len(typing.get_args(option)) > 1 else choices
     if origin is dict:
         return "a mapping"
     if origin is list:
-        return f"a list, each item {_describe(typing.get_args(option)[0])}"
+        return f"a list, each item {describe(typing.get_args(option)[0])}"
     return _NOUNS.get(option, f"a {getattr(option, '__name__', option)}")

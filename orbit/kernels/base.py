@@ -11,8 +11,8 @@ from sklearn.base import clone
 from torch import Tensor
 
 from orbit.core.component import Component
-from orbit.core.errors import InputError, ParameterError
-from orbit.core.params import PositiveFloat
+from orbit.core.errors import InputError
+from orbit.core.params import Lengthscale
 from orbit.core.random import RandomState, generator
 from orbit.groups.base import Group
 
@@ -174,13 +174,8 @@ class LengthscaleKernel(Kernel):
 
     distance_order: ClassVar[float] = 2.0  # p of the kernel's distance |x - z|_p
 
-    def __init__(self, lengthscale: PositiveFloat | str = "median") -> None:
+    def __init__(self, lengthscale: Lengthscale = "median") -> None:
         self.lengthscale = lengthscale
-
-    def check(self) -> None:
-        super().check()
-        if isinstance(self.lengthscale, str) and self.lengthscale != "median":
-            raise ParameterError("lengthscale", "a finite number > 0 or 'median'", self.lengthscale)
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> LengthscaleKernel:
         self.check()

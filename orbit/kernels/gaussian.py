@@ -9,7 +9,7 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from orbit.core.params import PositiveFloat
+from orbit.core.params import Lengthscale
 from orbit.kernels.base import Against
 from orbit.kernels.radial import ProjectedRadialColumns, RadialKernel
 from orbit.registry import register
@@ -32,7 +32,7 @@ class Gaussian(RadialKernel):
            [0.6065, 1.    ]])
     """
 
-    def __init__(self, lengthscale: PositiveFloat | str = "median") -> None:
+    def __init__(self, lengthscale: Lengthscale = "median") -> None:
         super().__init__(lengthscale)
 
     @property

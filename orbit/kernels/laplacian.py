@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.params import PositiveFloat
+from orbit.core.params import Lengthscale
 from orbit.groups.base import Group
 from orbit.kernels.base import Against, LengthscaleKernel
 from orbit.registry import register
@@ -44,7 +44,7 @@ class Laplacian(LengthscaleKernel):
     has_spectrum: ClassVar[bool] = True
     distance_order: ClassVar[float] = 1.0
 
-    def __init__(self, lengthscale: PositiveFloat | str = "median") -> None:
+    def __init__(self, lengthscale: Lengthscale = "median") -> None:
         super().__init__(lengthscale)
 
     @property

@@ -11,7 +11,7 @@ import torch
 from scipy.special import gammaincinv, gammaln, kve
 from torch import Tensor
 
-from orbit.core.params import PositiveFloat, Range
+from orbit.core.params import Lengthscale, Range
 from orbit.kernels.base import Against
 from orbit.kernels.radial import RadialColumns, ScaleMixtureKernel
 from orbit.registry import register
@@ -52,7 +52,7 @@ class Matern(ScaleMixtureKernel):
            [0.4834, 1.    ]])
     """
 
-    def __init__(self, lengthscale: PositiveFloat | str = "median", nu: Smoothness = 1.5) -> None:
+    def __init__(self, lengthscale: Lengthscale = "median", nu: Smoothness = 1.5) -> None:
         super().__init__(lengthscale)
         self.nu = nu
 
@@ -91,7 +91,7 @@ class Exponential(ScaleMixtureKernel):
            [0.3679, 1.    ]])
     """
 
-    def __init__(self, lengthscale: PositiveFloat | str = "median") -> None:
+    def __init__(self, lengthscale: Lengthscale = "median") -> None:
         super().__init__(lengthscale)
 
     @property

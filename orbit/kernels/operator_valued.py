@@ -21,7 +21,7 @@ from sklearn.neighbors import kneighbors_graph
 from orbit.core.component import Component
 from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.core.linalg import eigh
-from orbit.core.params import PositiveFloat, PositiveInt, Range, parameters
+from orbit.core.params import Lengthscale, PositiveInt, Range, parameters
 from orbit.core.random import RandomState
 from orbit.kernels.base import Kernel
 from orbit.kernels.gaussian import Gaussian
@@ -49,7 +49,7 @@ class OperatorKernel(Component):
     moments_needed: ClassVar[float] = 0.0
 
     base: str | dict[str, Any]
-    lengthscale: PositiveFloat | str
+    lengthscale: Lengthscale
 
     def base_kernel(self) -> Kernel:
         """The scalar kernel, not fitted.
@@ -132,7 +132,7 @@ class OperatorKernel(Component):
 Output = Literal["identity", "covariance", "low_rank", "graph", "simplex", "learned"]
 
 
-@register("operator_kernel", "decomposable")
+@register("kernel", "decomposable")
 class Decomposable(OperatorKernel):
     """K(x, z) = k(x, z) A with one matrix A for all points (ORFF definition 2.1).
 
@@ -172,7 +172,7 @@ class Decomposable(OperatorKernel):
     def __init__(
         self,
         base: str | dict[str, Any] = "gaussian",
-        lengthscale: PositiveFloat | str = "median",
+        lengthscale: Lengthscale = "median",
         output: Output = "identity",
         rank: PositiveInt = 1,
         adjacency: str | None = None,
@@ -267,7 +267,7 @@ class FieldKernel(OperatorKernel):
         return (b - a) * H - b * np.trace(H, axis1=1, axis2=2)[:, None, None] * np.eye(H.shape[1])
 
 
-@register("operator_kernel", "curl_free")
+@register("kernel", "curl_free")
 class CurlFree(FieldKernel):
     """K0 = -Hessian of k0: all fields of its space are gradients (ORFF definition 2.2).
 
@@ -284,7 +284,7 @@ class CurlFree(FieldKernel):
            [0.  , 0.25]])
     """
 
-    def __init__(self, base: str | dict[str, Any] = "gaussian", lengthscale: PositiveFloat | str = "median") -> None:
+    def __init__(self, base: str | dict[str, Any] = "gaussian", lengthscale: Lengthscale = "median") -> None:
         self.base = base
         self.lengthscale = lengthscale
 
@@ -292,7 +292,7 @@ class CurlFree(FieldKernel):
         return 1.0, 0.0
 
 
-@register("operator_kernel", "divergence_free")
+@register("kernel", "divergence_free")
 class DivergenceFree(FieldKernel):
     """K0 = (Hessian - Laplacian I) of k0: all fields of its space are free of divergence (ORFF definition 2.2).
 
@@ -303,7 +303,7 @@ class DivergenceFree(FieldKernel):
     base, lengthscale : the scalar kernel, whose frequencies need a second moment
     """
 
-    def __init__(self, base: str | dict[str, Any] = "gaussian", lengthscale: PositiveFloat | str = "median") -> None:
+    def __init__(self, base: str | dict[str, Any] = "gaussian", lengthscale: Lengthscale = "median") -> None:
         self.base = base
         self.lengthscale = lengthscale
 
@@ -311,7 +311,7 @@ class DivergenceFree(FieldKernel):
         return 0.0, 1.0
 
 
-@register("operator_kernel", "helmholtz")
+@register("kernel", "helmholtz")
 class Helmholtz(FieldKernel):
     """A convex combination of the curl-free and the divergence-free kernel: any smooth field (ORFF section 2.3).
 
@@ -325,7 +325,7 @@ class Helmholtz(FieldKernel):
     def __init__(
         self,
         base: str | dict[str, Any] = "gaussian",
-        lengthscale: PositiveFloat | str = "median",
+        lengthscale: Lengthscale = "median",
         curl_free_share: Annotated[float, Range(low=0.0, high=1.0)] = 0.5,
     ) -> None:
         self.base = base

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaincinv
 from torch import Tensor
 
-from orbit.core.params import PositiveFloat
+from orbit.core.params import Lengthscale, PositiveFloat
 from orbit.kernels.base import Against
 from orbit.kernels.radial import ProjectedRadialColumns, ScaleMixtureKernel
 from orbit.registry import register
@@ -41,7 +41,7 @@ class RationalQuadratic(ScaleMixtureKernel):
            [0.7071, 1.    ]])
     """
 
-    def __init__(self, lengthscale: PositiveFloat | str = "median", alpha: PositiveFloat = 1.0) -> None:
+    def __init__(self, lengthscale: Lengthscale = "median", alpha: PositiveFloat = 1.0) -> None:
         super().__init__(lengthscale)
         self.alpha = alpha
 

@@ -133,7 +133,7 @@ class OperatorKernelContract(ComponentContract):
     A subclass supplies the kernel and its formula ``evaluate``.
     """
 
-    kind = "operator_kernel"
+    kind = "kernel"
     n_features: ClassVar[int] = 3
 
     def evaluate(self, delta: np.ndarray) -> np.ndarray:

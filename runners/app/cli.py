@@ -5,6 +5,7 @@ Exit codes: 0 all went well, 1 a defect or a failed job of a sweep, 2 bad input,
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import logging
 import math
@@ -27,6 +28,7 @@ from omegaconf import DictConfig
 from orbit.core import distributed
 from orbit.core.errors import InputError
 from runners import report  # noqa: F401  importing registers them
+from runners.app import info
 from runners.app.messages import is_configuration_error, one_line
 from runners.app.plan import Plan, plan
 from runners.app.schema import register_schemas
@@ -60,8 +62,11 @@ def main(config_dir: Path) -> int:
     _exit_code = 0
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of being printed
     signal.signal(signal.SIGTERM, _interrupt)
-    register_schemas()
     try:
+        if (topic := info.requested(sys.argv[1:])) is not None:
+            print(info.describe_topic(topic, config_dir))
+            return 0
+        register_schemas(config_dir, *_added_config_dirs(sys.argv[1:]))
         with _own_folder_unless_first():
             hydra.main(version_base="1.3", config_path=str(config_dir), config_name="config")(run_job)()
     except KeyboardInterrupt:
@@ -77,6 +82,14 @@ def main(config_dir: Path) -> int:
         return _report(error)
     failed = close_sweep()
     return _exit_code if failed is None else int(failed > 0)
+
+
+def _added_config_dirs(arguments: list[str]) -> list[Path]:
+    """The folder that Hydra's ``--config-dir`` adds to those it searches."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config-dir", "-cd", type=Path)
+    added = parser.parse_known_args(arguments)[0].config_dir
+    return [] if added is None else [added]
 
 
 @contextlib.contextmanager

@@ -20,13 +20,13 @@ from omegaconf import DictConfig, OmegaConf
 import orbit
 from orbit.core.distributed import world_size
 from orbit.core.errors import InputError, ParameterError, UnknownNameError, suggestion
-from orbit.core.params import config_fields, parameters
+from orbit.core.params import parameters
 from orbit.core.random import spawn
 from orbit.data import Dataset, Loader
 from orbit.kernels import OperatorKernel
 from orbit.learners.base import Learner
 from orbit.learners.streaming import check_streams, sample_rows
-from runners.app.schema import GROUPS, Root, has_own_kernel, registered_names
+from runners.app.schema import KINDS, Root, config_parameters, has_own_kernel
 
 _PARTS = (
     *("group", "distribution", "kernel", "frequencies", "landmarks"),
@@ -87,8 +87,7 @@ class Plan:
         """A new, checked component of one of the simple kinds."""
         section = dict(self.config[kind])
         name = section.pop("name")
-        registered = next(k for k in GROUPS[kind] if name in orbit.available(k))
-        return _checked(kind, orbit.build(registered, name, **section))
+        return _checked(kind, orbit.build(kind, name, **section))
 
     def load(self) -> Dataset:
         """The data set; for a stream, what this process of a job needs of it."""
@@ -137,7 +136,7 @@ class Plan:
         self._check_points(name, kind)
         known = parameters(cls)
         # a key of the same name's other task is no error, an unknown one is
-        other = {key for k in GROUPS["learner"] if name in orbit.available(k) for key in parameters(orbit.get(k, name))}
+        other = config_parameters("learner", name)
         params = {key: value for key, value in section.items() if key in known or key not in other}
         if "random_state" in known:
             params["random_state"] = self.seed("learner")
@@ -245,7 +244,7 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     for key in config:
         if key not in known:
             raise InputError(f"{key}: no such key{suggestion(key, known)} Choose from {', '.join(known)}.")
-    for group in GROUPS:
+    for group in KINDS:
         _check_name(group, config[group])
     result = Plan(config, _fill_defaults(config), composed)
     if config["seed"] < 0:
@@ -297,7 +296,7 @@ def _check_selection(plan: Plan) -> None:
 
 
 def _check_name(group: str, section: Any) -> None:
-    names = registered_names(group)
+    names = orbit.available(group)
     if not isinstance(section, dict) or "name" not in section:
         raise UnknownNameError(f"{group}: expected one of {', '.join(names)}, found {section!r}")
     if section["name"] not in [*names, "auto"]:
@@ -356,7 +355,7 @@ def _fill_defaults(config: dict[str, Any]) -> list[str]:
         filled.append("kernel")
     if config["approx"].get("residual", False) is None:
         name = config["learner"]["name"]
-        learners = [learner_class(kind, name) for kind in GROUPS["learner"] if name in orbit.available(kind)]
+        learners: list[Any] = orbit.registry.classes("learner", name)
         config["approx"]["residual"] = any(learner.needs_norms for learner in learners)
         filled.append("approx.residual")
     if config["learner"].get("layers", False) is None and config["kernel"].get("layers") is not None:
@@ -370,9 +369,7 @@ def _complete(group: str, section: dict[str, Any]) -> dict[str, Any]:
     if section["name"] == "auto":
         return section
     _check_name(group, section)
-    kinds = [kind for kind in GROUPS[group] if section["name"] in orbit.available(kind)]
-    params = {key: p.default for kind in kinds for key, p in config_fields(orbit.get(kind, section["name"])).items()}
-    return params | section
+    return {key: p.default for key, p in config_parameters(group, section["name"]).items()} | section
 
 
 def _checked(kind: str, component: Any) -> Any:

@@ -2,53 +2,77 @@
 
 A component's constructor is the only place where its parameters are declared.
 Here it becomes a structured configuration, stored as ``schema/KIND/NAME``; the
-YAML file of the component names it in its defaults list and adds what a person
-wants to read: what it is, the values, their units and ranges.
+component itself is ``KIND/NAME``, without any file. A file of that name, or of
+another one (a preset), names the schema in its defaults list and holds only what
+differs. What a key means is in the docstring: ``python run.py --info KIND=NAME``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
 import orbit
-from orbit.core.params import Parameter, config_fields, parameters
+from orbit.core.params import Parameter, config_fields
 
-#: Configuration group -> registered kinds its names are looked up in.
-GROUPS: dict[str, tuple[str, ...]] = {
-    "group": ("group",),
-    "distribution": ("distribution",),
-    "kernel": ("kernel", "operator_kernel"),
-    "frequencies": ("frequencies",),
-    "landmarks": ("landmarks",),
-    "approx": ("approx",),
-    "hyper": ("hyper",),
-    "representation": ("representation",),
-    "learner": ("classifier", "regressor"),
-    "selection": ("selection",),
-    "augmentation": ("augmentation",),
-    "dataset": ("dataset",),
-    "runner": ("runner",),
-}
+#: The configuration groups whose choices are registered components.
+KINDS = (
+    *("group", "distribution", "kernel", "frequencies", "landmarks", "approx", "hyper", "representation"),
+    *("learner", "selection", "augmentation", "dataset", "runner"),
+)
+
+#: The command line's own defaults: long runs are for a terminal, and float32 is twice as fast. In Python a feature map
+#: keeps the precision of its data, as scikit-learn's do, and is silent.
+OWN_DEFAULTS: dict[str, dict[str, Any]] = {"engine": {"dtype": "float32", "progress": True}}
 
 
 @dataclass
 class Tracking:
-    """Where results are logged beyond the run folder."""
+    """Where results are logged beyond the run folder.
+
+    Parameters
+    ----------
+    enabled : bool
+        False: only the run folder is written.
+    uri : str or None
+        An MLflow tracking URI; None is sqlite, in ``outputs/mlflow.db``.
+    experiment : str
+        Name of the MLflow experiment.
+    """
 
     enabled: bool = True
     uri: Optional[str] = None  # noqa: UP045  OmegaConf reads typing.Optional
     experiment: str = "orbit"
 
 
+#: Sections of the configuration that are not a choice, by the class of their keys.
+SECTIONS: dict[str, type] = {"orbit": orbit.Orbit, "engine": orbit.Engine, "tracking": Tracking}
+
+
 @dataclass
 class Root:
-    """The top level of the configuration."""
+    """The settings of a run that belong to no component.
+
+    Parameters
+    ----------
+    seed : int >= 0
+        Every random draw of the run comes from it.
+    size : {"small", "paper"}
+        Of an experiment: a few minutes on two cores, or the numbers of its paper.
+    resume : bool
+        Skip a job whose configuration already has a finished run.
+    outputs : str
+        Folder for run folders, mlflow.db and artifacts.
+    run_name : str
+        The run's name in MLflow and in its folder.
+    """
 
     runner: Any = dataclasses.MISSING
     dataset: Any = None
@@ -73,18 +97,33 @@ class Root:
     run_name: str = "run"
 
 
-def register_schemas() -> None:
-    """Store the schema of every registered component with Hydra. Safe to call twice."""
+def register_schemas(*config_dirs: Path) -> None:
+    """Give Hydra every registered component by its name. Safe to call twice.
+
+    Parameters
+    ----------
+    config_dirs : Path
+        Where configuration files are: a component with a file of its name there is
+        left to that file, which names ``/schema/KIND/NAME@_here_`` in its defaults.
+    """
     OmegaConf.register_new_resolver("orbit_choices", choices, replace=True)
     store = ConfigStore.instance()
     store.store(group="schema", name="root", node=Root)
-    store.store(group="schema", name="tracking", node=Tracking)
-    store.store(group="schema", name="orbit", node=_schema("orbit", orbit.Orbit))
-    store.store(group="schema", name="engine", node=_schema("engine", orbit.Engine))
-    for group, kinds in GROUPS.items():
-        for name in registered_names(group):
-            classes = [orbit.get(kind, name) for kind in kinds if name in orbit.available(kind)]
-            store.store(group=f"schema/{group}", name=name, node=_schema(name, *classes))
+    for section, node in SECTIONS.items():
+        store.store(group="schema", name=section, node=_section(section, node))
+    for kind in KINDS:
+        for name in orbit.available(kind):
+            node = _component(kind, name)
+            store.store(group=f"schema/{kind}", name=name, node=node)
+            if not any((folder / kind / f"{name}.yaml").is_file() for folder in config_dirs):
+                store.store(group=kind, name=name, node=node)
+
+
+def config_parameters(kind: str, name: str) -> dict[str, Parameter]:
+    """The keys of a component's section: the parameters of every class of that name."""
+    return {
+        key: parameter for cls in orbit.registry.classes(kind, name) for key, parameter in config_fields(cls).items()
+    }
 
 
 def has_own_kernel(approx: str, kernel: str, learner: str) -> bool:
@@ -98,9 +137,8 @@ def has_own_kernel(approx: str, kernel: str, learner: str) -> bool:
     return not (_has_layers("kernel", kernel) and _has_layers("learner", learner))
 
 
-def _has_layers(group: str, name: str) -> bool:
-    classes = [orbit.get(kind, name) for kind in GROUPS[group] if name in orbit.available(kind)]
-    return any("layers" in parameters(cls) for cls in classes)
+def _has_layers(kind: str, name: str) -> bool:
+    return name in orbit.available(kind) and "layers" in config_parameters(kind, name)
 
 
 def run_name(runner: str, group: str, approx: str, kernel: str, learner: str, seed: int) -> str:
@@ -117,24 +155,23 @@ OmegaConf.register_new_resolver("orbit_run_name", run_name, replace=True)
 
 def choices() -> str:
     """A line for each kind of component and its names, for ``--help``."""
-    lines = [f"{group}: {', '.join(registered_names(group))}" for group in GROUPS]
-    return "\n".join(lines)
+    return "\n".join(f"{kind}: {', '.join(orbit.available(kind))}" for kind in KINDS)
 
 
-def registered_names(group: str) -> list[str]:
-    """The component names that a configuration group can take, sorted."""
-    return sorted({name for kind in GROUPS[group] for name in orbit.available(kind)})
+def _component(kind: str, name: str) -> type:
+    return make_dataclass(name, [("name", str, field(default=name)), *_fields(config_parameters(kind, name))])
 
 
-def _schema(name: str, *classes: type) -> type:
-    """A dataclass with the parameters of all the classes, and the component's name."""
-    parameters: dict[str, Parameter] = {}
-    for cls in classes:
-        parameters.update(config_fields(cls))
-    fields: list[Any] = [] if name in ("orbit", "engine") else [("name", str, field(default=name))]
-    for key, parameter in parameters.items():
-        fields.append((key, _config_type(parameter.annotation), _config_default(parameter.default)))
-    return make_dataclass(name, fields)
+def _section(section: str, cls: type) -> type:
+    if dataclasses.is_dataclass(cls):
+        return cls
+    own = OWN_DEFAULTS.get(section, {})
+    parameters = {key: dataclasses.replace(p, default=own.get(key, p.default)) for key, p in config_fields(cls).items()}
+    return make_dataclass(section, _fields(parameters))
+
+
+def _fields(parameters: Mapping[str, Parameter]) -> list[Any]:
+    return [(key, _config_type(p.annotation), _config_default(p.default)) for key, p in parameters.items()]
 
 
 def _config_type(annotation: Any) -> Any:

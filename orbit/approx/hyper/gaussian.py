@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from orbit.approx.base import FeatureMap
 from orbit.core.component import Component
 from orbit.core.errors import ParameterError
-from orbit.core.params import PositiveFloat, PositiveInt
+from orbit.core.params import Lengthscale, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
 from orbit.kernels import Gaussian as GaussianKernel
@@ -61,7 +61,7 @@ class Gaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Component):
 
     def __init__(
         self,
-        lengthscale: PositiveFloat | str = "median",
+        lengthscale: Lengthscale = "median",
         approx: Literal["rf", "nystrom"] = "rf",
         n_components: PositiveInt = 1000,
         frequencies: str = "auto",
