@@ -16,16 +16,16 @@ from torch.utils._pytree import tree_leaves
 from orbit.approx import Exact, Nystrom, RandomFourier
 from orbit.core.errors import ParameterError
 from orbit.distributions import VonMises
-from orbit.engine import Engine
-from orbit.engine import engine as engine_module
-from orbit.engine.embedding import Scratch
+from orbit.engine import Engine, direct
+from orbit.engine import memory as engine_memory
+from orbit.engine.embedding import Embedding, Scratch
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
 from orbit.testing.samples import signals
 
 
-class Spy:
+class Spy(Embedding):
     """An embedding that is 1 for every point and unit, and keeps a record of what it was given.
 
     Rows are told apart by their sums, which no turn of a polar image changes.
@@ -67,9 +67,6 @@ class Spy:
         with self.lock:
             self.active -= 1
 
-    def finish(self, total: torch.Tensor) -> torch.Tensor:
-        return total
-
 
 def numbered(n: int, shape: tuple[int, int] = (1, 7)) -> np.ndarray:
     """Polar images whose sum is their number."""
@@ -103,8 +100,8 @@ def test_tiles_stay_within_their_bounds():
     orb = Orbit(Rotation("polar"), size=9).fit(X)
     spy = Spy(1300)
     Engine(workers=1).average(spy, orb, X)
-    assert spy.most_rows <= engine_module._TILE_ROWS
-    assert spy.most_units <= engine_module._TILE_UNITS
+    assert spy.most_rows <= direct.SINGLE.rows
+    assert spy.most_units <= direct.SINGLE.units
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -152,7 +149,7 @@ def test_the_measure_of_memory_measures():
     assert memory.total == 4000
 
 
-@pytest.mark.parametrize("breadth", [1, 64], ids=["tiles of a processor", "of a GPU"])
+@pytest.mark.parametrize("factor", [1, 64], ids=["tiles of a processor", "of a GPU"])
 @pytest.mark.parametrize("group", [Rotation(), Rotation("polar")], ids=repr)
 @pytest.mark.parametrize(
     ("make", "size"),
@@ -163,9 +160,9 @@ def test_the_measure_of_memory_measures():
     ],
     ids=["rf", "nystrom", "exact"],
 )
-def test_working_memory_stays_within_the_budget(rng, monkeypatch, make, size, group, breadth):
-    """Everything above input and output (DESIGN, Engine), while all orbit points together would be far above it."""
-    monkeypatch.setattr(Engine, "_breadth", lambda self: breadth)
+def test_working_memory_stays_within_the_budget(rng, monkeypatch, make, size, group, factor):
+    """Everything above input and output, while all orbit points together would be far above it."""
+    monkeypatch.setattr(engine_memory.Workspace, "tile_factor", factor)
     X = signals(rng, 300, (16, 16)).astype(np.float32)
     budget = 2**21
     orb = Orbit(group, size=size)
@@ -193,15 +190,15 @@ def test_tiles_on_a_gpu_are_larger(rng, monkeypatch, group):
     X = signals(rng, 600, (16, 16))
     fitted = RandomFourier(Gaussian(0.6), Orbit(group, size=4), 200, engine=Engine(workers=1), random_state=0)
     fitted.fit(X[:9])
-    run, tiles, features = Engine._run, [], []
+    run, tiles, features = engine_memory.Workspace.run, [], []
 
-    def counted(self, work, parts, what, **options):
+    def counted(self, work, parts, description, **options):
         tiles[-1] += len(parts)
-        run(self, work, parts, what, **options)
+        run(self, work, parts, description, **options)
 
-    monkeypatch.setattr(Engine, "_run", counted)
-    for breadth in (1, 64):
-        monkeypatch.setattr(Engine, "_breadth", lambda self, breadth=breadth: breadth)
+    monkeypatch.setattr(engine_memory.Workspace, "run", counted)
+    for factor in (1, 64):
+        monkeypatch.setattr(engine_memory.Workspace, "tile_factor", factor)
         tiles.append(0)
         features.append(fitted.transform(X))
     assert tiles[1] < tiles[0]
@@ -268,10 +265,8 @@ def test_results_do_not_depend_on_tile_sizes(rng, monkeypatch, tile):
         expected = fitted.transform(X)
         with monkeypatch.context() as patch:
             rows, units, elements = tile
-            for kind in ("TILE", "PROJECTED"):
-                patch.setattr(engine_module, f"_{kind}_ROWS", rows)
-                patch.setattr(engine_module, f"_{kind}_UNITS", units)
-                patch.setattr(engine_module, f"_{kind}_ELEMENTS", elements)
+            for kind in ("SINGLE", "BATCHED"):
+                patch.setattr(direct, kind, engine_memory.Tiling(rows, elements, units))
             np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-11)
 
 

@@ -19,6 +19,7 @@ from orbit.approx.frequencies import Automatic, MonteCarlo, Orthogonal, QuasiMon
 from orbit.approx.hadamard import FastProjection, walsh_hadamard
 from orbit.core.errors import InputError
 from orbit.engine import Engine
+from orbit.engine.latest import Latest
 from orbit.kernels import Exponential, Gaussian, Laplacian, Matern, RationalQuadratic
 from orbit.testing import FrequenciesContract
 
@@ -206,6 +207,7 @@ def test_features_by_fast_products_are_features_by_the_matrix(rng, variant, size
     assert isinstance(phi._projection(X.dtype), FastProjection)
     found = phi.transform(X)
     phi._drawn = phi.frequencies_
+    phi._embeddings = Latest()
     np.testing.assert_allclose(found, phi.transform(X), atol=1e-12)
 
 
@@ -213,15 +215,29 @@ def test_factors_are_used_where_they_are_faster():
     def chosen(d, size, engine=None, **orbit_parts):
         orb = orbit.Orbit(**orbit_parts) if orbit_parts else None
         phi = RandomFourier(Gaussian(1.0), orb, size, frequencies=Structured(), engine=engine, random_state=0)
-        return type(phi.fit(np.ones((2, *d)))._projection(np.dtype(float)))
+        fast = isinstance(phi.fit(np.ones((2, *d)))._projection(np.dtype(float)), FastProjection)
+        phi.transform(np.ones((2, *d)))
+        return "factors" if fast and phi.route_.path == "direct" else phi.route_.path
 
     turns = {"group": orbit.build("group", "rotation", sampling="polar")}
-    assert chosen((64,), 64) is torch.Tensor
-    assert chosen((2048,), 2048) is FastProjection
-    assert chosen((2048,), 8) is torch.Tensor, "most of a block would be thrown away"
-    assert chosen((32, 64), 2048, **turns) is torch.Tensor, "the spectral path is faster still"
-    assert chosen((32, 64), 2048, Engine(path="direct"), **turns) is FastProjection
-    assert chosen((2048,), 2048, Engine(path="template")) is torch.Tensor
+    assert chosen((64,), 64) == "direct"
+    assert chosen((2048,), 2048) == "factors"
+    assert chosen((2048,), 8) == "direct", "most of a block would be thrown away"
+    assert chosen((32, 64), 2048, **turns) == "spectral", "which is faster still"
+    assert chosen((32, 64), 2048, Engine(path="direct"), **turns) == "factors"
+    assert chosen((2048,), 2048, Engine(path="template")) == "template"
+
+
+@pytest.mark.parametrize("path", ["template", "spectral"])
+def test_factors_give_their_matrix_to_the_other_paths(rng, path):
+    X, turns = rng.standard_normal((6, 32, 64)), orbit.Orbit(orbit.build("group", "rotation", sampling="polar"), size=5)
+    found, expected = (
+        RandomFourier(
+            Gaussian(30.0), turns, 2048, frequencies=Structured(), engine=Engine(path=chosen), random_state=0
+        ).fit_transform(X)
+        for chosen in (path, "direct")
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-11)
 
 
 def test_large_second_layers_hold_no_matrix():

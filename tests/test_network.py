@@ -12,7 +12,7 @@ import torch
 from test_run_cli import folders, run  # noqa: F401  run is a fixture
 from test_run_config import composed, plan
 
-from orbit.approx import Points
+from orbit.approx import RawPoints
 from orbit.core.errors import InputError
 from orbit.engine import Engine
 from orbit.learners import AdaGradClassifier, NetworkClassifier
@@ -30,7 +30,7 @@ class TestPoints(FeatureMapContract):
     random = False
 
     def create(self, **params):
-        return Points(**{"random_state": 0, **params})
+        return RawPoints(**{"random_state": 0, **params})
 
     def evaluate(self, fitted, points, points_fit):
         return np.tensordot(fitted.orbit_.weights_, points, 1)

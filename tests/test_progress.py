@@ -9,7 +9,7 @@ import pytest
 
 from orbit.approx import RandomFourier
 from orbit.core import progress
-from orbit.engine import Engine
+from orbit.engine import Engine, direct, memory
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_short_or_hidden_work_says_nothing(clock, caplog):
 
 def test_the_engine_counts_its_tiles(clock, caplog, monkeypatch):
     monkeypatch.setattr(progress, "_LINE_EVERY_S", 0.0)
-    monkeypatch.setattr("orbit.engine.engine._PROJECTED_ROWS", 10)
+    monkeypatch.setattr(direct, "BATCHED", memory.Tiling(rows=10, elements=1, units=1024))
     X = np.random.default_rng(0).random((35, 3))
     fitted = RandomFourier(n_components=4, engine=Engine(progress=True, workers=2), random_state=0).fit(X)
     with caplog.at_level(logging.INFO, "orbit"):

@@ -19,9 +19,9 @@ from orbit.approx import (
     Nystrom,
     OperatorExact,
     OperatorRandomFourier,
-    Points,
     RandomFourier,
     RandomSkeleton,
+    RawPoints,
 )
 from orbit.approx.hyper import Gaussian as GaussianHyper
 from orbit.approx.hyper import Linear
@@ -62,7 +62,7 @@ ESTIMATORS = [
     CumulativeDistribution(n_components=5, n_bins=3, thresholds="quantile", norm="radius"),
     CumulativeDistribution(n_components=5, n_bins=3, sketch=7),
     Exact(),
-    Points(),
+    RawPoints(),
     Raw(),
     UnitNorm(),
     UnitNorm("each"),

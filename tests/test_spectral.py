@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from orbit.approx import CumulativeDistribution, Exact, Nystrom, Points, RandomFourier, RandomSkeleton
+from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier, RandomSkeleton, RawPoints
 from orbit.core.errors import InputError
 from orbit.distributions import Gaussian as Normal
 from orbit.distributions import Haar, VonMises
-from orbit.engine import Engine, spectral
-from orbit.engine import engine as engine_module
-from orbit.engine.embedding import Scratch
+from orbit.engine import Engine, fourier, spectral
+from orbit.engine.embedding import Scratch, nbytes
 from orbit.groups import Cyclic, Rotation, Scaling, Translation
 from orbit.kernels import Exponential, Gaussian, RationalQuadratic
 from orbit.orbits import Orbit
@@ -161,9 +160,9 @@ def test_squares_of_small_and_large_numbers_are_no_matter(rng, magnitude):
         ).fit_transform(X)
 
     np.testing.assert_allclose(features("spectral"), features("direct"), atol=1e-5)
-    axes = spectral.CyclicAxes((3, 32), (1,))
+    axes = fourier.CyclicAxes((3, 32), (1,))
     expected, scaled = (
-        spectral.LeftOut(axes, np.arange(5), torch.zeros(0, dtype=points.dtype)).share(points)
+        fourier.LeftOut(axes, np.arange(5), torch.zeros(0, dtype=points.dtype)).share(points)
         for points in (torch.from_numpy(X.astype(np.float64)), torch.from_numpy(X))
     )
     assert scaled == pytest.approx(expected, rel=1e-4)
@@ -232,19 +231,19 @@ def test_the_second_attempt_has_the_memory_of_the_first(rng, monkeypatch, worker
     X, orb = np.concatenate([rings(rng, 39), spoke(rng, 1)]), Orbit(Rotation("polar"), VonMises(0.5), size=16)
     engine = Engine(path="spectral", spectral_tolerance=1e-3, memory=1e-4, workers=workers)
     fitted = MAPS["pairs"](orbit=orb, engine=engine).fit(X[:39])
-    made, in_use, attempt = weakref.WeakSet(), [], Engine._average_spectral
+    made, in_use, tile = weakref.WeakSet(), [], spectral.Spectral._tile
 
     def scratch(*args) -> Scratch:
         one = Scratch(*args)
         made.add(one)
         return one
 
-    def counted(self, *args) -> float:
+    def counted(self, *args) -> tuple[int, int]:
         in_use.append(len(made))
-        return attempt(self, *args)
+        return tile(self, *args)
 
-    monkeypatch.setattr(engine_module, "Scratch", scratch)
-    monkeypatch.setattr(Engine, "_average_spectral", counted)
+    monkeypatch.setattr(spectral, "Scratch", scratch)
+    monkeypatch.setattr(spectral.Spectral, "_tile", counted)
     fitted.transform(X)
     assert in_use == [0, 0]
     assert not made
@@ -264,11 +263,11 @@ def test_a_tolerance_that_is_changed_after_fit_holds(rng):
 @pytest.mark.parametrize("kept", [[0], [0, 1, 3], []], ids=str)
 def test_what_is_left_out_is_the_energy_in_the_other_modes(rng, shape, axes, kept):
     """``(3, 300)`` is long enough for fast transforms."""
-    X, cyclic = torch.from_numpy(signals(rng, 20, shape)), spectral.CyclicAxes(shape, axes)
+    X, cyclic = torch.from_numpy(signals(rng, 20, shape)), fourier.CyclicAxes(shape, axes)
     modes = np.array(kept or np.arange(cyclic.n_modes), dtype=int)
     energies = cyclic.energies(X).numpy() * cyclic.multiplicity
     expected = np.sqrt(np.delete(energies, modes, axis=1).sum(1) / energies.sum(1)).max()
-    found = spectral.LeftOut(cyclic, modes, torch.zeros(0, dtype=torch.float64)).share(X)
+    found = fourier.LeftOut(cyclic, modes, torch.zeros(0, dtype=torch.float64)).share(X)
     assert found == pytest.approx(expected, rel=1e-10, abs=1e-15)
     assert (found == 0) == (not kept)
 
@@ -330,8 +329,9 @@ def test_templates_count_in_both_forms_as_kept(rng):
     fitted = RandomFourier(Gaussian(0.6), orb, 500, random_state=0, engine=engine).fit(X)
     fitted.transform(X)
     assert fitted.route_.modes == 1
-    assert not engine.may_keep(fitted._embedding(X.dtype).templates.nbytes)
-    assert engine._projections._entry is None
+    embedding = fitted._embedding(X.dtype)
+    assert not spectral.may_keep(engine.workspace(), nbytes(embedding))
+    assert nbytes(embedding) > 0
 
 
 # ---- the choice ------------------------------------------------------------------------------------------------------
@@ -359,14 +359,14 @@ def test_the_cheapest_path_is_chosen(rng):
         ("spectral", RandomFourier(orbit=Orbit(Rotation())), "shifts .*, found group=rotation and distribution=haar"),
         ("template", Exact(Exponential(), Orbit(Rotation("polar"))), "projections.*approx=exact, kernel=exponential"),
         ("template", Nystrom(Exponential()), "projections.*, found approx=nystrom, kernel=exponential"),
-        ("template", Points(), "projections.*, found approx=points"),
+        ("template", RawPoints(), "projections.*, found approx=points"),
         ("template", RandomSkeleton(), "projections.*, found approx=skeleton, kernel=skeleton"),
     ],
     ids=str,
 )
 def test_a_path_that_does_not_apply_is_refused_in_the_users_words(rng, path, feature_map, found):
     feature_map.set_params(engine=Engine(path=path))
-    with pytest.raises(InputError, match=f"^engine.path={path} needs .*{found}: choose engine.path=auto$"):
+    with pytest.raises(InputError, match=f"^path={path!r} needs .*{found}: choose path='auto'$"):
         feature_map.fit(signals(rng, 8, (4, 6))).transform(signals(rng, 8, (4, 6)))
 
 
@@ -378,7 +378,7 @@ def test_the_response_is_what_every_element_does_to_coefficients(rng, orb, shape
     X = torch.from_numpy(signals(rng, 3, shape))
     fitted = Orbit(**orb.get_params(deep=False)).fit(X.numpy())
     group, elements = fitted.group_, fitted.elements_
-    axes = spectral.CyclicAxes(shape, group.cyclic_axes(shape))
+    axes = fourier.CyclicAxes(shape, group.cyclic_axes(shape))
     response = axes.response(group, elements)
     for i in range(len(elements)):
         moved = axes.coefficients(group.act(elements[i : i + 1], X)[0])
@@ -391,8 +391,8 @@ def test_the_response_is_what_every_element_does_to_coefficients(rng, orb, shape
 @pytest.mark.parametrize(("size", "paired"), [(8, True), (6, True), (5, False)])
 def test_turns_half_a_turn_apart_are_paired(size, paired):
     orb = Orbit(Rotation("polar"), VonMises(0.8), size=size).fit(np.zeros((1, 2, 16)))
-    axes = spectral.CyclicAxes((2, 16), (1,))
-    made = spectral.synthesis(axes.response(orb.group_, orb.elements_), orb.weights_, np.arange(9))
+    axes = fourier.CyclicAxes((2, 16), (1,))
+    made = fourier.synthesis(axes.response(orb.group_, orb.elements_), orb.weights_, np.arange(9))
     assert (made.odd is not None) == paired
     if paired:
         np.testing.assert_array_equal(np.sort(made.modes[-4:]), [1, 3, 5, 7])

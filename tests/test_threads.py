@@ -1,4 +1,4 @@
-"""Threads that take tiles: each once, errors and all; and working memory that is handed on."""
+"""Threads that take tiles: each tile once; errors, Ctrl-C and processes that end or fork."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ import pytest
 import torch
 
 from orbit.approx.bins import BinCounts, QuantileBins
-from orbit.core import threads
-from orbit.core.threads import in_threads, single_threaded, usual_threads
-from orbit.engine import embedding
-from orbit.engine.embedding import Scratch
+from orbit.core.threads import default_threads, in_threads, single_threaded
+from orbit.engine.embedding import nbytes
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, None])
@@ -43,22 +41,6 @@ def test_tiles_are_shared_and_the_caller_helps():
     in_threads(work, range(30), 3)
     assert len(names) == 3
     assert threading.get_ident() in names
-
-
-def test_threads_are_kept_for_the_next_call(monkeypatch):
-    monkeypatch.setattr(threads, "_HELPERS", threads._Helpers())
-
-    def those_of_a_call() -> set[int]:
-        meeting, found = threading.Barrier(2, timeout=10), set()
-
-        def work(tile: int) -> None:
-            meeting.wait()
-            found.add(threading.get_ident())
-
-        in_threads(work, range(2), 2)
-        return found
-
-    assert those_of_a_call() == those_of_a_call()
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -123,37 +105,6 @@ def test_what_a_broken_tile_held_goes_with_its_error(no_collector, in_helper):
     assert [of_tile() for of_tile in held] == [None, None]
 
 
-def test_a_call_that_no_helper_has_time_for_holds_nothing_when_it_is_over(no_collector, monkeypatch):
-    monkeypatch.setattr(threads, "_HELPERS", threads._Helpers())
-    go_on, busy = threading.Event(), threading.Semaphore(0)
-
-    def keep_busy(tile: int) -> None:
-        busy.release()
-        go_on.wait(10)
-
-    other = threading.Thread(target=in_threads, args=(keep_busy, range(3), 3))
-    other.start()
-    for _ in range(3):
-        assert busy.acquire(timeout=10)
-    buffer = Buffer()
-    held = weakref.ref(buffer)
-    in_threads(lambda tile, buffer=buffer: time.sleep(0.001), range(3), 3)
-    del buffer
-    waiting = held() is not None
-    go_on.set()
-    other.join(10)
-    assert not waiting
-
-
-def test_there_are_no_more_threads_than_the_most_that_were_wanted_at_once():
-    in_threads(lambda _: None, range(12), 12)
-    before = threading.active_count()
-    for count in range(1, 13):
-        for n_tiles in (1, 5, 12):
-            in_threads(lambda _: None, range(n_tiles), count)
-    assert threading.active_count() == before
-
-
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads")
 def test_ctrl_c_waits_for_the_tiles_that_were_started():
     main, finished = threading.main_thread().ident, []
@@ -204,7 +155,7 @@ def test_a_process_that_ends_waits_for_no_daemon_and_helps_who_goes_on():
 def test_a_thread_started_meanwhile_does_not_take_over_the_one_thread():
     def of_new_thread() -> int:
         found: list[int] = []
-        new = threading.Thread(target=lambda: found.append(usual_threads()))
+        new = threading.Thread(target=lambda: found.append(default_threads()))
         new.start()
         new.join(10)
         return found[0]
@@ -257,75 +208,11 @@ def test_a_forked_process_starts_threads_of_its_own():
     assert os.waitstatus_to_exitcode(status) == 9
 
 
-# ---- working memory --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def spare(monkeypatch):
-    monkeypatch.setattr(embedding, "_SPARE", embedding._Spare())
-    return embedding._SPARE
-
-
-def where(scratch: Scratch) -> list[int]:
-    return [buffer.data_ptr() for buffer in scratch._buffers]
-
-
-def test_working_memory_is_handed_on_to_the_next(spare):
-    like = torch.zeros(0)
-    first = Scratch(2, 30, 40, like)
-    places = where(first)
-    other = Scratch(1, 30, 40, like)
-    assert not set(where(other)) & set(places), "never to two at once"
-    del first
-    again = Scratch(2, 30, 35, like)
-    assert sorted(where(again)) == sorted(places), "for a little less, too"
-    assert again.matrix(1, 30, 35).shape == (30, 35)
-
-
-def test_memory_of_another_kind_or_far_too_large_is_not(spare):
-    first = Scratch(1, 100, 100, torch.zeros(0))
-    place = where(first)
-    del first
-    for other in (Scratch(1, 100, 100, torch.zeros(0, dtype=torch.float64)), Scratch(1, 10, 10, torch.zeros(0))):
-        assert where(other) != place
-    assert Scratch(1, 10, 10, torch.zeros(0)).matrix(0, 10, 10).dtype == torch.float32
-
-
-def test_no_more_memory_is_kept_than_the_bound(spare, monkeypatch):
-    monkeypatch.setattr(embedding, "_SPARE_BYTES", 4 * 1000)
-    scratches = [Scratch(1, 10, 40, torch.zeros(0)) for _ in range(5)]
-    last = where(scratches[-1])
-    while scratches:
-        scratches.pop(0)
-    assert sum(buffer.nbytes for buffer in spare._buffers) <= 4000
-    assert where(Scratch(1, 10, 40, torch.zeros(0))) == last, "the latest is taken first: it is in the cache"
-
-
-def test_memory_of_a_processor_is_not_for_a_gpu(spare):
-    """The device ``meta`` stands for one."""
-    first = Scratch(1, 10, 10, torch.zeros(0))
-    del first
-    assert len(spare._buffers) == 1
-    assert Scratch(1, 10, 10, torch.zeros(0, device="meta")).matrix(0, 10, 10).device.type == "meta"
-
-
-def test_memory_is_given_back_in_the_middle_of_taking_some(spare):
-    """As the garbage collector may do, in the same thread."""
-    done = threading.Event()
-
-    def collected_meanwhile() -> None:
-        with spare._lock:
-            spare.give([torch.zeros(100)])
-        done.set()
-
-    threading.Thread(target=collected_meanwhile, daemon=True).start()
-    assert done.wait(10), "waits for itself"
-    assert spare.take(100, torch.zeros(0)) is not spare.take(100, torch.zeros(0))
-    assert not spare._buffers
+# ---- what is kept ----------------------------------------------------------------------------------------------------
 
 
 def test_bytes_of_an_embedding_are_those_of_all_its_parts_once():
     templates, thresholds, scale = torch.zeros(10, 7), torch.zeros(10, 5), torch.zeros(10, 5)
     made = BinCounts(templates, QuantileBins(thresholds), scale, None, None)
     made.again = templates
-    assert embedding.nbytes(made) == 4 * (70 + 50 + 50)
+    assert nbytes(made) == 4 * (70 + 50 + 50)

@@ -7,7 +7,7 @@ from orbit.approx.exact import Exact
 from orbit.approx.nystrom import Nystrom
 from orbit.approx.orff import OperatorRandomFourier
 from orbit.approx.ovk import OperatorExact
-from orbit.approx.points import Points
+from orbit.approx.raw_points import RawPoints
 from orbit.approx.rf import RandomFourier
 from orbit.approx.skeleton import RandomSkeleton
 
@@ -19,9 +19,9 @@ __all__ = [
     "Nystrom",
     "OperatorExact",
     "OperatorRandomFourier",
-    "Points",
     "RandomFourier",
     "RandomSkeleton",
+    "RawPoints",
     "frequencies",
     "hyper",
     "landmarks",

@@ -20,8 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from orbit.core.component import check_with_parts
 from orbit.core.random import RandomState, spawn
 from orbit.engine import Engine, Route
-from orbit.engine.embedding import Embedding, nbytes
+from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten, nbytes
 from orbit.engine.latest import Latest
+from orbit.engine.spectral import SpectralPlan, may_keep
 from orbit.kernels import Gaussian, Kernel
 from orbit.orbits import Orbit
 
@@ -35,12 +36,15 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Whether the features carry the structure of an operator-valued kernel.
     own_kernel : method without arguments, or None
         The kernel that the features approximate, from the map's parameters; None where the kernel is a choice.
+    encode : callable
+        From moved points, a tensor (n, *shape), to what the kernel sees of them, (n, d).
     """
 
     kind: ClassVar[str]
     name: ClassVar[str]
     operator_valued: ClassVar[bool] = False
     own_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
+    encode: Encode = staticmethod(flatten)
 
     kernel: Kernel | None
     orbit: Orbit | None
@@ -136,7 +140,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _average(self, embedding: Embedding, X: np.ndarray, **options: Any) -> np.ndarray:
         """``embedding`` averaged over the orbit; ``options`` as for :meth:`orbit.engine.Engine.average`."""
-        features, route = self.engine_.average(embedding, self.orbit_, X, label=self.label(), **options)
+        features, route = self.engine_.average(
+            embedding, self.orbit_, X, encode=self.encode, label=self.label(), **options
+        )
         self._routes.append(route)
         return features
 
@@ -161,32 +167,27 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 class AveragedMap(FeatureMap):
     """A base map phi averaged over the orbit: psi(x) = sum_i w_i phi(g_i x) (LGIKA eqs. 7 and 8).
 
-    Fourier modes, where the orbit has any, are those in which the points of ``fit`` have energy: points that are mapped
-    in batches are mapped alike.
+    The Fourier modes of the spectral path are those in which the points of ``fit`` have energy, so points that are
+    mapped in batches are mapped alike.
     """
 
-    _modes: np.ndarray | None = None
+    _plan: SpectralPlan | None = None
 
     def _fit_parts(self, X) -> tuple[np.ndarray, int]:
         X, map_seed = super()._fit_parts(X)
-        self._modes = self.engine_.modes(self.orbit_, X)
+        self._plan = self.engine_.spectral_plan(self.orbit_, X)
         self._embeddings = Latest()
         return X, map_seed
 
     def _features(self, X: np.ndarray) -> np.ndarray:
         engine = self.engine_
         embedding = self._embeddings.get(
-            (engine,),
             (X.dtype, engine.device),
             lambda: self._embedding(X.dtype),
-            worth=lambda made: _is_projected(made) and engine.may_keep(nbytes(made)),
+            worth=lambda made: isinstance(made, ProjectedEmbedding) and may_keep(engine.workspace(), nbytes(made)),
         )
-        return self._average(embedding, X, modes=self._modes)
+        return self._average(embedding, X, plan=self._plan)
 
     @abstractmethod
     def _embedding(self, dtype: np.dtype) -> Embedding:
         """The fitted base map, ready for the engine in the given precision."""
-
-
-def _is_projected(embedding: Embedding) -> bool:
-    return getattr(embedding, "templates", None) is not None

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from orbit.approx.sketch import CountSketch
-from orbit.engine.embedding import Scratch
+from orbit.engine.embedding import ProjectedEmbedding, Scratch
 
 
 def uniform_thresholds(s: float, n_bins: int) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +79,7 @@ class QuantileBins(Bins):
         return torch.searchsorted(self.thresholds[units], projections.T.contiguous()).T
 
 
-class BinCounts:
+class BinCounts(ProjectedEmbedding):
     """Weights counted by template and bin; cumulative sums of the counts are distribution functions.
 
     Parameters
@@ -92,21 +92,18 @@ class BinCounts:
         A sketch of the features less ``centre``, or neither.
     """
 
-    needs_squares = False
-
     def __init__(
         self, templates: Tensor, bins: Bins, scale: Tensor, sketch: CountSketch | None, centre: Tensor | None
     ) -> None:
-        self.templates, self.bins, self.scale = templates, bins, scale
+        super().__init__()
+        self._templates, self.bins, self.scale = templates, bins, scale
         self.sketch, self.centre = sketch, centre
         self.units, self.bins_a_unit = len(templates), bins.count + 1
         self.width = self.units * self.bins_a_unit
         self.n_outputs = self.units * bins.count if sketch is None else sketch.size
 
-    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
-        projections = scratch.matrix(0, len(points), units.stop - units.start)
-        torch.mm(points, self.templates[units].T, out=projections)
-        self.add_projected(projections[None], None, points.new_tensor([weight]), units, total, scratch)
+    def templates(self, units: slice) -> Tensor:
+        return self._templates[units]
 
     def add_projected(
         self, projections: Tensor, squares: None, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
@@ -114,8 +111,8 @@ class BinCounts:
         """Count projections (r, n, units) of r orbit points with ``weights`` (r,)."""
         counts = total[:, units.start * self.bins_a_unit : units.stop * self.bins_a_unit]
         first = torch.arange(units.stop - units.start, device=total.device).mul_(self.bins_a_unit)
-        for of_one, weight in zip(projections, weights, strict=True):
-            index = self.bins(of_one, units) + first
+        for one, weight in zip(projections, weights, strict=True):
+            index = self.bins(one, units) + first
             counts.scatter_add_(1, index, weight.expand(index.shape))
 
     def finish(self, total: Tensor) -> Tensor:

@@ -236,7 +236,7 @@ class CumulativeDistribution(AveragedMap):
     def _averaged(self, X: np.ndarray, column_scale: np.ndarray) -> np.ndarray:
         """Counts averaged over the orbit, without centre or sketch."""
         counts = self._counts(X.dtype, column_scale)
-        return self._average(counts, self._scaled(X), modes=self._modes)
+        return self._average(counts, self._scaled(X), plan=self._plan)
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
         return scale(X, "each", 1.0) if self.norm == "each" else X

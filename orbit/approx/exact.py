@@ -12,7 +12,7 @@ from orbit.core.linalg import inverse_root
 from orbit.core.params import NonNegativeFloat
 from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.engine.embedding import Scratch
+from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, flatten
 from orbit.kernels import Kernel
 from orbit.kernels.base import Against, AgainstProjections
 from orbit.orbits import Orbit
@@ -140,7 +140,7 @@ class Exact(FeatureMap):
         out = np.empty(len(X), dtype=X.dtype)
         bytes_per_row = 8 * len(v) * (X[0].size + len(v))
         for rows in self.engine_.row_batches(len(X), bytes_per_row):
-            moved = self.engine_.orbit_points(self.orbit_, X[rows])  # (r, rows, d)
+            moved = self.engine_.orbit_points(self.orbit_, X[rows], self.encode)  # (r, rows, d)
             if len(v) == 1:
                 out[rows] = self.kernel_.diagonal(moved[0])
             else:
@@ -164,7 +164,7 @@ class Exact(FeatureMap):
         Z = X if Z is given else self.X_fit_ if Z is None else self._validate(Z, reset=False)
         return self._gram(X, Z.astype(X.dtype, copy=False), "kernel matrix")
 
-    def _gram(self, X: np.ndarray, Z: np.ndarray, what: str) -> np.ndarray:
+    def _gram(self, X: np.ndarray, Z: np.ndarray, description: str) -> np.ndarray:
         out = np.empty((len(X), len(Z)), dtype=X.dtype)
         symmetric = Z is X
         # orbit points, copies about their mean and in Fourier space, and as much again for the tiles
@@ -173,7 +173,7 @@ class Exact(FeatureMap):
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)
             columns = self._orbit_columns(Z[batch])
-            out[rows, batch] = self._average(columns, X[rows], what=what)
+            out[rows, batch] = self._average(columns, X[rows], description=description)
             if symmetric:
                 out[batch, : batch.start] = out[: batch.start, batch].T
         return out
@@ -182,51 +182,60 @@ class Exact(FeatureMap):
         if self._has_single_sum():
             moved, weights = Z.reshape(1, len(Z), -1), np.ones(1)
         else:
-            moved, weights = self.engine_.orbit_points(self.orbit_, Z), self.orbit_.weights_
-        points = self.engine_.tensor(moved.reshape(-1, moved.shape[2]), Z.dtype)
-        return OrbitColumns(self.kernel_.against(points), weights, len(Z))
+            moved, weights = self.engine_.orbit_points(self.orbit_, Z, self.encode), self.orbit_.weights_
+        columns = self.kernel_.against(self.engine_.tensor(moved.reshape(-1, moved.shape[2]), Z.dtype))
+        if isinstance(columns, AgainstProjections):
+            return ProjectedOrbitColumns(columns, weights, len(Z))
+        return OrbitColumns(columns, weights, len(Z))
 
     def _has_single_sum(self) -> bool:
         """Whether k(g x, h z) = k(h^-1 g x, z) takes the same values for every h, so that one orbit stands for both."""
-        invariant = self.kernel_.is_invariant_under(self.orbit_.group_, self.shape_in_)
+        invariant = self.encode is flatten and self.kernel_.is_invariant_under(self.orbit_.group_, self.shape_in_)
         return invariant and self.orbit_.is_whole_group
 
 
-class OrbitColumns:
+class OrbitColumns(Embedding):
     """sum_j v_j k(x, g_j z) for fixed points z: one side of the double sum over the orbit.
 
     Units are all orbit points g_j z, those of one element after those of another.
     """
 
-    needs_squares = True
     sums_are_features = True
 
     def __init__(self, columns: Against, weights: np.ndarray, n_points: int) -> None:
         self.columns, self.weights = columns, weights
         self.width = self.n_outputs = n_points
         self.units = n_points * len(weights)
-        self.projected = columns if isinstance(columns, AgainstProjections) else None
-        self.templates = self.projected.points if self.projected else None
 
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
         values = self.columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
         self._add_to_points(values, weight, units, total)
-
-    def add_projected(
-        self, projections: Tensor, squares: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
-    ) -> None:
-        assert self.projected is not None
-        values = self.projected.from_projections(projections, squares, units)
-        self._add_to_points(torch.mv(values.flatten(1).T, weights).view(values.shape[1:]), 1.0, units, total)
 
     def _add_to_points(self, values: Tensor, weight: float, units: slice, total: Tensor) -> None:
         start = units.start
         while start < units.stop:
             element, first = divmod(start, self.width)
             stop = min(units.stop, start - first + self.width)
-            of_element = values[:, start - units.start : stop - units.start]
-            total[:, first : first + stop - start].add_(of_element, alpha=weight * float(self.weights[element]))
+            block = values[:, start - units.start : stop - units.start]
+            total[:, first : first + stop - start].add_(block, alpha=weight * float(self.weights[element]))
             start = stop
 
-    def finish(self, total: Tensor) -> Tensor:
-        return total
+
+class ProjectedOrbitColumns(OrbitColumns, ProjectedEmbedding):
+    """:class:`OrbitColumns` of a kernel whose values follow from projections on the g_j z."""
+
+    needs_squares = True
+    columns: AgainstProjections
+
+    def __init__(self, columns: AgainstProjections, weights: np.ndarray, n_points: int) -> None:
+        ProjectedEmbedding.__init__(self)
+        super().__init__(columns, weights, n_points)
+
+    def templates(self, units: slice) -> Tensor:
+        return self.columns.points[units]
+
+    def add_projected(
+        self, projections: Tensor, squares: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        values = self.columns.from_projections(projections, squares, units)
+        self._add_to_points(torch.mv(values.flatten(1).T, weights).view(values.shape[1:]), 1.0, units, total)

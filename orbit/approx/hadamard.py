@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -74,9 +76,17 @@ class FastProjection:
 
     def __init__(self, blocks: HadamardBlocks, like: Tensor) -> None:
         tensor = lambda array: torch.from_numpy(np.array(array)).to(like)  # noqa: E731
-        self.block, self.size = blocks.block, len(blocks)
+        self.blocks, self.block = blocks, blocks.block
         self.signs, self.lengths = tensor(blocks.signs), tensor(blocks.lengths)
         self.factors = [tensor(walsh_hadamard(np.eye(side))) for side in _sides(self.block)]
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    @cached_property
+    def dense(self) -> Tensor:
+        """The matrix itself, shape ``(size, n_features)``."""
+        return torch.from_numpy(self.blocks.dense()).to(self.lengths)
 
     def __call__(self, points: Tensor, units: slice, out: Tensor) -> Tensor:
         """``points`` (n, d) times the rows ``units``, whole blocks of them, into ``out``, shape (n, units)."""

@@ -11,7 +11,7 @@ from orbit.core.linalg import inverse_root
 from orbit.core.params import NonNegativeFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, Scratch, add_weighted
+from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, add_weighted
 from orbit.kernels import Kernel
 from orbit.kernels.base import Against, AgainstProjections
 from orbit.orbits import Orbit
@@ -96,30 +96,42 @@ class Nystrom(AveragedMap):
 
     def _embedding(self, dtype: np.dtype) -> Embedding:
         tensor = self.engine_.tensor
-        return KernelColumns(self.kernel_.against(tensor(self.landmarks_, dtype)), tensor(self.normalization_, dtype))
+        columns, linear = self.kernel_.against(tensor(self.landmarks_, dtype)), tensor(self.normalization_, dtype)
+        if isinstance(columns, AgainstProjections):
+            return ProjectedKernelColumns(columns, linear)
+        return KernelColumns(columns, linear)
 
 
-class KernelColumns:
+class KernelColumns(Embedding):
     """k(x, z_j) for fixed points z_j, then a linear map L: what Nyström averages over the orbit."""
-
-    needs_squares = True
 
     def __init__(self, columns: Against, linear: Tensor) -> None:
         self.columns, self.linear = columns, linear
         self.n_outputs, self.units = linear.shape
         self.width = self.units
-        self.projected = columns if isinstance(columns, AgainstProjections) else None
-        self.templates = self.projected.points if self.projected else None
 
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
         values = self.columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
         total[:, units].add_(values, alpha=weight)
 
+    def finish(self, total: Tensor) -> Tensor:
+        return total @ self.linear.T
+
+
+class ProjectedKernelColumns(KernelColumns, ProjectedEmbedding):
+    """:class:`KernelColumns` of a kernel whose values follow from projections on the z_j."""
+
+    needs_squares = True
+    columns: AgainstProjections
+
+    def __init__(self, columns: AgainstProjections, linear: Tensor) -> None:
+        ProjectedEmbedding.__init__(self)
+        super().__init__(columns, linear)
+
+    def templates(self, units: slice) -> Tensor:
+        return self.columns.points[units]
+
     def add_projected(
         self, projections: Tensor, squares: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
     ) -> None:
-        assert self.projected is not None
-        add_weighted(total[:, units], self.projected.from_projections(projections, squares, units), weights)
-
-    def finish(self, total: Tensor) -> Tensor:
-        return total @ self.linear.T
+        add_weighted(total[:, units], self.columns.from_projections(projections, squares, units), weights)

@@ -140,7 +140,7 @@ class OperatorRandomFourier(RandomFourier):
         return kernel.base_ if hasattr(kernel, "base_") else kernel.base_kernel()
 
 
-class _Turned:
+class _Turned(Embedding):
     """Cosines and sines times a matrix for each orbit point: total has columns (p, cosines then sines, q)."""
 
     def __init__(self, frequencies: Tensor, factors: Tensor) -> None:
@@ -157,6 +157,3 @@ class _Turned:
         for part, wave in enumerate((torch.cos, torch.sin)):
             wave(angles, out=values)
             columns[:, :, part].addcmul_(values[:, None, :, None], moved.transpose(0, 1)[None])
-
-    def finish(self, total: Tensor) -> Tensor:
-        return total

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from typing import Literal
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
@@ -17,7 +15,7 @@ from orbit.approx.waves import add_damped_waves, add_waves
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, Scratch, add_weighted
+from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, add_weighted
 from orbit.kernels import Kernel
 from orbit.orbits import Orbit
 from orbit.registry import register
@@ -128,50 +126,37 @@ class RandomFourier(AveragedMap):
         return _Offset(frequencies, self.engine_.tensor(self.offsets_, dtype))
 
     def _projection(self, dtype: np.dtype) -> Tensor | FastProjection:
-        """Factors where they are faster than the matrix, and than whatever else the engine can do with one."""
-        if isinstance(self._drawn, HadamardBlocks) and self._drawn.cost < 2 * self._drawn.n_features * len(self._drawn):
-            averages = len(self.orbit_.weights_) > 1
-            spectral = averages and self.engine_.path == "auto" and self.orbit_.group_.cyclic_axes(self.shape_in_)
-            if self.engine_.path in ("auto", "direct") and not spectral:
-                return FastProjection(self._drawn, self.engine_.tensor(np.zeros(1), dtype))
+        """The frequencies as factors where products with those are cheaper than with the matrix."""
+        drawn = self._drawn
+        if isinstance(drawn, HadamardBlocks) and drawn.cost < 2 * drawn.n_features * len(drawn):
+            return FastProjection(drawn, self.engine_.tensor(np.zeros(1), dtype))
         return self.engine_.tensor(self.frequencies_, dtype)
 
 
-class _Waves(ABC):
+class _Waves(ProjectedEmbedding):
     """What both variants share: projections on the frequencies."""
 
-    needs_squares = False
     sums_are_features = True
+    mirrored = True
 
     def __init__(self, frequencies: Tensor | FastProjection) -> None:
-        self.templates: Tensor | None = None
-        self.fast: FastProjection | None = None
-        if isinstance(frequencies, Tensor):
-            self.templates, self.units = frequencies, len(frequencies)
-        else:
-            self.fast, self.units, self.unit_tile = frequencies, frequencies.size, frequencies.block
+        super().__init__()
+        self.frequencies, self.units = frequencies, len(frequencies)
+        if isinstance(frequencies, FastProjection):
+            self.unit_tile = frequencies.block
 
-    def project(self, points: Tensor, units: slice, out: Tensor) -> None:
-        """``<w_j, x_i>`` for ``j`` in ``units``, into ``out``."""
-        if self.fast is not None:
-            self.fast(points, units, out)
-        else:
-            assert self.templates is not None
-            torch.mm(points, self.templates[units].T, out=out)
+    def templates(self, units: slice) -> Tensor:
+        return (self.frequencies if isinstance(self.frequencies, Tensor) else self.frequencies.dense)[units]
 
-    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
-        angles = scratch.matrix(1, len(points), units.stop - units.start)
-        self.project(points, units, angles)
-        self.add_projected(angles[None], None, points.new_tensor([weight]), units, total, scratch)
+    def projection_cost(self, n_features: int) -> float:
+        if isinstance(self.frequencies, FastProjection):
+            return self.frequencies.blocks.cost / self.units
+        return super().projection_cost(n_features)
 
-    @abstractmethod
-    def add_projected(
-        self, angles: Tensor, squares: None, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
-    ) -> None:
-        """See ``Projected.add_projected``."""
-
-    def finish(self, total: Tensor) -> Tensor:
-        return total
+    def project(self, points: Tensor, units: slice, out: Tensor) -> Tensor:
+        if isinstance(self.frequencies, FastProjection):
+            return self.frequencies(points, units, out)
+        return super().project(points, units, out)
 
 
 class _Pairs(_Waves):

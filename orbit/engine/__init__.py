@@ -1,5 +1,6 @@
-"""How, where and in which precision features are computed."""
+"""How, where and in which precision features are computed: options, memory, and one module for each strategy."""
 
-from orbit.engine.engine import Engine, Route, Tiling
+from orbit.engine.engine import Engine
+from orbit.engine.strategy import Route
 
-__all__ = ["Engine", "Route", "Tiling"]
+__all__ = ["Engine", "Route"]

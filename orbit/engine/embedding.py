@@ -1,114 +1,43 @@
-"""What the engine averages over an orbit, and the working memory it hands out for that.
+"""What the engine averages over an orbit: the interface of the non-linear part of a feature map.
 
-An approximation describes its non-linear part by an :class:`Embedding`; how points
-are moved, tiled and put on threads is the engine's.
+An approximation describes it by an :class:`Embedding`; the engine moves and encodes
+the points, divides the work into tiles and runs them on threads.
 """
 
 from __future__ import annotations
 
-import os
-import threading
-from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-# Bytes of working memory that are kept for the next call.
-_SPARE_BYTES = 2**26
+from orbit.engine.latest import Latest
+
+# What a map sees of points (n, *shape): rows (n, d).
+Encode = Callable[[Tensor], Tensor]
 
 
-class Embedding(Protocol):
-    """The non-linear part of a base feature map, ready to run on one device in one precision.
-
-    A *unit* is one frequency, landmark or template: whatever the map can be
-    computed by pieces of. One whose ``finish`` changes nothing may say so by
-    ``sums_are_features = True``: then no sums are held beside the result.
-    """
-
-    units: int
-    width: int  # columns of the accumulator
-    n_outputs: int  # columns after ``finish``
-
-    def add(self, points: Tensor, weight: Any, units: slice, total: Tensor, scratch: Scratch) -> None:
-        """Add ``weight`` times the features of ``points`` (n, d) for ``units`` into ``total`` (n, width).
-
-        ``weight`` is a number, or an entry of the ``weights`` given to :meth:`Engine.average`.
-        """
-
-    def finish(self, total: Tensor) -> Tensor:
-        """The linear step after averaging: (n, width) to (n, n_outputs)."""
-
-
-@runtime_checkable
-class Prepared(Protocol):
-    """What an :class:`Embedding` may add: a form of the points that all its units share."""
-
-    def prepare(self, points: Tensor) -> Tensor:
-        """What ``add`` is handed instead of ``points`` (n, d): computed once for all units, of at most some n x d."""
-
-
-class Projected(Embedding, Protocol):
-    """An embedding that sees a point x only through its projections ``<t_j, x>`` on templates, and through ``|x|^2``.
-
-    That is all the template and the spectral path ask for. An embedding of which
-    only some instances can give it has ``templates`` None in the others.
-
-    Attributes
-    ----------
-    templates : tensor, shape (units, d), or None
-    needs_squares : bool
-        Whether ``squares`` is used.
-    """
-
-    templates: Tensor | None
-    needs_squares: bool
-
-    def add_projected(
-        self,
-        projections: Tensor,
-        squares: Tensor | None,
-        weights: Tensor,
-        units: slice,
-        total: Tensor,
-        scratch: Scratch,
-    ) -> None:
-        """Add the weighted features of several orbit points into ``total`` (n, width).
-
-        Parameters
-        ----------
-        projections : tensor, shape (r, n, units)
-            ``<t_j, g_i x>``; may be overwritten.
-        squares : tensor, shape (r, n), or None
-            ``|g_i x|^2``; given if ``needs_squares``.
-        weights : tensor, shape (r,)
-        """
-
-
-class Mirrored(Projected, Protocol):
-    """An embedding that makes something of projections that come in pairs ``even + odd`` and ``even - odd``."""
-
-    def add_mirrored(
-        self, even: Tensor, odd: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
-    ) -> None:
-        """Add the features of ``even + odd`` and of ``even - odd``, both with the same ``weights``, shape (m,).
-
-        ``even`` and ``odd``: shape (m, n, units); may be overwritten.
-        """
+def flatten(points: Tensor) -> Tensor:
+    """The points themselves as rows: how points (n, *shape) are encoded where nothing else is declared."""
+    return points.reshape(len(points), -1)
 
 
 class Scratch:
-    """Working memory of one tile of rows, given out as contiguous matrices for every orbit point in turn.
+    """Preallocated buffers of one thread, handed out as contiguous matrices.
 
-    No matrix may be used after its ``Scratch`` is gone: the memory is handed on.
+    Parameters
+    ----------
+    count : int
+        Number of buffers.
+    rows, columns : int
+        The size of the largest matrix in each.
+    like : tensor of the precision and on the device of the buffers
     """
 
     def __init__(self, count: int, rows: int, columns: int, like: Tensor) -> None:
-        self._buffers = [_SPARE.take(rows * columns, like) for _ in range(count)]
-
-    def __del__(self) -> None:
-        _SPARE.give(getattr(self, "_buffers", ()))
+        self._buffers = [like.new_empty(rows * columns) for _ in range(count)]
 
     def matrix(self, which: int, rows: int, columns: int) -> Tensor:
         return self._buffers[which][: rows * columns].view(rows, columns)
@@ -118,58 +47,114 @@ class Scratch:
         return self._buffers[which][: other.numel()].view(other.shape)
 
 
-class _Spare:
-    """Memory that stays mapped from one call to the next.
+class Embedding(ABC):
+    """The non-linear part of a feature map, on one device and in one precision.
 
-    What is freed goes back to the operating system, and a page that is touched for the first time costs as much as
-    trigonometry on all of it. On a GPU torch does this by itself.
+    A *unit* is one frequency, landmark or template: the map can be computed for
+    any range of them.
+
+    Attributes
+    ----------
+    units : int
+    width : int
+        Columns of the weighted sum over the orbit.
+    n_outputs : int
+        Columns after :meth:`finish`.
+    unit_tile : int or None
+        Units of a tile; None leaves them to the engine.
+    sums_are_features : bool
+        Whether :meth:`finish` changes nothing, so that sums can be made in the result.
+    needs_squares : bool
+        Whether a projected embedding uses ``|g_i x|^2``.
     """
 
+    units: int
+    width: int
+    n_outputs: int
+    unit_tile: int | None = None
+    sums_are_features: ClassVar[bool] = False
+    needs_squares: ClassVar[bool] = False
+
+    def prepare(self, points: Tensor) -> Tensor:
+        """What :meth:`add` is given in place of points (n, d): computed once for all units."""
+        return points
+
+    @abstractmethod
+    def add(self, points: Tensor, weight: Any, units: slice, total: Tensor, scratch: Scratch) -> None:
+        """Add ``weight`` times the features of ``points`` (n, d) for ``units`` to ``total`` (n, width).
+
+        ``weight`` is a number, or an entry of the ``weights`` given to the engine.
+        ``scratch`` has two buffers for n x units numbers.
+        """
+
+    def finish(self, total: Tensor) -> Tensor:
+        """The linear step after averaging: (n, width) to (n, n_outputs)."""
+        return total
+
+    def projection_cost(self, n_features: int) -> float:
+        """Operations for one unit and one point of ``n_features`` numbers, in those of a dense matrix product."""
+        return 2.0 * n_features
+
+
+class ProjectedEmbedding(Embedding):
+    """An embedding that sees a point x only through projections ``<t_j, x>`` on templates, and through ``|x|^2``.
+
+    The template and spectral strategies apply to these.
+
+    Attributes
+    ----------
+    mirrored : bool
+        Whether :meth:`add_mirrored` is there.
+    fourier : Latest
+        The templates in Fourier space, kept by the spectral strategy.
+    """
+
+    mirrored: ClassVar[bool] = False
+
     def __init__(self) -> None:
-        self._lock, self._buffers, self._given = threading.Lock(), list[Tensor](), deque[Tensor]()
+        self.fourier = Latest()
 
-    def take(self, numbers: int, like: Tensor) -> Tensor:
-        if like.device.type == "cpu":
-            with self._lock:
-                self._put_in_line()
-                for i, buffer in enumerate(self._buffers):
-                    if buffer.dtype == like.dtype and numbers <= len(buffer) <= 2 * numbers:
-                        return self._buffers.pop(i)
-        return like.new_empty(numbers)
+    @abstractmethod
+    def templates(self, units: slice) -> Tensor:
+        """The templates t_j of some units, shape (units, d)."""
 
-    def give(self, buffers: Iterable[Tensor]) -> None:
-        """Never waits: the garbage collector may come here from anywhere, such as the middle of :meth:`take`."""
-        for buffer in buffers:
-            if buffer.device.type == "cpu":
-                self._given.append(buffer)
-        if self._lock.acquire(blocking=False):
-            try:
-                self._put_in_line()
-            finally:
-                self._lock.release()
+    def project(self, points: Tensor, units: slice, out: Tensor) -> Tensor:
+        """``<t_j, x_i>`` for points (n, d) and ``units``, written to ``out`` (n, units) and returned."""
+        return torch.mm(points, self.templates(units).T, out=out)
 
-    def _put_in_line(self) -> None:
-        """The latest first, and the oldest let go when all of them are too much."""
-        while self._given:
-            self._buffers.insert(0, self._given.popleft())
-        while sum(buffer.nbytes for buffer in self._buffers) > _SPARE_BYTES:
-            self._buffers.pop()
+    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
+        projections = self.project(points, units, scratch.matrix(1, len(points), units.stop - units.start))
+        squares = points.square().sum(1)[None] if self.needs_squares else None
+        self.add_projected(projections[None], squares, points.new_tensor([weight]), units, total, scratch)
 
+    @abstractmethod
+    def add_projected(
+        self, projections: Tensor, squares: Any, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        """Add the weighted features of several orbit points to ``total`` (n, width).
 
-_SPARE = _Spare()
+        Parameters
+        ----------
+        projections : tensor, shape (r, n, units)
+            ``<t_j, g_i x>``; may be overwritten.
+        squares : tensor, shape (r, n), or None
+            ``|g_i x|^2``; given if ``needs_squares``.
+        weights : tensor, shape (r,)
+        scratch : one buffer for r x n x units numbers
+        """
 
+    def add_mirrored(
+        self, even: Tensor, odd: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        """Add the features of ``even + odd`` and of ``even - odd``, both with the same ``weights``, shape (m,).
 
-def _start_anew() -> None:
-    global _SPARE
-    _SPARE = _Spare()
-
-
-if hasattr(os, "register_at_fork"):  # a thread that is not in the child may have had the lock
-    os.register_at_fork(after_in_child=_start_anew)
+        ``even`` and ``odd``: shape (m, n, units); may be overwritten.
+        """
+        raise NotImplementedError
 
 
 def nbytes(part: object) -> int:
-    """Of all tensors that an object, such as an embedding, or one of its parts holds."""
+    """Bytes of all tensors that an object, such as an embedding, or one of its parts holds."""
     return sum({id(tensor): tensor.nbytes for tensor in _tensors(part)}.values())
 
 

@@ -1,293 +1,62 @@
-"""Orbits of cyclic shifts in Fourier space: the mathematics of the engine's spectral path.
-
-Where every element of a group acts as a circular convolution along some axes of
-a point, turning a point multiplies its Fourier coefficients x_k along those axes
-by numbers h_k(g), the same for every point. The projections of all turns of a
-point on a template t are then
-
-    <t, g x> = sum_k c_k Re( h_k(g) <t_k, x_k> ),
-
-a sum over the modes k of the half spectrum, where <t_k, x_k> runs over the other
-axes and c_k counts k and its conjugate. The inner products do not depend on g,
-and what depends on g is a small real matrix. Modes in which the data has no
-energy are left out.
-"""
+"""The spectral strategy: all elements of a cyclic orbit at once, from products of Fourier coefficients."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.engine.embedding import Scratch, nbytes
-from orbit.groups import Group
+from orbit.engine.embedding import ProjectedEmbedding, Scratch, nbytes
+from orbit.engine.fourier import Analysis, CyclicAxes, LeftOut, band, synthesis
+from orbit.engine.memory import Workspace, even_step, per_thread, slices
+from orbit.engine.strategy import Cost, Route, Strategy
 from orbit.orbits import Orbit
 
-# Responses that differ by less than this are the same: far above rounding in float64.
-_SAME = 1e-9
+# Units of a tile, and the numbers that all its buffers hold together: a few megabytes.
+_TILE_UNITS = 512
+_TILE_NUMBERS = 2**22
+_TILE_BUFFERS = 3
 
-# Samples up to which a product with the matrix of the transform, in the modes wanted and in the order wanted,
-# takes less time than a fast transform and what follows it.
-_SHORT = 256
-
-
-class CyclicAxes:
-    """The Fourier transform of points along the axes that a group shifts.
-
-    Parameters
-    ----------
-    shape : shape of a point
-    axes : axes of a point, non-negative
-
-    Attributes
-    ----------
-    n_modes : int
-        M, the modes of the half spectrum.
-    n_rest : int
-        R, the entries of a point that belong to one mode.
-    """
-
-    def __init__(self, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
-        self.shape, self.axes = shape, axes
-        lengths = [shape[a] for a in axes]
-        self.n_rest = math.prod(shape) // math.prod(lengths)
-        half = np.arange(lengths[-1] // 2 + 1)
-        alone = (half == 0) | (2 * half == lengths[-1])  # the other half of the last axis holds no twin of these
-        counts = np.where(alone, 1.0, 2.0) / math.prod(lengths)
-        self.multiplicity = np.tile(counts, math.prod(lengths[:-1]))
-        self.n_modes = len(self.multiplicity)
-
-    def coefficients(self, X: Tensor) -> Tensor:
-        """Points ``(n, *shape)`` in Fourier space: complex, shape ``(M, n, R)``."""
-        dims = [1 + a for a in self.axes]
-        spectrum = torch.fft.rfftn(X, dim=dims)
-        return spectrum.movedim(dims, list(range(len(dims)))).reshape(self.n_modes, len(X), self.n_rest)
-
-    def energy_shares(self, X: Tensor) -> Tensor:
-        """The largest share of a point's squared norm that each mode holds, over points ``(n, *shape)``: shape (M,)."""
-        energy = self.energies(_of_size_one(X)) * torch.from_numpy(self.multiplicity).to(X)
-        return (energy / energy.sum(1, keepdim=True).clamp(min=torch.finfo(X.dtype).tiny)).amax(0)
-
-    def energies(self, X: Tensor) -> Tensor:
-        """Squared moduli of the coefficients of points ``(n, *shape)``, summed over the other axes: shape (n, M)."""
-        dims = [1 + a for a in self.axes]
-        energy = torch.view_as_real(torch.fft.rfftn(X, dim=dims)).square_()
-        rest = [i for i in range(1, X.ndim) if i not in dims]
-        # real and imaginary parts last: a sum over pairs of neighbours is slow, and there are fewer of them by then
-        energy = energy.sum(rest) if rest else energy
-        return (energy[..., 0] + energy[..., 1]).reshape(len(X), self.n_modes)
-
-    def response(self, group: Group, elements: np.ndarray) -> np.ndarray:
-        """h_k(g), complex128, shape ``(r, M)``: what every element does to an impulse."""
-        impulse = np.zeros((1, *self.shape))
-        impulse[(0, *(0 if a in self.axes else slice(None) for a in range(len(self.shape))))] = 1.0
-        moved = torch.from_numpy(group.act(elements, impulse)[:, 0])
-        return self.coefficients(moved)[:, :, 0].numpy().T
+# Share of the memory that a map's templates may take between calls.
+_KEPT_SHARE = 1 / 16
 
 
-class Analysis:
-    """The Fourier coefficients of points in a few modes, as real and imaginary parts.
-
-    Parameters
-    ----------
-    axes : CyclicAxes
-    modes : tensor of indices, shape (K,)
-    like : tensor
-        Of the precision and on the device of the points.
-    """
-
-    def __init__(self, axes: CyclicAxes, modes: Tensor, like: Tensor) -> None:
-        self.axes, self.modes = axes, modes
-        self.lengths = tuple(axes.shape[a] for a in axes.axes)
-        self.matrix: Tensor | None = None
-        length = math.prod(self.lengths)
-        if length <= _SHORT:
-            # coefficients of the unit impulses
-            impulses = torch.eye(length, dtype=torch.float64).reshape(-1, *self.lengths)
-            spectrum = torch.fft.rfftn(impulses, dim=list(range(1, impulses.ndim))).reshape(length, -1)
-            parts = torch.view_as_real(spectrum[:, modes.cpu()]).permute(2, 1, 0)
-            self.matrix = parts.reshape(-1, length).to(like)
-
-    def __call__(self, X: Tensor) -> Tensor:
-        """Points ``(n, *shape)``; shape ``(2, K, n, R)``, the real parts first."""
-        if self.matrix is None:
-            return torch.view_as_real(self.axes.coefficients(X)[self.modes]).movedim(-1, 0)
-        return torch.mm(self.matrix, self.entries(X).T).view(2, len(self.modes), len(X), -1)
-
-    def entries(self, X: Tensor) -> Tensor:
-        """Points ``(n, *shape)`` as rows along the axes: shape (n R, samples)."""
-        dims = [1 + a for a in self.axes.axes]
-        return X.movedim(dims, list(range(-len(dims), 0))).reshape(-1, math.prod(self.lengths))
-
-
-class LeftOut:
-    """How much of every point is in the modes that are left out.
-
-    Parameters
-    ----------
-    axes : CyclicAxes
-    modes : sorted indices
-        Those that are kept.
-    like : tensor
-        Of the precision and on the device of the points.
-    """
-
-    def __init__(self, axes: CyclicAxes, modes: np.ndarray, like: Tensor) -> None:
-        left_out = torch.from_numpy(np.setdiff1d(np.arange(axes.n_modes), modes))
-        counts = torch.from_numpy(axes.multiplicity)[left_out]
-        self.is_nothing = len(left_out) == 0
-        self._analysis = Analysis(axes, left_out.to(like.device), like)
-        self._scale = counts.sqrt().to(like)
-        if self._analysis.matrix is not None:
-            self._analysis.matrix *= self._scale.repeat(2)[:, None]
-
-    def share(self, X: Tensor) -> float:
-        """The largest of the points' shares of their norms, of points ``(n, *shape)``."""
-        if self.is_nothing:
-            return 0.0
-        norms, least = torch.linalg.vector_norm(X.flatten(1), dim=1), torch.finfo(X.dtype).tiny
-        if not least**0.25 < norms.amin() <= norms.amax() < least**-0.25:
-            X = _of_size_one(X)
-            norms = torch.linalg.vector_norm(X.flatten(1), dim=1)
-        return float((self._norms(X) / norms.clamp(min=least)).amax())
-
-    def _norms(self, X: Tensor) -> Tensor:
-        if self._analysis.matrix is None:
-            parts = self._analysis(X) * self._scale[:, None, None]
-            return torch.linalg.vector_norm(parts, dim=(0, 1, 3))
-        coefficients = torch.mm(self._analysis.entries(X), self._analysis.matrix.T)
-        return torch.linalg.vector_norm(coefficients.view(len(X), -1), dim=1)
-
-
-def _of_size_one(X: Tensor) -> Tensor:
-    """Points divided by their largest entries: squares of the points themselves may be too small or large a number."""
-    largest = X.flatten(1).abs().amax(1).clamp(min=torch.finfo(X.dtype).tiny)
-    return X / largest.view(-1, *[1] * (X.ndim - 1))
-
-
-def band(shares: np.ndarray, tolerance: float) -> np.ndarray:
-    """The fewest modes without which no point loses more than ``tolerance`` of its norm.
-
-    Parameters
-    ----------
-    shares : array, shape (M,)
-        The largest share of a point's squared norm in each mode.
-
-    Returns
-    -------
-    sorted indices, at least one
-
-    Examples
-    --------
-    >>> band(np.array([0.9, 0.1, 1e-8]), 1e-3)
-    array([0, 1])
-    """
-    order = np.argsort(shares, kind="stable")
-    lost = np.cumsum(shares[order])
-    dropped = min(int(np.searchsorted(lost, tolerance**2, side="right")), len(shares) - 1)
-    return np.sort(order[dropped:])
-
-
-@dataclass(frozen=True)
-class Synthesis:
-    """From inner products of coefficients to projections, for all elements of an orbit at once.
-
-    If the orbit comes in pairs whose responses differ by a sign in some modes (for
-    turns: pairs half a turn apart, and odd modes), the projections of a pair are
-    ``even + odd`` and ``even - odd``, and half the matrix is enough.
-
-    Attributes
-    ----------
-    modes : indices of the modes, those of ``even`` first
-    even, odd : float64 arrays, shape (m, 2 K): columns real and imaginary part of each mode in turn
-        ``odd`` is None where there are no pairs; then m = r.
-    weights : float64 array, shape (m,)
-        Of ``even + odd``.
-    mirrored_weights : float64 array, shape (m,), or None
-        Of ``even - odd``.
-    elements : indices of the elements ``even + odd`` stands for, shape (m,)
-    mirrored_elements : the same for ``even - odd``, or None
-    """
-
-    modes: np.ndarray
-    even: np.ndarray
-    odd: np.ndarray | None
-    weights: np.ndarray
-    mirrored_weights: np.ndarray | None
-    elements: np.ndarray
-    mirrored_elements: np.ndarray | None
-
-
-def synthesis(response: np.ndarray, weights: np.ndarray, modes: np.ndarray) -> Synthesis:
-    """The matrices for the given modes of a response ``(r, M)`` and the orbit's weights ``(r,)``."""
-    kept = response[:, modes]
-    mirror = _mirror(kept)
-    if mirror is None:
-        everything = np.arange(len(weights))
-        return Synthesis(modes, _real_columns(kept), None, weights, None, everything, None)
-    first, second, is_odd = mirror
-    even, odd = _real_columns(kept[np.ix_(first, ~is_odd)]), _real_columns(kept[np.ix_(first, is_odd)])
-    order = np.concatenate([modes[~is_odd], modes[is_odd]])
-    return Synthesis(order, even, odd, weights[first], weights[second], first, second)
-
-
-def _real_columns(response: np.ndarray) -> np.ndarray:
-    return np.stack([response.real, -response.imag], axis=2).reshape(len(response), -1)
-
-
-def _mirror(response: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Pairs (first, second) of elements with responses ``h`` and ``+-h``, and the modes of sign minus; or None."""
-    r = len(response)
-    if r < 2 or r % 2:
-        return None
-    for partner in range(1, r):
-        is_odd = np.abs(response[partner] + response[0]) < np.abs(response[partner] - response[0])
-        signs = np.where(is_odd, -1.0, 1.0)
-        if not is_odd.any() or np.abs(response[partner] - signs * response[0]).max() > _SAME:
-            continue
-        pairs = _pairs(response, signs)
-        if pairs is not None:
-            return pairs[:, 0], pairs[:, 1], is_odd
-    return None
-
-
-def _pairs(response: np.ndarray, signs: np.ndarray) -> np.ndarray | None:
-    free = np.ones(len(response), dtype=bool)
-    pairs = []
-    for i in range(len(response)):
-        if not free[i]:
-            continue
-        free[i] = False
-        distance = np.where(free, np.abs(response - signs * response[i]).max(1), np.inf)
-        j = int(distance.argmin())
-        if distance[j] > _SAME:
-            return None
-        free[j] = False
-        pairs.append((i, j))
-    return np.array(pairs)
+def may_keep(workspace: Workspace, n_bytes: int) -> bool:
+    """Whether so many bytes may be kept from one call to the next."""
+    return n_bytes <= _KEPT_SHARE * workspace.budget
 
 
 class SpectralPlan:
-    """How the points of an orbit are projected in a few modes, whatever on.
+    """How all points of an orbit are projected in a few modes.
 
     Parameters
     ----------
     axes : CyclicAxes
-        Those that the orbit's group shifts.
+        The axes that the orbit's group shifts.
     orbit : fitted Orbit
     modes : sorted indices
-        Those that are kept.
+        The modes that are kept.
     """
 
     def __init__(self, axes: CyclicAxes, orbit: Orbit, modes: np.ndarray) -> None:
         self.axes = axes
         self.response = axes.response(orbit.group_, orbit.elements_)
         self.synthesis = synthesis(self.response, orbit.weights_, modes)
+
+    @classmethod
+    def for_points(cls, workspace: Workspace, orbit: Orbit, X: np.ndarray, tolerance: float) -> SpectralPlan | None:
+        """The plan with the modes that hold the energy of points ``X`` (n, *shape); None if no axis is cyclic."""
+        shape = tuple(X.shape[1:])
+        cyclic = orbit.group_.cyclic_axes(shape)
+        if not cyclic or orbit.distribution_.data_dependent:
+            return None
+        axes = CyclicAxes(shape, cyclic)
+        return cls(axes, orbit, _modes_of(workspace, axes, X, tolerance))
 
     @property
     def n_modes(self) -> int:
@@ -312,15 +81,28 @@ class SpectralPlan:
         return (8 * self.n_modes * self.axes.n_rest + 2 * inverse) / len(self.response)
 
     def gains(self) -> list[np.ndarray]:
-        """What turns the energies of all modes into squared norms of orbit points, and of their mirrors."""
+        """Factors from the energies of all modes to squared norms of orbit points, and of their mirrors."""
         gains = np.square(np.abs(self.response)) * self.axes.multiplicity
         chosen = [self.synthesis.elements, self.synthesis.mirrored_elements]
         return [gains[elements] for elements in chosen if elements is not None]
 
 
+def _modes_of(workspace: Workspace, axes: CyclicAxes, X: np.ndarray, tolerance: float) -> np.ndarray:
+    if tolerance == 0 or not len(X):
+        return np.arange(axes.n_modes)
+    shares: list[np.ndarray] = []
+
+    def work(rows: slice) -> None:
+        shares.append(axes.energy_shares(workspace.shared(X[rows])).cpu().numpy())
+
+    rows = workspace.rows(len(X), 8 * math.prod(axes.shape) * X.dtype.itemsize)
+    workspace.run(work, list(slices(len(X), rows)), "spectrum")
+    return band(np.max(shares, axis=0), tolerance)
+
+
 @dataclass(frozen=True)
 class Spectrum:
-    """What a tile of n points looks like to :class:`SpectralProjection`.
+    """A tile of n points in Fourier space.
 
     Attributes
     ----------
@@ -343,11 +125,13 @@ class SpectralProjection:
     Parameters
     ----------
     plan : SpectralPlan
-    embedding : Projected
+    embedding : ProjectedEmbedding
     tensor : array -> tensor of the precision and on the device of the points
     """
 
-    def __init__(self, plan: SpectralPlan, embedding: Any, tensor: Callable[[np.ndarray], Tensor]) -> None:
+    def __init__(
+        self, plan: SpectralPlan, embedding: ProjectedEmbedding, tensor: Callable[[np.ndarray], Tensor]
+    ) -> None:
         made = plan.synthesis
         self.plan, self.embedding = plan, embedding
         self.even, self.weights = tensor(made.even), tensor(made.weights)
@@ -355,7 +139,7 @@ class SpectralProjection:
         self.pair_weights = [self.weights]
         if made.mirrored_weights is not None:
             self.pair_weights.append(tensor(made.mirrored_weights))
-            self.mirrored = hasattr(embedding, "add_mirrored") and torch.equal(*self.pair_weights)
+            self.mirrored = embedding.mirrored and torch.equal(*self.pair_weights)
         self._analysis = Analysis(plan.axes, torch.from_numpy(made.modes).to(self.even.device), self.even)
         self._left_out = LeftOut(plan.axes, made.modes, self.even)
         self._multiplicity = tensor(plan.axes.multiplicity[made.modes])[:, None, None]
@@ -364,17 +148,17 @@ class SpectralProjection:
 
     @property
     def nbytes(self) -> int:
-        """Of what is held with the projection: the templates in both forms."""
+        """Bytes of the templates, as they are and in Fourier space."""
         return nbytes(self.embedding) + sum(tile.nbytes for tile in self._tiles.values())
 
     def add_templates(self, units: slice) -> None:
         """Make the coefficients of some templates, scaled, real and imaginary parts: shape (K, 2 R, units)."""
-        templates = self.embedding.templates[units].reshape(-1, *self.plan.axes.shape)
+        templates = self.embedding.templates(units).reshape(-1, *self.plan.axes.shape)
         parts = self._analysis(templates) * self._multiplicity
         self._tiles[units.start] = parts.permute(1, 0, 3, 2).flatten(1, 2).contiguous()
 
     def tiles(self) -> Iterable[tuple[slice, Tensor]]:
-        """As they were made: a tile that did not fit was made in halves."""
+        """The templates by the tiles that they were made in: one that did not fit was made in halves."""
         return ((slice(i, i + tile.shape[2]), tile) for i, tile in sorted(self._tiles.items()))
 
     def spectrum(self, points: Tensor) -> Spectrum:
@@ -385,34 +169,34 @@ class SpectralProjection:
             squares = tuple(gain @ energies.T for gain in self._gains)
         return Spectrum(_stacked(*self._analysis(points)), self._left_out.share(points), squares)
 
-    def add(self, spectrum: Spectrum, total: Tensor, spare: Scratch, values: Scratch, scratch: Scratch) -> None:
-        """Add the features of a tile of points into ``total`` (n, width).
+    def add(self, spectrum: Spectrum, total: Tensor, products: Scratch, values: Scratch, scratch: Scratch) -> None:
+        """Add the features of a tile of points to ``total`` (n, width).
 
-        For each point and unit of a tile ``spare`` has room for ``plan.high`` numbers, ``values`` twice and ``scratch``
-        once for ``plan.n_held``.
+        For each point and unit of a tile ``products`` has room for ``plan.high`` numbers, ``values`` twice and
+        ``scratch`` once for ``plan.n_held``.
         """
         coefficients, squares, n = spectrum.coefficients, spectrum.squares, len(total)
         for units, templates in self.tiles():
             u = units.stop - units.start
-            products = spare.matrix(0, len(templates) * 2 * n, u)
-            torch.bmm(coefficients, templates, out=products.view(-1, 2 * n, u))
-            columns = products.view(-1, n * u)
+            made = products.matrix(0, len(templates) * 2 * n, u)
+            torch.bmm(coefficients, templates, out=made.view(-1, 2 * n, u))
+            columns = made.view(-1, n * u)
             split = self.even.shape[1]
             even = _synthesised(self.even, columns[:split], n, values, 0)
             if self.odd is None:
-                of_even = None if squares is None else squares[0]
-                self.embedding.add_projected(even, of_even, self.weights, units, total, scratch)
+                even_squares = None if squares is None else squares[0]
+                self.embedding.add_projected(even, even_squares, self.weights, units, total, scratch)
                 continue
             odd = _synthesised(self.odd, columns[split:], n, values, 1)
             if self.mirrored:
                 self.embedding.add_mirrored(even, odd, self.weights, units, total, scratch)
                 continue
             m = len(even)
-            plus = torch.add(even, odd, out=spare.matrix(0, m * n, u).view(m, n, u))
+            plus = torch.add(even, odd, out=products.matrix(0, m * n, u).view(m, n, u))
             pair = plus, torch.sub(even, odd, out=even)
             for i, (projections, weights) in enumerate(zip(pair, self.pair_weights, strict=True)):
-                of_these = None if squares is None else squares[i]
-                self.embedding.add_projected(projections, of_these, weights, units, total, scratch)
+                pair_squares = None if squares is None else squares[i]
+                self.embedding.add_projected(projections, pair_squares, weights, units, total, scratch)
 
 
 def _stacked(real: Tensor, imaginary: Tensor) -> Tensor:
@@ -431,3 +215,94 @@ def _synthesised(matrix: Tensor, columns: Tensor, n: int, buffers: Scratch, whic
     values = buffers.matrix(which, m * n, size // n)
     torch.mm(matrix, columns, out=values.view(m, size))
     return values.view(m, n, size // n)
+
+
+class _TooMuchLostError(Exception):
+    """Some points have more energy than is tolerated in the modes left out."""
+
+
+class Spectral(Strategy):
+    """Projections of all orbit points from a few Fourier modes, where the group shifts an axis cyclically."""
+
+    path = "spectral"
+    group_trait = "shifts an axis cyclically"
+
+    def supports(self) -> bool:
+        orbit = self.task.orbit
+        cyclic = not orbit.distribution_.data_dependent and bool(orbit.group_.cyclic_axes(self.task.shape))
+        return self.task.is_projected and cyclic
+
+    def cost(self) -> Cost:
+        if len(self.task.orbit.weights_) == 1:
+            return Cost(math.inf, 0)
+        self.plan = self.task.plan or self._plan_for_these()
+        return Cost(self.plan.cost, len(self.task.X))
+
+    def average(self) -> tuple[np.ndarray, Route]:
+        task = self.task
+        plan = self.plan or task.plan or self._plan_for_these()
+        tolerance = math.inf if task.plan is None else task.tolerance
+        out, lost = np.empty((len(task.X), task.embedding.n_outputs), dtype=task.X.dtype), math.inf
+        with contextlib.suppress(_TooMuchLostError):
+            lost = self._average(plan, out, tolerance)
+        if lost > tolerance:  # only here, when the error no longer refers to the buffers
+            plan = self._plan_for_these()
+            lost = self._average(plan, out, math.inf)
+        return out, Route("spectral", plan.n_modes, plan.axes.n_modes, lost)
+
+    plan: SpectralPlan | None = None
+
+    def _plan_for_these(self) -> SpectralPlan:
+        plan = SpectralPlan.for_points(self.workspace, self.task.orbit, self.task.X, self.task.tolerance)
+        assert plan is not None
+        return plan
+
+    def _average(self, plan: SpectralPlan, out: np.ndarray, tolerance: float) -> float:
+        """The largest share of a point's norm that was lost; or stops at the first tile that loses too much."""
+        X, embedding, in_result = self.task.X, self.task.embedding, self.sums_in_result()
+        rows, units = self._tile(plan)
+        projection, like = self._projection(plan, units), self.workspace.tensor(X[:0], X.dtype)
+        # products of coefficients, and later sums of projections; projections; what the embedding needs
+        sizes = (1, plan.high), (2, plan.n_held), (1, plan.n_held)
+        scratch = per_thread(lambda: [Scratch(count, rows * each, units, like) for count, each in sizes])
+        lost: list[float] = []
+
+        def work(tile: slice) -> None:
+            spectrum = projection.spectrum(self.workspace.shared(X[tile]))
+            lost.append(spectrum.lost)
+            if spectrum.lost > tolerance:
+                raise _TooMuchLostError
+            n = tile.stop - tile.start
+            total = torch.from_numpy(out[tile]).zero_() if in_result else like.new_zeros(n, embedding.width)
+            projection.add(spectrum, total, *scratch())
+            if not in_result:
+                out[tile] = embedding.finish(total).cpu().numpy()
+
+        self.workspace.run(work, list(slices(len(X), rows)), self.task.description)
+        return max(lost, default=0.0)
+
+    def _tile(self, plan: SpectralPlan) -> tuple[int, int]:
+        """Rows and units of a tile."""
+        workspace, embedding, n = self.workspace, self.task.embedding, len(self.task.X)
+        itemsize = self.task.X.dtype.itemsize
+        per_unit = plan.high + _TILE_BUFFERS * plan.n_held
+        numbers = min(_TILE_NUMBERS * workspace.tile_factor, workspace.affordable(2 * itemsize)) // per_unit
+        units = max(1, min(embedding.units, _TILE_UNITS, numbers))
+        per_row = (12 * math.prod(plan.axes.shape) + 2 * embedding.width + embedding.n_outputs) * itemsize
+        largest = max(1, min(workspace.rows(n, 2 * per_row), numbers // units))
+        return even_step(n, largest, workspace.workers), units
+
+    def _projection(self, plan: SpectralPlan, units: int) -> SpectralProjection:
+        """The templates in Fourier space, kept for the next call where the plan is the map's own."""
+        embedding, dtype = self.task.embedding, self.task.X.dtype
+        assert isinstance(embedding, ProjectedEmbedding)
+
+        def make() -> SpectralProjection:
+            with torch.inference_mode():
+                made = SpectralProjection(plan, embedding, lambda array: self.workspace.tensor(array, dtype))
+            self.workspace.run(made.add_templates, list(slices(embedding.units, units)), "templates")
+            return made
+
+        if plan is not self.task.plan:
+            return make()
+        return embedding.fourier.get((plan, units), make, lambda made: may_keep(self.workspace, made.nbytes))

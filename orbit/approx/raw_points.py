@@ -15,7 +15,7 @@ from orbit.registry import register
 
 
 @register("approx", "points")
-class Points(AveragedMap):
+class RawPoints(AveragedMap):
     """psi(x) = sum_i w_i g_i x, flattened: for learners that make features of their own, such as ``network``.
 
     Inner products are those of the linear kernel averaged over the orbit.
@@ -64,7 +64,7 @@ class Points(AveragedMap):
         return _Coordinates(self._n_features_out)
 
 
-class _Coordinates:
+class _Coordinates(Embedding):
     """Units are the coordinates of a point."""
 
     sums_are_features = True
@@ -74,6 +74,3 @@ class _Coordinates:
 
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
         total[:, units].add_(points[:, units], alpha=weight)
-
-    def finish(self, total: Tensor) -> Tensor:
-        return total

@@ -1,0 +1,105 @@
+"""The direct strategy: move the points, a tile at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.engine.embedding import ProjectedEmbedding, Scratch, flatten
+from orbit.engine.memory import TILE_ROWS, Tiling, per_thread, slices
+from orbit.engine.strategy import Cost, Route, Strategy
+
+# Tiles where one orbit element is worked on at a time.
+SINGLE = Tiling(rows=TILE_ROWS, elements=4, units=512)
+
+# Where projections of several orbit points come from one product, and features of them in one pass, the overhead
+# of calls costs more than the cache: six times as much is done in each.
+BATCHED = Tiling(rows=768, elements=8, units=1024)
+
+
+class Direct(Strategy):
+    """Every orbit point is made and projected. Applies to everything; the only strategy that encodes points."""
+
+    path = "direct"
+
+    def supports(self) -> bool:
+        return True
+
+    def cost(self) -> Cost:
+        task = self.task
+        moves_nothing = len(task.orbit.weights_) == 1 or task.orbit.group_.permutes(task.shape)
+        return Cost(task.embedding.projection_cost(task.n_features), 0 if moves_nothing else len(task.X))
+
+    def average(self) -> tuple[np.ndarray, Route]:
+        task, embedding, in_result = self.task, self.task.embedding, self.sums_in_result()
+        weights = task.orbit.weights_ if task.weights is None else task.weights
+        tiling, batched = self._tiling(weights), self._is_batched(weights)
+        # zeros of the operating system, so that nothing is written before the features are
+        out = np.zeros((len(task.X), embedding.n_outputs), dtype=task.X.dtype)
+        tensor, like = self.workspace.tensor, self.workspace.tensor(task.X[:0], task.X.dtype)
+        tile_rows = tiling.rows * (tiling.elements if batched else 1)
+        scratch = per_thread(lambda: Scratch(2, tile_rows, tiling.units, like))
+
+        def work(rows: slice) -> None:
+            points = tensor(task.X[rows], task.X.dtype)
+            total = torch.from_numpy(out[rows]) if in_result else points.new_zeros(len(points), embedding.width)
+            for elements in slices(len(weights), tiling.elements):
+                moved = task.orbit.points(points, elements)
+                if batched:
+                    self._add_batch(moved, weights[elements], tiling.units, total, scratch())
+                else:
+                    self._add_each(moved, weights[elements], tiling.units, total, scratch())
+            if not in_result:
+                out[rows] = embedding.finish(total).cpu().numpy()
+
+        self.workspace.run(work, list(slices(len(task.X), tiling.rows)), task.description)
+        return out, Route("direct")
+
+    def _add_batch(self, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch) -> None:
+        """Orbit points (r, n, *shape) of several elements by one product, and one addition to the total for all."""
+        embedding = self.task.embedding
+        assert isinstance(embedding, ProjectedEmbedding)
+        r, n = moved.shape[:2]
+        points = self.task.encode(moved.flatten(0, 1))
+        element_weights = self.workspace.tensor(weights, self.task.X.dtype)
+        for units in slices(embedding.units, width):
+            projections = embedding.project(points, units, scratch.matrix(1, r * n, units.stop - units.start))
+            embedding.add_projected(projections.view(r, n, -1), None, element_weights, units, total, scratch)
+
+    def _add_each(self, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch) -> None:
+        embedding = self.task.embedding
+        for one, weight in zip(moved, weights, strict=True):
+            if not np.any(weight):
+                continue
+            points = embedding.prepare(self.task.encode(one))
+            for units in slices(embedding.units, width):
+                embedding.add(points, weight if np.ndim(weight) else float(weight), units, total, scratch)
+
+    def _is_batched(self, weights: np.ndarray) -> bool:
+        """Whether features are made of projections alone, so that those of several orbit points can come at once."""
+        embedding = self.task.embedding
+        projected = isinstance(embedding, ProjectedEmbedding) and not embedding.needs_squares
+        return projected and embedding.unit_tile is None and weights.ndim == 1
+
+    def _tiling(self, weights: np.ndarray) -> Tiling:
+        """In a batch projections of all elements of a tile are held together, so they share its rows."""
+        task, embedding, workspace = self.task, self.task.embedding, self.workspace
+        n, d, batched = len(task.X), task.n_features, self._is_batched(weights)
+        base = BATCHED if batched else SINGLE
+        units = min(embedding.units, embedding.unit_tile or base.units)
+        elements = min(len(weights), base.elements)
+        together = elements if batched else 1
+        fair = -(-n // workspace.workers)  # rather two small tiles than one worker idle
+        tall = max(1, workspace.tile_factor * base.rows * base.units // max(units, base.units) // together)
+        # a block of orbit points while the next one is made from its parts, and some copies of the points
+        moved = d * (3 * elements + 4) + self._encoded_numbers() * together
+        sums = 0 if self.sums_in_result() else 2 * embedding.width + embedding.n_outputs
+        per_row = (moved + sums + 3 * units * together) * task.X.dtype.itemsize
+        return Tiling(max(1, min(tall, workspace.affordable(per_row), fair)), elements, units)
+
+    def _encoded_numbers(self) -> int:
+        """Numbers of one encoded point, where that is not the point itself."""
+        if self.task.encode is flatten:
+            return 0
+        return self.task.encode(self.workspace.tensor(np.zeros((1, *self.task.shape)), self.task.X.dtype)).shape[1]

@@ -1,0 +1,143 @@
+"""Tiling and memory: how much is worked on at once, on which device, by how many threads.
+
+Worker threads each run one tile of rows with single-threaded BLAS inside. On shared
+cores that is far steadier than many BLAS threads that wait for each other after
+every small product, and it keeps the tile in its core's cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.core.progress import Progress
+from orbit.core.threads import default_threads, in_threads
+
+T = TypeVar("T")
+
+# Rows of a tile: 256 x 512 float32 projections are half a megabyte, which stays in a core's second-level cache
+# while cosine, sine and both sums pass over it.
+TILE_ROWS = 256
+
+# Tiles on a GPU are so many times as large: there is no cache to fit, and each call should keep all of it busy.
+_GPU_FACTOR = 64
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Rows, orbit elements and units that are worked on at once."""
+
+    rows: int
+    elements: int
+    units: int
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The device, threads and memory of an engine.
+
+    Attributes
+    ----------
+    device : torch.device
+    workers : int
+        Threads; 1 on a GPU.
+    budget : float
+        Bytes above input and output, over all workers.
+    progress : bool
+    """
+
+    device: torch.device
+    workers: int
+    budget: float
+    progress: bool = False
+
+    @property
+    def tile_factor(self) -> int:
+        """How many times larger than on a processor tiles are."""
+        return _GPU_FACTOR if self.device.type == "cuda" else 1
+
+    def tensor(self, array: np.ndarray, dtype: np.dtype) -> Tensor:
+        """``array`` on the device; a copy, so that read-only input is safe."""
+        tensor = torch.from_numpy(np.array(array, dtype=dtype))
+        return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
+
+    def shared(self, array: np.ndarray) -> Tensor:
+        """``array`` on the device, without a copy where possible: it must not be written to."""
+        if self.device.type == "cpu" and array.flags.c_contiguous and array.flags.writeable:
+            # flat first: an axis of length one may have any stride in NumPy, even a negative one
+            return torch.from_numpy(array.reshape(-1)).view(array.shape)
+        return self.tensor(array, array.dtype)
+
+    def affordable(self, bytes_per_row: float) -> int:
+        """Rows for which one worker's share of the budget has room."""
+        return int(self.budget / self.workers // bytes_per_row)
+
+    def rows(self, n: int, bytes_per_row: float) -> int:
+        """Rows of a tile: within the budget, and so that no worker is idle."""
+        return max(1, min(TILE_ROWS * self.tile_factor, self.affordable(bytes_per_row), -(-n // self.workers)))
+
+    def run(self, work: Callable[[slice], None], tiles: Sequence[slice], description: str, halve: bool = True) -> None:
+        """``work`` on every tile, by all workers.
+
+        ``halve``: a tile that finds no memory is done again, as two halves, which ``work`` must allow.
+        """
+        with Progress(len(tiles), description, self.progress) as progress:
+
+            def step(tile: slice) -> None:
+                with torch.inference_mode():
+                    _in_halves(work, tile) if halve else work(tile)
+                progress.step()
+
+            if len(tiles) > 1 or self.workers == 1:
+                in_threads(step, tiles, self.workers)
+                return
+            for tile in tiles:  # one, whose linear algebra may use the threads of all workers
+                step(tile)
+
+
+def default_workers(device: torch.device) -> int:
+    """The number of threads torch would use; 1 on a GPU."""
+    return 1 if device.type == "cuda" else default_threads()
+
+
+def per_thread(make: Callable[[], T]) -> Callable[[], T]:
+    """A function that returns one object to each thread, made at the thread's first call."""
+    local = threading.local()
+
+    def get() -> T:
+        if "made" not in local.__dict__:
+            local.made = make()
+        return local.made
+
+    return get
+
+
+def slices(length: int, step: int) -> Iterator[slice]:
+    """Consecutive slices of at most ``step``, which cover ``length``."""
+    return (slice(start, min(start + step, length)) for start in range(0, length, step))
+
+
+def even_step(length: int, largest: int, workers: int) -> int:
+    """The length of a tile, at most ``largest``, with which all workers have about the same to do."""
+    tiles = -(-length // largest)
+    return -(-length // (-(-tiles // workers) * workers)) if tiles > 1 else largest
+
+
+def _in_halves(work: Callable[[slice], None], tile: slice) -> None:
+    """Do a tile; if the device has too little memory for it, its halves one after the other."""
+    try:
+        work(tile)
+        return
+    except torch.OutOfMemoryError:
+        if tile.stop - tile.start <= 1:
+            raise
+    torch.cuda.empty_cache()
+    middle = (tile.start + tile.stop) // 2
+    _in_halves(work, slice(tile.start, middle))
+    _in_halves(work, slice(middle, tile.stop))

@@ -1,0 +1,172 @@
+"""What every strategy of averaging over an orbit gives, and the one place where one is chosen."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from orbit.core.errors import InputError
+from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten
+from orbit.engine.memory import Workspace
+from orbit.orbits import Orbit
+
+Path = Literal["direct", "template", "spectral"]
+
+
+@dataclass(frozen=True)
+class Route:
+    """How an average was computed.
+
+    Attributes
+    ----------
+    path : {"direct", "template", "spectral"}
+    modes, all_modes : int
+        Fourier modes used, and all there are; 0 except on the spectral path.
+    error : float
+        The largest share of a point's norm that was in the modes left out.
+    """
+
+    path: Path
+    modes: int = 0
+    all_modes: int = 0
+    error: float = 0.0
+
+    def metrics(self) -> dict[str, float]:
+        """Modes and error of the spectral path; empty on the others."""
+        if self.path != "spectral":
+            return {}
+        return {
+            "engine/modes": float(self.modes),
+            "engine/all_modes": float(self.all_modes),
+            "engine/spectral_error": self.error,
+        }
+
+    def __str__(self) -> str:
+        if self.path != "spectral":
+            return f"{self.path} path"
+        left_out = f", at most {self.error:.1e} of a norm left out" if self.modes < self.all_modes else ""
+        return f"spectral path ({self.modes} of {self.all_modes} modes{left_out})"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One average over an orbit.
+
+    Attributes
+    ----------
+    embedding : Embedding
+    orbit : fitted Orbit
+    X : array, shape (n, *shape), of the dtype of the result
+    tolerance : float
+        The share of a point's norm that the spectral strategy may leave out.
+    weights : array, shape (r, ...), or None for the orbit's own
+    plan : SpectralPlan or None
+    encode : callable
+    description : str
+        Shown with the progress.
+    """
+
+    embedding: Embedding
+    orbit: Orbit
+    X: np.ndarray
+    tolerance: float
+    weights: np.ndarray | None = None
+    plan: Any = None
+    encode: Encode = flatten
+    description: str = "features"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a point."""
+        return tuple(self.X.shape[1:])
+
+    @property
+    def n_features(self) -> int:
+        """The numbers of a point, before it is encoded."""
+        return math.prod(self.shape)
+
+    @property
+    def is_projected(self) -> bool:
+        """Whether projections of the points themselves are all that is needed, whatever computes them."""
+        return isinstance(self.embedding, ProjectedEmbedding) and self.weights is None and self.encode is flatten
+
+
+class Cost(NamedTuple):
+    """What the cheapest strategy is chosen by; costs compare like tuples.
+
+    Attributes
+    ----------
+    projection : float
+        Operations for one projection, averaged over the orbit.
+    moved : float
+        Points that each orbit element moves, or what takes as long.
+    """
+
+    projection: float
+    moved: float
+
+
+class Strategy(ABC):
+    """One way to ``finish(sum_i w_i embed(g_i x))``, for one task.
+
+    Attributes
+    ----------
+    path : str
+        The value of ``Engine.path`` that asks for it.
+    group_trait : str
+        What it needs of the group, for errors.
+    """
+
+    path: ClassVar[Path]
+    group_trait: ClassVar[str] = ""
+
+    def __init__(self, workspace: Workspace, task: Task) -> None:
+        self.workspace, self.task = workspace, task
+
+    @abstractmethod
+    def supports(self) -> bool:
+        """Whether the strategy applies to the embedding, the orbit and the encoding of the task."""
+
+    @abstractmethod
+    def cost(self) -> Cost:
+        """What it takes. Asked for only where the strategy applies."""
+
+    @abstractmethod
+    def average(self) -> tuple[np.ndarray, Route]:
+        """The features, shape (n, n_outputs), and how they were computed."""
+
+    def sums_in_result(self) -> bool:
+        """Whether sums over the orbit can be made in the result itself; on a GPU they cannot."""
+        return self.task.embedding.sums_are_features and self.workspace.device.type == "cpu"
+
+
+def choose(strategies: Sequence[Strategy], path: str, label: str) -> Strategy:
+    """The strategy of that path, or for ``auto`` the cheapest that applies.
+
+    Raises
+    ------
+    InputError
+        If the strategy that is asked for does not apply; ``label`` names the map.
+    """
+    if path == "auto":
+        able = [strategy for strategy in strategies if strategy.supports()]
+        return able[0] if len(able) == 1 else min(able, key=lambda strategy: strategy.cost())
+    chosen = next(strategy for strategy in strategies if strategy.path == path)
+    if not chosen.supports():
+        raise InputError(f"path={path!r} needs {_missing(chosen, label)}: choose path='auto'")
+    return chosen
+
+
+def _missing(strategy: Strategy, label: str) -> str:
+    task = strategy.task
+    if task.encode is not flatten:
+        return f"points without an encoder, found {label}"
+    if not task.is_projected:
+        return f"features of projections on fixed vectors, found {label}"
+    orbit = task.orbit
+    return f"a group that {strategy.group_trait}, found {orbit.group_.label()} and {orbit.distribution_.label()}"
