@@ -1,12 +1,12 @@
-"""Figures of merit, by the names that every run logs them under."""
+"""Metrics, by the names that runs log them under."""
 
 from __future__ import annotations
 
 import numpy as np
 from sklearn import metrics
 
-#: The figures of merit of each task; the first is the main one.
-FIGURES = {"classification": ("accuracy",), "regression": ("rmse", "mae", "r2")}
+#: Task -> its metrics, the main one first.
+METRICS = {"classification": ("accuracy",), "regression": ("rmse", "mae", "r2")}
 LOWER_IS_BETTER = ("rmse", "mae")
 
 
@@ -21,8 +21,8 @@ def evaluate(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float
     Returns
     -------
     dict
-        ``accuracy`` (a share, 0 to 1) for classes; ``rmse``, ``mae`` (units of y)
-        and ``r2`` for numbers.
+        ``accuracy`` (0 to 1) for classification; ``rmse``, ``mae`` (units of y) and
+        ``r2`` for regression.
 
     >>> evaluate("classification", np.array([0, 1]), np.array([0, 0]))
     {'accuracy': 0.5}
@@ -37,7 +37,7 @@ def evaluate(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float
 
 
 def kernel_errors(truth: np.ndarray, estimate: np.ndarray) -> dict[str, float]:
-    """How far an estimated kernel matrix is from the exact one.
+    """Errors of an estimated kernel matrix.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def kernel_errors(truth: np.ndarray, estimate: np.ndarray) -> dict[str, float]:
     Returns
     -------
     dict
-        ``rel_fro_error`` and ``rel_spectral_error`` (norms of the difference over
-        norms of the truth), ``max_error`` and ``mean_error`` (absolute, by entry),
-        ``rms_error``, and ``correlation`` of the entries off the diagonal.
+        ``rel_fro_error`` and ``rel_spectral_error`` (relative errors in the Frobenius
+        and the spectral norm), ``max_error``, ``mean_error`` and ``rms_error``
+        (absolute, over entries), and ``correlation`` of the off-diagonal entries.
 
     >>> errors = kernel_errors(np.eye(3), np.eye(3) * 1.1)
     >>> round(errors["rel_fro_error"], 6), round(errors["max_error"], 6)

@@ -1,4 +1,4 @@
-"""Figures of merit against their formulas."""
+"""Metrics against their formulas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from runners.metrics import evaluate, kernel_errors
 
 
-def test_accuracy_is_the_share_of_right_answers():
+def test_accuracy_is_the_share_of_correct_predictions():
     assert evaluate("classification", np.array(["a", "b", "b", "a"]), np.array(["a", "b", "a", "a"])) == {
         "accuracy": 0.75
     }

@@ -1,4 +1,4 @@
-"""runner=report: what it says of runs in MLflow and in run folders, and what it leaves alone."""
+"""``runner=report``: the report of runs in MLflow and in run folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import matplotlib.figure
 import pytest
 from test_run_cli import run  # noqa: F401  a fixture
 
+from orbit.core.errors import InputError
 from runners.base import slug
+from runners.report import write_report
 from runners.report.content import Code, Content, Link, Picture, Section, Table
 from runners.report.render import FILES, inline, render
 from runners.report.results import Experiment, Results, Run, experiments
@@ -23,8 +25,8 @@ SMALL = ("dataset=digits", "dataset.n_train=60", "dataset.n_test=40", "approx.n_
 HOSTILE = "<script>alert('x')</script>|[a](javascript:b)\n`*_"
 
 
-def logged(out: Path, record: Record, metrics: dict | None = None, texts: dict | None = None, picture: bool = False):
-    """A run in MLflow as the command line leaves it, from its record; the record with its id."""
+def stored(out: Path, record: Record, metrics: dict | None = None, texts: dict | None = None, picture: bool = False):
+    """The run folder of a run without MLflow, as the command line leaves it."""
     folder = RunFolder(out / "2026-01-01" / slug(f"{record.name}-{record.start}"))
     folder.path.mkdir(parents=True)
     record.params |= {"runner.name": "fit"}
@@ -35,8 +37,13 @@ def logged(out: Path, record: Record, metrics: dict | None = None, texts: dict |
         folder.write_text(name, text)
     if picture:
         folder.write_figure("table", matplotlib.figure.Figure((1, 1)))
-    tracker = Tracker(out, None, "orbit")
-    assert tracker.upload(folder)
+    return folder
+
+
+def logged(out: Path, record: Record, *parts, **files) -> Record:
+    """A run in MLflow as the command line leaves it; its record, with its id."""
+    folder = stored(out, record, *parts, **files)
+    assert Tracker(out, None, "orbit").upload(folder)
     return folder.read_record()
 
 
@@ -49,7 +56,7 @@ def made(name: str, day: int, experiment: str = "", status: str = "FINISHED", **
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory) -> Path:
-    """A database without runs, whose tables take seconds to make."""
+    """A database without runs; creating its tables takes seconds."""
     folder = tmp_path_factory.mktemp("store")
     Tracker(folder, None, "other").open()
     return folder / "mlflow.db"
@@ -87,18 +94,22 @@ class Outline(HTMLParser):
         self.text += data
 
 
-@pytest.fixture
-def report(run, tmp_path):  # noqa: F811
-    """``report("runner.only=[a]")`` -> Markdown and the outline of the page, after a run that must end well."""
+def read_report(folder: Path) -> tuple[str, Outline]:
+    """The Markdown and the outline of the page, whose links must lead somewhere."""
+    page = Outline((folder / "index.html").read_text())
+    assert not page.open
+    assert all(source.startswith("#") or (folder / source).is_file() for source in page.sources)
+    return (folder / "report.md").read_text(), page
 
-    def execute(*overrides: str) -> tuple[str, Outline]:
-        code, _, err = run("runner=report", *overrides)
-        assert code == 0, err
-        folder = tmp_path / "out" / "report"
-        page = Outline((folder / "index.html").read_text())
-        assert not page.open
-        assert all(source.startswith("#") or (folder / source).is_file() for source in page.sources)
-        return (folder / "report.md").read_text(), page
+
+@pytest.fixture
+def report(tmp_path):
+    """``report(only=["a"])`` -> Markdown and outline, written in this process; ``tracked=False`` without MLflow."""
+
+    def execute(tracked: bool = True, **options) -> tuple[str, Outline]:
+        out = tmp_path / "out"
+        write_report(out / "report", out, Tracker(out, None, "orbit") if tracked else None, CONF, **options)
+        return read_report(out / "report")
 
     return execute
 
@@ -108,8 +119,11 @@ def row_of(markdown: str, start: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_nothing_yet_says_what_to_run_and_makes_no_database(report, tmp_path):
-    text, page = report()
+def test_without_runs_it_lists_the_commands_and_creates_no_database(run, tmp_path):  # noqa: F811
+    code, out, err = run("runner=report")
+    assert code == 0, err
+    assert str(tmp_path / "out" / "report" / "index.html") in out
+    text, page = read_report(tmp_path / "out" / "report")
     assert "Nothing has run yet" in text
     assert "Nothing has run yet" in page.text
     for experiment in experiments(CONF):
@@ -121,16 +135,17 @@ def test_nothing_yet_says_what_to_run_and_makes_no_database(report, tmp_path):
 
 def test_real_runs_a_sweep_with_a_failed_job_and_a_run_without_mlflow(run, report, out):  # noqa: F811
     quick = (*SMALL, "runner.save_model=false")
-    assert run(*quick, "run_name=first")[0] == 0
+    params = {"dataset.n_train": "60", "approx.name": "nystrom", "kernel.name": "gaussian", "seed": "0"}
+    logged(out, made("first", 0, overrides=["dataset.n_train=60"], params=params), {"test/accuracy": 0.5})
     sweep = ("-m", *quick, "approx=rf", "dataset.n_train=50,5000", "kernel=gaussian,polynomial")
     assert run(*sweep)[0] == 1  # too many points, and twice a kernel that is refused before the run is in MLflow
     assert run(*quick, "run_name=untracked", "tracking.enabled=false", "seed=7")[0] == 0
-    assert run("seed=-1")[0] == 2  # a slip of the pen is no run
+    assert run("seed=-1")[0] == 2  # a refused command line is no run
     text, page = report()
-    rows = text[text.index("| run ") : text.index("Those that did not finish")].splitlines()
+    rows = text[text.index("| run ") : text.index("Runs that did not finish")].splitlines()
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if row]
     assert cells[0][2:6] == ["dataset.n_train", "approx", "kernel", "seed"]
-    assert cells[0][6:] == ["test/accuracy", "took", "status", "id"]
+    assert cells[0][6:] == ["test/accuracy", "duration", "status", "id"]
     assert [row[0].partition("-")[0] for row in cells[2:]] == ["untracked", "sweep", *["↳ rotation"] * 4, "first"]
     assert "1 of 4 jobs finished" in cells[3]
     assert [(*row[2:6], row[8]) for row in cells if row[0][0] in "u↳f"] == [
@@ -140,7 +155,7 @@ def test_real_runs_a_sweep_with_a_failed_job_and_a_run_without_mlflow(run, repor
         ("5000", "rf", "polynomial", "", "FAILED"),
         ("60", "nystrom", "gaussian", "0", "FINISHED"),
     ]
-    failed = text[text.index("Those that did not finish") :]
+    failed = text[text.index("Runs that did not finish") :]
     assert failed.count("| FAILED | ") == 3
     assert "dataset.n_train: expected at most 1" in failed
     assert failed.count("kernel=polynomial is not shift invariant") == 2
@@ -149,7 +164,7 @@ def test_real_runs_a_sweep_with_a_failed_job_and_a_run_without_mlflow(run, repor
     assert "↳ rotation-rf-polynomial-s0" in page.text
     assert "read from their folders: 3 (untracked, rotation-rf-polynomial-s0, rotation-rf-polynomial-s0)" in text
 
-    local, _ = report("tracking.enabled=false")
+    local, _ = report(tracked=False)
     assert "(tracking.enabled=false): 6" in local
     assert row_of(local, "first")[2:7] == row_of(text, "first")[2:7]
     assert local.count("| FAILED | ") == 3
@@ -171,7 +186,7 @@ def test_an_experiment_beside_published_figures(run, report, out):  # noqa: F811
         "- configuration: `",
         "- MLflow run: `",
         "- machine: ",
-        "- took",
+        "- duration: ",
     ):
         assert part in section
     assert "figures/xperm-small/table.png" in page.sources
@@ -193,7 +208,7 @@ def test_the_newest_finished_run_counts_and_others_are_told(report, out):
     assert "Published: 1999." in section
     assert "- run: newest" in section
     assert "python run.py seed=3" in section
-    assert "- took: 1 min 23 s" in section
+    assert "- duration: 1 min 23 s" in section
     assert "- code: 0123456789\n" in section
     assert "gone" not in section
     older = section[section.index("Older runs") :]
@@ -207,10 +222,10 @@ def test_the_newest_finished_run_counts_and_others_are_told(report, out):
     assert "out of luck" in page.text
 
 
-def test_twice_the_same_text_and_nothing_else_in_the_folder(report, out):
+def test_the_same_runs_give_the_same_text_and_only_files_of_the_report(report, out):
     for day in (1, 2):
         logged(out, made("a", day, "xperm"), {"test/accuracy": 0.5}, picture=True)
-        logged(out, made("b", day), {"test/accuracy": 0.25 * day})
+        stored(out, made("b", day), {"test/accuracy": 0.25 * day})
     first, _ = report()
     page = (out / "report" / "index.html").read_bytes()
     assert report()[0] == first
@@ -219,12 +234,12 @@ def test_twice_the_same_text_and_nothing_else_in_the_folder(report, out):
     assert not [path for path in out.iterdir() if path.name.startswith(".")]
 
 
-def test_what_runs_say_is_shown_and_never_obeyed(report, out):
+def test_text_of_runs_is_escaped(report, out):
     kept = made("xperm-like", 1, HOSTILE, overrides=["kernel={a: 1}", HOSTILE, "tracking.uri=http://me:secret@host"])
     table = f"| a |\n| - |\n| {HOSTILE.split('|')[0]} |\n\n![x](http://evil/x.png)\n"
     logged(out, kept, {"x": 1.0}, {"table.md": table}, picture=True)
-    logged(out, made(HOSTILE, 2, params={"seed": HOSTILE}))
-    logged(out, made("..", 3, "..", status="FAILED", error=HOSTILE))
+    stored(out, made(HOSTILE, 2, params={"seed": HOSTILE}))
+    stored(out, made("..", 3, "..", status="FAILED", error=HOSTILE))
     text, page = report()
     assert not {"script", "i"} & page.tags
     assert "<script>alert('x')</script>" in page.text
@@ -237,94 +252,97 @@ def test_what_runs_say_is_shown_and_never_obeyed(report, out):
     assert len(list((out / "report" / "figures").iterdir())) == 1  # of what has a section; in a folder with a safe name
 
 
-def test_a_run_whose_files_are_gone_is_named_and_the_rest_goes_on(report, out):
+def test_a_run_without_its_files_is_named_and_the_others_are_shown(report, out):
     gone = logged(out, made("gone", 1, "xperm"))
     logged(out, made("there", 2, "qm7"), {"test/rmse": 3.5}, picture=True)
     shutil.rmtree(out / "artifacts" / "orbit" / gone.run_id)
     text, page = report()
     section = text[text.index("### xperm") : text.index("## Not run yet")]
-    assert "files of this run are gone" in section
+    assert "files of this run no longer exist" in section
     assert gone.run_id in section
-    assert "files of this run are gone" in page.text
+    assert "files of this run no longer exist" in page.text
     assert "![qm7-small: table]" in text
-    assert row_of(text, "test/rmse") == ["test/rmse", "3.5"]  # without a table, the figures themselves
+    assert row_of(text, "test/rmse") == ["test/rmse", "3.5"]  # without a table, the metrics
 
 
-def test_only_and_latest_choose(run, report, out):  # noqa: F811
+def test_only_and_latest_choose(report, tmp_path):
     for i, name in enumerate(("xperm", "qm7", "removed")):
-        logged(out, made(name, i, name))
+        stored(tmp_path / "out", made(name, i, name))
     for day in range(3):
-        logged(out, made(f"plain{day}", 10 + day))
-    text, _ = report("runner.only=[qm7,removed]", "runner.latest=2")
+        stored(tmp_path / "out", made(f"plain{day}", 10 + day))
+    text, _ = report(tracked=False, only=["qm7", "removed"], latest=2)
     assert "### qm7, size=small" in text
     assert "### removed" in text  # an experiment that conf no longer has
     assert "xperm" not in text
     assert "plain2" in text
     assert "plain0" not in text
-    assert "1 older ones are left out" in text
-    code, _, err = run("runner=report", "runner.only=[xprem]")
-    assert code == 2
-    assert "error: runner.only: no such experiment as 'xprem'; did you mean 'xperm'?" in err
+    assert "1 older runs and sweeps are left out" in text
+    with pytest.raises(InputError, match=r"runner.only: no such experiment as 'xprem'; did you mean 'xperm'\?"):
+        report(tracked=False, only=["xprem"])
 
 
-def test_runs_older_than_the_tag_are_known_by_their_overrides_or_names(report, out):
+def test_runs_older_than_the_tag_are_known_by_their_overrides_or_names(report, tmp_path):
     for i, (name, overrides) in enumerate(
         [("orbit_error-rotation-rf-s0", ["experiment=orbit_rules"]), ("qm7_kernel_error-rf-small-s0", [])]
     ):
         record = made(name, i, overrides=overrides)
         del record.tags["experiment"]
-        logged(out, record)
-    text, _ = report()
+        stored(tmp_path / "out", record)
+    text, _ = report(tracked=False)
     assert "### orbit_rules\n" in text
     assert "### qm7_kernel_error, size=small\n" in text
     assert "### qm7, size=small" not in text
 
 
-def test_folders_of_runs_that_wait_for_their_upload_are_read_and_broken_ones_left_out(run, out):  # noqa: F811
-    record = logged(out, made("waiting", 1), {"test/accuracy": 0.5})
-    folder = next(path.parent for path in (out / "2026-01-01").rglob("run.json"))
-    RunFolder(folder).write_metrics({"test/accuracy": 0.75})
-    Tracker(out, None, "orbit")._mark_pending(RunFolder(folder))
+def test_pending_run_folders_are_read_and_broken_ones_left_out(report, out, caplog):
+    record = made("waiting", 1)
+    folder = stored(out, record, {"test/accuracy": 0.5})
+    tracker = Tracker(out, None, "orbit")
+    assert tracker.upload(folder)
+    record = folder.read_record()
+    (folder.path / "run.json").unlink()
+    assert not tracker.upload(folder)  # fails, and stays pending
+    folder.write_record(record)
+    folder.write_metrics({"test/accuracy": 0.75})
     for name, content in (("cut", '{"name": "cu'), ("foreign", '{"what": 1}')):
         (out / "2026-01-01" / name).mkdir()
         (out / "2026-01-01" / name / "run.json").write_text(content)
-    code, _, err = run("runner=report")
-    assert code == 0
-    assert err.count("is left out: its run.json cannot be read") == 2
-    text = (out / "report" / "report.md").read_text()
+    text, _ = report()
+    assert caplog.text.count("is left out: its run.json cannot be read") == 2
     assert "read from their folders: 1 (waiting)" in text
     assert row_of(text, "waiting")[2] == "0.75"
     assert text.count(record.run_id) == 1
 
 
-def test_the_old_report_stays_when_no_store_answers_and_on_an_interrupt(run, report, tmp_path, monkeypatch):  # noqa: F811
+def test_the_old_report_stays_when_no_store_answers_and_on_an_interrupt(report, tmp_path, monkeypatch):
     before, _ = report()
-    code, _, err = run("runner=report", "tracking.uri=http://127.0.0.1:9")
-    assert code == 2
-    assert err.startswith("error: tracking.uri: no tracking server answers at http://127.0.0.1:9")
-    assert len(err.splitlines()) == 1
+    folder = tmp_path / "out" / "report"
+    nobody = Tracker(tmp_path / "out", "http://127.0.0.1:9", "orbit")
+    with pytest.raises(InputError, match=r"^tracking.uri: no tracking server answers at http://127.0.0.1:9 [^\n]*$"):
+        write_report(folder, tmp_path / "out", nobody, CONF)
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("runners.report.render", interrupted)
-    assert run("runner=report")[0] == 130
-    assert (tmp_path / "out" / "report" / "report.md").read_text() == before
+    with pytest.raises(KeyboardInterrupt):
+        report()
+    assert (folder / "report.md").read_text() == before
     assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
 
 
-def test_a_folder_with_anything_else_in_it_is_left_alone(run, tmp_path):  # noqa: F811
+def test_a_folder_with_other_files_is_not_replaced(run, tmp_path):  # noqa: F811
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("years")
-    code, _, err = run("runner=report", f"runner.folder={tmp_path / 'thesis'}")
-    assert code == 2
-    assert "error: runner.folder: expected a new folder or that of an earlier report, found chapter.tex" in err
+    message = "runner.folder: expected a new folder or that of an earlier report, found chapter.tex"
+    with pytest.raises(InputError, match=message):
+        write_report(tmp_path / "thesis", tmp_path / "out", None, CONF)
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years"
     assert run("runner=report", f"runner.folder={tmp_path / 'new' / 'page'}")[0] == 0
     assert (tmp_path / "new" / "page" / "index.html").is_file()
 
 
-def test_what_experiments_say_of_themselves(tmp_path):
+def test_experiments_are_described_by_their_comments(tmp_path):
     (tmp_path / "mine").mkdir()
     for size in ("paper", "small"):
         (tmp_path / "mine" / f"{size}.yaml").touch()
@@ -339,7 +357,7 @@ def test_what_experiments_say_of_themselves(tmp_path):
     assert named.command("paper") == named.commands[1]
 
 
-def test_files_of_a_remote_store_are_asked_for_once(tmp_path):
+def test_files_of_a_remote_store_are_downloaded_once(tmp_path):
     class Remote:
         asked = 0
 
@@ -374,7 +392,7 @@ def test_both_formats_say_the_same():
         "About it.",
         "python run.py",
         "1.5 ± 0.1",
-        "are gone",
+        "no longer exist",
         "3 older",
         "cmd",
         "Not run",

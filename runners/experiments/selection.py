@@ -20,7 +20,7 @@ from orbit.core.progress import Progress
 from orbit.data import Dataset
 from runners.app.plan import Plan
 from runners.experiments.pipeline import pipeline, represented, weights
-from runners.metrics import FIGURES, LOWER_IS_BETTER, evaluate
+from runners.metrics import LOWER_IS_BETTER, METRICS, evaluate
 
 log = logging.getLogger(__name__)
 
@@ -161,7 +161,7 @@ def _alike(values: Sequence[Any]) -> list[list[int]]:
 
 
 def _metric(name: str | None, task: str) -> str:
-    known = FIGURES[task]
+    known = METRICS[task]
     if name is None:
         return known[0]
     if name not in known:

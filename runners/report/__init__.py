@@ -1,4 +1,4 @@
-"""runner=report: every result so far, the experiments beside the papers' figures, on one page."""
+"""``runner=report``: all results on one page, the experiments beside the papers' values."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from orbit.core.errors import InputError, suggestion
 from orbit.core.params import Range
 from orbit.registry import register
 from runners.base import Job, Runner
-from runners.report.content import arrange, without_password
+from runners.report.cells import without_password
+from runners.report.content import Content
 from runners.report.render import FILES, render
 from runners.report.results import Experiment, Results, experiments
+from runners.report.sections import arrange
 from runners.tracking.mlflow import Tracker
 
 _PICTURES = "figures"
@@ -26,19 +28,19 @@ _PICTURES = "figures"
 
 @register("runner", "report")
 class Report(Runner):
-    """Reads what runs have logged, and writes it as ``index.html``, ``report.md`` and the pictures they show.
+    """Writes the logged results as ``index.html``, ``report.md`` and their figures.
 
-    Of every experiment and size, the newest finished run: what it logged, how it was made, and which other
-    configurations there are. Then runs and sweeps of no experiment, and the experiments that have not run. Runs are
-    read from MLflow, and from run folders where MLflow does not have them (``tracking.enabled=false``: from these
-    alone). Twice over the same runs, it writes the same text.
+    For every experiment and size the report shows the newest finished run: its tables and figures, how it was made,
+    and the runs of other configurations. Runs and sweeps of no experiment follow, then the experiments that have not
+    run. Runs are read from MLflow, and from run folders where MLflow does not have them (with
+    ``tracking.enabled=false`` from run folders only). The same runs give the same text.
 
     Parameters
     ----------
     folder : str or None
-        Where to write, replacing an earlier report; None is ``report`` in ``outputs``.
+        Where to write; an earlier report there is replaced. None is ``report`` in ``outputs``.
     only : list of str, or None
-        The experiments shown; None is all.
+        Names of the experiments shown; None shows all.
     latest : int >= 0
         How many runs and sweeps of no experiment are shown, the newest.
     """
@@ -56,39 +58,80 @@ class Report(Runner):
     def run(self, job: Job) -> None:
         outputs = Path(job.plan.config["outputs"])
         target = (outputs / "report" if self.folder is None else Path(self.folder).expanduser()).absolute()
-        settings, tracker = job.plan.config["tracking"], None
-        if settings["enabled"]:
-            tracker = Tracker(outputs, settings["uri"], settings["experiment"])
-        known = experiments(_config_dir())
-        with tempfile.TemporaryDirectory() as scratch, _replacing(target) as folder:
-            results = Results(outputs, tracker, known, Path(scratch))
-            shown = self._chosen(known, results)
-            content = arrange(results, shown, _sources(results, tracker, outputs), self.latest, folder)
-            for name, template in FILES.items():
-                (folder / name).write_text(render(content, template), encoding="utf-8")
+        tracking = job.plan.config["tracking"]
+        tracker = Tracker(outputs, tracking["uri"], tracking["experiment"]) if tracking["enabled"] else None
+        content, n_experiments = write_report(target, outputs, tracker, _config_dir(), self.only, self.latest)
         done = {section.name for section in content.sections}
-        job.row("experiments", f"{len(done)} of {len(shown)} have finished runs")
+        job.row("experiments", f"{len(done)} of {n_experiments} have finished runs")
         for name in FILES:
             job.row(name, str(target / name))
 
-    def _chosen(self, known: list[Experiment], results: Results) -> list[Experiment]:
-        names = {experiment.name for experiment in known}
-        removed = sorted({run.experiment for run in results.runs} - names - {""})
-        every = [*known, *(Experiment(name, "", [f"python run.py experiment={name}"], []) for name in removed)]
-        if self.only is None:
-            return every
-        choices = [experiment.name for experiment in every]
-        for name in self.only:
-            if name not in choices:
-                raise InputError(
-                    f"runner.only: no such experiment as {name!r}{suggestion(str(name), choices)} "
-                    f"Choose from {', '.join(choices)}."
-                )
-        return [experiment for experiment in every if experiment.name in self.only]
+
+def write_report(
+    target: Path,
+    outputs: Path,
+    tracker: Tracker | None,
+    config_dir: Path,
+    only: list[str] | None = None,
+    latest: int = 20,
+) -> tuple[Content, int]:
+    """Write a report, replacing an earlier one only when the new one is complete.
+
+    Parameters
+    ----------
+    target : Path
+        The folder of the report.
+    outputs : Path
+        The folder with the run folders.
+    tracker : Tracker or None
+        None reads run folders only.
+    config_dir : Path
+        The folder whose ``experiment`` folder names the experiments.
+    only : list of str, or None
+        Names of the experiments shown; None shows all.
+    latest : int >= 0
+        How many runs and sweeps of no experiment are shown.
+
+    Returns
+    -------
+    content : Content
+    n_experiments : int
+        How many experiments the report is about.
+
+    Raises
+    ------
+    InputError
+        For unknown names in ``only``, a tracking server that cannot be reached, or a folder that cannot be written
+        or holds other files.
+    """
+    known = experiments(config_dir)
+    with tempfile.TemporaryDirectory() as scratch, _replacing(target) as folder:
+        results = Results(outputs, tracker, known, Path(scratch))
+        shown = _chosen(known, results, only)
+        content = arrange(results, shown, _sources(results, tracker, outputs), latest, folder)
+        for name, template in FILES.items():
+            (folder / name).write_text(render(content, template), encoding="utf-8")
+    return content, len(shown)
+
+
+def _chosen(known: list[Experiment], results: Results, only: list[str] | None) -> list[Experiment]:
+    """The experiments to show, also those that have runs but no file any more."""
+    removed = sorted({run.experiment for run in results.runs} - {experiment.name for experiment in known} - {""})
+    every = [*known, *(Experiment(name, "", [f"python run.py experiment={name}"], []) for name in removed)]
+    if only is None:
+        return every
+    choices = [experiment.name for experiment in every]
+    for name in only:
+        if name not in choices:
+            raise InputError(
+                f"runner.only: no such experiment as {name!r}{suggestion(str(name), choices)} "
+                f"Choose from {', '.join(choices)}."
+            )
+    return [experiment for experiment in every if experiment.name in only]
 
 
 def _config_dir() -> Path:
-    """The folder of the configuration that this process was started with."""
+    """The configuration folder of this process."""
     sources = HydraConfig.get().runtime.config_sources
     return Path(next(source.path for source in sources if source.provider == "main"))
 
@@ -98,25 +141,25 @@ def _sources(results: Results, tracker: Tracker | None, outputs: Path) -> list[s
     if tracker is None:
         return [f"Run folders in {outputs.absolute()} (tracking.enabled=false): {len(local)}"]
     where = f"MLflow experiment {tracker.experiment} at {without_password(tracker.uri)}"
-    said = [f"Runs in the {where}: {len(results.runs) - len(local)}"]
+    sources = [f"Runs in the {where}: {len(results.runs) - len(local)}"]
     if local:
         names = ", ".join(run.record.name for run in local)
-        said.append(f"Runs that MLflow does not have, read from their folders: {len(local)} ({names})")
-    return said
+        sources.append(f"Runs that MLflow does not have, read from their folders: {len(local)} ({names})")
+    return sources
 
 
 @contextlib.contextmanager
 def _replacing(target: Path) -> Iterator[Path]:
-    """A new folder that takes the place of ``target`` once the body is done; until then the old one stays.
+    """A new folder that replaces ``target`` when the body succeeds; until then the old one stays.
 
     Raises
     ------
     InputError
-        If it cannot be written, or holds anything but a report.
+        If it cannot be written, or the old one holds other files than a report's.
     """
-    new, old = (target.with_name(f".{target.name}-{os.getpid()}-{what}") for what in ("new", "old"))
+    new, old = (target.with_name(f".{target.name}-{os.getpid()}-{suffix}") for suffix in ("new", "old"))
     try:
-        _check_own(target)
+        _check_is_report(target)
         new.mkdir(parents=True)
         yield new
         if target.exists():
@@ -134,8 +177,7 @@ def _replacing(target: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _check_own(target: Path) -> None:
-    """Nothing that is not a report's is ever replaced."""
+def _check_is_report(target: Path) -> None:
     if not target.exists():
         return
     others = {path.name for path in target.iterdir()} - {*FILES, _PICTURES}

@@ -1,4 +1,4 @@
-"""Markdown tables that are also readable as plain text."""
+"""Markdown tables that are readable as plain text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:
-    """A table with its columns aligned.
+    """A Markdown table with aligned columns.
 
     >>> print(markdown_table(["run", "accuracy"], [["a", "0.9"]]))
     | run | accuracy |
@@ -21,7 +21,7 @@ def markdown_table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def mean_and_spread(values: list[float]) -> str:
-    """Mean and standard deviation of one figure over seeds or folds; the mean alone where there is one.
+    """Mean and standard deviation over seeds or folds; of a single value the value alone.
 
     >>> mean_and_spread([0.5, 1.0]), mean_and_spread([2.0])
     ('0.75 ± 0.25', '2')

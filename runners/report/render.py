@@ -1,4 +1,4 @@
-"""The report as HTML and as Markdown. Whatever comes from runs is escaped here, and nowhere else."""
+"""The report as HTML and as Markdown. Text that comes from runs is escaped here, and only here."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from runners.report.content import Code, Content, Link, Table
 from runners.report.markdown import markdown_table
 
-# Report file -> its template.
+#: File of the report -> its template.
 FILES = {"index.html": "page.html", "report.md": "page.md"}
 
-# What templates call what they are given.
+# Names of the types in tests of the templates.
 _KINDS: dict[str, type] = {"code": Code, "link": Link, "table": Table}
 
 
@@ -37,7 +37,7 @@ def render(content: Content, template: str) -> str:
 
 
 def inline(text: str) -> str:
-    """A line of text that Markdown shows as it is.
+    """Text escaped so that Markdown shows it verbatim, on one line.
 
     >>> print(inline("a|b <i> *c* mnist_local [d](e)"), inline(Code("x|`y")))
     a\\|b \\<i\\> \\*c\\* mnist_local \\[d\\](e) `` x\\|`y ``
@@ -47,7 +47,7 @@ def inline(text: str) -> str:
         return f"<{re.sub('[<> ]', '', line)}>"
     if not isinstance(text, Code):
         line = re.sub(r"([\\`*<>\[\]|~&])", r"\\\1", line)
-        return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", line)  # within a word it means nothing
+        return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", line)  # within a word an underscore has no meaning
     if not line:
         return ""
     fence = "`" * (_longest_run(line) + 1)
@@ -56,7 +56,7 @@ def inline(text: str) -> str:
 
 
 def block(text: str) -> str:
-    """Text in a block of code of Markdown, whatever it holds."""
+    """A Markdown code block with any text."""
     fence = "`" * max(3, _longest_run(text) + 1)
     return f"{fence}\n{text}\n{fence}"
 
@@ -74,5 +74,5 @@ def _is_number(cell: str) -> bool:
 
 
 def _longest_run(text: str) -> int:
-    """The most backticks in a row."""
+    """The length of the longest run of backticks."""
     return max((len(found) for found in re.findall("`+", text)), default=0)

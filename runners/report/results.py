@@ -1,7 +1,4 @@
-"""What there is to report: the runs of MLflow, those that are only in their run folders, and the experiments there are.
-
-Nothing here decides what is shown, or how.
-"""
+"""The results to report: runs from MLflow and from run folders, and the experiments of the configuration."""
 
 from __future__ import annotations
 
@@ -15,21 +12,26 @@ from typing import Any
 import orbit
 from orbit.core.errors import InputError
 from runners.app.schema import Root
-from runners.base import MAIN_METRICS
+from runners.base import MAIN_METRICS, Runner
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import RECORD, Record, RunFolder
 
 log = logging.getLogger(__name__)
 
-# A run's files that are shown or read; models and logs stay where they are.
+# The files of a run that a report reads; models and logs are not downloaded.
 _ENDINGS = (".md", ".png", ".txt", RECORD)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run, wherever it is kept.
+    """A run in MLflow or in a run folder.
 
-    ``folder`` is that of a run which MLflow does not have, or not whole.
+    Attributes
+    ----------
+    record : Record
+    metrics : dict of str to float
+    folder : RunFolder or None
+        Set for a run that is not in MLflow, or not completely.
     """
 
     record: Record
@@ -42,16 +44,17 @@ class Run:
 
     @property
     def sweep(self) -> str:
-        """The sweep that the run is part of, or opens; empty for a run by itself."""
+        """The sweep that the run belongs to, as its parent or as a job; empty for a single run."""
         return self.record.tags.get("sweep", "")
 
     @property
     def opens_sweep(self) -> bool:
+        """Whether the run is the parent of a sweep."""
         return bool(self.sweep) and self.record.job is None
 
     @property
     def experiment(self) -> str:
-        """The experiment file that the run was composed from; empty without one."""
+        """The name of the experiment file of the run; empty without one."""
         return self.record.tags.get("experiment", "")
 
     @property
@@ -59,24 +62,24 @@ class Run:
         return str(self.record.params.get("size", Root.size))
 
     @property
-    def age(self) -> tuple[float, str]:
-        """Sorts runs by the time of their start."""
+    def order(self) -> tuple[float, str]:
+        """Sort key: the time of the start."""
         return self.record.start, self.record.run_id or self.record.tags.get("folder", "")
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """Sorts the runs of a sweep, the best first and those without a figure last."""
+        """Sort key for the jobs of a sweep: the best first, jobs without a metric last."""
         for place, (name, larger_is_better) in enumerate(MAIN_METRICS.items()):
             if name in self.metrics:
-                return place, -self.metrics[name] if larger_is_better else self.metrics[name], self.age
-        return len(MAIN_METRICS), 0.0, self.age
+                return place, -self.metrics[name] if larger_is_better else self.metrics[name], self.order
+        return len(MAIN_METRICS), 0.0, self.order
 
     def setting(self, key: str) -> str | None:
-        """The value that the run had for a key of the command line; None for one that changes no result."""
+        """The value of a command-line key in the run; None for a key that does not affect results."""
         if key == "experiment":
             return self.experiment
         params = self.record.params
-        if not params:  # refused before its settings were known
+        if not params:  # refused before its configuration was complete
             given = (override.lstrip("+~").partition("=") for override in self.record.overrides)
             return {name: value for name, _, value in given}.get(key)
         found = params.get(key, params.get(f"{key}.name"))
@@ -85,17 +88,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What a file of ``conf/experiment`` says of itself.
+    """The description of an experiment, read from its file in ``conf/experiment``.
 
     Attributes
     ----------
     name : str
     about : str
-        Its leading comment.
+        The leading comment of the file.
     commands : list of str
-        The commands in its comment that run it, or the plain one.
+        The commands in that comment, or ``python run.py experiment=NAME``.
     sizes : list of str
-        What ``size`` can be, the default first; empty where it changes nothing.
+        Values of ``size``, the default first; empty for an experiment without sizes.
     """
 
     name: str
@@ -121,7 +124,7 @@ class Experiment:
         )
 
     def command(self, size: str) -> str:
-        """The command that runs it at a size."""
+        """The command that runs the experiment at a size."""
         if size == Root.size:
             return self.commands[0]
         named = f"size={size}"
@@ -129,22 +132,22 @@ class Experiment:
 
 
 def experiments(config_dir: Path) -> list[Experiment]:
-    """The experiments of a configuration, by name."""
+    """The experiments of a configuration folder, sorted by name."""
     return [Experiment.read(path) for path in sorted((config_dir / "experiment").glob("*.yaml"))]
 
 
 class Results:
-    """Every run there is.
+    """All runs, from MLflow and from run folders.
 
     Parameters
     ----------
     outputs : Path
     tracker : Tracker or None
-        None reads run folders alone.
+        None reads run folders only.
     known : list of Experiment
-        Those that runs can be of.
+        The experiments of the configuration.
     scratch : Path
-        An empty folder for files that are fetched.
+        An empty folder for downloaded files.
     """
 
     def __init__(self, outputs: Path, tracker: Tracker | None, known: list[Experiment], scratch: Path) -> None:
@@ -152,20 +155,20 @@ class Results:
 
     @cached_property
     def runs(self) -> list[Run]:
-        """Newest first."""
+        """All runs, newest first."""
         tracked = [] if self._tracker is None else [Run(record, metrics) for record, metrics in self._tracker.runs()]
         local = self._local()
         replaced = {run.record.run_id for run in local}
         found = [self._completed(run) for run in tracked if run.record.run_id not in replaced] + local
-        return sorted((self._named(run) for run in found), key=lambda run: run.age, reverse=True)
+        return sorted((self._named(run) for run in found), key=lambda run: run.order, reverse=True)
 
     @cached_property
     def pages(self) -> str | None:
-        """The address of a run's page, less its id."""
+        """The web address of a run's page without the run id at its end; None without a server."""
         return None if self._tracker is None else self._tracker.pages()
 
     def files(self, run: Run) -> Path | None:
-        """A folder with what a run wrote, or None if that is gone."""
+        """A folder with the files that a run wrote; None if they no longer exist."""
         if run.folder is not None:
             return run.folder.path
         assert self._tracker is not None
@@ -180,7 +183,7 @@ class Results:
         return target if any(target.iterdir()) else None
 
     def _local(self) -> list[Run]:
-        """Runs that are in their folders alone."""
+        """Runs that are not in MLflow, or not completely."""
         pending = set() if self._tracker is None else {folder.path for folder in self._tracker.pending()}
         found = []
         for path in sorted(p for depth in ("*/*", "*/*/*") for p in self._outputs.glob(f"{depth}/{RECORD}")):
@@ -188,14 +191,14 @@ class Results:
             record = _readable(folder)
             if record is None or not _is_run(record):
                 continue
-            if record.job is not None:  # one that was refused has no tags yet
+            if record.job is not None:  # a job refused before it started has no tags
                 record.tags.setdefault("sweep", "/".join(folder.path.parent.parts[-2:]))
             if self._tracker is None or record.run_id is None or folder.path in pending:
                 found.append(Run(record, folder.read_metrics(), folder))
         return found
 
     def _completed(self, run: Run) -> Run:
-        """With the overrides and the error of its ``run.json``, where MLflow itself does not have them."""
+        """The run with overrides and error from its ``run.json``, where MLflow does not have them."""
         record = run.record
         if run.opens_sweep or ("experiment" in record.tags and record.status in ("FINISHED", "RUNNING")):
             return run
@@ -206,28 +209,33 @@ class Results:
         return replace(run, record=replace(record, overrides=kept.overrides, error=kept.error))
 
     def _named(self, run: Run) -> Run:
-        """With the experiment it is of, where it was made before runs recorded that."""
+        """The run with its experiment, also if it was made before runs recorded that."""
         record = run.record
         if "experiment" in record.tags or run.opens_sweep:
             return run
-        said = [o.partition("=")[2] for o in record.overrides if o.lstrip("+").startswith("experiment=")]
-        likely = [e.name for e in self._known if f"{record.name}-".startswith(f"{e.name}-")]
-        name = said[-1] if said else "" if record.overrides else max(likely, key=len, default="")
+        names = [o.partition("=")[2] for o in record.overrides if o.lstrip("+").startswith("experiment=")]
+        if not record.overrides:
+            likely = [e.name for e in self._known if f"{record.name}-".startswith(f"{e.name}-")]
+            names = sorted(likely, key=len)
+        name = names[-1] if names else ""
         return replace(run, record=replace(record, tags=record.tags | {"experiment": name}))
 
 
 def _readable(folder: RunFolder) -> Record | None:
     try:
         return folder.read_record()
-    except (ValueError, TypeError) as error:  # cut off, or not this program's
+    except (ValueError, TypeError) as error:  # cut off, or written by another program
         log.warning("%s is left out: its %s cannot be read (%s)", folder.path, RECORD, error)
         return None
 
 
 def _is_run(record: Record) -> bool:
-    """Whether a folder's record is of work that MLflow would have, had it been asked."""
+    """Whether a record is of a run that MLflow would have if tracking was enabled."""
     runner = record.params.get("runner.name")
-    refused = not record.config_hash and record.job is None  # of a sweep, it is missed
+    refused = not record.config_hash and record.job is None  # refused jobs of a sweep are shown
     if refused or record.status == "SKIPPED":
         return False
-    return runner not in orbit.available("runner") or getattr(orbit.get("runner", runner), "tracked", True)
+    if runner not in orbit.available("runner"):
+        return True
+    runner_class: type[Runner] = orbit.get("runner", runner)
+    return runner_class.tracked
