@@ -125,6 +125,8 @@ class Orbit(Component):
         self.group_, self.distribution_ = clone(group).settled(tuple(X.shape[1:])), clone(q)
         q.check_group(self.group_)
         q.check_rule(self.group_, rule)
+        if self.size is None and rule == "quadrature":
+            size = q.default_size(self.group_.domain, size)
         self.elements_, self.weights_ = self._choose(self.group_, q, size, rule)
         return self
 

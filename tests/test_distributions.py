@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import special
 
 from orbit.core.errors import ParameterError
-from orbit.distributions import Delta, Haar, Uniform, VonMises
+from orbit.distributions import Delta, Gaussian, Haar, Uniform, VonMises
 from orbit.distributions.circular import trapezoid
-from orbit.groups import Rotation
-from orbit.groups.domains import Circle, wrap
+from orbit.groups import Cyclic, Rotation, Translation
+from orbit.groups.domains import Circle, Torus, wrap
 from orbit.orbits import Orbit
 from orbit.testing import DistributionContract
 
@@ -117,6 +119,43 @@ def test_quadrature_of_a_peak_far_narrower_than_a_step_stays_a_distribution(conc
     assert np.all(np.isfinite(weights))
     assert weights.sum() == pytest.approx(1)
     assert weights[np.abs(nodes).argmin()] == pytest.approx(weights.max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("sigma", [0.8, 12.0, 60.0, 300.0])
+def test_gaussian_on_a_cyclic_group_is_the_wrapped_law_without_a_size(sigma):
+    """Its moments E exp(2 pi i k g / n) are those of the normal law rounded to whole steps, which wrapping keeps."""
+    n = 200
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for size in (None, n):
+            fitted = Orbit(Cyclic(), Gaussian(sigma=sigma), size=size, rule="quadrature").fit(np.zeros((1, n)))
+            assert len(fitted.weights_) == len(np.unique(fitted.elements_)) <= n
+            points = np.arange(-10 * n, 10 * n + 1)
+            mass = special.ndtr((points + 0.5) / sigma) - special.ndtr((points - 0.5) / sigma)
+            for k in (1, 2, 5):
+                expected = mass @ np.cos(2 * np.pi * k * points / n)
+                moment = fitted.weights_ @ np.cos(2 * np.pi * k * fitted.elements_ / n)
+                assert moment == pytest.approx(expected, abs=2e-5)
+    if sigma == 12.0:
+        variance = fitted.weights_ @ fitted.elements_**2
+        assert variance == pytest.approx(sigma**2 + 1 / 12, rel=1e-4), "rounding to whole steps adds 1/12"
+
+
+def test_gaussian_on_whole_pixels_keeps_its_variance_without_a_size():
+    fitted = Orbit(Translation(step="pixel"), Gaussian(sigma=3.0), rule="quadrature").fit(np.zeros((1, 9, 9)))
+    np.testing.assert_allclose(fitted.weights_ @ fitted.elements_**2, 9 + 1 / 12, rtol=1e-3)
+
+
+def test_a_size_that_loses_mass_is_warned_of_with_the_size_that_does_not():
+    q, domain = Gaussian(sigma=12.0), Torus(1, "samples", 1.0, (200.0,))
+    with pytest.warns(UserWarning, match=r"31 elements hold 0\.80\d+ of its mass, the other 0\.2 is .* size=115 keeps"):
+        nodes, weights = q.quadrature(domain, 32, 0.0)
+    assert len(nodes) == 31
+    assert weights.sum() == pytest.approx(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(q.quadrature(domain, 115, 0.0)[0]) == 115
+        assert len(q.quadrature(domain, 99, 0.0)[0]) == 99, "the mass left out is below 1e-4"
 
 
 # ---- densities and samples -------------------------------------------------------------------------------------------

@@ -159,6 +159,20 @@ def test_representation_of_a_rotated_image_is_the_rotated_representation(rng):
         assert np.linalg.norm(turned_first - polar.transform(X)) / np.linalg.norm(turned_after) > 0.3
 
 
+# ---- scaling ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["scaling", "affine"])
+def test_intensity_factor_of_scaled_images_is_made_in_their_precision(rng, name):
+    """|J|^(-1/2) = exp(-log scale), against the same action without the factor times that number in float64."""
+    X = rng.random((2, 9, 9))
+    element = np.array([0.3]) if name == "scaling" else np.array([[0.4, 0.3, 1.0, -0.5]])
+    for apply in ("act", "adjoint"):
+        plain = getattr(orbit.build("group", name, unitary=False), apply)(element, X)
+        scaled = getattr(orbit.build("group", name), apply)(element, X)
+        np.testing.assert_allclose(scaled, np.exp(-0.3) * plain, rtol=1e-13, atol=1e-13)
+
+
 # ---- parameters and resampling ---------------------------------------------------------------------------------------
 
 

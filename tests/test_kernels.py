@@ -7,10 +7,10 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import rbf_kernel
 
-from orbit.approx import RandomFourier
+from orbit.approx import Exact, RandomFourier
 from orbit.core.errors import InputError, ParameterError
 from orbit.groups import Rotation
-from orbit.kernels import Gaussian, Kernel
+from orbit.kernels import Exponential, Gaussian, Kernel, Matern, RationalQuadratic
 from orbit.kernels.base import median_distance
 from orbit.testing import KernelContract, oracles
 
@@ -41,6 +41,40 @@ def test_gaussian_is_invariant_under_unitary_actions_only():
     assert Gaussian().is_invariant_under(Rotation("polar"), (3, 7))
     assert not Gaussian().is_invariant_under(Rotation("polar"), (3, 8))
     assert not Gaussian().is_invariant_under(Rotation(), (7, 7))
+
+
+RADIAL = [
+    Gaussian(1.0),
+    RationalQuadratic(1.0),
+    RationalQuadratic(1.0, alpha=50.0),
+    Matern(1.0, nu=1.5),
+    Exponential(1.0),
+]
+
+
+@pytest.mark.parametrize("kernel", RADIAL, ids=str)
+@pytest.mark.parametrize("distance", [7, 30, 1000])
+@pytest.mark.parametrize("d", [2, 500])
+def test_float32_gram_of_points_many_lengthscales_from_their_mean(rng, kernel, distance, d):
+    centres = rng.standard_normal((2, d))
+    centres *= distance / np.linalg.norm(centres, axis=1, keepdims=True)
+    X = (np.repeat(centres, 20, axis=0) + 0.7 * rng.standard_normal((40, d)) / np.sqrt(d)).astype(np.float32)
+    gram = Exact(kernel).fit(X[:2]).gram(X, X)
+    assert gram.dtype == np.float32
+    assert np.abs(np.diag(gram) - 1).max() < 1e-5
+    differences = X[:, None].astype(np.float64) - X[None]
+    expected = kernel.gram(differences.reshape(-1, d), np.zeros((1, d))).reshape(40, 40)  # near the origin, in float64
+    # float32 holds the distance from the mean to 6e-8 of it, and so the differences
+    np.testing.assert_allclose(gram, expected, atol=max(1e-5, 1e-7 * distance))
+
+
+def test_a_far_outlier_costs_the_others_no_digits(rng):
+    X = rng.standard_normal((30, 3)).astype(np.float32)
+    X[0] = 1e4
+    gram = Exact(Gaussian(1.0)).fit(X).gram(X)
+    expected = rbf_kernel(X.astype(np.float64), gamma=0.5)
+    np.testing.assert_allclose(gram, expected, atol=2e-3)  # the mean moves by 330 lengthscales: 3e-5 a coordinate
+    np.testing.assert_array_equal(np.diag(gram), 1)
 
 
 # ---- lengthscale -----------------------------------------------------------------------------------------------------

@@ -108,6 +108,10 @@ class Distribution(Component):
         a rule with fixed nodes ignores it.
         """
 
+    def default_size(self, domain: Domain, size: int) -> int:
+        """How many elements a quadrature has if none is asked for, on a group whose own default is ``size``."""
+        return size
+
     def move(self, group: Group, draws: np.ndarray, X: Tensor) -> Tensor:
         """The points moved, each by its own elements: ``(n, *shape)`` to ``(r, n, *shape)``."""
         return group.act(draws, X)

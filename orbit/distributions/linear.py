@@ -7,7 +7,9 @@ atoms with probabilities, on a circle or torus it is wrapped.
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Literal, cast
 
 import numpy as np
@@ -16,7 +18,7 @@ from scipy import special
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import PositiveFloat
 from orbit.distributions.base import Distribution
-from orbit.groups.domains import Circle, Domain, Line, LogScale, Torus, interior
+from orbit.groups.domains import MAX_ELEMENTS, Circle, Domain, Line, LogScale, Torus, interior
 from orbit.groups.quadrature import Rule, share, tensor, trapezoid
 from orbit.registry import register
 
@@ -24,6 +26,9 @@ Unit = Literal["native", "degrees"]
 
 # A Gaussian on a grid is cut where one tail holds less than this.
 _TAIL = 1e-6
+
+# A quadrature that leaves out more mass than this says so.
+_LOST_MASS = 1e-4
 
 
 class AxisLaw(Distribution):
@@ -65,8 +70,7 @@ class AxisLaw(Distribution):
     def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
         line = cast(Line, domain)
         rows = np.reshape(np.asarray(coordinates, dtype=float), (len(coordinates), -1))
-        periods = line.known_periods() if isinstance(line, Torus) else [None] * line.n_axes
-        axes = [self._axis_density(x, period, line.step) for x, period in zip(rows.T, periods, strict=True)]
+        axes = [self._axis_density(x, period, line.step) for x, period in zip(rows.T, _periods(line), strict=True)]
         return np.prod(axes, axis=0)
 
     def ppf(self, domain: Domain, u: np.ndarray) -> np.ndarray:
@@ -81,16 +85,42 @@ class AxisLaw(Distribution):
         line = cast(Line, domain)
         (per_axis,) = share(size, [line.n_axes])
         if line.step:
-            rules = [self._grid_rule(line.step, per_axis)] * line.n_axes
+            rules = self._grid_rules(line, per_axis)
         else:
-            periods = line.known_periods() if isinstance(line, Torus) else [None] * line.n_axes
-            rules = [self._axis_rule(per_axis, phase, period) for period in periods]
+            rules = [self._axis_rule(per_axis, phase, period) for period in _periods(line)]
         nodes, weights = tensor(rules)
         return line.bring_back(np.stack(nodes, axis=-1).reshape(-1, *line.shape)), weights
 
-    def _grid_rule(self, step: float, size: int) -> Rule:
-        """Nodes and weights on the whole multiples of ``step``."""
-        return self._atoms(step)
+    def default_size(self, domain: Domain, size: int) -> int:
+        """On whole steps, as many elements as carry the mass: a fixed number would be another distribution."""
+        line = cast(Line, domain)
+        if not line.step:
+            return size
+        needed = max(len(mass) for _, mass in self._wrapped_atoms(line)) ** line.n_axes
+        return max(size, min(needed, MAX_ELEMENTS))
+
+    def _wrapped_atoms(self, line: Line) -> list[Rule]:
+        """The law on the whole steps of each axis; steps that are one element of a torus are merged."""
+        assert line.step
+        points, mass = self._atoms(line.step)
+        return [_wrapped(points, mass, line.step, period) for period in _periods(line)]
+
+    def _grid_rules(self, line: Line, size: int) -> list[Rule]:
+        """For each axis all atoms, or the ``size`` most probable ones if the law has a tail to leave out."""
+        rules = self._wrapped_atoms(line)
+        if self.atoms(line) is not None:
+            return rules
+        trimmed = [_most_probable(points, mass, size) for points, mass in rules]
+        kept = math.prod(float(mass.sum()) for _, mass in trimmed)
+        if 1 - kept > _LOST_MASS:
+            needed = max(len(mass) for _, mass in rules) ** line.n_axes
+            warnings.warn(
+                f"{self.label()}: {math.prod(len(mass) for _, mass in trimmed)} elements hold {kept:.4g} of its mass, "
+                f"the other {1 - kept:.2g} is left out and the weights are scaled up: the average is over another "
+                f"distribution. size={needed} keeps all of it, rule='monte_carlo' and rule='qmc' draw from all of it",
+                stacklevel=3,
+            )
+        return [(points, mass / mass.sum()) for points, mass in trimmed]
 
     def _axis_density(self, x: np.ndarray, period: float | None, step: float | None) -> np.ndarray:
         if period is None:
@@ -237,12 +267,6 @@ class _Normal(AxisLaw):
         mass = special.ndtr((points + step / 2 - mean) / sigma) - special.ndtr((points - step / 2 - mean) / sigma)
         return points, mass / mass.sum()
 
-    def _grid_rule(self, step: float, size: int) -> Rule:
-        """The most probable atoms; an odd number, so that the rule stays symmetric about the mean."""
-        points, mass = self._atoms(step)
-        kept = np.sort(np.argsort(-mass, kind="stable")[: size - 1 + size % 2])
-        return points[kept], mass[kept] / mass[kept].sum()
-
     def _gauss(self, size: int) -> Rule:
         mean, sigma = self._moments()
         nodes, weights = special.roots_hermitenorm(size)
@@ -256,7 +280,9 @@ class _Normal(AxisLaw):
 class Gaussian(_Normal):
     """Normal on every axis; wrapped around a circle, rounded to the nearest element where only whole steps are.
 
-    There the quadrature lists the most probable elements, at most ``size``.
+    There the quadrature lists the most probable elements, at most ``size``, with
+    a warning if the others hold more than 1e-4 of the mass; without a size it
+    lists all of them.
 
     Parameters
     ----------
@@ -317,6 +343,30 @@ class LogNormal(_Normal):
 
     def _moments(self) -> tuple[float, float]:
         return self.mean, self.sigma
+
+
+def _periods(line: Line) -> Sequence[float | None]:
+    """The period of each axis, None where coordinates do not wrap."""
+    return line.known_periods() if isinstance(line, Torus) else [None] * line.n_axes
+
+
+def _wrapped(points: np.ndarray, mass: np.ndarray, step: float, period: float | None) -> Rule:
+    """Atoms at whole multiples of ``step`` brought to ``[-period/2, period/2)``, equal ones merged."""
+    if period is None:
+        return points, mass
+    order = round(period / step)
+    steps = (np.round(points / step).astype(int) + order // 2) % order
+    merged = np.bincount(steps, mass, minlength=order)
+    carried = np.flatnonzero(merged)
+    return (carried - order // 2) * step, merged[carried]
+
+
+def _most_probable(points: np.ndarray, mass: np.ndarray, size: int) -> Rule:
+    """At most ``size`` atoms; of a tail an odd number is kept, so that the rule stays symmetric about the mean."""
+    if size >= len(points):
+        return points, mass
+    kept = np.sort(np.argsort(-mass, kind="stable")[: size - 1 + size % 2])
+    return points[kept], mass[kept]
 
 
 def _in_native(unit: Unit) -> float:

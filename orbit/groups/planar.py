@@ -58,7 +58,7 @@ class PlanarMap(Group):
     def _scaled(self, elements: np.ndarray, moved: Tensor) -> Tensor:
         intensity = [self._intensity(element) for element in elements]
         if any(factor != 1 for factor in intensity):
-            moved *= torch.tensor(intensity).to(moved).reshape(-1, *[1] * (moved.ndim - 1))
+            moved *= moved.new_tensor(intensity).reshape(-1, *[1] * (moved.ndim - 1))
         return moved
 
     def _operator(self, elements: np.ndarray, shape: tuple[int, ...]) -> Resampling:

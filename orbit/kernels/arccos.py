@@ -59,7 +59,7 @@ class _ArcCosColumns:
     def __init__(self, B: Tensor, order: int) -> None:
         self.order = order
         self.norms = B.norm(dim=1)
-        self.angular = RadialColumns(_directions(B), 1.0, (_threshold_, _rectified_)[order], refine=True)
+        self.angular = RadialColumns(_directions(B), 1.0, (_threshold_, _rectified_)[order])
 
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
         self.angular(_directions(A), columns, out)

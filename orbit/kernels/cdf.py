@@ -78,7 +78,7 @@ class CDF(Kernel):
 
     def against(self, B: Tensor) -> Against:
         slope = cdf_theory.cdf_slope(B.shape[1], self.templates, self.epsilon)
-        return RadialColumns(B, 1.0, partial(_falling_, start=self.range_, slope=slope), refine=True)
+        return RadialColumns(B, 1.0, partial(_falling_, start=self.range_, slope=slope))
 
     def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
         return group.is_unitary(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
@@ -15,9 +16,15 @@ from torch import Tensor
 from orbit.groups.base import Group
 from orbit.kernels.base import LengthscaleKernel
 
-# Below this share of |a|^2 + |b|^2 the expanded |a - b|^2 has lost so many digits that its
-# square root would be off by more than a few units in the last place times thirty.
-_CANCELLATION = 1e-3
+# Expanding |a - b|^2 costs rounding of the size of |a|^2 + |b|^2: pairs whose squared distance is below this share of
+# it are close, and their distance is taken from the difference.
+_CLOSE = 1e-2
+
+# A smooth profile bears that rounding unless scaled squares exceed this: its values are then off by so many roundings.
+SMOOTH = 32.0
+
+# The expanded square is off by at most about this many roundings of the largest |a|^2 + |b|^2.
+_ROUNDINGS = 16
 
 # Differences of close pairs held at once, in numbers: a few megabytes however many pairs are close.
 _REFINED_NUMBERS = 2**19
@@ -32,18 +39,28 @@ class RadialColumns:
     factor : float
     profile : callable
         Turns a tile of ``factor |a - b|^2`` into kernel values, in place.
-    refine : bool
-        Take the distances of close pairs from their differences. Expanding the
-        square costs ``rounding x |a|^2`` there, which a profile with a square
-        root in it magnifies to half the digits. ``factor`` must be positive.
+    exact_above : float >= 0
+        Close pairs get exact distances in tiles where ``|factor| (|a|^2 + |b|^2)``, from the mean of B, exceeds this.
+        0 is always: a profile with a square root in it magnifies rounding to half the digits.
+    vanishes_at : float
+        ``|factor| |a - b|^2`` from which the profile is zero to rounding, whatever the distance.
     """
 
-    def __init__(self, B: Tensor, factor: float, profile: Callable[[Tensor], Tensor], refine: bool = False) -> None:
-        self.factor, self.profile, self.refine = factor, profile, refine
+    def __init__(
+        self,
+        B: Tensor,
+        factor: float,
+        profile: Callable[[Tensor], Tensor],
+        exact_above: float = 0.0,
+        vanishes_at: float = math.inf,
+    ) -> None:
+        self.factor, self.profile = factor, profile
+        self.exact_above, self.vanishes_at = exact_above, vanishes_at
         # Distances do not change when the origin moves, and rounding is smaller near it.
         self.origin = B.mean(0)
         self.B = B - self.origin
         self.squares = self.B.square().sum(1).mul_(factor)
+        self.largest_square = float(self.squares.abs().max())
 
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
         A, B = A - self.origin, self.B[columns]
@@ -51,18 +68,25 @@ class RadialColumns:
         torch.addmm(squares_b, A, B.T, alpha=-2 * self.factor, out=out)
         out.add_(squares_a)
         out.clamp_(min=0) if self.factor > 0 else out.clamp_(max=0)
-        if self.refine:
-            rows, cols = (out < (squares_a + squares_b).mul_(_CANCELLATION)).nonzero(as_tuple=True)
-            step = max(1, _REFINED_NUMBERS // A.shape[1])
-            for i, j in zip(rows.split(step), cols.split(step), strict=True):
-                out[i, j] = (A[i] - B[j]).square().sum(1).mul_(self.factor)
+        largest = self.largest_square + (float(squares_a.abs().max()) if len(A) else 0.0)
+        if largest > self.exact_above:
+            rounding = _ROUNDINGS * torch.finfo(out.dtype).eps * largest
+            self._refine(A, B, (squares_a + squares_b).abs_().mul_(_CLOSE).clamp_(max=self.vanishes_at + rounding), out)
         return self.profile(out)
+
+    def _refine(self, A: Tensor, B: Tensor, limits: Tensor, out: Tensor) -> None:
+        """Replace entries smaller than ``limits``, shape (n, m), by ``factor |a - b|^2`` from the differences."""
+        close = out < limits if self.factor > 0 else out > limits.neg_()
+        rows, cols = close.nonzero(as_tuple=True)
+        step = max(1, _REFINED_NUMBERS // A.shape[1])
+        for i, j in zip(rows.split(step), cols.split(step), strict=True):
+            out[i, j] = (A[i] - B[j]).square().sum(1).mul_(self.factor)
 
 
 class ProjectedRadialColumns(RadialColumns):
-    """:class:`RadialColumns` of a profile without a square root, which small errors of ``|a - b|^2`` do not hurt."""
+    """:class:`RadialColumns` of a smooth profile, which small errors of ``|a - b|^2`` do not hurt."""
 
-    # Made when asked for: the exact kernel holds such columns for every orbit element, and asks for neither.
+    # Computed on demand: the exact kernel holds such columns for every orbit element, and needs neither.
     @cached_property
     def points(self) -> Tensor:
         return self.B + self.origin
