@@ -173,7 +173,7 @@ def test_pairs_beat_offsets_for_near_pairs(near_images):
 # ---- Nyström ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("group", [Rotation("polar"), Rotation()], ids=repr)
+@pytest.mark.parametrize("group", [Rotation("polar"), Rotation("cartesian")], ids=repr)
 @pytest.mark.parametrize("q", [Haar(), VonMises(1.0)], ids=repr)
 def test_nystrom_with_all_orbit_points_is_exact(rng, group, q):
     """Every embedded point lies in the span of the landmarks, so nothing is approximated.

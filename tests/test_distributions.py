@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from orbit.core.errors import ParameterError
+import orbit
+from orbit.core.errors import InputError, ParameterError
 from orbit.distributions import Delta, Gaussian, Haar, Uniform, VonMises
 from orbit.distributions.circular import trapezoid
 from orbit.groups import Cyclic, Rotation, Translation
@@ -234,6 +235,13 @@ def test_impossible_parameters_are_refused(q, message):
         with pytest.raises(ParameterError) as error:
             call()
         assert str(error.value) == message
+
+
+def test_one_law_on_a_product_of_groups_is_refused_with_the_factors_to_give():
+    with pytest.raises(InputError, match="choose distribution=product with one section for each of rotation, transl"):
+        Orbit(orbit.build("group", "product"), Uniform()).check()
+    with pytest.raises(InputError, match=r"factors=\[{'name': ...}, {'name': ...}, {'name': ...}\], or factors=None"):
+        Orbit(orbit.build("group", "affine"), Uniform()).check()
 
 
 def test_full_turn_in_degrees_is_not_a_rounding_error():

@@ -9,8 +9,10 @@ from scipy import ndimage
 
 import orbit
 from orbit.core.errors import InputError, ParameterError
-from orbit.groups import Identity, Rotation
+from orbit.groups import Group, Identity, Rotation
+from orbit.groups.domains import Circle
 from orbit.groups.resample import bilinear, gather, images_first, pixels_first, scatter
+from orbit.orbits import Orbit
 from orbit.testing import GroupContract, oracles
 from orbit.testing.samples import smooth_images
 
@@ -179,6 +181,60 @@ def test_intensity_factor_of_scaled_images_is_made_in_their_precision(rng, name)
 def test_sampling_is_checked():
     with pytest.raises(ParameterError, match="sampling: expected one of 'cartesian', 'polar' or null, found 'ring'"):
         Rotation("ring").check()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("side", [2, 8, 28, 64, 128, 129, 200])
+def test_polar_samples_are_refused_by_a_rotation_that_was_not_told(rng, side):
+    samples = orbit.build("representation", "polar").fit_transform(rng.random((2, side, side)))
+    for group in (Rotation(), orbit.groups.Product([{"name": "rotation"}])):
+        with pytest.raises(InputError, match="may be polar samples.*sampling='polar'.*else sampling='cartesian'"):
+            Orbit(group, size=4, rule="qmc").fit(samples)
+    turned = Rotation("polar").act([np.pi / 2], samples)[0]
+    np.testing.assert_allclose(turned, np.roll(samples, samples.shape[2] // 4, axis=2))
+    assert Rotation("cartesian").act([0.1], samples).shape == (1, *samples.shape)
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (20, 27), (14, 64, 3), (64, 48), (3, 4)])
+def test_images_are_turned_by_a_rotation_that_was_not_told(rng, shape):
+    X = rng.random((1, *shape))
+    np.testing.assert_array_equal(Rotation().act([0.3], X), Rotation("cartesian").act([0.3], X))
+
+
+class Careless(Group):
+    """Not registered: a user's group whose action returns what it should not."""
+
+    kind, name = "group", "careless"
+    domain = Circle()
+
+    def __init__(self, mistake: str = "flat") -> None:
+        self.mistake = mistake
+
+    def compose(self, left, right):
+        return left + right
+
+    def inverse(self, elements):
+        return -elements
+
+    def check_shape(self, shape):
+        pass
+
+    def _act(self, elements, X):
+        return {"flat": X.flatten(1), "numpy": X.numpy()}[self.mistake]
+
+    def _adjoint(self, elements, W):
+        return self._act(elements, W)
+
+
+@pytest.mark.parametrize("as_tensor", [True, False])
+@pytest.mark.parametrize(("mistake", "found"), [("flat", r"shape \(5, 12\)"), ("numpy", "ndarray")])
+def test_an_action_of_a_wrong_shape_is_named_in_one_line(rng, mistake, found, as_tensor):
+    X = torch.from_numpy(rng.random((5, 3, 4))) if as_tensor else rng.random((5, 3, 4))
+    group = Careless(mistake)
+    for call, method in ((group.act, "_act"), (group.adjoint, "_adjoint")):
+        expected = rf"Careless\.{method}: expected a tensor of shape \(2, 5, 3, 4\), .*found {found}$"
+        with pytest.raises(InputError, match=expected) as error:
+            call(np.zeros(2), X)
+        assert "\n" not in str(error.value)
 
 
 def test_error_names_what_to_change():

@@ -16,6 +16,7 @@ from orbit.core.component import Component
 from orbit.core.errors import InputError
 from orbit.groups.base import Group
 from orbit.groups.domains import MAX_ELEMENTS, Domain, Point
+from orbit.groups.domains import Product as ProductDomain
 
 
 class Distribution(Component):
@@ -51,10 +52,16 @@ class Distribution(Component):
 
     def check_domain(self, domain: Domain, owner: str) -> None:
         """:meth:`check_group` for the elements of one group, or of one factor of it, called ``owner``."""
-        if not self.accepts(domain):
+        if self.accepts(domain):
+            return
+        reason = f"{self.label()} is not defined on {owner}, whose elements are {domain}"
+        if isinstance(domain, ProductDomain):
+            sections = ", ".join("{'name': ...}" for _ in domain.parts)
             raise InputError(
-                f"{self.label()} is not defined on {owner}, whose elements are {domain}: change distribution or group"
+                f"{reason}: choose distribution=product with one section for each of {', '.join(domain.names)}, "
+                f"factors=[{sections}], or factors=None for their own defaults"
             )
+        raise InputError(f"{reason}: change distribution or group")
 
     def check_rule(self, group: Group, rule: str) -> None:
         """Raise ``InputError``, naming both sides, if the orbit rule does not exist for q on the group."""

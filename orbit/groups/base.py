@@ -9,6 +9,7 @@ is what makes moving the action from the data to the templates exact.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -144,10 +145,10 @@ class Group(Component):
         Raises
         ------
         InputError
-            If the group does not act on points of that shape.
+            If the group does not act on points of that shape, or ``_act`` returns another shape than this.
         """
         self.check_shape(tuple(X.shape[1:]))
-        return _through_torch(self._act, elements, X)
+        return self._apply(self._act, elements, X)
 
     def adjoint(self, elements: np.ndarray, W: Array) -> Array:
         """Apply the adjoint ``g*`` of every element: ``<w, g x> = <g* w, x>`` for all x.
@@ -162,7 +163,7 @@ class Group(Component):
         if not self.linear:
             raise InputError(f"{self.label()} does not act linearly, so it has no adjoint: move the data instead")
         self.check_shape(tuple(W.shape[1:]))
-        return _through_torch(self._adjoint, elements, W)
+        return self._apply(self._adjoint, elements, W)
 
     @abstractmethod
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
@@ -172,15 +173,24 @@ class Group(Component):
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
         """``adjoint`` for tensors whose shape has been checked."""
 
+    def _apply(self, method: Callable[[np.ndarray, Tensor], Tensor], elements: np.ndarray, X: Array) -> Array:
+        """``_act`` or ``_adjoint`` of an array or a tensor, the shape of the result checked."""
+        elements = np.asarray(elements)
+        moved = method(elements, X if isinstance(X, Tensor) else _tensor(X))
+        expected = (len(elements), *X.shape)
+        if not isinstance(moved, Tensor) or tuple(moved.shape) != expected:
+            found = f"shape {tuple(moved.shape)}" if isinstance(moved, Tensor) else type(moved).__name__
+            raise InputError(
+                f"{type(self).__name__}.{method.__name__}: expected a tensor of shape {expected}, (elements, points, "
+                f"*shape), found {found}"
+            )
+        return moved if isinstance(X, Tensor) else cast(Array, moved.numpy())
+
     def _refuse(self, shape: tuple[int, ...], expected: str) -> InputError:
         found = f"vectors of length {shape[0]}" if len(shape) == 1 else f"arrays of shape {shape}"
         return InputError(f"{self.label()} acts on {expected}, found {found}: change dataset, representation or group")
 
 
-def _through_torch(function: Any, elements: np.ndarray, X: Array) -> Array:
-    elements = np.asarray(elements)
-    if isinstance(X, Tensor):
-        return function(elements, X)
+def _tensor(X: np.ndarray) -> Tensor:
     X = X if X.dtype.kind == "f" else X.astype(np.float32)
-    writable = X if X.flags.writeable else X.copy()
-    return cast(Array, function(elements, torch.from_numpy(np.ascontiguousarray(writable))).numpy())
+    return torch.from_numpy(np.ascontiguousarray(X if X.flags.writeable else X.copy()))

@@ -116,7 +116,7 @@ class Product(Group):
         for i in range(len(elements)):
             Y = X
             for part, piece in zip(parts, pieces, strict=True):
-                Y = part._act(piece[i : i + 1], Y)[0]
+                Y = part.act(piece[i : i + 1], Y)[0]
             moved.append(Y)
         return torch.stack(moved)
 
@@ -126,6 +126,6 @@ class Product(Group):
         for i in range(len(elements)):
             Y = W
             for part, piece in reversed(list(zip(parts, pieces, strict=True))):
-                Y = part._adjoint(piece[i : i + 1], Y)[0]
+                Y = part.adjoint(piece[i : i + 1], Y)[0]
             moved.append(Y)
         return torch.stack(moved)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbit.core.errors import InputError
 from orbit.groups.domains import Circle, wrap
 from orbit.groups.planar import PlanarMap, turn, with_offset
 from orbit.registry import register
@@ -25,8 +26,11 @@ class Rotation(PlanarMap):
     Parameters
     ----------
     sampling : {"cartesian", "polar"} or None
-        How the images are sampled; None means cartesian unless the
-        representation in front says otherwise.
+        How the images are sampled. None means cartesian, but refuses points that
+        look like samples of the ``polar`` representation, whose cartesian turns
+        would be wrong: not square, with a power of two of at least 8 columns.
+        Polar grids of other sizes, which the representation makes only on
+        request, cannot be told from images.
 
         ``cartesian``: points are ``(h, w)`` or ``(h, w, channels)``. Bilinear
         interpolation about the centre, zero outside the image: linear, with an
@@ -69,6 +73,11 @@ class Rotation(PlanarMap):
             raise self._refuse(shape, "polar images of shape (radii, angles)")
         if self.sampling != "polar":
             super().check_shape(shape)
+        if self.sampling is None and _looks_polar(shape):
+            raise InputError(
+                f"{self.label()}: points of shape {shape} may be polar samples (radii, angles) or images: set "
+                "sampling='polar' if the polar representation made them, else sampling='cartesian'"
+            )
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return self.sampling == "polar" and shape[-1] % 2 == 1
@@ -88,6 +97,11 @@ class Rotation(PlanarMap):
 
     def _inverse_map(self, element: np.ndarray) -> np.ndarray:
         return with_offset(turn(-float(element)))
+
+
+def _looks_polar(shape: tuple[int, ...]) -> bool:
+    """Whether the polar representation makes such points by default; images with as many columns are refused too."""
+    return len(shape) == 2 and shape[0] != shape[1] >= 8 and shape[1].bit_count() == 1
 
 
 def _turn(X: Tensor, angle: float) -> Tensor:

@@ -153,8 +153,9 @@ class Polar(Representation):
     Parameters
     ----------
     n_radii, n_angles : int >= 1 or None
-        None is half the longer side (at least 8), and the power of two next
-        above the outermost ring's circumference in pixels, at most 64.
+        None is half the longer side (at least 8; one more where that would
+        make the grid square), and the power of two next above the outermost
+        ring's circumference in pixels, at most 64.
     radius : float > 0 or None
         Outer radius in pixels; None is half the longer side.
     norm : {"mean", "each", "none"}
@@ -192,6 +193,8 @@ class Polar(Representation):
         self.radius_ = self.radius or side / 2
         n_radii = self.n_radii or max(8, side // 2)
         n_angles = self.n_angles or min(64, 2 ** math.ceil(math.log2(2 * math.pi * self.radius_)))
+        if self.n_radii is None and n_radii == n_angles:  # a square grid would look like an image to a rotation
+            n_radii += 1
         self.shape_out_ = n_radii, n_angles
         self.scale_ = 1.0
         if self.norm == "mean":
