@@ -10,7 +10,7 @@ from scipy import special
 
 import orbit
 from orbit.core.errors import InputError, ParameterError
-from orbit.distributions import Delta, Gaussian, Haar, Uniform, VonMises
+from orbit.distributions import Delta, GaussianDistribution, Haar, Uniform, VonMises
 from orbit.distributions.circular import trapezoid
 from orbit.groups import Cyclic, Rotation, Translation
 from orbit.groups.domains import Circle, Torus, wrap
@@ -101,7 +101,11 @@ def test_uniform_gauss_rule_is_exact_for_polynomials_to_twice_its_size():
 
 
 def test_uniform_over_the_full_circle_is_haar():
-    for q in (Uniform(-180, 180), Uniform(0, 360), Uniform(-np.pi, np.pi, unit="native")):
+    for q in (
+        Uniform(-180, 180),
+        Uniform(0, 360),
+        Uniform(-np.pi, np.pi, unit="native"),
+    ):
         for got, expected in zip(q.quadrature(Circle(), 9, 0.2), Haar().quadrature(Circle(), 9, 0.2), strict=True):
             np.testing.assert_array_equal(got, expected)
 
@@ -129,7 +133,9 @@ def test_gaussian_on_a_cyclic_group_is_the_wrapped_law_without_a_size(sigma):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for size in (None, n):
-            fitted = Orbit(Cyclic(), Gaussian(sigma=sigma), size=size, rule="quadrature").fit(np.zeros((1, n)))
+            fitted = Orbit(Cyclic(), GaussianDistribution(sigma=sigma), size=size, rule="quadrature").fit(
+                np.zeros((1, n))
+            )
             assert len(fitted.weights_) == len(np.unique(fitted.elements_)) <= n
             points = np.arange(-10 * n, 10 * n + 1)
             mass = special.ndtr((points + 0.5) / sigma) - special.ndtr((points - 0.5) / sigma)
@@ -143,12 +149,14 @@ def test_gaussian_on_a_cyclic_group_is_the_wrapped_law_without_a_size(sigma):
 
 
 def test_gaussian_on_whole_pixels_keeps_its_variance_without_a_size():
-    fitted = Orbit(Translation(step="pixel"), Gaussian(sigma=3.0), rule="quadrature").fit(np.zeros((1, 9, 9)))
+    fitted = Orbit(Translation(step="pixel"), GaussianDistribution(sigma=3.0), rule="quadrature").fit(
+        np.zeros((1, 9, 9))
+    )
     np.testing.assert_allclose(fitted.weights_ @ fitted.elements_**2, 9 + 1 / 12, rtol=1e-3)
 
 
 def test_a_size_that_loses_mass_is_warned_of_with_the_size_that_does_not():
-    q, domain = Gaussian(sigma=12.0), Torus(1, "samples", 1.0, (200.0,))
+    q, domain = GaussianDistribution(sigma=12.0), Torus(1, "samples", 1.0, (200.0,))
     with pytest.warns(UserWarning, match=r"31 elements hold 0\.80\d+ of its mass, the other 0\.2 is .* size=115 keeps"):
         nodes, weights = q.quadrature(domain, 32, 0.0)
     assert len(nodes) == 31
@@ -245,5 +253,9 @@ def test_one_law_on_a_product_of_groups_is_refused_with_the_factors_to_give():
 
 
 def test_full_turn_in_degrees_is_not_a_rounding_error():
-    for q in (Uniform(0, 360), Uniform(-180, 180), Uniform(-np.pi, np.pi, unit="native")):
+    for q in (
+        Uniform(0, 360),
+        Uniform(-180, 180),
+        Uniform(-np.pi, np.pi, unit="native"),
+    ):
         Orbit(Rotation(), q).check()

@@ -9,10 +9,28 @@ from scipy import stats
 
 import orbit
 from orbit.core.errors import InputError
-from orbit.distributions import Delta, Gaussian, Haar, LogNormal, NoisySort, Product, Uniform, VonMises
+from orbit.distributions import (
+    Delta,
+    GaussianDistribution,
+    Haar,
+    LogNormal,
+    NoisySort,
+    ProductDistribution,
+    Uniform,
+    VonMises,
+)
 from orbit.groups import Group, Permutation, Rotation, Scaling, Translation
-from orbit.groups.domains import Circle, Domain, Finite, Line, LogScale, Orthogonal, Permutations, Torus
-from orbit.groups.domains import Product as ProductDomain
+from orbit.groups.domains import (
+    Circle,
+    Domain,
+    Finite,
+    Line,
+    LogScale,
+    OrthogonalMatrices,
+    Permutations,
+    ProductDomain,
+    Torus,
+)
 from orbit.orbits import Orbit
 from orbit.testing import AnyDomainContract, DistributionContract
 
@@ -26,24 +44,24 @@ class WrappedContract(DistributionContract):
 
 
 class TestGaussianOnTheCircle(WrappedContract):
-    component = Gaussian
+    component = GaussianDistribution
     params = {"sigma": 40.0, "unit": "degrees"}
 
 
 class TestNarrowGaussianOnTheCircle(WrappedContract):
-    component = Gaussian
+    component = GaussianDistribution
     params = {"mean": 0.3, "sigma": 0.05}
 
 
 class TestWideGaussianOnTheCircle(WrappedContract):
-    component = Gaussian
+    component = GaussianDistribution
     params = {"mean": 0.5, "sigma": 0.9}
 
 
 class TestGaussianOnTheLine(AnyDomainContract):
     domain = Line()
     waves = [[0.3], [1.0], [2.0]]
-    component = Gaussian
+    component = GaussianDistribution
     params = {"mean": 0.5, "sigma": 1.5}
 
     def test_samples_follow_the_density(self):
@@ -53,14 +71,14 @@ class TestGaussianOnTheLine(AnyDomainContract):
         np.testing.assert_allclose(self.create().density(self.domain, x), stats.norm(0.5, 1.5).pdf(x))
 
     def test_gauss_hermite_is_exact(self):
-        nodes, weights = Gaussian(0.0, 2.0).quadrature(Line(), 5, 0.0)
+        nodes, weights = GaussianDistribution(0.0, 2.0).quadrature(Line(), 5, 0.0)
         assert [weights @ nodes**p for p in (2, 4, 6, 8)] == pytest.approx([4, 48, 960, 26880])
 
 
 class TestGaussianInThePlane(AnyDomainContract):
     domain = Line(2, "pixels")
     waves = [[0.3, 0.5], [1.0, 0.0], [0.0, 1.0], [1.0, -1.0]]
-    component = Gaussian
+    component = GaussianDistribution
     params = {"mean": 0.5, "sigma": 1.0}
 
 
@@ -68,16 +86,16 @@ class TestGaussianOnTheGrid(TestGaussianInThePlane):
     domain = Line(2, "pixels", 1.0)
 
     def test_whole_steps_have_the_mass_around_them(self):
-        points, weights = Gaussian(0.0, 1.0).quadrature(Line(step=1.0), 100, 0.0)
+        points, weights = GaussianDistribution(0.0, 1.0).quadrature(Line(step=1.0), 100, 0.0)
         np.testing.assert_allclose(weights, stats.norm.cdf(points + 0.5) - stats.norm.cdf(points - 0.5), rtol=1e-5)
-        kept = Gaussian(0.0, 1.0).quadrature(Line(step=1.0), 4, 0.0)[0]
+        kept = GaussianDistribution(0.0, 1.0).quadrature(Line(step=1.0), 4, 0.0)[0]
         np.testing.assert_array_equal(kept, [-1, 0, 1])
 
 
 class TestGaussianOnAFiniteTorus(AnyDomainContract):
     domain = Torus(2, "pixels", 1.0, (7.0, 8.0))
     waves = [[2 * np.pi / 7, 0], [0, np.pi / 4], [2 * np.pi / 7, np.pi / 4]]
-    component = Gaussian
+    component = GaussianDistribution
     params = {"mean": 0.0, "sigma": 2.0}
 
 
@@ -141,17 +159,17 @@ class TestHaarOnPermutations(AnyDomainContract):
 
 
 class TestHaarOnRotationsInSpace(AnyDomainContract):
-    domain = Orthogonal(3)
+    domain = OrthogonalMatrices(3)
     waves = [[1, 0, 0, 0, 1, 0, 0, 0, 1], [0, 2, 0, 0, 0, 0, 0, 0, 1]]
     component = Haar
 
 
 class TestHaarOnOrthogonalMatrices(TestHaarOnRotationsInSpace):
-    domain = Orthogonal(3, special=False)
+    domain = OrthogonalMatrices(3, special=False)
 
 
 class TestHaarInFourDimensions(AnyDomainContract):
-    domain = Orthogonal(4)
+    domain = OrthogonalMatrices(4)
     waves = [list(np.arange(16) % 3), list(np.eye(4).ravel())]
     component = Haar
 
@@ -164,7 +182,7 @@ class TestProduct(AnyDomainContract):
     waves = [[1, 0, 0, 0, 0], [1, 1, 0.5, 0, 0], [0, 2, 0, 1, 1], [0, 0, 0, 0, 1]]
     size = 4096
 
-    component = Product
+    component = ProductDistribution
     params = {
         "factors": [
             {"name": "von_mises", "concentration": 2.0},
@@ -177,7 +195,7 @@ class TestProduct(AnyDomainContract):
     def test_density_is_the_product(self):
         draws = self.draws(50)
         parts = self.domain.split(draws)
-        each = [VonMises(2.0), LogNormal(), Gaussian(), Haar()]
+        each = [VonMises(2.0), LogNormal(), GaussianDistribution(), Haar()]
         expected = np.prod([q.density(d, x) for q, d, x in zip(each, self.domain.parts, parts, strict=True)], axis=0)
         np.testing.assert_allclose(self.create().density(self.domain, draws), expected)
 
@@ -317,9 +335,15 @@ def test_every_distribution_with_every_rule(distribution, rule):
     ("call", "message"),
     [
         (lambda: check(Translation(), Haar()), "distribution=haar is not defined on group=translation.*real vectors"),
-        (lambda: check(Translation(), Uniform()), "distribution=uniform has unit=degrees.*group=translation.*pixels"),
+        (
+            lambda: check(Translation(), Uniform()),
+            "distribution=uniform has unit=degrees.*group=translation.*pixels",
+        ),
         (lambda: check(Translation(), VonMises()), "distribution=von_mises is not defined on group=translation"),
-        (lambda: check(Rotation(), Uniform(-4, 4, unit="native")), "high: expected a range of at most one full turn"),
+        (
+            lambda: check(Rotation(), Uniform(-4, 4, unit="native")),
+            "high: expected a range of at most one full turn",
+        ),
         (
             lambda: check(Translation(step="pixel"), Uniform(0.2, 0.4, "native")),
             "no whole element of group=translation",
@@ -338,18 +362,21 @@ def test_every_distribution_with_every_rule(distribution, rule):
             "distribution=haar on group=orthogonal has no quadrature.*orbit.rule=qmc",
         ),
         (
-            lambda: check(orbit.build("group", "affine"), Product([{"name": "haar"}])),
+            lambda: check(orbit.build("group", "affine"), ProductDistribution([{"name": "haar"}])),
             r"distribution=product has 1 factors, group=affine has 3 \(rotation, scaling, translation\)",
         ),
         (
-            lambda: check(orbit.build("group", "affine"), Product([{"name": "haar"}] * 3)),
+            lambda: check(orbit.build("group", "affine"), ProductDistribution([{"name": "haar"}] * 3)),
             r"distribution.factors\[1\]: distribution=haar is not defined on factor scaling of group=affine",
         ),
-        (lambda: Product([{"name": "haar"}, {"name": "gaussian", "sigma": -1}]).check(), r"factors\[1\]\.sigma: expec"),
-        (lambda: Product([{"name": "gausian"}]).check(), r"factors\[0\]: .*did you mean 'gaussian'"),
-        (lambda: Product(["haar"]).check(), r"factors: expected a list, each item a mapping"),  # type: ignore[list-item]
         (
-            lambda: Product([{"name": "noisy_sort"}]).check(),
+            lambda: ProductDistribution([{"name": "haar"}, {"name": "gaussian", "sigma": -1}]).check(),
+            r"factors\[1\]\.sigma: expec",
+        ),
+        (lambda: ProductDistribution([{"name": "gausian"}]).check(), r"factors\[0\]: .*did you mean 'gaussian'"),
+        (lambda: ProductDistribution(["haar"]).check(), r"factors: expected a list, each item a mapping"),  # type: ignore[list-item]
+        (
+            lambda: ProductDistribution([{"name": "noisy_sort"}]).check(),
             r"factors\[0\]: distribution=noisy_sort depends on the dat",
         ),
         (lambda: LogNormal(sigma=0.0).check(), "sigma: expected a finite number > 0, found 0"),
@@ -381,7 +408,7 @@ def test_domains_are_described():
         Circle(),
         Finite(3),
         Permutations(),
-        Orthogonal(3),
+        OrthogonalMatrices(3),
     ):
         assert isinstance(domain, Domain)
         assert "object at" not in str(domain)

@@ -186,7 +186,7 @@ def test_sampling_is_checked():
 @pytest.mark.parametrize("side", [2, 8, 28, 64, 128, 129, 200])
 def test_polar_samples_are_refused_by_a_rotation_that_was_not_told(rng, side):
     samples = orbit.build("representation", "polar").fit_transform(rng.random((2, side, side)))
-    for group in (Rotation(), orbit.groups.Product([{"name": "rotation"}])):
+    for group in (Rotation(), orbit.groups.ProductGroup([{"name": "rotation"}])):
         with pytest.raises(InputError, match="may be polar samples.*sampling='polar'.*else sampling='cartesian'"):
             Orbit(group, size=4, rule="qmc").fit(samples)
     turned = Rotation("polar").act([np.pi / 2], samples)[0]

@@ -20,14 +20,14 @@ from orbit.groups import (
     Orthogonal,
     Permutation,
     PitchTempo,
+    ProductGroup,
     Reflection,
     Rotation,
     Scaling,
     Shear,
     Translation,
 )
-from orbit.groups import Product as ProductGroup
-from orbit.groups.domains import Circle, Product
+from orbit.groups.domains import Circle, ProductDomain
 from orbit.orbits import Orbit
 from orbit.testing import FiniteGroupContract, GroupContract
 from orbit.testing.samples import smooth_images
@@ -444,7 +444,7 @@ def test_product_acts_first_factor_first(rng):
     moved = group.act([[5.0, 1.0, 2.0]], X)[0]
     expected = Translation("wrap").act([[1.0, 2.0]], Dihedral().act([5.0], X)[0])[0]
     np.testing.assert_array_equal(moved, expected)
-    assert isinstance(group.domain, Product)
+    assert isinstance(group.domain, ProductDomain)
     assert group.factors[1]["period"] == [5, 5]
 
 

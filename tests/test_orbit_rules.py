@@ -11,9 +11,9 @@ import orbit
 from orbit import plots
 from orbit.approx import RandomFourier
 from orbit.core.errors import InputError
-from orbit.distributions import Gaussian, Haar, Uniform
+from orbit.distributions import GaussianDistribution, Haar, Uniform
 from orbit.groups import Cyclic, Dihedral, Identity, Orthogonal, Permutation, Rotation, Translation
-from orbit.kernels import Gaussian as GaussianKernel
+from orbit.kernels import Gaussian
 from orbit.orbits import Orbit, sobol
 from orbit.testing.samples import smooth_images, unit_mean_norm
 
@@ -60,7 +60,7 @@ def test_rules_converge_to_the_same_average(rng, name):
     group, X = orbit.build("group", name.partition("-")[0], **params), points(rng)
 
     def features(**settings):
-        return RandomFourier(GaussianKernel(0.5), Orbit(group, **settings), 48, random_state=0).fit_transform(X)
+        return RandomFourier(Gaussian(0.5), Orbit(group, **settings), 48, random_state=0).fit_transform(X)
 
     truth = features(size=4096, rule="qmc", random_state=99)
 
@@ -98,7 +98,7 @@ def test_is_whole_group():
     assert Orbit().fit(X).is_whole_group
     assert Orbit(Identity(), size=9).fit(X).is_whole_group
     assert Orbit(Translation("wrap", "pixel"), Haar(), rule="quadrature").fit(X).is_whole_group
-    assert not Orbit(Translation("wrap", "pixel"), Gaussian()).fit(X).is_whole_group
+    assert not Orbit(Translation("wrap", "pixel"), GaussianDistribution()).fit(X).is_whole_group
     assert not Orbit(Translation("wrap", "pixel"), Uniform(-1, 1, "native")).fit(X).is_whole_group
     assert not Orbit(Dihedral(), rule="monte_carlo", size=8, random_state=0).fit(X).is_whole_group
     assert not Orbit(Rotation()).fit(X).is_whole_group

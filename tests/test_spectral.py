@@ -11,8 +11,7 @@ import torch
 
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier, RandomSkeleton, RawPoints
 from orbit.core.errors import InputError
-from orbit.distributions import Gaussian as Normal
-from orbit.distributions import Haar, VonMises
+from orbit.distributions import GaussianDistribution, Haar, VonMises
 from orbit.engine import Engine, fourier, spectral
 from orbit.engine.embedding import Scratch, nbytes
 from orbit.groups import Cyclic, Rotation, Scaling, Translation
@@ -31,8 +30,8 @@ CYCLIC = {
     "cyclic": (Orbit(Cyclic(), size=9), (9,)),
     "cyclic, middle axis": (Orbit(Cyclic(axis=1), size=6), (2, 6, 3)),
     "wrapped pixels": (Orbit(Translation("wrap", "pixel"), Haar(), size=30), (5, 6)),
-    "wrapped, between pixels": (Orbit(Translation("wrap"), Normal(sigma=1.0), size=11), (4, 6)),
-    "wrapped, colours": (Orbit(Translation("wrap"), Normal(sigma=1.0), size=8), (4, 5, 3)),
+    "wrapped, between pixels": (Orbit(Translation("wrap"), GaussianDistribution(sigma=1.0), size=11), (4, 6)),
+    "wrapped, colours": (Orbit(Translation("wrap"), GaussianDistribution(sigma=1.0), size=8), (4, 5, 3)),
 }
 
 MAPS = {

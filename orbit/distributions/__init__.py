@@ -3,8 +3,18 @@
 from orbit.distributions.base import Distribution
 from orbit.distributions.circular import VonMises
 from orbit.distributions.invariant import Delta, Haar
-from orbit.distributions.linear import Gaussian, LogNormal, Uniform
-from orbit.distributions.product import Product
+from orbit.distributions.linear import GaussianDistribution, LogNormal, Uniform
+from orbit.distributions.product import ProductDistribution
 from orbit.distributions.sorting import NoisySort
 
-__all__ = ["Delta", "Distribution", "Gaussian", "Haar", "LogNormal", "NoisySort", "Product", "Uniform", "VonMises"]
+__all__ = [
+    "Delta",
+    "Distribution",
+    "GaussianDistribution",
+    "Haar",
+    "LogNormal",
+    "NoisySort",
+    "ProductDistribution",
+    "Uniform",
+    "VonMises",
+]

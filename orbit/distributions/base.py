@@ -15,8 +15,7 @@ from torch import Tensor
 from orbit.core.component import Component
 from orbit.core.errors import InputError
 from orbit.groups.base import Group
-from orbit.groups.domains import MAX_ELEMENTS, Domain, Point
-from orbit.groups.domains import Product as ProductDomain
+from orbit.groups.domains import MAX_ELEMENTS, Domain, Point, ProductDomain
 
 
 class Distribution(Component):

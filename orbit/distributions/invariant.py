@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from orbit.distributions.base import Distribution
-from orbit.groups.domains import Domain, Finite, Line, Orthogonal, Permutations, Product
+from orbit.groups.domains import Domain, Finite, Line, OrthogonalMatrices, Permutations, ProductDomain
 from orbit.registry import register
 
 
@@ -21,7 +21,7 @@ class Delta(Distribution):
     (array([0.]), array([1.]))
     """
 
-    domains = (Line, Finite, Permutations, Orthogonal, Product)
+    domains = (Line, Finite, Permutations, OrthogonalMatrices, ProductDomain)
 
     def __init__(self) -> None:
         pass

@@ -277,7 +277,7 @@ class _Normal(AxisLaw):
 
 
 @register("distribution", "gaussian")
-class Gaussian(_Normal):
+class GaussianDistribution(_Normal):
     """Normal on every axis; wrapped around a circle, rounded to the nearest element where only whole steps are.
 
     There the quadrature lists the most probable elements, at most ``size``, with
@@ -295,9 +295,9 @@ class Gaussian(_Normal):
 
     Examples
     --------
-    >>> from orbit.distributions import Gaussian
+    >>> from orbit.distributions import GaussianDistribution
     >>> from orbit.groups.domains import Line
-    >>> nodes, weights = Gaussian(sigma=2.0).quadrature(Line(), 3, 0.0)
+    >>> nodes, weights = GaussianDistribution(sigma=2.0).quadrature(Line(), 3, 0.0)
     >>> nodes.round(4), weights.round(4)
     (array([-3.4641,  0.    ,  3.4641]), array([0.1667, 0.6667, 0.1667]))
     """

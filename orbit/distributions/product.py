@@ -10,14 +10,13 @@ import numpy as np
 from orbit.core.errors import InputError, ParameterError
 from orbit.distributions.base import Distribution
 from orbit.groups.base import Group
-from orbit.groups.domains import MAX_ELEMENTS, Domain, Line
-from orbit.groups.domains import Product as ProductDomain
+from orbit.groups.domains import MAX_ELEMENTS, Domain, Line, ProductDomain
 from orbit.groups.quadrature import share, tensor
 from orbit.registry import build_sections, register
 
 
 @register("distribution", "product")
-class Product(Distribution):
+class ProductDistribution(Distribution):
     """Independent factors, each with its own q, for groups that are made of several (LGIKA section 4.3).
 
     Parameters

@@ -7,7 +7,7 @@ from orbit.groups.identity import Identity
 from orbit.groups.orthogonal import Orthogonal
 from orbit.groups.permutation import Permutation
 from orbit.groups.pitch_tempo import PitchTempo
-from orbit.groups.product import Product
+from orbit.groups.product import ProductGroup
 from orbit.groups.reflection import Dihedral, Reflection
 from orbit.groups.rotation import Rotation
 from orbit.groups.scaling import Scaling
@@ -23,7 +23,7 @@ __all__ = [
     "Orthogonal",
     "Permutation",
     "PitchTempo",
-    "Product",
+    "ProductGroup",
     "Reflection",
     "Rotation",
     "Scaling",

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from orbit.groups.domains import Circle, Line, LogScale, Product, wrap
+from orbit.groups.domains import Circle, Line, LogScale, ProductDomain, wrap
 from orbit.groups.planar import PlanarMap, turn, with_offset
 from orbit.registry import register
 
@@ -48,11 +48,11 @@ class Affine(PlanarMap):
         self.unitary = unitary
 
     @property
-    def domain(self) -> Product:
+    def domain(self) -> ProductDomain:
         parts = (Circle(), LogScale(), Line(2, "pixels"), Line(unit="slope"), Line(unit="log stretch"))
         names = ("rotation", "scaling", "translation", "shear", "stretch")
         count = 5 if self.shear else 3
-        return Product(parts[:count], names[:count])
+        return ProductDomain(parts[:count], names[:count])
 
     def factor_distributions(self) -> list[dict[str, Any]]:
         """Those of LGIKA section 4.3; for slope and log stretch Gaussian of deviation 0.1."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -184,7 +184,7 @@ class Group(Component):
                 f"{type(self).__name__}.{method.__name__}: expected a tensor of shape {expected}, (elements, points, "
                 f"*shape), found {found}"
             )
-        return moved if isinstance(X, Tensor) else cast(Array, moved.numpy())
+        return moved if isinstance(X, Tensor) else moved.numpy()
 
     def _refuse(self, shape: tuple[int, ...], expected: str) -> InputError:
         found = f"vectors of length {shape[0]}" if len(shape) == 1 else f"arrays of shape {shape}"

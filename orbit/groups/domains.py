@@ -330,7 +330,7 @@ class Permutations(Domain):
 
 
 @dataclass(frozen=True)
-class Orthogonal(Domain):
+class OrthogonalMatrices(Domain):
     """Orthogonal matrices of size ``d``: all of them, or with ``special`` only the rotations.
 
     Sampling: from one angle in the plane; from a uniform unit quaternion (three
@@ -444,7 +444,7 @@ def _euler_rule(size: int, phase: float) -> Rule:
 
 
 @dataclass(frozen=True)
-class Product(Domain):
+class ProductDomain(Domain):
     """Several spaces together; an element is one row that holds its parts side by side.
 
     Parameters

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orbit.core.params import Range
 from orbit.groups.base import Group
-from orbit.groups.domains import Orthogonal as OrthogonalMatrices
+from orbit.groups.domains import OrthogonalMatrices
 from orbit.registry import register
 
 

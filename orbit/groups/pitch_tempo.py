@@ -13,7 +13,7 @@ from torch import Tensor
 
 from orbit.core.params import PositiveInt
 from orbit.groups.base import Group
-from orbit.groups.domains import Line, Product
+from orbit.groups.domains import Line, ProductDomain
 from orbit.groups.resample import Resampling, gather, images_first, pixels_first, scatter, windowed_sinc
 from orbit.registry import register
 
@@ -53,7 +53,7 @@ class PitchTempo(Group):
 
     default_distribution: ClassVar[dict[str, Any]] = {"name": "product"}
     default_rule = "qmc"
-    domain = Product((Line(unit="cents"), Line(unit="log tempo")), ("pitch", "tempo"))
+    domain = ProductDomain((Line(unit="cents"), Line(unit="log tempo")), ("pitch", "tempo"))
 
     def __init__(self, mode: Literal["vocoder", "resample"] = "vocoder", window: PositiveInt | None = None) -> None:
         self.mode = mode

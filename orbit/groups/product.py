@@ -10,12 +10,12 @@ from torch import Tensor
 
 from orbit.core.errors import InputError, ParameterError
 from orbit.groups.base import Group
-from orbit.groups.domains import Product as ProductDomain
+from orbit.groups.domains import ProductDomain
 from orbit.registry import build_sections, register
 
 
 @register("group", "product")
-class Product(Group):
+class ProductGroup(Group):
     """The direct product of groups; an element holds one of each side by side in a row.
 
     The first factor acts first. Composition is factor by factor, which is that
@@ -31,8 +31,8 @@ class Product(Group):
     Examples
     --------
     >>> import numpy as np
-    >>> from orbit.groups import Product
-    >>> group = Product([{"name": "reflection"}, {"name": "cyclic", "axis": 0}]).settled((2, 2))
+    >>> from orbit.groups import ProductGroup
+    >>> group = ProductGroup([{"name": "reflection"}, {"name": "cyclic", "axis": 0}]).settled((2, 2))
     >>> group.order
     4
     >>> group.act(group.elements(), np.arange(4.0).reshape(1, 2, 2))[3, 0]
@@ -78,9 +78,9 @@ class Product(Group):
     def clouds(self) -> bool:
         return any(part.clouds for part in self.parts())
 
-    def settled(self, shape: tuple[int, ...]) -> Product:
+    def settled(self, shape: tuple[int, ...]) -> ProductGroup:
         self.check_shape(shape)
-        return Product([{"name": p.name} | p.settled(shape).get_params(deep=False) for p in self.parts()])
+        return ProductGroup([{"name": p.name} | p.settled(shape).get_params(deep=False) for p in self.parts()])
 
     def factor_distributions(self) -> list[dict[str, Any]]:
         return [dict(part.default_distribution) for part in self.parts()]

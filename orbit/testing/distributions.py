@@ -10,7 +10,7 @@ from scipy import stats
 
 from orbit.core.errors import InputError
 from orbit.groups import Identity
-from orbit.groups.domains import Circle, Domain, Product, wrap
+from orbit.groups.domains import Circle, Domain, ProductDomain, wrap
 from orbit.orbits import Orbit, sobol
 from orbit.testing.component import ComponentContract
 
@@ -131,7 +131,7 @@ class AnyDomainContract(DistributionContract):
     >>> import orbit
     >>> from orbit.groups.domains import Line
     >>> class TestGaussianOnTheLine(AnyDomainContract):
-    ...     component = orbit.distributions.Gaussian
+    ...     component = orbit.distributions.GaussianDistribution
     ...     domain = Line()
     ...     waves = [[0.3], [1.0]]
     >>> TestGaussianOnTheLine().test_quadrature_integrates_what_samples_average()
@@ -155,7 +155,7 @@ class AnyDomainContract(DistributionContract):
             pytest.skip("no quadrature")
         nodes, weights = self.create().quadrature(self.domain, size, phase)
         assert nodes.shape == (len(weights), *self.domain.shape)
-        assert len(nodes) <= max(size, self.create().atoms(self.domain) or 2) or isinstance(self.domain, Product)
+        assert len(nodes) <= max(size, self.create().atoms(self.domain) or 2) or isinstance(self.domain, ProductDomain)
         assert np.all(weights >= 0)
         assert weights.sum() == pytest.approx(1, abs=1e-12)
 
