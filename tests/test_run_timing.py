@@ -7,7 +7,8 @@ import pytest
 from test_run_cli import folders, run  # noqa: F401  run is a fixture
 
 from orbit import plots
-from runners.timing.machine import describe_machine, interleaved
+from runners.machine import describe_machine
+from runners.timing.rounds import interleaved
 from runners.tracking.record import RunFolder
 
 TINY = (
@@ -38,8 +39,8 @@ SMALLER = {
 
 @pytest.fixture(autouse=True)
 def _small_and_once(monkeypatch):
-    monkeypatch.setattr("runners.timing.machine.MIN_CASE_S", 0.0)
-    monkeypatch.setattr("runners.timing.machine.PAUSE_S", 0.0)
+    monkeypatch.setattr("runners.timing.rounds.MIN_CASE_S", 0.0)
+    monkeypatch.setattr("runners.timing.rounds.PAUSE_S", 0.0)
     monkeypatch.setattr("runners.timing.comparisons.maps.LAYER_FEATURES", 1500)  # of 14,000
 
 
@@ -119,8 +120,8 @@ def test_solvers_are_compared_on_one_objective_only(run, change, message):  # no
 
 def test_short_cases_are_run_several_times_in_a_row(monkeypatch):
     calls, now = {"short": 0, "long": 0}, [0.0]
-    monkeypatch.setattr("runners.timing.machine.MIN_CASE_S", 1.0)
-    monkeypatch.setattr("runners.timing.machine.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("runners.timing.rounds.MIN_CASE_S", 1.0)
+    monkeypatch.setattr("runners.timing.rounds.time.perf_counter", lambda: now[0])
 
     def case(name: str, duration: float) -> None:
         calls[name] += 1
@@ -133,7 +134,7 @@ def test_short_cases_are_run_several_times_in_a_row(monkeypatch):
 
 
 def test_cases_are_run_in_turn_after_a_round_that_does_not_count(monkeypatch):
-    monkeypatch.setattr("runners.timing.machine.MIN_CASE_S", 0.0)
+    monkeypatch.setattr("runners.timing.rounds.MIN_CASE_S", 0.0)
     order: list[str] = []
     seconds = interleaved({name: (lambda name=name: order.append(name)) for name in "ab"}, rounds=3)
     assert "".join(order) == "ab" * 4

@@ -14,8 +14,8 @@ from orbit.core.random import spawn
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
+from runners.markdown import markdown_table
 from runners.metrics import kernel_errors
-from runners.report.markdown import markdown_table
 
 _MEASURES = {
     "mean_error": "mean absolute difference",

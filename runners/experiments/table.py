@@ -17,7 +17,7 @@ from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
 from runners.experiments.trials import Trials, settings
-from runners.report.markdown import markdown_table, mean_and_spread
+from runners.markdown import markdown_table, mean_and_spread
 
 _CURVE_KEYS = ("along", "series", "references", "metric")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from runners.markdown import markdown_table
 from runners.report.content import Code, Content, Link, Table
-from runners.report.markdown import markdown_table
 
 #: File of the report -> its template.
 FILES = {"index.html": "page.html", "report.md": "page.md"}

@@ -20,8 +20,8 @@ from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.registry import register
 from runners.app.plan import Plan, make_plan
 from runners.base import Job, Runner, peak_memory_mb
-from runners.report.markdown import markdown_table
-from runners.timing.machine import describe_machine
+from runners.machine import describe_machine
+from runners.markdown import markdown_table
 
 _SAMPLE = 2048  # points that the feature map is fitted to, and that are predicted
 _PEAK = "peak resident MiB"

@@ -14,9 +14,10 @@ from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.registry import build, register
 from runners.base import Job, Runner
-from runners.report.markdown import markdown_table
+from runners.machine import describe_machine
+from runners.markdown import markdown_table
 from runners.timing.comparisons import COMPARISONS, Comparison, represented_images
-from runners.timing.machine import describe_machine, interleaved, pinned_threads
+from runners.timing.rounds import interleaved, pinned_threads
 
 _SWEPT = {"N": "points", "s": "components", "r": "orbit size", "D": "columns of a ridge fit"}
 

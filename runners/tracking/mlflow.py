@@ -30,7 +30,7 @@ import numpy as np
 
 from orbit.core.errors import InputError
 from orbit.version import __version__
-from runners.timing.machine import hardware
+from runners.machine import hardware
 from runners.tracking.record import CONFIG, EXAMPLE, MODEL, RECORD, Record, RunFolder
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 from orbit import plots
 from orbit.core.errors import InputError
 from runners.base import MAIN_METRICS
-from runners.report.markdown import markdown_table, mean_and_spread
+from runners.markdown import markdown_table, mean_and_spread
 from runners.tracking.mlflow import Tracker, environment_tags
 from runners.tracking.record import Record, RunFolder
 

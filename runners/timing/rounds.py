@@ -1,17 +1,14 @@
-"""Fair timing of several cases, and a description of the machine."""
+"""Fair timing of several cases."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 import torch
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 # BLAS threads spin for tens of milliseconds after their last product, on a core that the next case needs.
 PAUSE_S = 0.2
@@ -67,26 +64,3 @@ def pinned_threads(threads: int) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
-
-
-def describe_machine(threads: int) -> str:
-    """The processor, its cores, the threads in use, the linear algebra libraries and the load of other work."""
-    libraries = sorted({f"{pool['internal_api']} {pool['version']}" for pool in threadpool_info()})
-    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    versions = f"torch {torch.__version__} (MKL: {torch.backends.mkl.is_available()}), numpy {np.__version__}"
-    return f"{hardware()}, {threads} threads in use, load {load}; {versions}, {', '.join(libraries)}"
-
-
-def hardware() -> str:
-    """The processor, the GPU if there is one, and the number of cores."""
-    gpu = f"{torch.cuda.get_device_name()}, " if torch.cuda.is_available() else ""
-    return f"{_processor()}, {gpu}{os.cpu_count()} cores"
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
