@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orbit.core.errors import InputError
-from orbit.representations.augmentation import ImageAugmentation, NoAugmentation
+from orbit.representations import ImageAugmentation, NoAugmentation
 from orbit.representations.patches import middle
 from orbit.testing import AugmentationContract
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from orbit.core.errors import InputError
-from orbit.representations.gradients import Gradients
+from orbit.representations import Gradients
 from orbit.testing import RepresentationContract
 from orbit.testing.samples import smooth_images
 

@@ -17,7 +17,7 @@ from orbit.core.errors import InputError
 from orbit.engine import Engine
 from orbit.learners import AdaGradClassifier, NetworkClassifier
 from orbit.learners.streaming import FeatureStream, fit_stream
-from orbit.representations.augmentation import ImageAugmentation
+from orbit.representations import ImageAugmentation
 from orbit.testing import ClassifierContract, FeatureMapContract
 from runners.experiments.training import Training
 from runners.tracking.record import RunFolder

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import pdist
+from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from orbit.core.errors import InputError, ParameterError
@@ -173,7 +175,7 @@ def test_polar_of_many_images_is_done_in_blocks(rng):
 
 @pytest.mark.parametrize("shape", [(5,), (5, 5, 3)])
 def test_polar_refuses_what_is_no_image(shape):
-    with pytest.raises(InputError, match=r"representation=polar samples images.*found points of shape \(5"):
+    with pytest.raises(InputError, match=r"representation=polar takes images of shape.*found points of shape \(5"):
         Polar().fit(np.ones((2, *shape)))
 
 
@@ -238,11 +240,50 @@ def test_a_bag_counts_letters_whatever_their_order(rng):
 
 
 def test_a_bag_needs_rows():
-    with pytest.raises(InputError, match=r"representation=bag adds up the rows .* found points of shape \(4,\)"):
+    with pytest.raises(
+        InputError, match=r"representation=bag takes points of shape .rows, columns., found.* shape \(4,\)"
+    ):
         Bag().fit(np.ones((3, 4)))
 
 
 # ---- helpers ---------------------------------------------------------------------------------------------------------
+
+
+# ---- scikit-learn's names and containers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("representation", [Raw(), UnitNorm(), UnitNorm("each"), Standardize()], ids=repr)
+def test_vectors_keep_the_names_of_their_features(rng, representation):
+    X = pd.DataFrame(rng.random((5, 3)), columns=["width", "height", "age"])
+    fitted = representation.fit(X)
+    assert list(fitted.get_feature_names_out()) == ["width", "height", "age"]
+    framed = clone(representation).set_output(transform="pandas").fit_transform(X)
+    assert list(framed.columns) == ["width", "height", "age"]
+    np.testing.assert_array_equal(framed, fitted.transform(X))
+    with pytest.raises(ValueError, match="input_features"):
+        fitted.get_feature_names_out(["width"])
+
+
+@pytest.mark.parametrize(
+    ("representation", "shape", "first", "count"),
+    [
+        (UnitNorm(), (4, 5), "unitnorm0", 20),
+        (Polar(n_radii=3, n_angles=8), (6, 6), "polar0", 24),
+        (Coulomb(), (3, 3), "coulomb0", 9),
+        (Bag(), (5, 8), "bag0", 8),
+    ],
+    ids=str,
+)
+def test_numbers_of_other_points_are_named_in_the_order_of_flattening(rng, representation, shape, first, count):
+    X = rng.random((6, *shape))
+    names = representation.fit(X).get_feature_names_out()
+    assert names[0] == first
+    assert len(set(names)) == len(names) == count == representation.transform(X)[0].size
+
+
+def test_a_bag_of_words_comes_as_a_data_frame(rng):
+    counts = Bag().set_output(transform="pandas").fit_transform(rng.random((6, 5, 3)))
+    assert list(counts.columns) == ["bag0", "bag1", "bag2"]
 
 
 def test_mean_norm_and_scale(rng):

@@ -49,9 +49,7 @@ from orbit.learners import (
     SVMClassifier,
 )
 from orbit.orbits import Orbit
-from orbit.representations import Bag, Coulomb, Polar, Raw, Standardize, UnitNorm
-from orbit.representations.gradients import Gradients
-from orbit.representations.patches import Crop, PatchPCA
+from orbit.representations import Bag, Coulomb, Crop, Gradients, PatchPCA, Polar, Raw, Standardize, UnitNorm
 
 ESTIMATORS = [
     RandomFourier(n_components=10),

@@ -1,29 +1,28 @@
 """What is done to points before any group acts on them, and augmentation of training points."""
 
-from orbit.representations import augmentation, gradients, patches
-from orbit.representations.basic import (
-    Bag,
-    Coulomb,
-    Polar,
-    Raw,
-    Representation,
-    Standardize,
-    UnitNorm,
-    mean_norm,
-    scale,
-)
+from orbit.representations.augmentation import Augmentation, ImageAugmentation, NoAugmentation
+from orbit.representations.base import ImageRepresentation, Representation, mean_norm, scale
+from orbit.representations.gradients import Gradients
+from orbit.representations.matrices import Bag, Coulomb
+from orbit.representations.patches import Crop, PatchPCA
+from orbit.representations.polar import Polar
+from orbit.representations.vectors import Raw, Standardize, UnitNorm
 
 __all__ = [
+    "Augmentation",
     "Bag",
     "Coulomb",
+    "Crop",
+    "Gradients",
+    "ImageAugmentation",
+    "ImageRepresentation",
+    "NoAugmentation",
+    "PatchPCA",
     "Polar",
     "Raw",
     "Representation",
     "Standardize",
     "UnitNorm",
-    "augmentation",
-    "gradients",
     "mean_norm",
-    "patches",
     "scale",
 ]

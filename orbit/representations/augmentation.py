@@ -1,4 +1,4 @@
-"""Random changes of training points, new in every pass over them, that leave their labels true."""
+"""Random changes of training points that keep their labels, drawn anew in every pass over the data."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Augmentation(Component):
 
     @abstractmethod
     def apply(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Changed copies of points (n, *shape), of the same shape and precision; ``X`` is left alone."""
+        """Changed copies of points (n, *shape), of the same shape and precision; ``X`` is not modified."""
 
 
 @register("augmentation", "none")
 class NoAugmentation(Augmentation):
-    """Training points as they are.
+    """Training points unchanged.
 
     Examples
     --------
@@ -41,16 +41,16 @@ class NoAugmentation(Augmentation):
 
 @register("augmentation", "image")
 class ImageAugmentation(Augmentation):
-    """Images shifted, mirrored, and changed in brightness, contrast and saturation, each by itself (RFS section 6).
+    """Images shifted, mirrored, and changed in brightness, contrast and saturation independently (RFS section 6).
 
-    A shift followed by a representation that takes the middle of the image is a
-    random crop: for images of 32 x 32, shifted by up to 4, and the middle 24 x 24 it is
-    the paper's, which does not print the sizes of the other changes.
+    A shift followed by the ``crop`` representation is a random crop: images of
+    32 x 32 pixels, shifted by up to 4 and cropped to 24 x 24, are the paper's, which
+    does not print the sizes of the other changes.
 
     Parameters
     ----------
     shift : int >= 0 or None
-        Largest shift along each axis, in pixels; what comes in repeats the border.
+        Largest shift along each axis, in pixels; the border is repeated.
         None is an eighth of the shorter side, rounded down, but at least 1: 4 pixels
         of 32 x 32, 1 of 8 x 8.
     flip : bool
@@ -58,8 +58,8 @@ class ImageAugmentation(Augmentation):
     brightness : float >= 0
         Largest number added to all of an image, in the unit of the pixels.
     contrast, saturation : float >= 0
-        Distances from the mean of a channel, and from the grey of a pixel, are
-        multiplied by a number within this of 1.
+        Largest relative change of the distances from a channel's mean, and
+        from a pixel's grey value.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class ImageAugmentation(Augmentation):
         self.saturation = saturation
 
     def apply(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Raises ``InputError`` for points that are no images."""
+        """As for every augmentation; raises ``InputError`` if the points are not images."""
         if X.ndim not in (3, 4):
             raise InputError(
                 f"{self.label()} takes images, with or without channels, found points of shape {X.shape[1:]}: "

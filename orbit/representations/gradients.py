@@ -1,4 +1,4 @@
-"""Images as gradients by direction: what edges there are and which way they face (Dalal and Triggs 2005)."""
+"""Images as gradients by direction (Dalal and Triggs, 2005)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from scipy import ndimage
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.groups.domains import wrap
 from orbit.registry import register
-from orbit.representations.basic import Norm, mean_norm, scale
-from orbit.representations.patches import ImageRepresentation
+from orbit.representations.base import ImageRepresentation, Norm, mean_norm, scale
 
 _BATCH = 256
 
@@ -20,14 +19,15 @@ _BATCH = 256
 class Gradients(ImageRepresentation):
     """The length of every pixel's gradient, shared between the two nearest of ``n_directions`` directions.
 
-    A channel for each direction, of all 360 degrees. Templates then compare edges
-    instead of ink: of two strokes that overlap little, or at a wrong slant, the
-    inner product is small. A group moves the channels as it moves pixels; that a
-    turn also changes the direction of an edge is left out, which matters little
-    for turns below half the step between directions (22 degrees for eight).
+    One channel for each direction, over all 360 degrees. Inner products then
+    compare edges instead of intensities: they are small for two strokes that
+    overlap little or differ in slant. A group moves the channels as it moves
+    pixels; the change of an edge's direction under a rotation is neglected, which
+    matters little for angles below half the step between directions (22 degrees
+    for eight).
 
-    Of images with colour channels, each pixel takes the gradient of the channel
-    where it is longest, as Dalal and Triggs do.
+    For images with colour channels, each pixel takes the gradient of the channel
+    where it is longest, as in Dalal and Triggs.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Gradients(ImageRepresentation):
     Examples
     --------
     >>> import numpy as np
-    >>> from orbit.representations.gradients import Gradients
+    >>> from orbit.representations import Gradients
     >>> edge = np.zeros((1, 9, 9))
     >>> edge[:, :, 5:] = 1.0
     >>> channels = Gradients(n_directions=4, pooling=0.0).fit_transform(edge)

@@ -1,4 +1,4 @@
-"""Representations of images by their middle and by the principal components of their patches (RFS section 6)."""
+"""Crops of images, and principal components of their patches (RFS section 6)."""
 
 from __future__ import annotations
 
@@ -6,26 +6,10 @@ import numpy as np
 import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
-from orbit.core.errors import InputError
+from orbit.core.errors import ParameterError
 from orbit.core.params import PositiveInt
 from orbit.registry import register
-from orbit.representations.basic import Representation
-
-
-class ImageRepresentation(Representation):
-    """A representation of images only, as its tags say."""
-
-    def _check_images(self, X: np.ndarray, side: int) -> None:
-        if X.ndim not in (3, 4) or min(X.shape[1:3]) < side:
-            raise InputError(
-                f"{self.label()} takes images of at least {side} x {side} pixels, with or without channels, "
-                f"found points of shape {X.shape[1:]}: change dataset or representation"
-            )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
+from orbit.representations.base import ImageRepresentation
 
 
 @register("representation", "crop")
@@ -39,7 +23,7 @@ class Crop(ImageRepresentation):
     Examples
     --------
     >>> import numpy as np
-    >>> from orbit.representations.patches import Crop
+    >>> from orbit.representations import Crop
     >>> Crop(2).fit_transform(np.arange(16.0).reshape(1, 4, 4))
     array([[[ 5.,  6.],
             [ 9., 10.]]])
@@ -69,20 +53,20 @@ class PatchPCA(ImageRepresentation):
         Side of the patches, in pixels.
     stride : int >= 1
     n_components : int >= 1
-        At most the numbers of a patch.
+        At most the numbers in a patch, ``size * size * channels``.
     crop : int >= 1 or None
-        The middle so many pixels square are taken; None is the whole image.
+        Side of the central square that is used, in pixels; None is the whole image.
 
     Attributes
     ----------
-    components_ : array, shape (numbers of a patch, n_components)
+    components_ : array, shape (numbers in a patch, n_components)
         Scaled, so that every coordinate has variance one over the training patches.
-    mean_ : array, shape (numbers of a patch,)
+    mean_ : array, shape (numbers in a patch,)
 
     Examples
     --------
     >>> import numpy as np
-    >>> from orbit.representations.patches import PatchPCA
+    >>> from orbit.representations import PatchPCA
     >>> PatchPCA(size=4, stride=2, n_components=10, crop=None).fit_transform(
     ...     np.random.default_rng(0).random((5, 12, 12, 3))).shape
     (5, 5, 5, 10)
@@ -105,9 +89,7 @@ class PatchPCA(ImageRepresentation):
         channels = X.shape[3] if X.ndim == 4 else 1
         numbers = channels * self.size**2
         if self.n_components > numbers:
-            raise InputError(
-                f"representation.n_components: a patch has {numbers} numbers, found {self.n_components} components"
-            )
+            raise ParameterError("n_components", f"at most {numbers}, the numbers in a patch", self.n_components)
         moments, total, count = np.zeros((numbers, numbers)), np.zeros(numbers), 0
         for rows in self._batches(len(X)):
             patches = self._patches(X[rows]).astype(np.float64).reshape(-1, numbers)
@@ -120,7 +102,7 @@ class PatchPCA(ImageRepresentation):
         self.components_ = vectors / np.where(scale > 1e-6 * scale[0], scale, np.inf)
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
-        """Products with patches that overlap are a convolution, which needs no copies of them."""
+        """Computed as a convolution, without copies of overlapping patches."""
         channels = len(self.mean_) // self.size**2
         filters = np.ascontiguousarray(self.components_.T.reshape(-1, channels, self.size, self.size), dtype=X.dtype)
         shift = np.asarray(-self.mean_ @ self.components_, dtype=X.dtype)
@@ -135,7 +117,7 @@ class PatchPCA(ImageRepresentation):
         return [slice(start, start + 500) for start in range(0, n, 500)]
 
     def _patches(self, X: np.ndarray) -> np.ndarray:
-        """Patches of centred and scaled images, shape ``(n, rows, columns, numbers of a patch)``."""
+        """Patches of centred and scaled images, shape ``(n, rows, columns, numbers in a patch)``."""
         windows = sliding_window_view(self._standardised(X), (self.size, self.size), axis=(1, 2))
         windows = windows[:, :: self.stride, :: self.stride]
         return windows.reshape(*windows.shape[:3], -1)

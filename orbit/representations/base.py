@@ -1,0 +1,112 @@
+"""The base class of representations: what is done to points before any group acts on them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from orbit.core.component import Component
+from orbit.core.errors import InputError
+
+Norm = Literal["none", "mean", "each"]
+
+
+class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
+    """Base class: a scikit-learn transformer that keeps float32 and float64 and the natural shape of points.
+
+    A subclass gives ``_transform`` and, if it depends on the data, ``_fit``.
+
+    Attributes
+    ----------
+    group_params : dict
+        Parameters that a group which acts on the represented points takes where
+        none are given, such as how images are sampled.
+    takes_vectors : bool
+        Whether points may be vectors; else they have at least two axes.
+    shape_in_, shape_out_ : tuple of int
+        Shapes of a point before and after.
+    """
+
+    group_params: ClassVar[dict[str, Any]] = {}
+    takes_vectors: ClassVar[bool] = True
+
+    def fit(self, X, y=None):
+        """Learn scales and shapes. ``X``: array, shape ``(n, *shape_in_)``."""
+        self.check()
+        X = self._validate(X, reset=True)
+        self.shape_in_ = X.shape[1:]
+        self._fit(X)
+        self.shape_out_ = self._transform(X[:1]).shape[1:]
+        return self
+
+    def transform(self, X):
+        """The represented points, shape ``(n, *shape_out_)``. ``X``: array, shape ``(n, *shape_in_)``."""
+        check_is_fitted(self)
+        X = self._validate(X, reset=False)
+        if X.shape[1:] != self.shape_in_:
+            raise ValueError(
+                f"{type(self).__name__} was fitted on points of shape {self.shape_in_}, found {X.shape[1:]}"
+            )
+        return self._transform(X)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the numbers of a represented point, in the order in which it is flattened.
+
+        Vectors that stay vectors of that length keep their names; others are
+        called ``polar0``, ``polar1`` and so on.
+        """
+        check_is_fitted(self)
+        if self.shape_in_ == self.shape_out_ and len(self.shape_in_) == 1:
+            return super().get_feature_names_out(input_features)
+        prefix = type(self).__name__.lower()
+        return np.array([f"{prefix}{i}" for i in range(math.prod(self.shape_out_))], dtype=object)
+
+    def _fit(self, X: np.ndarray) -> None:
+        """Check and learn what ``_transform`` needs; nothing by default."""
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        return X
+
+    def _validate(self, X, reset: bool) -> np.ndarray:
+        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
+
+    def _refuse(self, X: np.ndarray, expected: str) -> InputError:
+        return InputError(
+            f"{self.label()} takes {expected}, found points of shape {X.shape[1:]}: change dataset or representation"
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.two_d_array = self.takes_vectors
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+class ImageRepresentation(Representation):
+    """A representation of images ``(height, width)`` or ``(height, width, channels)``."""
+
+    takes_vectors = False
+
+    def _check_images(self, X: np.ndarray, side: int) -> None:
+        if X.ndim not in (3, 4) or min(X.shape[1:3]) < side:
+            raise self._refuse(X, f"images of at least {side} x {side} pixels, with or without channels")
+
+
+def mean_norm(X: np.ndarray) -> float:
+    """The mean Euclidean norm of the points; 1 if they are all zero."""
+    return float(np.linalg.norm(X.reshape(len(X), -1), axis=1).mean()) or 1.0
+
+
+def scale(X: np.ndarray, norm: Norm, mean: float) -> np.ndarray:
+    """Points divided by ``mean`` or by their own norms; a zero point stays zero."""
+    if norm == "none":
+        return X
+    if norm == "mean":
+        return (X / mean).astype(X.dtype)
+    norms = np.linalg.norm(X.reshape(len(X), -1), axis=1)
+    return (X / np.where(norms > 0, norms, 1).reshape(-1, *[1] * (X.ndim - 1))).astype(X.dtype)

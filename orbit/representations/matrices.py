@@ -1,0 +1,80 @@
+"""Representations of matrices: Coulomb matrices of molecules, and rows added up."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from orbit.registry import register
+from orbit.representations.base import Representation
+
+
+@register("representation", "coulomb")
+class Coulomb(Representation):
+    """Coulomb matrices, or other symmetric matrices with one row per atom (LGIKA section 4.1).
+
+    Parameters
+    ----------
+    order : {"raw", "sorted"}
+        ``sorted`` puts rows and columns in descending order of row norm: one
+        fixed order for each molecule, which ``noisy_sort`` randomises.
+    triangle : {"none", "l1", "l2"}
+        Every pair of atoms appears twice in a symmetric matrix. ``l1`` halves
+        the off-diagonal entries and ``l2`` divides them by sqrt(2), so that L1
+        or Euclidean distances are those of the upper triangles.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.representations import Coulomb
+    >>> Coulomb(order="sorted").fit_transform(np.array([[[1.0, 2.0], [2.0, 5.0]]]))
+    array([[[5., 2.],
+            [2., 1.]]])
+    """
+
+    takes_vectors = False
+
+    def __init__(self, order: Literal["raw", "sorted"] = "raw", triangle: Literal["none", "l1", "l2"] = "none") -> None:
+        self.order = order
+        self.triangle = triangle
+
+    def _fit(self, X: np.ndarray) -> None:
+        if X.ndim != 3 or X.shape[1] != X.shape[2]:
+            raise self._refuse(X, "matrices of shape (atoms, atoms)")
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        if self.order == "sorted":
+            falling = np.argsort(-np.linalg.norm(X, axis=2), axis=1, kind="stable")
+            X = np.take_along_axis(np.take_along_axis(X, falling[:, :, None], 1), falling[:, None, :], 2)
+        if self.triangle == "none":
+            return X
+        off_diagonal = 0.5 if self.triangle == "l1" else math.sqrt(0.5)
+        weights = np.where(np.eye(X.shape[1], dtype=bool), 1.0, off_diagonal)
+        return (X * weights).astype(X.dtype)
+
+
+@register("representation", "bag")
+class Bag(Representation):
+    """The sum of each point's rows, whatever their order: a bag of words if rows are one-hot (GICDF appendix D.1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orbit.representations import Bag
+    >>> Bag().fit_transform(np.eye(3)[[[0, 2, 2]]])
+    array([[1., 0., 2.]])
+    """
+
+    takes_vectors = False
+
+    def __init__(self) -> None:
+        pass
+
+    def _fit(self, X: np.ndarray) -> None:
+        if X.ndim < 3:
+            raise self._refuse(X, "points of shape (rows, columns)")
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        return X.sum(1)

@@ -1,0 +1,82 @@
+"""Representations of points of any shape: scaling by norms and by features."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from orbit.registry import register
+from orbit.representations.base import Representation, mean_norm, scale
+
+
+@register("representation", "raw")
+class Raw(Representation):
+    """The data unchanged.
+
+    Examples
+    --------
+    >>> from orbit.representations import Raw
+    >>> Raw().fit_transform([[1.0, 2.0]])
+    array([[1., 2.]])
+    """
+
+    def __init__(self) -> None:
+        pass
+
+
+@register("representation", "unit_norm")
+class UnitNorm(Representation):
+    """Points divided by their Euclidean norm, or all by the mean norm of the training points.
+
+    Parameters
+    ----------
+    norm : {"mean", "each"}
+        ``mean`` divides by the mean norm of the training points, so that
+        lengthscales around 1/2 suit any data; ``each`` divides by each point's own norm.
+
+    Examples
+    --------
+    >>> from orbit.representations import UnitNorm
+    >>> UnitNorm("each").fit_transform([[3.0, 4.0]])
+    array([[0.6, 0.8]])
+    """
+
+    def __init__(self, norm: Literal["mean", "each"] = "mean") -> None:
+        self.norm = norm
+
+    def _fit(self, X: np.ndarray) -> None:
+        self.scale_ = mean_norm(X) if self.norm == "mean" else 1.0
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        return scale(X, self.norm, self.scale_)
+
+
+@register("representation", "standardize")
+class Standardize(Representation):
+    """Each feature shifted and scaled to mean 0 and standard deviation 1 over the training points.
+
+    Constant features are only shifted. Scaling each pixel separately does not
+    commute with a rotation: use it on vectors.
+
+    Examples
+    --------
+    >>> from orbit.representations import Standardize
+    >>> Standardize().fit_transform([[1.0], [3.0]])
+    array([[-1.],
+           [ 1.]])
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def _fit(self, X: np.ndarray) -> None:
+        # float64 sums: a float32 mean of many equal values is not that value
+        self.mean_ = X.mean(0, dtype=np.float64)
+        deviation = X.std(0, dtype=np.float64)
+        constant = (X[:1] == X).all(0)  # a rounded mean would leave a constant feature a tiny deviation
+        self.mean_ = np.where(constant, X[0], self.mean_)
+        self.scale_ = np.where(constant, 1.0, deviation)
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        return ((X - self.mean_) / self.scale_).astype(X.dtype)
