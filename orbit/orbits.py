@@ -155,8 +155,20 @@ class Orbit(Component):
         """The orbit points ``g_i x`` for a range of elements: shape ``(r, n, *shape)``.
 
         The elements may depend on x (``noisy_sort``): see ``Distribution.move``.
+
+        Raises
+        ------
+        InputError
+            If the group's action returns an array of another shape.
         """
-        return self.distribution_.move(self.group_, self.elements_[elements], X)
+        moved = self.distribution_.move(self.group_, self.elements_[elements], X)
+        expected = len(self.elements_[elements]), *X.shape
+        if tuple(moved.shape) != expected:
+            raise InputError(
+                f"{type(self.group_).__name__}._act: expected the moved points as an array of shape {expected}, "
+                f"(elements, points, *shape of a point), found shape {tuple(moved.shape)}"
+            )
+        return moved
 
     def metrics(self) -> dict[str, float]:
         return {"orbit/size": float(len(self.weights_))}
@@ -181,7 +193,7 @@ def sobol(size: int, shape: tuple[int, ...], rng: np.random.Generator) -> np.nda
     dims = math.prod(shape)
     if dims > qmc.Sobol.MAXDIM:
         raise InputError(
-            f"orbit.rule=qmc: an element takes {dims} numbers, Sobol sequences have at most {qmc.Sobol.MAXDIM}"
+            f"rule='qmc': an element takes {dims} numbers, Sobol sequences have at most {qmc.Sobol.MAXDIM}"
         )
     sequence = qmc.Sobol(dims, scramble=True, seed=rng)
     return sequence.random_base2(math.ceil(math.log2(size)))[:size].reshape(size, *shape)

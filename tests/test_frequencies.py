@@ -19,7 +19,7 @@ from orbit.approx.frequencies import Automatic, MonteCarlo, Orthogonal, QuasiMon
 from orbit.approx.hadamard import FastProjection, walsh_hadamard
 from orbit.core.errors import InputError
 from orbit.engine import Engine
-from orbit.engine.latest import Latest
+from orbit.engine.kept import Latest
 from orbit.kernels import Exponential, Gaussian, Laplacian, Matern, RationalQuadratic
 from orbit.testing import FrequenciesContract
 

@@ -27,6 +27,7 @@ CASES = {
     "path": {"one", "path of 20"},
     "skeleton": {"features", "copy", "streaming"},
     "hadamard": {"hadamard", "matrix"},
+    "state": {"as shipped", "fresh buffers", "nothing kept", "plain executor", "kept executor"},
     "lbfgs": {"one lambda", "path", "lbfgs 100", "lbfgs", "one lambda from points", "path from points"},
 }
 

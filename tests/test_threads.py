@@ -19,6 +19,7 @@ import torch
 from orbit.approx.bins import BinCounts, QuantileBins
 from orbit.core.threads import default_threads, in_threads, single_threaded
 from orbit.engine.embedding import nbytes
+from orbit.engine.kept import Reused
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, None])
@@ -209,6 +210,38 @@ def test_a_forked_process_starts_threads_of_its_own():
 
 
 # ---- what is kept ----------------------------------------------------------------------------------------------------
+
+
+def objects_of_two_threads(reused: Reused, at_most: int, fits=lambda kept: True) -> set[Buffer]:
+    meeting, found = threading.Barrier(2, timeout=10), set()
+    with reused.per_thread(Buffer, fits, at_most) as buffer:
+
+        def work(tile: int) -> None:
+            meeting.wait()
+            assert buffer() is buffer()
+            found.add(buffer())
+
+        in_threads(work, range(2), 2)
+    assert len(found) == 2, "each thread has its own"
+    return found
+
+
+def test_objects_of_threads_are_handed_to_the_next_call():
+    reused = Reused[Buffer]()
+    first = objects_of_two_threads(reused, at_most=2)
+    assert objects_of_two_threads(reused, at_most=1) == first
+    assert len(objects_of_two_threads(reused, at_most=2) & first) == 1, "no more are kept than allowed"
+    before = objects_of_two_threads(reused, at_most=2)
+    assert not objects_of_two_threads(reused, at_most=2, fits=lambda kept: False) & before
+
+
+def test_objects_of_a_call_that_fails_are_not_kept():
+    reused = Reused[Buffer]()
+    found = []
+    with contextlib.suppress(ValueError), reused.per_thread(Buffer, at_most=5) as buffer:
+        found.append(buffer())
+        raise ValueError("broken")
+    assert not objects_of_two_threads(reused, at_most=5) & set(found)
 
 
 def test_bytes_of_an_embedding_are_those_of_all_its_parts_once():

@@ -21,8 +21,8 @@ from orbit.core.component import check_with_parts
 from orbit.core.random import RandomState, spawn
 from orbit.engine import Engine, Route
 from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten, nbytes
-from orbit.engine.latest import Latest
-from orbit.engine.spectral import SpectralPlan, may_keep
+from orbit.engine.kept import Latest
+from orbit.engine.spectral import SpectralPlan, kept_bytes
 from orbit.kernels import Gaussian, Kernel
 from orbit.orbits import Orbit
 
@@ -175,7 +175,7 @@ class AveragedMap(FeatureMap):
 
     def _fit_parts(self, X) -> tuple[np.ndarray, int]:
         X, map_seed = super()._fit_parts(X)
-        self._plan = self.engine_.spectral_plan(self.orbit_, X)
+        self._plan = self.engine_.spectral_plan(self.orbit_, X) if self.encode is flatten else None
         self._embeddings = Latest()
         return X, map_seed
 
@@ -184,7 +184,7 @@ class AveragedMap(FeatureMap):
         embedding = self._embeddings.get(
             (X.dtype, engine.device),
             lambda: self._embedding(X.dtype),
-            worth=lambda made: isinstance(made, ProjectedEmbedding) and may_keep(engine.workspace(), nbytes(made)),
+            worth=lambda made: isinstance(made, ProjectedEmbedding) and nbytes(made) <= kept_bytes(engine.workspace()),
         )
         return self._average(embedding, X, plan=self._plan)
 

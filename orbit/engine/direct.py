@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from orbit.engine.embedding import ProjectedEmbedding, Scratch, flatten
-from orbit.engine.memory import TILE_ROWS, Tiling, per_thread, slices
+from orbit.engine.kept import Reused
+from orbit.engine.memory import TILE_ROWS, Tiling, slices
 from orbit.engine.strategy import Cost, Route, Strategy
 
 # Tiles where one orbit element is worked on at a time.
@@ -39,7 +40,6 @@ class Direct(Strategy):
         out = np.zeros((len(task.X), embedding.n_outputs), dtype=task.X.dtype)
         tensor, like = self.workspace.tensor, self.workspace.tensor(task.X[:0], task.X.dtype)
         tile_rows = tiling.rows * (tiling.elements if batched else 1)
-        scratch = per_thread(lambda: Scratch(2, tile_rows, tiling.units, like))
 
         def work(rows: slice) -> None:
             points = tensor(task.X[rows], task.X.dtype)
@@ -53,7 +53,8 @@ class Direct(Strategy):
             if not in_result:
                 out[rows] = embedding.finish(total).cpu().numpy()
 
-        self.workspace.run(work, list(slices(len(task.X), tiling.rows)), task.description)
+        with Reused[Scratch]().per_thread(lambda: Scratch(2, tile_rows, tiling.units, like)) as scratch:
+            self.workspace.run(work, list(slices(len(task.X), tiling.rows)), task.description)
         return out, Route("direct")
 
     def _add_batch(self, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch) -> None:

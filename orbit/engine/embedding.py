@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from orbit.engine.latest import Latest
+from orbit.engine.kept import Latest
 
 # What a map sees of points (n, *shape): rows (n, d).
 Encode = Callable[[Tensor], Tensor]

@@ -7,10 +7,8 @@ every small product, and it keeps the tile in its core's cache.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -18,8 +16,6 @@ from torch import Tensor
 
 from orbit.core.progress import Progress
 from orbit.core.threads import default_threads, in_threads
-
-T = TypeVar("T")
 
 # Rows of a tile: 256 x 512 float32 projections are half a megabyte, which stays in a core's second-level cache
 # while cosine, sine and both sums pass over it.
@@ -104,18 +100,6 @@ class Workspace:
 def default_workers(device: torch.device) -> int:
     """The number of threads torch would use; 1 on a GPU."""
     return 1 if device.type == "cuda" else default_threads()
-
-
-def per_thread(make: Callable[[], T]) -> Callable[[], T]:
-    """A function that returns one object to each thread, made at the thread's first call."""
-    local = threading.local()
-
-    def get() -> T:
-        if "made" not in local.__dict__:
-            local.made = make()
-        return local.made
-
-    return get
 
 
 def slices(length: int, step: int) -> Iterator[slice]:

@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,22 +14,22 @@ from torch import Tensor
 
 from orbit.engine.embedding import ProjectedEmbedding, Scratch, nbytes
 from orbit.engine.fourier import Analysis, CyclicAxes, LeftOut, band, synthesis
-from orbit.engine.memory import Workspace, even_step, per_thread, slices
+from orbit.engine.kept import Reused
+from orbit.engine.memory import Workspace, even_step, slices
 from orbit.engine.strategy import Cost, Route, Strategy
 from orbit.orbits import Orbit
 
 # Units of a tile, and the numbers that all its buffers hold together: a few megabytes.
 _TILE_UNITS = 512
 _TILE_NUMBERS = 2**22
-_TILE_BUFFERS = 3
 
-# Share of the memory that a map's templates may take between calls.
+# Share of the memory that a map's templates, and its buffers, may take between calls.
 _KEPT_SHARE = 1 / 16
 
 
-def may_keep(workspace: Workspace, n_bytes: int) -> bool:
-    """Whether so many bytes may be kept from one call to the next."""
-    return n_bytes <= _KEPT_SHARE * workspace.budget
+def kept_bytes(workspace: Workspace) -> int:
+    """The most bytes that templates, and the most that buffers may take from one call to the next."""
+    return int(_KEPT_SHARE * workspace.budget)
 
 
 class SpectralPlan:
@@ -72,6 +73,11 @@ class SpectralPlan:
     def high(self) -> int:
         """Products, or sums of projections, for each point and unit."""
         return max(2 * self.n_modes, self.n_held)
+
+    @property
+    def numbers(self) -> int:
+        """Numbers in all buffers for each point and unit of a tile."""
+        return self.high + 3 * self.n_held
 
     @property
     def cost(self) -> float:
@@ -119,6 +125,26 @@ class Spectrum:
     squares: tuple[Tensor, ...] | None
 
 
+class Buffers:
+    """Working memory of one thread, for tiles of so many rows and units.
+
+    Attributes
+    ----------
+    products : Scratch
+        Products of coefficients, and later sums of projections.
+    values : Scratch
+        Projections, ``even`` and ``odd``.
+    scratch : Scratch
+        What the embedding needs.
+    """
+
+    def __init__(self, plan: SpectralPlan, rows: int, units: int, like: Tensor) -> None:
+        self.rows = rows
+        self.products = Scratch(1, rows * plan.high, units, like)
+        self.values = Scratch(2, rows * plan.n_held, units, like)
+        self.scratch = Scratch(1, rows * plan.n_held, units, like)
+
+
 class SpectralProjection:
     """The features of all orbit points of a tile, through a plan, for one embedding.
 
@@ -127,6 +153,11 @@ class SpectralProjection:
     plan : SpectralPlan
     embedding : ProjectedEmbedding
     tensor : array -> tensor of the precision and on the device of the points
+
+    Attributes
+    ----------
+    buffers : Reused
+        Working memory of the threads.
     """
 
     def __init__(
@@ -145,6 +176,7 @@ class SpectralProjection:
         self._multiplicity = tensor(plan.axes.multiplicity[made.modes])[:, None, None]
         self._gains = [tensor(gain) for gain in plan.gains()] if embedding.needs_squares else None
         self._tiles: dict[int, Tensor] = {}
+        self.buffers = Reused[Buffers]()
 
     @property
     def nbytes(self) -> int:
@@ -169,12 +201,9 @@ class SpectralProjection:
             squares = tuple(gain @ energies.T for gain in self._gains)
         return Spectrum(_stacked(*self._analysis(points)), self._left_out.share(points), squares)
 
-    def add(self, spectrum: Spectrum, total: Tensor, products: Scratch, values: Scratch, scratch: Scratch) -> None:
-        """Add the features of a tile of points to ``total`` (n, width).
-
-        For each point and unit of a tile ``products`` has room for ``plan.high`` numbers, ``values`` twice and
-        ``scratch`` once for ``plan.n_held``.
-        """
+    def add(self, spectrum: Spectrum, total: Tensor, buffers: Buffers) -> None:
+        """Add the features of a tile of points to ``total`` (n, width)."""
+        products, values, scratch = buffers.products, buffers.values, buffers.scratch
         coefficients, squares, n = spectrum.coefficients, spectrum.squares, len(total)
         for units, templates in self.tiles():
             u = units.stop - units.start
@@ -262,9 +291,8 @@ class Spectral(Strategy):
         X, embedding, in_result = self.task.X, self.task.embedding, self.sums_in_result()
         rows, units = self._tile(plan)
         projection, like = self._projection(plan, units), self.workspace.tensor(X[:0], X.dtype)
-        # products of coefficients, and later sums of projections; projections; what the embedding needs
-        sizes = (1, plan.high), (2, plan.n_held), (1, plan.n_held)
-        scratch = per_thread(lambda: [Scratch(count, rows * each, units, like) for count, each in sizes])
+        make = partial(Buffers, plan, rows, units, like)
+        at_most = kept_bytes(self.workspace) // max(1, rows * units * plan.numbers * X.dtype.itemsize)
         lost: list[float] = []
 
         def work(tile: slice) -> None:
@@ -274,19 +302,19 @@ class Spectral(Strategy):
                 raise _TooMuchLostError
             n = tile.stop - tile.start
             total = torch.from_numpy(out[tile]).zero_() if in_result else like.new_zeros(n, embedding.width)
-            projection.add(spectrum, total, *scratch())
+            projection.add(spectrum, total, buffers())
             if not in_result:
                 out[tile] = embedding.finish(total).cpu().numpy()
 
-        self.workspace.run(work, list(slices(len(X), rows)), self.task.description)
+        with projection.buffers.per_thread(make, lambda kept: kept.rows >= rows, at_most) as buffers:
+            self.workspace.run(work, list(slices(len(X), rows)), self.task.description)
         return max(lost, default=0.0)
 
     def _tile(self, plan: SpectralPlan) -> tuple[int, int]:
         """Rows and units of a tile."""
         workspace, embedding, n = self.workspace, self.task.embedding, len(self.task.X)
         itemsize = self.task.X.dtype.itemsize
-        per_unit = plan.high + _TILE_BUFFERS * plan.n_held
-        numbers = min(_TILE_NUMBERS * workspace.tile_factor, workspace.affordable(2 * itemsize)) // per_unit
+        numbers = min(_TILE_NUMBERS * workspace.tile_factor, workspace.affordable(2 * itemsize)) // plan.numbers
         units = max(1, min(embedding.units, _TILE_UNITS, numbers))
         per_row = (12 * math.prod(plan.axes.shape) + 2 * embedding.width + embedding.n_outputs) * itemsize
         largest = max(1, min(workspace.rows(n, 2 * per_row), numbers // units))
@@ -305,4 +333,4 @@ class Spectral(Strategy):
 
         if plan is not self.task.plan:
             return make()
-        return embedding.fourier.get((plan, units), make, lambda made: may_keep(self.workspace, made.nbytes))
+        return embedding.fourier.get((plan, units), make, lambda made: made.nbytes <= kept_bytes(self.workspace))

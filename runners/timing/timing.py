@@ -28,14 +28,15 @@ class Timing(Runner):
 
     Parameters
     ----------
-    compare : {"scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs"} or None
+    compare : {"scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs", "state"} or None
         ``scipy``: against scipy.ndimage.rotate and scikit-learn's RBFSampler.
         ``direct``: the direct path against its own matrix products and
         trigonometry. ``spectral``: the spectral path against the direct one.
         ``path``: a ridge path of 20 regularisations against one. ``hadamard``: a
         second layer by fast transforms against one by a matrix. ``skeleton``:
         skeleton features against plain copies in memory. ``lbfgs``: closed forms
-        of operator-valued least squares against scipy's L-BFGS. None: the sweep.
+        of operator-valued least squares against scipy's L-BFGS. ``state``: features
+        with and without state that is kept between calls. None: the sweep.
     sweep : dict or None
         Values of N (points), s (components), r (orbit size) and D (columns of a
         ridge fit); one is varied while the others keep the configured values.
@@ -47,7 +48,7 @@ class Timing(Runner):
 
     def __init__(
         self,
-        compare: Literal["scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs"] | None = None,
+        compare: Literal["scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs", "state"] | None = None,
         sweep: dict | None = None,
         n_points: PositiveInt = 1000,
         rounds: PositiveInt = 7,

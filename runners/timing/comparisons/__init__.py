@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from runners.app.plan import Plan
 from runners.timing.comparisons.base import Comparison, represented_images
+from runners.timing.comparisons.kept_state import state
 from runners.timing.comparisons.learners import lbfgs, path
 from runners.timing.comparisons.maps import hadamard, skeleton
 from runners.timing.comparisons.orbit_average import against_scipy, direct, spectral
@@ -17,6 +18,7 @@ COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
     "skeleton": skeleton,
     "hadamard": hadamard,
     "lbfgs": lbfgs,
+    "state": state,
 }
 
 __all__ = ["COMPARISONS", "Comparison", "represented_images"]
