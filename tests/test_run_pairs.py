@@ -13,7 +13,7 @@ from orbit.core.errors import InputError
 from orbit.kernels import OperatorKernel
 from runners.app.plan import Plan
 from runners.base import Stopwatch
-from runners.experiments.fit import fit_and_score
+from runners.experiments.fitting import fit_and_score
 
 # Points that each group acts on; images where the group does not say otherwise.
 SHAPES = {

@@ -19,7 +19,7 @@ from orbit.core.errors import InputError
 from orbit.data.validation import GivenFolds, HoldOut, KFolds, NoSelection
 from orbit.testing import SelectionContract, SplittingContract
 from runners.base import Stopwatch
-from runners.experiments.fit import fit_and_score
+from runners.experiments.fitting import fit_and_score
 from runners.experiments.pipeline import weights
 from runners.experiments.selection import select
 from runners.tracking.record import RunFolder
@@ -86,7 +86,7 @@ def test_scores_are_those_of_fits_on_the_parts(learner):
     expected = np.empty((4, 2))
     for split, (fit, judge) in enumerate(made.component("selection").splits(data, made.seed("selection"))):
         for i, point in enumerate(made.component("selection").points()):
-            alone = fit_and_score(made.settled(point), data.split(fit, judge), Stopwatch())
+            alone = fit_and_score(made.without_selection(point), data.split(fit, judge), Stopwatch())
             expected[i, split] = alone.metrics["test/accuracy"]
     np.testing.assert_allclose(selected.scores, expected, atol=1e-9)
     assert selected.best == expected.mean(1).argmax()
@@ -106,7 +106,7 @@ def test_the_winner_is_fitted_to_all_training_points():
     data = made.load()
     fitted = fit_and_score(made, data, Stopwatch())
     assert fitted.metrics["selection/kernel.lengthscale"] == 0.5, "a hundredth sees no neighbours"
-    alone = fit_and_score(made.settled({"kernel.lengthscale": 0.5}), data, Stopwatch())
+    alone = fit_and_score(made.without_selection({"kernel.lengthscale": 0.5}), data, Stopwatch())
     assert fitted.metrics["test/accuracy"] == alone.metrics["test/accuracy"]
     np.testing.assert_array_equal(fitted.predicted, alone.predicted)
 

@@ -29,7 +29,7 @@ from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.representations import UnitNorm
 from orbit.testing import ClassifierContract, RegressorContract
 from runners.base import Stopwatch
-from runners.experiments.fit import fit_and_score
+from runners.experiments.fitting import fit_and_score
 
 PATH = [1e-6, 1e-4, 1e-2]
 

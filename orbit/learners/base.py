@@ -70,6 +70,8 @@ class Learner(BaseEstimator):
         Goes through a stream several times, with ``epochs``, ``epochs_done_`` and ``history_``.
     shares_path : bool
         Has ``path_predictions``, all predictions of a path from one factorisation.
+    takes_from_kernel : tuple of str
+        Parameters that, where None, are those of the configuration's kernel.
     gives_probabilities, gives_std : bool
         Has ``predict_proba``; ``predict`` takes ``return_std``.
     """
@@ -86,6 +88,7 @@ class Learner(BaseEstimator):
     many_passes: ClassVar[bool] = False
     trains_in_epochs: ClassVar[bool] = False
     shares_path: ClassVar[bool] = False
+    takes_from_kernel: ClassVar[tuple[str, ...]] = ()
     gives_probabilities: ClassVar[bool] = False
     gives_std: ClassVar[bool] = False
 

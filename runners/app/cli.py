@@ -29,21 +29,21 @@ from orbit.core import distributed
 from orbit.core.errors import InputError
 from runners import report  # noqa: F401  importing registers them
 from runners.app import info
-from runners.app.messages import is_configuration_error, one_line
+from runners.app.messages import in_keys, is_configuration_error, one_line
 from runners.app.plan import Plan, plan
 from runners.app.schema import register_schemas
 from runners.base import MAIN_METRICS, Job
 from runners.experiments import (  # noqa: F401
-    fields,
     fit,
     invariance,
     kernel_error,
     orbit_error,
     orff_error,
     predict,
+    result_table,
     skeleton_error,
     skeleton_locality,
-    table,
+    vector_fields,
 )
 from runners.timing import memory, timing  # noqa: F401
 from runners.tracking import sync  # noqa: F401
@@ -237,13 +237,13 @@ def _main_metric(job: Job) -> float:
 
 
 def _describe(error: BaseException) -> str:
-    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    return in_keys(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
 
 
 def _report(error: BaseException) -> int:
     """Say what went wrong: bad input in one line (the traceback only in the log file), anything else in full."""
     if isinstance(error, InputError):
-        line = str(error)
+        line = in_keys(error)
     elif isinstance(error, distributed.ProcessLostError):
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -1,14 +1,89 @@
-"""Hydra's and OmegaConf's errors as one line that says which key to change."""
+"""Errors as one line that says which configuration key to change.
+
+The library names parameters, as a Python user writes them: ``n_components``,
+``path='spectral'``. Here they become keys: the section is the kind of the component
+that raised the error.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
+import traceback
+from collections.abc import Iterator
+from typing import Any
 
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException, ValidationError
 
-from orbit.core.errors import suggestion
+import orbit
+from orbit.core.errors import InputError, ParameterError, suggestion
+from orbit.core.params import config_fields
+from runners.app.schema import KINDS
+
+_SECTIONS = dict.fromkeys(orbit.registry.TASKS.values(), "learner")
+_LITERALS = {"None": "null", "True": "true", "False": "false"}
+
+
+class ConfigError(InputError):
+    """Bad input, named by its configuration key."""
+
+
+@contextlib.contextmanager
+def config_keys() -> Iterator[None]:
+    """Raise the library's errors anew with the configuration keys of the parameters that they name."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except InputError as error:
+        raise ConfigError(in_keys(error)) from error
+
+
+def in_keys(error: InputError) -> str:
+    """The message of an error with configuration keys in place of parameters.
+
+    ``n_components: expected ...`` becomes ``approx.n_components: expected ...`` if an approximation
+    raised it, and ``path='spectral'`` becomes ``engine.path=spectral`` if the engine did.
+    """
+    owner: Any = _component_of(error)
+    if owner is None or isinstance(error, ConfigError):
+        return str(error)
+    section = _SECTIONS.get(owner.kind, owner.kind)
+    if isinstance(error, ParameterError):
+        return f"{section}.{error}"
+    if section == "runner":  # runners know the keys
+        return str(error)
+    names = "|".join(config_fields(type(owner)))
+    if not names:
+        return str(error)
+    message = re.sub(rf"^({names})(?=[:\[])", rf"{section}.\1", str(error))
+    return re.sub(rf"(?<![\w.])({names})=('?)([\w.+-]+)\2", lambda match: _assignment(section, match), message)
+
+
+def _assignment(section: str, match: re.Match[str]) -> str:
+    value = match[3] if match[2] else _LITERALS.get(match[3], match[3])
+    return f"{section}.{match[1]}={value}"
+
+
+def _component_of(error: BaseException) -> object | None:
+    """The innermost component that was at work; a second layer, rather than the components it is made of."""
+    found: Any = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        owner: Any = frame.f_locals.get("self")
+        if type(owner) in _classes():
+            found = owner
+            if owner.kind == "hyper":
+                break
+    return found
+
+
+@functools.cache
+def _classes() -> frozenset[type]:
+    registered = (cls for kind in KINDS for name in orbit.available(kind) for cls in orbit.registry.classes(kind, name))
+    return frozenset([*registered, orbit.Orbit, orbit.Engine])
 
 
 def one_line(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
 import orbit
+from orbit.core.errors import UnknownNameError
 from orbit.core.params import Parameter, config_fields
 
 #: The configuration groups whose choices are registered components.
@@ -126,27 +127,29 @@ def config_parameters(kind: str, name: str) -> dict[str, Parameter]:
     }
 
 
-def has_own_kernel(approx: str, kernel: str, learner: str) -> bool:
-    """Whether an approximation has a kernel of its own, and ``kernel`` chooses nothing.
-
-    It does where the learner makes the layers of the kernel's skeleton.
-    """
-    feature_map: Any = orbit.get("approx", approx) if approx in orbit.available("approx") else None
-    if feature_map is None or feature_map.own_kernel is None:
-        return False
-    return not (_has_layers("kernel", kernel) and _has_layers("learner", learner))
+def kernel_is_a_choice(approx: str, kernel: str, learner: str) -> bool:
+    """Whether the section ``kernel`` has an effect: the features have none of their own, or the learner reads it."""
+    feature_map: Any = orbit.get("approx", approx)
+    return feature_map.own_kernel is None or bool(taken_from_kernel(kernel, learner))
 
 
-def _has_layers(kind: str, name: str) -> bool:
-    return name in orbit.available(kind) and "layers" in config_parameters(kind, name)
+def taken_from_kernel(kernel: str, learner: str) -> list[str]:
+    """Parameters of the kernel that the learner takes over where it is given none."""
+    learners: list[Any] = orbit.registry.classes("learner", learner)
+    known = config_parameters("kernel", kernel)
+    return [key for cls in learners for key in cls.takes_from_kernel if key in known]
 
 
 def run_name(runner: str, group: str, approx: str, kernel: str, learner: str, seed: int) -> str:
     """``rotation-nystrom-gaussian-s0``: a kernel only where it is a choice, the runner alone where it fits nothing."""
-    fits = runner not in orbit.available("runner") or getattr(orbit.get("runner", runner), "tracked", True)
-    if not fits:
-        return runner
-    return "-".join([group, approx, *([] if has_own_kernel(approx, kernel, learner) else [kernel]), f"s{seed}"])
+    try:
+        runner_class: Any = orbit.get("runner", runner)
+        if not runner_class.tracked:
+            return runner
+        kernels = [kernel] if kernel_is_a_choice(approx, kernel, learner) else []
+    except UnknownNameError:  # reported with its key once the configuration is composed
+        kernels = [kernel]
+    return "-".join([group, approx, *kernels, f"s{seed}"])
 
 
 # on import, because the workers of a launcher resolve the names of their run folders before anything else runs

@@ -13,7 +13,7 @@ from orbit.core.progress import Progress
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
-from runners.experiments.points import represented_points
+from runners.experiments.pipeline import represented_points
 from runners.markdown import markdown_table
 
 _OWN = ("shape", "moves")  # keys of a case that are not settings of the configuration

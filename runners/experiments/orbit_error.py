@@ -13,7 +13,7 @@ from orbit.core.random import spawn
 from orbit.orbits import Orbit, Rule
 from orbit.registry import register
 from runners.base import Job, Runner
-from runners.experiments.points import represented_points
+from runners.experiments.pipeline import represented_points
 
 # A tensor rule of a few hundred nodes is finer than the rules compared with it only in so many
 # dimensions: in two, the kinks of interpolated pixels leave it behind qmc.

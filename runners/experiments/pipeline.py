@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-import orbit
 from orbit.core.errors import InputError
 from orbit.data import Dataset
 from orbit.data.rows import Rows
 from orbit.engine import Engine
 from orbit.learners.base import Learner
 from orbit.learners.streaming import row_batches
-from runners.app.plan import Plan, learner_class
+from runners.app.checks import learner_classes
+from runners.app.plan import Plan
 
 
 def pipeline(plan: Plan, task: str) -> Pipeline:
@@ -27,12 +27,26 @@ def pipeline(plan: Plan, task: str) -> Pipeline:
 def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
     """Training points, or a sample of them, represented by what is fitted to them, in the engine's precision.
 
-    A learner that asks for the shape of points is told it.
+    A learner of points is told their shape.
     """
-    X = model["representation"].fit_transform(X)
-    if model["learner"].get_params(deep=False).get("shape", ()) is None:
-        model["learner"].set_params(shape=list(X.shape[1:]))
+    X, learner = model["representation"].fit_transform(X), model["learner"]
+    if learner.takes_points and learner.shape is None:
+        learner.set_params(shape=list(X.shape[1:]))
     return X.astype(engine.result_dtype(X), copy=False)
+
+
+def represented_points(plan: Plan, n_points: int, shape: list[int] | None) -> np.ndarray:
+    """The first training points of the plan's data, represented; or standard normal points of ``shape``.
+
+    Returns
+    -------
+    array, shape (at most n_points, *shape), in the engine's precision
+    """
+    if shape is None:
+        X = plan.component("representation").fit_transform(plan.load().X_train[:n_points])
+    else:
+        X = np.random.default_rng(plan.seed("runner")).standard_normal((n_points, *shape))
+    return X.astype(plan.engine().result_dtype(X), copy=False)
 
 
 def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
@@ -60,9 +74,8 @@ def weights(learner: Learner, data: Dataset, streamed: bool = False) -> dict[str
     if data.sample_weight is None:
         return {}
     if not learner.takes_weights:
-        kind = {"classification": "classifier", "regression": "regressor"}[data.task]
-        classes = {name: learner_class(kind, name) for name in orbit.available(kind)}
-        able = [name for name, cls in classes.items() if cls.takes_weights and (cls.streams or not streamed)]
+        known = learner_classes(data.task)
+        able = [name for name, cls in known.items() if cls.takes_weights and (cls.streams or not streamed)]
         raise InputError(
             f"learner={learner.name} takes no sample weights, which dataset={data.name} has: "
             f"choose from {', '.join(able)}, or leave the weights out"

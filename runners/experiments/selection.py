@@ -106,7 +106,7 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
         return None
     metric = _metric(selection.metric, data.task)
     splits = selection.splits(data, plan.seed("selection"))
-    variants = [plan.settled(point) for point in points]
+    variants = [plan.without_selection(point) for point in points]
     scores = np.empty((len(points), len(splits)))
     groups = _alike([variant.config | {"learner": None} for variant in variants])
     with Progress(len(groups) * len(splits), "selection", plan.config["engine"]["progress"]) as progress:

@@ -10,7 +10,8 @@ from orbit.core.errors import InputError
 from orbit.data import Dataset
 from runners.app.plan import Plan
 from runners.base import Job, Stopwatch
-from runners.experiments.fit import fit_and_score, record_selection
+from runners.experiments.fit import record_selection
+from runners.experiments.fitting import fit_and_score
 from runners.experiments.training import Training
 
 

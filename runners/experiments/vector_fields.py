@@ -13,7 +13,7 @@ from orbit.core.random import spawn
 from orbit.data import VectorField
 from orbit.registry import register
 from runners.base import Job, Runner, Stopwatch
-from runners.experiments.fit import fit_and_score
+from runners.experiments.fitting import fit_and_score
 from runners.experiments.trials import Trials
 
 _GRID = 18

@@ -1,0 +1,125 @@
+"""Which choices go together: checks of a configuration that no single component can make."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orbit
+from orbit.core.distributed import world_size
+from orbit.core.errors import InputError, suggestion
+from orbit.kernels import OperatorKernel
+from orbit.learners.base import Learner
+from orbit.learners.streaming import check_streams
+
+if TYPE_CHECKING:
+    from runners.app.plan import Plan
+
+# A grid may change what is learnt and how, never the data that it is judged on.
+_SELECTABLE = (
+    *("representation", "group", "distribution", "orbit", "kernel"),
+    *("frequencies", "landmarks", "approx", "hyper", "learner"),
+)
+
+
+def learner_classes(task: str) -> dict[str, type[Learner]]:
+    """Every learner for a task, by name."""
+    kind = orbit.registry.TASKS[task]
+    return {name: orbit.get(kind, name) for name in orbit.available(kind)}
+
+
+def check_kernel(cls: Any, kernel: object) -> None:
+    """An operator-valued kernel needs a feature map for one."""
+    if isinstance(kernel, OperatorKernel) and not cls.operator_valued:
+        raise InputError(f"{kernel.label()} is operator valued, {cls.kind}={cls.name} is not: choose approx=orff")
+
+
+def check_learner(config: dict[str, Any], task: str) -> None:
+    """The learner is for the task, and learns from what approx and hyper make."""
+    name, approx, hyper = (config[kind]["name"] for kind in ("learner", "approx", "hyper"))
+    known = learner_classes(task)
+    if name not in known:
+        raise InputError(
+            f"learner={name} is not for {task}, which dataset={config['dataset']['name']} needs: "
+            f"choose from {', '.join(known)}"
+        )
+    feature_map: Any = orbit.get("approx", approx)
+    if feature_map.operator_valued:
+        _check_operator_valued(config, task, [able for able, cls in known.items() if cls.operator_valued])
+    if known[name].takes_points and (approx, hyper) != ("points", "linear"):
+        raise InputError(
+            f"learner={name} makes its own features, found approx={approx}, hyper={hyper}: "
+            "choose approx=points hyper=linear"
+        )
+
+
+def _check_operator_valued(config: dict[str, Any], task: str, able: list[str]) -> None:
+    learner, approx, hyper = (config[kind]["name"] for kind in ("learner", "approx", "hyper"))
+    if task == "regression" and config["kernel"].get("output") == "simplex":
+        raise InputError(
+            f"kernel.output=simplex codes classes, dataset={config['dataset']['name']} has numbers: "
+            "choose kernel.output=identity, covariance, low_rank, graph or learned"
+        )
+    if learner not in able:
+        raise InputError(
+            f"learner={learner} cannot use the operator-valued features of approx={approx}: "
+            f"choose learner={' or learner='.join(able)}"
+        )
+    if hyper != "linear":
+        raise InputError(f"hyper={hyper} mixes the features of approx={approx}: choose hyper=linear")
+
+
+def check_selection(plan: Plan) -> None:
+    """Every point of the grid is a plan."""
+    selection = plan.component("selection")
+    points = selection.points()
+    if selection.name == "none":
+        return
+    if not points:
+        raise InputError(
+            f"selection.grid: selection={selection.name} needs a key and its values, {{kernel.lengthscale: [1, 2]}}"
+        )
+    if plan.config["engine"]["stream"]:
+        raise InputError(
+            f"engine.stream=true: selection={selection.name} needs all features at once; use selection=none"
+        )
+    for key in points[0]:
+        section = key.partition(".")[0]
+        if section not in _SELECTABLE:
+            hint = suggestion(section, _SELECTABLE)
+            raise InputError(f"selection.grid: {key} cannot be selected{hint} Choose from {', '.join(_SELECTABLE)}.")
+    for point in points:
+        plan.without_selection(point)
+
+
+def check_augmentation(config: dict[str, Any]) -> None:
+    """Points that change in every pass need a stream, and a learner that takes several passes."""
+    name, learner = config["augmentation"]["name"], config["learner"]["name"]
+    if name == "none":
+        return
+    if not config["engine"]["stream"]:
+        raise InputError(
+            f"augmentation={name} changes points in every pass over them: "
+            "set engine.stream=true, or choose augmentation=none"
+        )
+    classes: list[Any] = orbit.registry.classes("learner", learner)
+    if not any(cls.trains_in_epochs for cls in classes):
+        raise InputError(
+            f"augmentation={name}: learner={learner} passes over its points once; "
+            "choose learner=adagrad or learner=network"
+        )
+
+
+def check_stream(config: dict[str, Any], learner: Learner) -> None:
+    """A stream needs a learner that learns from batches."""
+    if config["engine"]["stream"]:
+        check_streams(learner)
+
+
+def check_processes(config: dict[str, Any]) -> None:
+    """Several processes share the stream of one fit."""
+    if world_size() == 1:
+        return
+    if not config["engine"]["stream"]:
+        raise InputError("several processes share a stream: set engine.stream=true, or start one process")
+    if (runner := config["runner"]["name"]) != "fit":
+        raise InputError(f"several processes share one fit, found runner={runner}: choose runner=fit, or start one")

@@ -1,0 +1,98 @@
+"""The defaults that depend on other choices: what the data set, the group, the features and the kernel suggest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orbit
+from orbit.core.errors import UnknownNameError, suggestion
+from runners.app.messages import config_keys
+from runners.app.schema import config_parameters, kernel_is_a_choice, taken_from_kernel
+
+
+def fill_defaults(config: dict[str, Any]) -> list[str]:
+    """Replace ``auto`` and null, in place, where another choice says what they stand for; the keys filled in."""
+    return [
+        *_representation(config),
+        *_group(config),
+        *_distribution_and_orbit(config),
+        *_kernel(config),
+        *_learner(config),
+    ]
+
+
+def complete(kind: str, section: dict[str, Any]) -> dict[str, Any]:
+    """A section with the component's other parameters spelled out, so that the resolved config hides nothing."""
+    if section["name"] == "auto":
+        return section
+    check_name(kind, section)
+    return {key: p.default for key, p in config_parameters(kind, section["name"]).items()} | section
+
+
+def check_name(kind: str, section: Any) -> None:
+    """Raise ``UnknownNameError`` unless the section names a component of the kind."""
+    names = orbit.available(kind)
+    if not isinstance(section, dict) or "name" not in section:
+        raise UnknownNameError(f"{kind}: expected one of {', '.join(names)}, found {section!r}")
+    if section["name"] not in [*names, "auto"]:
+        raise UnknownNameError(
+            f"{kind}={section['name']}: no such {kind}{suggestion(section['name'], names)} "
+            f"Choose from {', '.join(names)}."
+        )
+
+
+def _class(config: dict[str, Any], kind: str) -> Any:
+    return orbit.get(kind, config[kind]["name"])
+
+
+def _representation(config: dict[str, Any]) -> list[str]:
+    if config["representation"]["name"] != "auto":
+        return []
+    config["representation"] = complete("representation", _class(config, "dataset").default_representation)
+    return ["representation"]
+
+
+def _group(config: dict[str, Any]) -> list[str]:
+    """What the representation makes of points, such as polar samples."""
+    params = _class(config, "representation").group_params
+    filled = [key for key in params if key in config["group"] and config["group"][key] is None]
+    config["group"] |= {key: params[key] for key in filled}
+    return [f"group.{key}" for key in filled]
+
+
+def _distribution_and_orbit(config: dict[str, Any]) -> list[str]:
+    group, filled = _class(config, "group"), []
+    if config["distribution"]["name"] == "auto":
+        config["distribution"] = complete("distribution", group.default_distribution)
+        filled.append("distribution")
+    for key, default in (("size", group.default_size), ("rule", group.default_rule)):
+        if config["orbit"][key] is None:
+            config["orbit"][key] = default
+            filled.append(f"orbit.{key}")
+    return filled
+
+
+def _kernel(config: dict[str, Any]) -> list[str]:
+    if kernel_is_a_choice(*(config[kind]["name"] for kind in ("approx", "kernel", "learner"))):
+        return []
+    params = {key: value for key, value in config["approx"].items() if key != "name"}
+    with config_keys():
+        features = orbit.build("approx", config["approx"]["name"], **params)
+        features.check()
+    kernel = features.own_kernel()
+    config["kernel"] = {"name": kernel.name, **kernel.get_params(deep=False)}
+    return ["kernel"]
+
+
+def _learner(config: dict[str, Any]) -> list[str]:
+    """What the learner asks of the features, and what it takes over from the kernel."""
+    name, filled = config["learner"]["name"], []
+    if config["approx"].get("residual", False) is None:
+        learners: list[Any] = orbit.registry.classes("learner", name)
+        config["approx"]["residual"] = any(learner.needs_norms for learner in learners)
+        filled.append("approx.residual")
+    for key in taken_from_kernel(config["kernel"]["name"], name):
+        if config["learner"][key] is None and config["kernel"][key] is not None:
+            config["learner"][key] = config["kernel"][key]
+            filled.append(f"learner.{key}")
+    return filled

@@ -1,0 +1,108 @@
+"""One fit of a plan: dataset -> representation -> features -> hyper -> learner -> metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from orbit.data import Dataset
+from orbit.learners.streaming import FeatureStream, fit_stream, sample_rows
+from runners.app.plan import Plan
+from runners.base import Stopwatch, peak_memory_mb
+from runners.experiments.pipeline import pipeline, predict, represented, weights, width
+from runners.experiments.selection import Selected, select
+from runners.experiments.training import Training
+from runners.metrics import evaluate
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted pipeline and how well it does.
+
+    Attributes
+    ----------
+    model : Pipeline with the steps ``representation``, ``features``, ``hyper``, ``learner``
+    predicted : predictions of the test part, shape (n_test,) or (n_test, k)
+    metrics : ``train/...``, ``test/...``, sizes and chosen parameters, by flat names
+    selected : what inner validation chose, or None
+    """
+
+    model: Pipeline
+    predicted: np.ndarray
+    metrics: dict[str, float]
+    selected: Selected | None
+
+
+def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Training | None = None) -> Fitted:
+    """dataset -> representation -> features -> hyper -> learner, each stage timed; the metrics on both parts.
+
+    Where the plan selects settings, the best are fitted, to all training points.
+    ``training`` keeps record of the epochs of a stream.
+    """
+    with clock.stage("selection"):
+        selected = select(plan, data)
+    plan = selected.plan if selected else plan
+    model = pipeline(plan, data.task)
+    features, learner, engine = model["features"], model["learner"], plan.engine()
+    sample: Any = plan.sample(len(data.X_train)) if engine.stream else slice(None)
+    with clock.stage("representation"):
+        X = represented(model, data.X_train[sample], engine)
+    with clock.stage("fit_features"):
+        features.fit(X)
+    if engine.stream:
+        _fit_streamed(plan, model, data, X, clock, training)
+        # features were forgotten: computing some again will do
+        seen = sample[sample_rows(len(X), plan.seed("runner"), engine, learner.n_features_in_)]
+        fitted_values = predict(model, data.X_train[seen], engine)
+    else:
+        psi = _fit_at_once(model, data, X, clock)
+        seen, fitted_values = np.arange(len(X)), learner.predict(psi)
+        del psi
+    with clock.stage("predict"):
+        predicted = predict(model, data.X_test, engine)
+
+    scores = {f"train/{k}": v for k, v in evaluate(data.task, data.y_train[seen], fitted_values).items()}
+    scores |= {f"test/{k}": v for k, v in evaluate(data.task, data.y_test, predicted).items()}
+    scores |= {
+        "features/dim": float(learner.n_features_in_),
+        "memory/peak_mb": peak_memory_mb(),
+    }
+    scores |= learner.metrics() | features.metrics()
+    if selected:
+        scores |= selected.metrics()
+    return Fitted(model, predicted, scores, selected)
+
+
+def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> np.ndarray:
+    with clock.stage("features"):
+        psi = model["features"].transform(X)
+    with clock.stage("hyper"):
+        psi = model["hyper"].fit_transform(psi)
+    with clock.stage("learner"):
+        model["learner"].fit(psi, data.y_train, **weights(model["learner"], data))
+    return psi
+
+
+def _fit_streamed(
+    plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch, training: Training | None
+) -> None:
+    """The features of a batch of rows at a time are computed, learnt from and forgotten.
+
+    ``X`` is the sample that stands for all points, represented.
+    """
+    features, hyper, learner, engine = model["features"], model["hyper"], model["learner"], plan.engine()
+    weighted = weights(learner, data, streamed=True)
+    with clock.stage("hyper"):
+        columns = len(features.get_feature_names_out())
+        rows = sample_rows(len(X), plan.seed("hyper"), engine, columns, hyper.points_wanted(len(X)))
+        hyper.fit(features.transform(X[rows]))
+    with clock.stage("learner"):
+        augment = None if plan.config["augmentation"]["name"] == "none" else plan.component("augmentation").apply
+        transform = model[:-1].transform
+        stream = FeatureStream(transform, data.X_train, width(model), engine, plan.seed("learner"), augment)
+        if training is not None:
+            training.resume(learner, stream)
+        fit_stream(learner, stream, data.y_train, data.task, weighted.get("sample_weight"), training)
