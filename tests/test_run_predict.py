@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from test_run_cli import run  # noqa: F401  a fixture
 from test_run_config import composed, plan
@@ -16,6 +15,7 @@ from test_tables import draw_classes
 
 from orbit.core.errors import InputError
 from orbit.data import Digits
+from orbit.learners.base import Learner
 from orbit.representations import Raw
 from runners.base import Job
 from runners.experiments.fit import Fit
@@ -150,8 +150,10 @@ def test_output_is_written_where_it_is_wanted(digits, tmp_path):
         Predict(str(digits), str(tmp_path / "new.npy"), str(tmp_path)).run(job_in(tmp_path / "job2"))
 
 
-class Learner(BaseEstimator):
-    """Says what it is told to say."""
+class Deviating(Learner):
+    """Predicts row numbers, with standard deviations."""
+
+    gives_std = True
 
     def __init__(self, outputs=0, classes=None):
         self.outputs, self.classes = outputs, classes
@@ -168,7 +170,10 @@ class Learner(BaseEstimator):
         return (value, value / 10) if return_std else value
 
 
-class Probable(Learner):
+class Probable(Deviating):
+    gives_std = False
+    gives_probabilities = True
+
     def predict(self, X):
         return np.array(self.classes)[np.zeros(len(X), int)]
 
@@ -179,9 +184,9 @@ class Probable(Learner):
 @pytest.mark.parametrize(
     ("learner", "targets", "columns"),
     [
-        (Learner(), None, ["prediction", "std"]),
-        (Learner(outputs=2), ["up", "down"], ["prediction_up", "prediction_down", "std_up", "std_down"]),
-        (Learner(outputs=2), None, ["prediction_0", "prediction_1", "std_0", "std_1"]),
+        (Deviating(), None, ["prediction", "std"]),
+        (Deviating(outputs=2), ["up", "down"], ["prediction_up", "prediction_down", "std_up", "std_down"]),
+        (Deviating(outputs=2), None, ["prediction_0", "prediction_1", "std_0", "std_1"]),
         (Probable(classes=["cat", "owl"]), None, ["prediction", "probability_cat", "probability_owl"]),
     ],
 )

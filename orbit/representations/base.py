@@ -31,7 +31,7 @@ class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
         Shapes of a point before and after.
     """
 
-    group_params: ClassVar[dict[str, Any]] = {}
+    group_params: ClassVar[dict[str, Any]] = {"sampling": "cartesian"}
     takes_vectors: ClassVar[bool] = True
 
     def fit(self, X, y=None):

@@ -211,9 +211,10 @@ def make_plan(composed: dict[str, Any]) -> Plan:
         raise ConfigError(f"seed: expected an integer >= 0, found {config['seed']!r}")
     result = Plan(config, fill_defaults(config), composed)
     for kind in (*KINDS, "engine", "orbit"):
-        if kind != "learner":
+        if kind not in ("learner", "runner"):  # the task may need the data; a variant is for another runner
             result._part(kind)
-    loader, runner = result._part("dataset"), result._part("runner")
+    loader = result._part("dataset")
+    runner: Any = orbit.get("runner", config["runner"]["name"])
     if runner.uses_data:
         with config_keys():
             loader.check_files()
