@@ -145,8 +145,8 @@ def test_sums_of_one_process_are_left_alone():
     from orbit.core import distributed
 
     array = np.arange(3.0)
-    distributed.add_up(array)
-    assert distributed.from_first(array) is array
+    distributed.all_reduce(array)
+    assert distributed.broadcast(array) is array
     np.testing.assert_array_equal(array, [0.0, 1.0, 2.0])
 
 

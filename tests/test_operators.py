@@ -14,17 +14,19 @@ import orbit
 from orbit.approx import OperatorExact, OperatorRandomFourier, RandomFourier
 from orbit.approx.frequencies import MonteCarlo
 from orbit.core.errors import InputError, ParameterError
+from orbit.core.random import hold_out
 from orbit.distributions import Haar
 from orbit.engine import Engine
 from orbit.groups import Orthogonal
 from orbit.kernels import CurlFree, Decomposable, DivergenceFree, Gaussian, Helmholtz, Matern
 from orbit.kernels.operator_bounds import operator_uniform_bound, operator_variance_bound
 from orbit.kernels.operator_valued import _hessians
-from orbit.kernels.structure import Blocks, Constant, structure_of
+from orbit.kernels.structure import Blocks, Constant, OperatorFeatures, structure_of
 from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinRegressor
-from orbit.learners.base import hold_out
-from orbit.learners.operator import SteinPath, TridiagonalPath
 from orbit.orbits import Orbit
+from orbit.solvers.factorisations import Eigen, Tridiagonal
+from orbit.solvers.least_squares import Primal
+from orbit.solvers.moments import System
 from orbit.testing import ComponentContract, KernelMapContract, OperatorKernelContract, oracles
 
 SIGMA = 1.3
@@ -229,7 +231,7 @@ def case(kernel, rng, n=40, d=2):
 
 @pytest.fixture(params=[2, 10**9], ids=["tridiagonal", "eigen"])
 def reduction(request, monkeypatch) -> None:
-    monkeypatch.setattr("orbit.learners.operator._TRIDIAGONAL_FROM", request.param)
+    monkeypatch.setattr("orbit.solvers.factorisations._TRIDIAGONAL_FROM", request.param)
 
 
 ALL = [*FIELDS, Decomposable(lengthscale=0.8), Decomposable(lengthscale=0.8, output="covariance")]
@@ -288,14 +290,15 @@ class TestSolvers:
 
     def test_both_reductions_are_one_path(self, rng, kernel, d):
         psi, Y, operator, _, _ = case(kernel, rng, n=300, d=d)
-        moments, power = (psi.T @ psi / len(psi), psi.T @ Y / len(psi)), Y.T @ Y / len(psi)
-        eigen, tridiagonal = SteinPath(operator, *moments), TridiagonalPath(operator, *moments)
+        eigen, tridiagonal = (Primal(operator, System.from_rows(psi, Y, None, "none", True)) for _ in range(2))
+        for problem, kind in ((eigen, Eigen), (tridiagonal, Tridiagonal)):
+            problem.factorisation = kind(problem._A.copy(), problem._right, operator.scales)
         for lam in (1e-9, 1e-5, 1.0, 1e3):
-            scale = np.abs(eigen.theta(lam)).max()
-            np.testing.assert_allclose(tridiagonal.theta(lam), eigen.theta(lam), atol=1e-5 * scale)
-            np.testing.assert_allclose(tridiagonal.shares(lam), eigen.shares(lam), rtol=1e-6)
-            found, expected = (path.training_errors(lam, power) for path in (tridiagonal, eigen))
-            np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-11 * np.trace(power))  # a difference
+            expected = eigen.solve(lam)[0]
+            np.testing.assert_allclose(tridiagonal.solve(lam)[0], expected, atol=1e-5 * np.abs(expected).max())
+            (errors, freedom), (other, other_freedom) = (p.errors_and_freedom(lam) for p in (eigen, tridiagonal))
+            np.testing.assert_allclose(other_freedom, freedom, rtol=1e-6)
+            np.testing.assert_allclose(other, errors, rtol=1e-8, atol=1e-11 * np.square(Y).sum() / 300)  # a difference
 
     @pytest.mark.usefixtures("reduction")
     def test_gcv_is_its_definition(self, rng, kernel, d):
@@ -328,7 +331,7 @@ class TestSolvers:
     def test_a_weight_is_a_number_of_copies(self, rng, kernel, d, learner, n):
         _, Y, _, _, features = case(kernel, rng, n=n, d=d)
         weights, fit = rng.integers(0, 3, n), learner(1e-3, random_state=0).fit
-        expected = fit(np.repeat(features, weights, axis=0), np.repeat(Y + 3, weights, axis=0)).predict(features)
+        expected = fit(features[np.repeat(np.arange(n), weights)], np.repeat(Y + 3, weights, axis=0)).predict(features)
         assert np.abs(expected - fit(features, Y + 3).predict(features)).max() > 1e-3, "weights matter"
         found = fit(features, Y + 3, sample_weight=0.1 * weights).predict(features)
         np.testing.assert_allclose(found, expected, atol=1e-7)
@@ -356,7 +359,11 @@ class TestSolvers:
         learner = SteinRegressor([1e-4, 1e-2], fit_intercept=False)
         found = learner.fit(features, Y, weights).path_scores_
         if getattr(kernel, "output", "") != "covariance":  # which is about the weighted mean
-            np.testing.assert_allclose(learner.fit(features * root, Y * root).path_scores_, found, rtol=1e-6)
+            np.testing.assert_allclose(
+                learner.fit(OperatorFeatures(features * root, structure_of(features)), Y * root).path_scores_,
+                found,
+                rtol=1e-6,
+            )
         batches = SteinRegressor([1e-4, 1e-2], fit_intercept=False)
         for rows in (slice(0, 7), slice(7, 30), slice(30, 40)):
             batches.partial_fit(features[rows], Y[rows], weights[rows])
@@ -379,7 +386,7 @@ def test_weights_of_stacked_features_count_for_all_their_rows(rng):
     orb = Orbit(Orthogonal(2), Haar(), size=4, rule="quadrature")
     psi = OperatorRandomFourier(CurlFree(), orb, 10, equivariant=True, random_state=0).fit_transform(X)
     for learner in (SteinRegressor(1e-2), CGRegressor(1e-2, random_state=0)):
-        expected = learner.fit(np.repeat(psi, weights, axis=0), np.repeat(Y, weights, axis=0)).predict(psi)
+        expected = learner.fit(psi[np.repeat(np.arange(30), weights)], np.repeat(Y, weights, axis=0)).predict(psi)
         np.testing.assert_allclose(learner.fit(psi, Y, weights).predict(psi), expected, atol=1e-8)
 
 
@@ -438,7 +445,7 @@ def test_steps_lead_to_the_closed_form(rng, kernel):
 def test_steps_refuse_what_they_cannot_take(rng):
     X, Y = rng.standard_normal((30, 2)), rng.standard_normal((30, 2))
     learned = fitted_map(Decomposable(output="learned"), X).transform(X)
-    with pytest.raises(InputError, match=r"closed form only; choose learner=stein"):
+    with pytest.raises(InputError, match=r"closed form only; use SteinRegressor"):
         AdaGradRegressor().fit(learned, Y)
     with pytest.raises(InputError, match=r"one number for each coordinate"):
         AdaGradRegressor().fit(fitted_map(CurlFree(), X).transform(X), Y[:, :1])
@@ -503,7 +510,7 @@ def test_a_learned_output_matrix_finds_that_outputs_are_one(rng):
     values, vectors = np.linalg.eigh(matrices["learned"])
     assert values[-1] > 3 * values[-2]
     assert abs(vectors[:, -1] @ direction) / np.linalg.norm(direction) > 0.99
-    with pytest.raises(InputError, match="choose learner=stein"):
+    with pytest.raises(InputError, match="use SteinRegressor"):
         CGRegressor().fit(phi.transform(X), Y)
 
 
@@ -552,7 +559,7 @@ def test_targets_must_match_the_coordinates(rng):
     ):
         SteinRegressor().fit(psi, rng.random((20, 3)))
     with pytest.raises(ValueError, match="30 columns, found 10"):
-        SteinRegressor().fit(psi[:, :10], rng.random((20, 2)))
+        SteinRegressor().fit(OperatorFeatures(psi.values[:, :10], psi.structure), rng.random((20, 2)))
 
 
 class TestEquivariance:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from samples import noisy_digits, npy_files
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 from test_run_config import composed, plan
 
@@ -18,13 +15,9 @@ from orbit.learners import (
     AdaGradClassifier,
     AdaGradRegressor,
     RidgeClassifier,
-    RidgePath,
     RidgeRegressor,
     SVMClassifier,
 )
-from orbit.learners.moments import Moments
-from orbit.learners.passes import StreamedSystem
-from orbit.learners.shifted import Cholesky, Eigen
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.representations import UnitNorm
 from orbit.testing import ClassifierContract, RegressorContract
@@ -46,154 +39,10 @@ def batches(X, *others, size=70):
         yield tuple(array[start : start + size] for array in (X, *others))
 
 
-class TestMoments:
-    def test_are_the_plain_sums(self, problem, rng):
-        X, Y = problem
-        w = rng.random(len(X))
-        moments = Moments()
-        for batch in batches(X, Y, w):
-            moments.add(*batch)
-        x_mean, y_mean = np.average(X, axis=0, weights=w), np.average(Y, axis=0, weights=w)
-        np.testing.assert_allclose(moments.x_mean, x_mean)
-        np.testing.assert_allclose(moments.y_mean, y_mean)
-        A, cross, targets = moments.system()
-        np.testing.assert_allclose(A, ((X - x_mean) * w[:, None]).T @ (X - x_mean) / w.sum(), atol=1e-12)
-        np.testing.assert_allclose(cross, ((X - x_mean) * w[:, None]).T @ (Y - y_mean) / w.sum(), atol=1e-12)
-        np.testing.assert_allclose(targets, (Y - y_mean).T @ (w[:, None] * (Y - y_mean)) / w.sum(), rtol=1e-9)
-
-    def test_columns_in_blocks_make_no_difference(self, problem, monkeypatch):
-        X, Y = problem
-        whole, blocks = Moments(), Moments()
-        whole.add(X, Y)
-        monkeypatch.setattr("orbit.learners.moments._BLOCK_ROWS", 5)
-        monkeypatch.setattr("orbit.core.linalg._BLOCK_COLUMNS", 5)
-        blocks.add(X, Y)
-        np.testing.assert_allclose(blocks.system()[0], whole.system()[0], atol=1e-13)
-
-    @pytest.mark.parametrize(("precise", "tolerance"), [(False, 1e-6), (True, 1e-12)])
-    def test_float32_tiles_lose_no_more_than_rounding(self, problem, precise, tolerance):
-        X, Y = problem
-        moments, expected = Moments(precise), Moments()
-        for x, y in batches(X.astype(np.float32), Y):
-            moments.add(x, y)
-            expected.add(x.astype(np.float64), y)
-        A, B = moments.system()[0], expected.system()[0]
-        error = np.abs(A - B).max() / np.abs(B).max()
-        assert error < tolerance
-
-
-class TestShifted:
-    @pytest.fixture
-    def system(self, rng):
-        X = rng.standard_normal((400, 150)) * np.geomspace(1, 1e-3, 150)
-        return X.T @ X / 400, rng.standard_normal((150, 3))
-
-    @pytest.mark.parametrize("solver", [Eigen, Cholesky])
-    def test_solutions_for_several_shifts_from_one_system(self, system, solver, monkeypatch):
-        monkeypatch.setattr("orbit.learners.shifted._PANEL", 40)
-        A, B = system
-        solved = solver(A.copy(), B)
-        for shift in (1e-1, 1e-5, 1e-2):  # in no order: each starts from A itself
-            W, _ = solved.solve(shift)
-            np.testing.assert_allclose((A + shift * np.eye(len(A))) @ W, B, atol=1e-9)
-
-    def test_degrees_of_freedom(self, system):
-        A, B = system
-        values = np.linalg.eigvalsh(A)
-        for shift in (1e-4, 1e-2):
-            expected = (values / (values + shift)).sum()
-            assert Eigen(A.copy(), B).solve(shift)[1] == pytest.approx(expected)
-            # Hutchinson with 16 signs: four standard deviations
-            inverse = np.linalg.inv(A + shift * np.eye(len(A)))
-            off_diagonal = np.square(shift * inverse).sum() - np.square(shift * np.diag(inverse)).sum()
-            error = abs(Cholesky(A.copy(), B).solve(shift)[1] - expected)
-            assert error < 4 * np.sqrt(2 * off_diagonal / 16)
-
-    @pytest.mark.parametrize("solver", [Eigen, Cholesky])
-    @pytest.mark.parametrize("best", [0, 3, 10, 22])
-    def test_search_finds_the_peak(self, system, solver, best):
-        path = np.geomspace(1e-8, 1, 23)
-        chosen, scores = solver(*system).search(path, lambda value: -abs(np.log(value / path[best])))
-        assert chosen == path[best]
-        assert np.isnan(scores).sum() == (0 if solver is Eigen else np.isnan(scores).sum())
-        assert scores[best] == 0
-
-    def test_a_matrix_that_rounding_made_indefinite_says_what_to_change(self):
-        with pytest.raises(np.linalg.LinAlgError, match=r"raise the smallest learner\.regularization"):
-            Cholesky(np.diag([1.0, -1.0]), np.ones((2, 1))).solve(1e-9)
-
-
-class TestPasses:
-    @pytest.fixture
-    def weighted(self, problem, rng):
-        X, Y = problem
-        w = rng.random(len(X)) + 0.2
-        return X, Y, w / w.mean()
-
-    @pytest.mark.parametrize("memory", [2**20, 3e3], ids=["all lambdas at once", "one by one"])
-    @pytest.mark.parametrize("rank", [1, 5, 12])
-    def test_solutions_are_those_of_the_closed_form(self, weighted, memory, rank):
-        system = StreamedSystem(lambda: batches(*(part.copy() for part in weighted)), memory, rank)
-        expected = RidgePath(*weighted)
-        np.testing.assert_allclose(system.x_mean, expected.x_mean)
-        for value, (W, _) in system.solve(np.array(PATH)).items():
-            np.testing.assert_allclose(W, expected.solve(value)[0], atol=1e-7)
-
-    def test_float32_batches(self, problem):
-        X, Y = problem
-        single = X.astype(np.float32)
-        system = StreamedSystem(lambda: batches(single.copy(), Y, np.ones(len(X))), 2**20)
-        for value, (W, _) in system.solve(np.array([1e-3, 1e-1])).items():
-            expected, b = RidgePath(X, Y).solve(value)
-            np.testing.assert_allclose(X @ W + system.y_mean - system.x_mean @ W, X @ expected + b, atol=2e-3)
-
-    def test_the_preconditioner_saves_passes(self, rng):
-        X = rng.standard_normal((200, 60)) * np.geomspace(1, 1e-3, 60)
-        Y = X @ rng.standard_normal((60, 1))
-        passes = []
-        for rank in (1, 40):
-            system = StreamedSystem(lambda: batches(X.copy(), Y, np.ones(200)), 2**20, rank)
-            system.solve(np.array([1e-5]))
-            passes.append(system.passes)
-        assert passes[1] < passes[0] / 2
-
-    def test_ending_early_is_said_once_with_the_values_at_fault(self, weighted, monkeypatch):
-        system = StreamedSystem(lambda: batches(*(part.copy() for part in weighted)), 3e3, rank=1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            system.solve(np.array([1e-6, 1e-3, 10.0]))
-        monkeypatch.setattr("orbit.learners.passes._MAX_PASSES", 3)
-        with pytest.warns(ConvergenceWarning, match=r"regularization=1e-06, 0\.001: .*engine\.memory") as said:
-            system.solve(np.array([1e-6, 1e-3, 1e9]))
-        assert len(said) == 1
-
-    def test_degrees_of_freedom_are_estimated(self, rng):
-        X = rng.standard_normal((500, 300))
-        system = StreamedSystem(lambda: batches(X.copy(), X[:, :1], np.ones(500)), 2**22)
-        values = RidgePath(X, X[:, :1]).values
-        ((_, freedom),) = system.solve(np.array([0.1])).values()
-        assert freedom == pytest.approx((values / (values + 0.1)).sum(), rel=0.1)
-
-    @pytest.mark.parametrize("kind", ["regressor", "classifier"])
-    def test_a_stream_too_wide_for_its_memory_is_learnt_in_passes(self, rng, kind):
-        X = rng.standard_normal((200, 30))
-        y = X[:, 0] + 0.1 * rng.standard_normal(200)
-        learner, task = RidgeRegressor(PATH), "regression"
-        if kind == "classifier":
-            learner, y, task = RidgeClassifier(PATH), (y > 0).astype(int), "classification"
-        w = rng.random(200) + 0.5
-        narrow = FeatureStream(lambda x: x, X, 30, Engine(memory=30 * 30 * 7 / 2**30, progress=False))
-        fit_stream(learner, narrow, y, task, w)
-        whole = type(learner)(learner.regularization_).fit(X, y, sample_weight=w)
-        np.testing.assert_allclose(learner.coef_, whole.coef_, atol=1e-7)
-        np.testing.assert_allclose(learner.intercept_, whole.intercept_, atol=1e-7)
-        np.testing.assert_array_equal(learner.predict(X[:5]).shape, y[:5].shape)
-
-
 class TestRidge:
     @pytest.mark.parametrize("solver_limit", [3000, 1], ids=["eigen", "cholesky"])
     def test_a_stream_gives_what_all_data_at_once_give(self, problem, solver_limit, monkeypatch):
-        monkeypatch.setattr("orbit.learners.shifted._EIGEN_UP_TO", solver_limit)
+        monkeypatch.setattr("orbit.solvers.factorisations._LARGE", solver_limit)
         X, Y = problem
         whole, stream = RidgeRegressor(PATH).fit(X, Y), RidgeRegressor(PATH)
         for batch in batches(X, Y):
@@ -206,8 +55,7 @@ class TestRidge:
     def test_gcv_scores_are_those_of_all_data(self, problem):
         X, Y = problem
         stream = RidgeRegressor(PATH).partial_fit(X, Y).finalize()
-        path = RidgePath(X, Y)
-        np.testing.assert_allclose(stream.path_scores_, [path.gcv(value) for value in PATH], rtol=1e-8)
+        np.testing.assert_allclose(stream.path_scores_, RidgeRegressor(PATH).fit(X, Y).path_scores_, rtol=1e-8)
 
     def test_classes(self, rng):
         X = rng.standard_normal((200, 5))

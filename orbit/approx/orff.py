@@ -110,13 +110,14 @@ class OperatorRandomFourier(RandomFourier):
         self.structure_ = Structure(operator, self.frequencies_, width, d if self.equivariant else None, fixed)
         self._n_features_out = width
 
-    def _features(self, X: np.ndarray) -> OperatorFeatures:
-        psi = (
-            self._average(self._turned(X.dtype), X, weights=self.output_moves_)
-            if self.equivariant
-            else super()._features(X)
-        )
-        return OperatorFeatures.of(psi, self.structure_)
+    def transform(self, X) -> OperatorFeatures:
+        """psi(x), averaged over the orbit, with the structure of the outputs, for ``X``, shape (n, *shape)."""
+        return OperatorFeatures(super().transform(X), self.structure_)
+
+    def _features(self, X: np.ndarray) -> np.ndarray:
+        if not self.equivariant:
+            return super()._features(X)
+        return self._average(self._turned(X.dtype), X, weights=self.output_moves_)
 
     def _turned(self, dtype: np.dtype) -> Embedding:
         tensor = self.engine_.tensor

@@ -106,7 +106,11 @@ class OperatorExact(FeatureMap):
         stacked = None if scalar else d
         self.structure_ = Structure(operator, None, self._n_features_out, stacked, stacked)
 
-    def _features(self, X: np.ndarray) -> OperatorFeatures:
+    def transform(self, X) -> OperatorFeatures:
+        """psi(x), averaged over the orbit, with the structure of the outputs, for ``X``, shape (n, *shape)."""
+        return OperatorFeatures(super().transform(X), self.structure_)
+
+    def _features(self, X: np.ndarray) -> np.ndarray:
         # small eigenvalues magnify rounding, so the product is taken in float64
         psi = self._gram(X.reshape(len(X), -1).astype(np.float64), self.X_fit_) @ self.normalization_.T
-        return OperatorFeatures.of(psi.reshape(len(X), -1).astype(X.dtype), self.structure_)
+        return psi.reshape(len(X), -1).astype(X.dtype)

@@ -4,10 +4,10 @@ Every process fits the representation and the feature map to the same sample of
 the training points, with the same seeds, and so has the same map. Beyond the
 sample it takes the points of its own share only (:func:`orbit.data.rows.own_rows`):
 it reads no others from a file that can be read in parts (``dataset=arrays`` with
-.npy files), and keeps no others of a data set that is loaded whole. What a stream
-is summed into (:class:`~orbit.learners.moments.Moments`) is added up over the
-processes; the first one solves, predicts the test part, which only it reads, and
-logs. Targets and weights are whole in all of them.
+.npy files), and keeps no others of a data set that is loaded whole. The sums of
+a stream (:class:`~orbit.solvers.moments.Moments`) are added up over the processes;
+the first one solves, predicts the test part, which only it reads, and logs. All
+processes hold all targets and weights.
 
     torchrun --nproc-per-node 2 run.py engine.stream=true approx=rf
 """
@@ -56,7 +56,7 @@ def job(device: str = "cpu") -> Iterator[None]:
         gpus = torch.cuda.device_count()
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % gpus)
         backend = "nccl" if int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= gpus else "gloo"
-    with _said_clearly():
+    with _clear_errors():
         distributed.init_process_group(backend)
     try:
         yield
@@ -64,23 +64,23 @@ def job(device: str = "cpu") -> Iterator[None]:
         distributed.destroy_process_group()
 
 
-def from_first(array: np.ndarray) -> np.ndarray:
+def broadcast(array: np.ndarray) -> np.ndarray:
     """The first process's ``array``, in all of them."""
     if world_size() == 1:
         return array
-    shared = _on_wire(array)
-    with _said_clearly():
+    shared = _tensor(array)
+    with _clear_errors():
         distributed.broadcast(shared, src=0)
     return shared.cpu().numpy()
 
 
-def add_up(*arrays: np.ndarray) -> None:
+def all_reduce(*arrays: np.ndarray) -> None:
     """Replace each array, in place, by its sum over all processes."""
     if world_size() == 1:
         return
     for array in arrays:
-        shared = _on_wire(array)
-        with _said_clearly():
+        shared = _tensor(array)
+        with _clear_errors():
             distributed.all_reduce(shared)
         array[...] = shared.cpu().numpy()
 
@@ -90,19 +90,19 @@ def share(rows: np.ndarray) -> np.ndarray:
     return np.array_split(rows, world_size())[rank()]
 
 
-def leave_to_first() -> None:
+def end_other_processes() -> None:
     """Raise ``ShareDone`` in every process but the first."""
     if rank() > 0:
         raise ShareDone(f"process {rank()} has done its share")
 
 
-def _on_wire(array: np.ndarray) -> torch.Tensor:
+def _tensor(array: np.ndarray) -> torch.Tensor:
     tensor = torch.from_numpy(array)
     return tensor.cuda() if distributed.get_backend() == "nccl" else tensor
 
 
 @contextlib.contextmanager
-def _said_clearly() -> Iterator[None]:
+def _clear_errors() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # what torch raises for every lost connection and time-out

@@ -37,6 +37,13 @@ def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
         total[columns, start:] += Z[:, columns].T @ Z[:, start:]
 
 
+def add_outer(total: np.ndarray, x: np.ndarray, sign: float) -> None:
+    """``total += sign x x^T`` in the upper triangle, for a vector of shape (d,)."""
+    for start in range(0, len(total), _BLOCK_COLUMNS):
+        rows = slice(start, start + _BLOCK_COLUMNS)
+        total[rows, start:] += sign * x[rows, None] * x[None, start:]
+
+
 def mirror_upper(A: np.ndarray) -> None:
     """Copy the upper triangle of a square matrix to its lower one."""
     for start in range(0, len(A), _BLOCK_COLUMNS):
@@ -82,3 +89,18 @@ def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.f
             "the kernel matrix of the landmarks is zero: all kernel values vanish; change kernel.lengthscale"
         )
     return (vectors[:, keep] / np.sqrt(values[keep])).T
+
+
+def rows_with_covariance(covariance: np.ndarray) -> np.ndarray:
+    """Rows whose covariance is the matrix given, shape (2 p, p), up to a factor.
+
+    Examples
+    --------
+    >>> rows = rows_with_covariance(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> (rows.T @ rows / 2).round(6) + 0.0
+    array([[2., 1.],
+           [1., 2.]])
+    """
+    values, vectors = eigh(covariance)
+    rows = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    return np.concatenate([rows, -rows])

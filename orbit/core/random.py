@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
+from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
+from orbit.core.errors import InputError
 from orbit.core.params import Range
 
 RandomState = Annotated[int, Range(low=0)] | np.random.RandomState | None
@@ -26,3 +28,26 @@ def spawn(random_state: RandomState, count: int) -> list[int]:
 def generator(random_state: RandomState) -> np.random.Generator:
     """A numpy generator for scikit-learn's notion of a random state."""
     return np.random.default_rng(spawn(random_state, 1)[0])
+
+
+def hold_out(
+    n: int, fraction: float, labels: np.ndarray | None, random_state: RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """Indices for fitting and for validation; stratified by ``labels`` where every class has two members.
+
+    Raises
+    ------
+    InputError
+        For a single point.
+    """
+    if n < 2:
+        raise InputError("selection by hold-out needs at least 2 points, found n_samples=1")
+    n_validation = min(max(1, round(n * fraction)), n - 1)
+    stratify = None
+    if labels is not None:
+        counts = np.unique(labels, return_counts=True)[1]
+        if counts.min() >= 2 and len(counts) <= min(n_validation, n - n_validation):
+            stratify = labels
+    seed = spawn(random_state, 1)[0]
+    fit, validation = train_test_split(np.arange(n), test_size=n_validation, stratify=stratify, random_state=seed)
+    return fit, validation

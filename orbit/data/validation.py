@@ -12,9 +12,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import Fraction, Range
-from orbit.core.random import RandomState, spawn
+from orbit.core.random import RandomState, hold_out, spawn
 from orbit.data.base import Dataset
-from orbit.learners.base import hold_out
 from orbit.registry import register
 
 Folds = Annotated[int, Range(low=2)]

@@ -6,36 +6,95 @@ P^T P of the paper's Table 1 need the scalar features and these maps only, and n
 of size n x D x p is ever formed:
 
     P theta = psi C(theta),    P^T Y = C*(psi^T Y),    P^T P theta = C*((psi^T psi) C(theta)).
+
+Independent outputs are the special case of B_j = I.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from orbit.core.errors import InputError
 from orbit.core.linalg import eigh
 from orbit.kernels.operator_valued import Decomposable, OperatorKernel
 
+Moments = Callable[[np.ndarray], np.ndarray]  # columns V, shape (F, c), to psi^T psi V
 
-class Operator(Protocol):
-    """The map from parameters theta, shape ``(F, q)``, to coefficients, shape ``(F, p)``, of F scalar features."""
 
+class Operator(ABC):
+    """The map C from parameters theta, shape ``(F, q)``, to coefficients, shape ``(F, p)``, of F scalar features.
+
+    Solvers see parameters as the columns of systems (s_k A + lambda I) z_k = r_k: one for
+    each output that is fitted by itself, or a single one of all parameters.
+
+    Attributes
+    ----------
+    factors : B_j, shape (F, p, q), or (1, p, q) where all are the same
+    scales : s_k, one for each column
+    n_coupled : outputs that share a column
+    """
+
+    n_coupled: int
+    scales: np.ndarray
+    factors: np.ndarray
+
+    @abstractmethod
     def coefficients(self, theta: np.ndarray) -> np.ndarray:
         """C(theta): rows ``B_j theta_j``."""
 
+    @abstractmethod
     def adjoint(self, V: np.ndarray) -> np.ndarray:
         """C*(V): rows ``B_j^T v_j``, shape ``(F, q)``."""
 
+    @abstractmethod
     def parameters(self, coefficients: np.ndarray) -> np.ndarray:
         """The parameters of least norm with these coefficients: rows ``B_j^+ c_j``, shape ``(F, q)``."""
 
+    @abstractmethod
+    def n_parameters(self, n_features: int) -> int:
+        """Rows of the system in the parameters of so many features."""
+
+    @abstractmethod
+    def n_rows(self, n: int) -> int:
+        """Rows of the system in ``n`` points, whose matrix is a Gram matrix."""
+
+    @abstractmethod
+    def normal_matrix(self, G: np.ndarray) -> np.ndarray:
+        """A of the system in the parameters, for second moments G = psi^T psi."""
+
+    @abstractmethod
+    def normal_product(self, moments: Moments, V: np.ndarray) -> np.ndarray:
+        """A V without A, for columns V, shape (m, c)."""
+
+    @abstractmethod
+    def columns(self, cross: np.ndarray) -> np.ndarray:
+        """Right-hand sides of the system in the parameters, for psi^T Y, shape (F, p)."""
+
+    @abstractmethod
+    def from_columns(self, z: np.ndarray) -> np.ndarray:
+        """Coefficients, shape (F, p), of a solution of the system in the parameters."""
+
+    @abstractmethod
+    def powers(self, power: np.ndarray) -> np.ndarray:
+        """|Y|^2 of what each column fits, for Y^T Y, shape (p, p)."""
+
+    @abstractmethod
+    def row_columns(self, Y: np.ndarray) -> np.ndarray:
+        """Right-hand sides of the system in the points, for targets, shape (n, p)."""
+
+    @abstractmethod
+    def rows_to_outputs(self, z: np.ndarray) -> np.ndarray:
+        """A solution of the system in the points by output, shape (n, p)."""
+
 
 @dataclass(frozen=True)
-class Constant:
-    """One B for all features: the decomposable kernels. B is V s^(1/2) of A = V s V^T.
+class Constant(Operator):
+    """One B for all features: the decomposable kernels. B is V s^(1/2) of A = V s V^T, where outputs come apart.
 
     Attributes
     ----------
@@ -45,15 +104,20 @@ class Constant:
 
     scales: np.ndarray
     basis: np.ndarray
+    n_coupled = 1
 
     @classmethod
     def of(cls, A: np.ndarray) -> Constant:
         values, vectors = eigh(A)
         return cls(np.maximum(values, 0.0), vectors)
 
+    @classmethod
+    def identity(cls, p: int) -> Constant:
+        """Independent outputs."""
+        return cls(np.ones(p), np.eye(p))
+
     @property
-    def factors(self) -> np.ndarray:
-        """B, shape (1, p, p)."""
+    def factors(self) -> np.ndarray:  # type: ignore[override]
         return (self.basis * np.sqrt(self.scales))[None]
 
     @property
@@ -72,19 +136,46 @@ class Constant:
         return (coefficients @ self.basis) * np.where(kept, 1 / np.sqrt(np.where(kept, self.scales, 1.0)), 0.0)
 
     def n_parameters(self, n_features: int) -> int:
-        """Size of the eigendecomposition that a closed form takes: outputs come apart in the rotated basis."""
         return n_features
 
     def n_rows(self, n: int) -> int:
-        """Its size for ``n`` points, if it is taken of a Gram matrix instead."""
         return n
+
+    def normal_matrix(self, G: np.ndarray) -> np.ndarray:
+        return G
+
+    def normal_product(self, moments: Moments, V: np.ndarray) -> np.ndarray:
+        return moments(V)
+
+    def columns(self, cross: np.ndarray) -> np.ndarray:
+        return self.adjoint(cross)
+
+    def from_columns(self, z: np.ndarray) -> np.ndarray:
+        return self.coefficients(z)
+
+    def powers(self, power: np.ndarray) -> np.ndarray:
+        return (self.basis * (power @ self.basis)).sum(0)
+
+    def row_columns(self, Y: np.ndarray) -> np.ndarray:
+        return Y @ self.basis
+
+    def rows_to_outputs(self, z: np.ndarray) -> np.ndarray:
+        return z @ self.basis.T
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """A B_j for each feature: curl-free and divergence-free kernels. ``factors``: shape (F, p, q)."""
+class Blocks(Operator):
+    """A B_j for each feature, shape (F, p, q): curl-free and divergence-free kernels. All outputs share a column."""
 
     factors: np.ndarray
+
+    @property
+    def scales(self) -> np.ndarray:  # type: ignore[override]
+        return np.ones(1)
+
+    @property
+    def n_coupled(self) -> int:  # type: ignore[override]
+        return self.factors.shape[1]
 
     def coefficients(self, theta: np.ndarray) -> np.ndarray:
         return np.einsum("jab,jb->ja", self.factors, theta)
@@ -105,25 +196,50 @@ class Blocks:
         """P as a matrix, shape ``(n p, F q)``: for few points only."""
         return np.einsum("nj,jab->najb", psi, self.factors).reshape(self.n_rows(len(psi)), -1)
 
+    def part(self, columns: slice) -> Blocks:
+        """The operator of some features."""
+        return Blocks(self.factors[columns])
+
     def normal_matrix(self, G: np.ndarray) -> np.ndarray:
-        """P^T P as a matrix, shape ``(F q, F q)``: blocks G_ij B_i^T B_j, so psi^T psi is all that is needed."""
+        """P^T P, shape ``(F q, F q)``: blocks G_ij B_i^T B_j, so psi^T psi is all that is needed."""
         n, _, q = self.factors.shape
         if q == 1:
             return G * (self.factors[:, :, 0] @ self.factors[:, :, 0].T)
         rows = self.factors.swapaxes(1, 2).reshape(n * q, -1)
         return (rows @ rows.T).reshape(n, q, n, q).__imul__(G[:, None, :, None]).reshape(n * q, n * q)
 
+    def normal_product(self, moments: Moments, V: np.ndarray) -> np.ndarray:
+        n, p, q = self.factors.shape
+        coefficients = self.factors @ V.reshape(n, q, -1)  # (F, p, c)
+        images = moments(coefficients.reshape(n, -1)).reshape(n, p, -1)
+        return (self.factors.swapaxes(1, 2) @ images).reshape(n * q, -1)
+
+    def columns(self, cross: np.ndarray) -> np.ndarray:
+        return self.adjoint(cross).reshape(-1, 1)
+
+    def from_columns(self, z: np.ndarray) -> np.ndarray:
+        return self.coefficients(z.reshape(len(self.factors), -1))
+
+    def powers(self, power: np.ndarray) -> np.ndarray:
+        return np.array([np.trace(power)])
+
+    def row_columns(self, Y: np.ndarray) -> np.ndarray:
+        return Y.reshape(-1, 1)
+
+    def rows_to_outputs(self, z: np.ndarray) -> np.ndarray:
+        return z.reshape(-1, self.factors.shape[1])
+
 
 @dataclass(frozen=True)
 class Structure:
-    """How outputs hang together for a set of features; settled by the learner, which sees the targets.
+    """How the outputs of a set of features are coupled; the learner, which sees the targets, makes the operator.
 
     Attributes
     ----------
     kernel : OperatorKernel or None
         None is independent outputs.
     frequencies : array, shape (D, d), or None where no operator depends on them
-    n_features : columns of the features this belongs to
+    n_features : columns of the features
     stacked : int or None
         p, if the features have an output axis of their own: columns ``(p, F)``,
         so that the prediction of output a is row a times theta.
@@ -140,10 +256,10 @@ class Structure:
     def check_targets(self, p: int) -> None:
         """Raise ``InputError`` if the kernel is not for ``p`` outputs."""
         if self.n_outputs is not None and p != self.n_outputs:
-            name = "approx=orff" if self.kernel is None else self.kernel.label()
+            name = "equivariant features" if self.kernel is None else self.kernel.label()
             raise InputError(
                 f"{name}: targets must have one number for each coordinate of a point, {self.n_outputs}, "
-                f"found {p}: change dataset, or choose kernel=decomposable"
+                f"found {p}: choose other targets, or the kernel 'decomposable'"
             )
 
     def rows(self, psi: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -157,7 +273,7 @@ class Structure:
     def operator(self, Y: np.ndarray) -> Constant | Blocks:
         """The operator for training targets ``Y``, shape ``(n, p)``, as :meth:`rows` gave them."""
         if self.stacked is not None or self.kernel is None:
-            return Constant.of(np.eye(Y.shape[1]))
+            return Constant.identity(Y.shape[1])
         if isinstance(self.kernel, Decomposable):
             return Constant.of(self.kernel.output_matrix(Y))
         assert self.frequencies is not None
@@ -174,35 +290,57 @@ class Structure:
         return isinstance(self.kernel, Decomposable) and self.kernel.output == "learned"
 
 
-class OperatorFeatures(np.ndarray):
-    """An array of features that says how outputs hang together, so that it reaches the learner through any pipeline.
+class OperatorFeatures(NDArrayOperatorsMixin):
+    """Features with the structure of their outputs, which takes it through a pipeline to the learner.
+
+    NumPy's functions and operators take it for the array of features, and give arrays;
+    rows keep the structure.
 
     Attributes
     ----------
-    structure : Structure or None
+    values : array, shape (n, F)
+    structure : Structure
     """
 
-    structure: Structure | None
+    def __init__(self, values: np.ndarray, structure: Structure) -> None:
+        self.values, self.structure = values, structure
 
-    @classmethod
-    def of(cls, psi: np.ndarray, structure: Structure) -> OperatorFeatures:
-        features = np.asarray(psi).view(cls)
-        features.structure = structure
-        return features
+    def __len__(self) -> int:
+        return len(self.values)
 
-    def __array_finalize__(self, source: object) -> None:
-        self.structure = getattr(source, "structure", None)
+    def __getitem__(self, rows) -> OperatorFeatures:
+        return OperatorFeatures(self.values[rows], self.structure)
 
-    def __reduce__(self):  # an array's own pickle drops attributes
-        return OperatorFeatures.of, (np.asarray(self), self.structure)
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return getattr(ufunc, method)(*(np.asarray(x) if x is self else x for x in inputs), **kwargs)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.values.ndim
+
+    @property
+    def T(self) -> np.ndarray:  # noqa: N802  as NumPy has it
+        return self.values.T
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.values.dtype
 
 
-def structure_of(psi: object) -> Structure | None:
-    """The structure that features carry; None for plain arrays, whose outputs are independent."""
-    return getattr(psi, "structure", None)
+def structure_of(features) -> Structure | None:
+    """The structure of features; None for an array."""
+    return unpacked(features)[0]
 
 
-def with_structure_of(source: object, psi: np.ndarray) -> np.ndarray:
-    """``psi`` with the structure that ``source`` carries, if any: validation by scikit-learn drops it."""
-    structure = structure_of(source)
-    return psi if structure is None else OperatorFeatures.of(psi, structure)
+def unpacked(features) -> tuple[Structure | None, np.ndarray]:
+    """The structure and the values of features; None for an array, whose outputs are independent."""
+    if isinstance(features, OperatorFeatures):
+        return features.structure, features.values
+    return None, features

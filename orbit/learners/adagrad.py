@@ -15,7 +15,7 @@ from orbit.core.errors import InputError
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.kernels.structure import Blocks, Constant, Structure, structure_of
+from orbit.kernels.structure import Operator, Structure, unpacked
 from orbit.learners.base import one_against_all
 from orbit.learners.epochs import EpochClassifier, EpochLearner
 from orbit.registry import register
@@ -35,11 +35,11 @@ class _AdaGrad(EpochLearner):
 
     regularization: NonNegativeFloat
 
-    #: How outputs hang together: see orbit/kernels/structure.py. None: they are independent.
-    _operator: Constant | Blocks | None = None
+    # coupling of the outputs (orbit/kernels/structure.py); None for independent ones
+    _operator: Operator | None = None
 
     def _begin(self, X: np.ndarray, k: int) -> None:
-        # Invariant features vary little about their mean, and steps along it would drown all others.
+        # invariant features vary little about their mean, which would dominate all steps
         self._mean = X.mean(0)
         self._shift = self._tensor(self._mean)
         n_rates, n_parameters = len(self._rates), k if self._operator is None else self._operator.factors.shape[2]
@@ -94,7 +94,7 @@ class _AdaGrad(EpochLearner):
 
     def _scores(self, X) -> np.ndarray:
         check_is_fitted(self, "path_")
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = validate_data(self, unpacked(X)[1], reset=False, dtype=[np.float64, np.float32])
         return X @ self._coefficients.astype(X.dtype) + self._intercept.astype(X.dtype)
 
     @abstractmethod
@@ -165,7 +165,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
 
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""
-        structure = structure_of(X)
+        structure, X = unpacked(X)
         X, Y = self._targets(X, y, reset=True)
         self._operator = _operator_of(structure, Y)
         self._train(X, Y)
@@ -173,7 +173,8 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
 
     def partial_fit(self, X, y):
         """Take steps on a batch of a stream; call ``end_epoch`` where it begins again, ``finalize`` at its end."""
-        structure, first = structure_of(X), not self._in_training()
+        first = not self._in_training()
+        structure, X = unpacked(X)
         X, Y = self._targets(X, y, reset=first)
         if first:
             self._operator = _operator_of(structure, Y)
@@ -203,14 +204,14 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         return -(scores - y[:, None, :]).square().mean(2).sum(0)
 
 
-def _operator_of(structure: Structure | None, Y: np.ndarray) -> Constant | Blocks | None:
+def _operator_of(structure: Structure | None, Y: np.ndarray) -> Operator | None:
     if structure is None:
         return None
     structure.check_targets(Y.shape[1])
     if structure.learns_output:
-        raise InputError("learner=adagrad: kernel.output=learned is found in closed form only; choose learner=stein")
+        raise InputError("AdaGradRegressor: a learned output matrix is found in closed form only; use SteinRegressor")
     if structure.stacked is not None:
-        raise InputError("learner=adagrad does not take equivariant features; choose learner=stein or learner=cg")
+        raise InputError("AdaGradRegressor takes no equivariant features; use SteinRegressor or CGRegressor")
     return structure.operator(Y)
 
 

@@ -1,27 +1,27 @@
-"""What learners share: choosing a strength from a path, and life around scikit-learn's solvers."""
+"""The base class of learners, and learners around scikit-learn's solvers with a parameter chosen from a path."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, mean_squared_error
-from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import label_binarize
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import check_params
-from orbit.core.random import RandomState, spawn
-
-# Features of a bounded kernel have norm at most one, so these span from no
-# regularisation worth the name to predicting the mean.
-DEFAULT_PATH = tuple(10.0 ** np.arange(-10, 1.1, 0.5))
+from orbit.core.random import RandomState, hold_out, spawn
+from orbit.solvers.selection import (
+    best_of_path,
+    drop_zero_weights,
+    normalized_weights,
+    regularization_path,
+    subset_weights,
+)
 
 
 @dataclass(frozen=True)
@@ -118,24 +118,19 @@ class Learner(BaseEstimator):
     def end_epoch(self) -> None:
         """Called at the end of each pass through a stream."""
 
+    def needs_float64(self) -> bool:
+        """Whether a stream that was finalized should be gone through again, after :meth:`restart`."""
+        return False
+
+    def restart(self) -> None:
+        """Begin a stream again, with products in float64."""
+
     def _criterion(self) -> str:
         return "hold_out"
 
     def _chosen(self) -> float:
         assert self.path_parameter is not None
         return float(vars(self)[f"{self.path_parameter}_"])
-
-
-def regularization_path(
-    values: float | Sequence[float] | None,
-    default: Sequence[float] = DEFAULT_PATH,
-    name: str = "regularization",
-) -> np.ndarray:
-    """The values to choose among, rising, float64. None is the default path."""
-    path = np.atleast_1d(np.asarray(default if values is None else values, dtype=np.float64))
-    if len(path) == 0:
-        raise ParameterError(name, "at least one value", values)
-    return np.sort(path)
 
 
 def one_against_all(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -152,65 +147,11 @@ def one_against_all(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.asarray(label_binarize(y, classes=classes, neg_label=-1), dtype=np.float64)
 
 
-def hold_out(
-    n: int, fraction: float, labels: np.ndarray | None, random_state: RandomState
-) -> tuple[np.ndarray, np.ndarray]:
-    """Indices for fitting and for validation; stratified by ``labels`` where every class has two members."""
-    if n < 2:
-        raise InputError("selection by hold-out needs at least 2 points, found n_samples=1")
-    n_validation = min(max(1, round(n * fraction)), n - 1)
-    stratify = None
-    if labels is not None:
-        counts = np.unique(labels, return_counts=True)[1]
-        if counts.min() >= 2 and len(counts) <= min(n_validation, n - n_validation):
-            stratify = labels
-    seed = spawn(random_state, 1)[0]
-    fit, validation = train_test_split(np.arange(n), test_size=n_validation, stratify=stratify, random_state=seed)
-    return fit, validation
-
-
-def best_of_path(path: np.ndarray, score: Callable[[float], float]) -> tuple[float, np.ndarray]:
-    """The value with the highest score, the larger one of equals, and all scores."""
-    scores = np.array([score(float(value)) for value in path])
-    return float(path[len(path) - 1 - np.argmax(scores[::-1])]), scores
-
-
-def mean_one(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
-    """Weights, float64, shape (n,), scaled to a mean of one: only their ratios count. None stays None."""
-    if sample_weight is None:
-        return None
-    weights = checked_weights(sample_weight, X)
-    return weights / weights.mean()
-
-
 def checked_weights(sample_weight: Any, X: np.ndarray, of_batch: bool = False) -> np.ndarray:
-    """Weights as given, float64, shape (n,), none negative; not all zero, which those of a batch of a stream may be."""
+    """Weights as given, float64, shape (n,), none negative; those of a batch of a stream may all be zero."""
     if of_batch and not np.any(sample_weight):
         return np.zeros(len(X))
     return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-
-
-def present(weights: np.ndarray | None, *arrays: Any) -> tuple[Any, ...]:
-    """Weights, with a mean of one, and arrays without the rows that weigh nothing: they are no points at all."""
-    if weights is None or weights.all():
-        return weights, *arrays
-    kept = weights > 0
-    return weights[kept] / weights[kept].mean(), *(None if array is None else array[kept] for array in arrays)
-
-
-def parts_of(weights: np.ndarray | None, *parts: np.ndarray) -> list[np.ndarray | None]:
-    """The weights of each part of the data, by index.
-
-    Raises
-    ------
-    InputError
-        If all points of a part weigh nothing.
-    """
-    if weights is None:
-        return [None] * len(parts)
-    if any(not weights[part].any() for part in parts):
-        raise InputError("selection by hold-out: all points of one part have sample weight 0; name one strength")
-    return [weights[part] for part in parts]
 
 
 def check_classes(y: np.ndarray) -> np.ndarray:
@@ -262,7 +203,7 @@ class SolverLearner(Learner):
         return regularization_path(self.get_params(deep=False)[name], self.default_path, name)
 
     def _fit(self, X: np.ndarray, y: np.ndarray, sample_weight: Any, labels: np.ndarray | None) -> None:
-        weights, seed = mean_one(sample_weight, X), spawn(self.random_state, 1)[0]
+        weights, seed = self._weights(sample_weight, X), spawn(self.random_state, 1)[0]
         self.path_ = self._path()
         value, self.path_scores_ = self._choose(X, y, weights, labels, seed)
         setattr(self, f"{self.path_parameter}_", self.value_type(value))
@@ -270,11 +211,15 @@ class SolverLearner(Learner):
         for name in self.published:
             setattr(self, name, getattr(self.estimator_, name))
 
+    @staticmethod
+    def _weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
+        return None if sample_weight is None else normalized_weights(checked_weights(sample_weight, X))
+
     def _choose(self, X, y, weights, labels, seed: int) -> tuple[float, np.ndarray]:
         if len(self.path_) == 1:
             return float(self.path_[0]), np.full(1, np.nan)
         fit, validation = hold_out(len(X), self.validation_fraction, labels, seed)
-        w_fit, w_validation = parts_of(weights, fit, validation)
+        w_fit, w_validation = subset_weights(weights, fit, validation)
         if labels is not None and len(np.unique(labels[fit])) < 2:
             return float(self.path_[-1]), np.full(len(self.path_), np.nan)
 
@@ -287,9 +232,8 @@ class SolverLearner(Learner):
     def _trained(self, value: float, X, y, weights: np.ndarray | None, seed: int) -> Any:
         if weights is None:
             return self._solver(self.value_type(value), y, seed).fit(X, y)
-        kept = weights > 0  # libsvm loses count of the points of a Gram matrix where some weigh nothing
-        X, y, weights = X[kept], y[kept], weights[kept]
-        return self._solver(self.value_type(value), y, seed).fit(X, y, sample_weight=weights / weights.mean())
+        weights, X, y = drop_zero_weights(weights, X, y)  # libsvm miscounts points of weight zero
+        return self._solver(self.value_type(value), y, seed).fit(X, y, sample_weight=weights)
 
     def _points(self, X) -> np.ndarray:
         check_is_fitted(self)

@@ -10,9 +10,13 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.params import PositiveFloat, check_params
-from orbit.learners.base import Learner, best_of_path, regularization_path
-from orbit.learners.ridge import RidgePath
+from orbit.kernels.structure import Constant
+from orbit.learners.base import Learner
 from orbit.registry import register
+from orbit.solvers.factorisations import Cholesky, Eigen
+from orbit.solvers.least_squares import Dual, LeastSquares, Primal
+from orbit.solvers.moments import System
+from orbit.solvers.selection import best_of_path, regularization_path
 
 # Kernels here have values of about one, and targets are scaled to one.
 _NOISE_PATH = tuple(10.0 ** np.arange(-8, 1.1, 0.5))
@@ -25,7 +29,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     On features of ``approx=exact`` with their ``residual`` column (which a run
     switches on for this learner) the covariance is a k_{q,G} and the posterior is
     exact; on those of an approximation it is the posterior of the approximate
-    kernel, which is too sure far from the data. With K = <psi(X), psi(X)>:
+    kernel, which underestimates variances far from the data. With K = <psi(X), psi(X)>:
 
         mean(x)     = k(x, X) (K + rho I)^-1 y
         variance(x) = a (k(x, x) - k(x, X) (K + rho I)^-1 k(X, x))
@@ -94,13 +98,13 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
         self._flat = y.ndim == 1
         Y, self._mean, self._scale = self._scaled(y)
-        system = RidgePath(X, Y, centred="nothing")
-        evidence = _Evidence(system, Y, self.amplitude)
+        problem = _problem(X, Y, self._path())
+        evidence = _Evidence(problem, Y, self.amplitude)
         self._choose(evidence)
         self.amplitude_ = evidence.amplitude(self.noise_)
         self.log_marginal_likelihood_ = evidence(self.noise_)
-        W = system.solve(self.noise_ / system.n)[0] * self._scale
-        self._spread = _Spread(system, self.noise_)
+        W = problem.solve(self.noise_ / problem.n)[0] * self._scale
+        self._variance = _Variance(problem, X, self.noise_)
         self.coef_ = (W[:, 0] if self._flat else W.T).astype(X.dtype)
         self.intercept_ = self._mean[0] if self._flat else self._mean
         return self
@@ -124,16 +128,16 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         mean = (X @ self.coef_.T.astype(X.dtype) + self.intercept_).astype(X.dtype)
         if not return_std:
             return mean
-        std = np.sqrt(self.amplitude_ * self._spread(X))[:, None] * self._scale
+        std = np.sqrt(self.amplitude_ * self._variance(X))[:, None] * self._scale
         return mean, (std[:, 0] if self._flat else std).astype(X.dtype)
 
     def path_predictions(self, X, y, path: np.ndarray, X_new) -> Iterator[np.ndarray]:
         """What :meth:`predict` gives for ``X_new`` after a fit with each rho of ``path``, from one factorisation."""
         y = np.asarray(y)
         Y, mean, scale = self._scaled(y)
-        system = RidgePath(X, Y, centred="nothing")
+        problem = _problem(X, Y, np.sort(path))
         for noise in path:
-            scores = X_new @ (system.solve(float(noise) / system.n)[0] * scale) + mean
+            scores = X_new @ (problem.solve(float(noise) / problem.n)[0] * scale) + mean
             yield scores.reshape(len(scores), *y.shape[1:])
 
     def metrics(self) -> dict[str, float]:
@@ -163,23 +167,33 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
             self.noise_ = evidence.maximised_near(self.noise_, self.path_)
 
 
-class _Evidence:
-    """The log marginal likelihood as a function of rho, in the eigenbasis of K (Rasmussen and Williams, eq. 2.30)."""
+def _problem(X: np.ndarray, Y: np.ndarray, path: np.ndarray) -> LeastSquares:
+    """Least squares without intercept, factorised for a path of rho: Cholesky for one, eigenvalues for several."""
+    operator = Constant.identity(Y.shape[1])
+    problem: LeastSquares
+    if len(X) >= X.shape[1]:
+        problem = Primal(operator, System.from_rows(X, Y, None, "none", precise=True))
+    else:
+        problem = Dual(operator, X, Y, None, "none", precise=True)
+    problem.factorise(path / len(X), eigen=len(path) > 1)
+    return problem
 
-    def __init__(self, system: RidgePath, Y: np.ndarray, amplitude: float | None) -> None:
-        self._given, self.n, self.k = amplitude, len(Y), Y.shape[1]
-        self.values = system.values * system.n
-        power = np.square(system.rotated).sum(1)
-        if system.primal:  # there, rotated is V^T X^T Y / n: divided by the singular values it is U^T Y
-            positive = self.values > self.values.max(initial=0) * np.finfo(float).eps * system.n
-            power = np.where(positive, power * system.n**2 / np.where(positive, self.values, 1), 0)
-        self.power = power
-        self.left = max(float(np.square(Y).sum() - power.sum()), 0.0) if system.primal else 0.0
+
+class _Evidence:
+    """The log marginal likelihood as a function of rho (Rasmussen and Williams, eq. 2.30)."""
+
+    def __init__(self, problem: LeastSquares, Y: np.ndarray, amplitude: float | None) -> None:
+        self._problem, self._given = problem, amplitude
+        self.n, self.k = Y.shape
+        self._power = float(np.square(Y).sum())
 
     def __call__(self, noise: float) -> float:
-        a = self.amplitude(noise)
-        spread = np.log(self.values + noise).sum() + (self.n - len(self.values)) * np.log(noise) + self.n * np.log(a)
-        return float(-0.5 * (self._quadratic(noise) / a + self.k * (spread + self.n * np.log(2 * np.pi))))
+        n, a, factorisation = self.n, self.amplitude(noise), self._problem.factorisation
+        assert isinstance(factorisation, Eigen | Cholesky)
+        size = len(factorisation.right)
+        determinant = factorisation.log_determinant(noise / n) + size * np.log(n)  # of the second moments or K, + rho I
+        spread = determinant + (n - size) * np.log(noise) + n * np.log(a)
+        return float(-0.5 * (self._quadratic(noise) / a + self.k * (spread + n * np.log(2 * np.pi))))
 
     def amplitude(self, noise: float) -> float:
         if self._given is not None:
@@ -195,23 +209,25 @@ class _Evidence:
 
     def _quadratic(self, noise: float) -> float:
         """y^T (K + rho I)^-1 y, summed over outputs."""
-        return float((self.power / (self.values + noise)).sum() + self.left / noise)
+        factorisation, regularization = self._problem.factorisation, noise / self.n
+        z, right = factorisation.solve(regularization)[0], factorisation.right
+        if isinstance(self._problem, Dual):
+            return float((right * z).sum()) / self.n
+        residual = self._power - self.n * float((z * (right + regularization * z)).sum())
+        return float(np.square(z).sum()) + max(residual, 0.0) / noise
 
 
-class _Spread:
+class _Variance:
     """k(x, x) - k(x, X) (K + rho I)^-1 k(X, x) for the kernel of the features."""
 
-    def __init__(self, system: RidgePath, noise: float) -> None:
-        values = system.values * system.n
-        if system.primal:
-            self._basis, self._shares, self._complete = system.vectors, noise / (values + noise), True
-            return
-        positive = values > values.max(initial=0) * np.finfo(float).eps * system.n
-        self._basis = system.X.T @ (system.vectors[:, positive] / np.sqrt(values[positive]))
-        self._shares, self._complete = values[positive] / (values[positive] + noise), False
+    def __init__(self, problem: LeastSquares, X: np.ndarray, noise: float) -> None:
+        assert isinstance(problem.factorisation, Eigen | Cholesky)
+        self._factorisation, self._regularization = problem.factorisation, noise / problem.n
+        self._rows = X.astype(np.float64) if isinstance(problem, Dual) else None
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        seen = np.square(X @ self._basis) @ self._shares
-        if self._complete:  # |x|^2 is spread over the basis, so that nothing has to be subtracted
-            return seen
-        return np.maximum(np.square(X, dtype=np.float64).sum(1) - seen, 0.0)
+        X = X.astype(np.float64)
+        if self._rows is None:
+            return self._regularization * self._factorisation.inverse_form(X.T, self._regularization)
+        known = self._factorisation.inverse_form(self._rows @ X.T, self._regularization) / len(self._rows)
+        return np.maximum(np.square(X).sum(1) - known, 0.0)

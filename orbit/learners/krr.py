@@ -1,17 +1,15 @@
-"""Kernel ridge regression: regularised least squares in the features' own space, with no free intercept."""
+"""Kernel ridge regression."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
-from orbit.learners.ridge import Centred, LeastSquaresRegressor, Selection
+from orbit.learners.least_squares import LeastSquaresRegressor, PassesMixin, Selection
 from orbit.registry import register
 
 
 @register("regressor", "krr")
-class KernelRidgeRegressor(LeastSquaresRegressor):
+class KernelRidgeRegressor(PassesMixin, LeastSquaresRegressor):
     """Kernel ridge regression on the kernel <psi(x), psi(z)> of its features, lambda by one factorisation.
 
     f(x) = m + k(x, X) (K + n lambda I)^-1 (y - m), with m the mean of the
@@ -24,7 +22,7 @@ class KernelRidgeRegressor(LeastSquaresRegressor):
     Parameters
     ----------
     regularization : float > 0, list of them, or None
-        lambda. A list is a path to choose from; None is 23 values from 1e-10 to 10.
+        lambda. A list is a path to choose from; None is 29 values from 1e-13 to 10.
     selection : {"gcv", "loo", "hold_out"}
         How lambda is chosen, always on training data only: generalised
         cross-validation, leave-one-out (both with m as given), or a validation part.
@@ -55,7 +53,7 @@ class KernelRidgeRegressor(LeastSquaresRegressor):
     True
     """
 
-    _centred: ClassVar[Centred] = "targets"
+    centering = "targets"
 
     def __init__(
         self,

@@ -144,8 +144,26 @@ def fit_stream(
         )
         weighted = np.ones(len(y)) if sample_weight is None else sample_weight
         learner.fit_passes(lambda: ((psi, y[r], weighted[r]) for r, psi in stream.batches(False)), memory, **known)
-        distributed.leave_to_first()
+        distributed.end_other_processes()
         return learner
+    _go_through(learner, stream, y, known, sample_weight, watch)
+    while _needs_float64(learner):
+        log.info("the best regularization is at the end of what float32 products resolve: once more in float64")
+        learner.restart()
+        _go_through(learner, stream, y, known, sample_weight, watch)
+    distributed.end_other_processes()
+    return learner
+
+
+def _go_through(
+    learner: Any,
+    stream: FeatureStream,
+    y: np.ndarray,
+    known: dict[str, np.ndarray],
+    sample_weight: np.ndarray | None,
+    watch: Watch | None,
+) -> None:
+    """The epochs that remain; in the first process, the solution."""
     for _ in range(learner.remaining_epochs()):
         for rows, psi in stream.batches(shuffle=learner.trains_in_epochs):
             weights = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
@@ -155,8 +173,12 @@ def fit_stream(
             watch.after_epoch(learner, stream)
     if distributed.world_size() > 1:
         learner.gather()
-        distributed.leave_to_first()
-    return learner.finalize()
+    if distributed.rank() == 0:
+        learner.finalize()
+
+
+def _needs_float64(learner: Any) -> bool:
+    return bool(distributed.broadcast(np.array([float(learner.needs_float64())]))[0])
 
 
 def check_streams(learner: Any) -> None:

@@ -7,7 +7,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.component import Component
-from orbit.kernels.structure import with_structure_of
+from orbit.kernels.structure import OperatorFeatures, unpacked
 from orbit.registry import register
 
 
@@ -28,13 +28,15 @@ class Linear(OneToOneFeatureMixin, TransformerMixin, Component):
 
     def fit(self, X, y=None):
         """Note the number of features of ``X``, shape (n, d)."""
-        validate_data(self, X, dtype=[np.float64, np.float32])
+        validate_data(self, unpacked(X)[1], dtype=[np.float64, np.float32])
         return self
 
     def transform(self, X):
         """``X`` itself."""
         check_is_fitted(self)
-        return with_structure_of(X, validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
+        structure, X = unpacked(X)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return X if structure is None else OperatorFeatures(X, structure)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,0 +1,293 @@
+"""Learners by regularised least squares, every lambda of a path from one factorisation; streams."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+
+from orbit.core.random import hold_out
+from orbit.core.threads import threads_for
+from orbit.kernels.structure import Constant, Operator, Structure
+from orbit.learners.targets import ClassTargets, NumberTargets, TargetsLearner, for_map
+from orbit.solvers.least_squares import Dual, LeastSquares, Primal
+from orbit.solvers.moments import Moments, System
+from orbit.solvers.output_matrix import learn_output
+from orbit.solvers.passes import Batches, StreamedSystem
+from orbit.solvers.selection import (
+    Choice,
+    best_of_path,
+    choose,
+    drop_zero_weights,
+    gcv,
+    gcv_scores,
+    held_out,
+    in_float32,
+    leave_one_out,
+    normalized_weights,
+    regularization_path,
+    subset_weights,
+    warn_at_end,
+)
+
+Selection = Literal["gcv", "loo", "hold_out"]
+
+# Values whose iterations converge within the passes that are allowed, with features of norm one.
+_SMALLEST_IN_PASSES = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-10}
+
+
+class LeastSquaresLearner(TargetsLearner):
+    """Least squares in closed form, from rows or from a stream of batches."""
+
+    streams = True
+    distributes = True
+    shares_path = True
+
+    selection: str
+    _stream: _Stream | None = None
+    _precise = False
+    _exhausted = False
+
+    def path_predictions(self, X, y, path: np.ndarray, X_new, sample_weight=None) -> Iterator[np.ndarray]:
+        """What :meth:`predict` gives for ``X_new`` after a fit with each lambda of ``path``, from one factorisation."""
+        model, values = copy.copy(self), np.asarray(X_new)
+        structure, X = model._unpacked(X)
+        model._note_targets(np.asarray(y))
+        X, Y, weights = model._rows(structure, X, model._encoded(np.asarray(y)), sample_weight)
+        weights, X, Y = drop_zero_weights(weights, X, Y)
+        ascending = np.sort(path)
+        problem = model._problem(structure, (X, Y, weights), ascending, float32=False)
+        problem.factorise(ascending)
+        for regularization in path:
+            W, b = for_map(structure, *problem.solve(float(regularization)))
+            yield model._decoded(values @ W + b)
+
+    def _fit_rows(self, structure, X, Y, weights, labels) -> None:
+        self._stream = None
+        with threads_for(X.shape[0] * X.shape[1] * float(min(X.shape))):
+            choice = self._choice(structure, X, Y, weights, labels)
+            self._adopt(choice, structure, X.dtype)
+
+    def _choice(
+        self,
+        structure: Structure | None,
+        X: np.ndarray,
+        Y: np.ndarray,
+        weights: np.ndarray | None,
+        labels: np.ndarray | None,
+    ) -> Choice:
+        """The value of the path in use, and the problem of all rows, solved for it."""
+        path, trim, selection = regularization_path(self.regularization), self.regularization is None, self.selection
+        float32 = in_float32(X.dtype, min(X.shape), path, trim) and selection != "loo"
+
+        def chosen(path: np.ndarray, float32: bool, scorer, rows=None, eigen: bool = False) -> Choice:
+            problem = self._problem(structure, rows or (X, Y, weights), path, float32)
+            choice = choose(problem, path, trim and len(path) > 1, float32, scorer, eigen)
+            return chosen(path, False, scorer, rows, eigen) if choice.exhausted else choice
+
+        if len(path) == 1 or selection == "gcv":
+            return chosen(path, float32, gcv_scores)
+        if selection == "loo":
+            return chosen(path, float32, lambda problem: leave_one_out(problem, X, Y, weights), eigen=True)
+        fit, validation = hold_out(len(X), self.validation_fraction, labels, self.random_state)
+        w_fit, w_validation = subset_weights(weights, fit, validation)
+        scorer = lambda problem: held_out(problem, X[validation], Y[validation], w_validation, self._accuracy)  # noqa: E731
+        part = chosen(path, float32, scorer, (X[fit], Y[fit], normalized_weights(w_fit)))
+        whole = chosen(np.array([part.value]), float32, gcv_scores)
+        return dataclasses.replace(part, problem=whole.problem)
+
+    def _problem(
+        self,
+        structure: Structure | None,
+        rows: tuple[np.ndarray, np.ndarray, np.ndarray | None],
+        path: np.ndarray,
+        float32: bool,
+    ) -> LeastSquares:
+        X, Y, weights = rows
+        operator, centering = self._operator(structure, Y, weights), self._centering(structure)
+        learns = structure is not None and structure.learns_output
+        if learns or operator.n_rows(len(X)) >= operator.n_parameters(X.shape[1]):
+            system = System.from_rows(X, Y, weights, centering, not float32)
+            return _primal(operator, system, structure, path)
+        return Dual(operator, X, Y, weights, centering, not float32)
+
+    def gather(self) -> None:
+        """Add up the batches of all processes of a distributed job; call before :meth:`finalize`."""
+        assert self._stream is not None
+        self._stream.moments.all_reduce()
+
+    def finalize(self):
+        """End a stream: choose lambda by generalised cross-validation, solve, and free the moments.
+
+        lambda is chosen so whatever ``selection`` says, since no row is left to hold out.
+        :meth:`predict` does the same on a copy where it has not been called, so that the
+        stream can go on.
+        """
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            self._solve_stream(stream)
+        return self
+
+    def needs_float64(self) -> bool:
+        """Whether a stream that ended should be gone through again in float64, by :meth:`restart`.
+
+        True where float32 products do not resolve lambda as small as the best one may be.
+        """
+        return self._exhausted
+
+    def restart(self) -> None:
+        """Begin the stream again, with products in float64."""
+        self._stream, self._precise = None, True
+
+    def _partial(self, X, y, sample_weight, classes=None):
+        self.check()
+        first = self._stream is None
+        structure, X = self._unpacked(X)
+        X, y = self._validated(X, y, reset=first)
+        if first:
+            self._note_targets(y, np.unique(y) if classes is None else classes)
+        X, Y, weights = self._rows(structure, X, self._encoded(y), sample_weight, of_batch=True)
+        if first:
+            path = regularization_path(self.regularization)
+            float32 = in_float32(X.dtype, 10**9, path, self.regularization is None) and not self._precise
+            self._stream = _Stream(structure, Moments(not float32), X.dtype)
+            self._precise = False
+        assert self._stream is not None
+        self._stream.moments.add(X, Y, weights)
+        self._stream.changed = True
+        return self
+
+    def _solve_stream(self, stream: _Stream) -> None:
+        stream.changed = False
+        path, moments = regularization_path(self.regularization), stream.moments
+        like_targets = moments.y_shift[None] if stream.structure is None else moments.like_targets()
+        operator = self._operator(stream.structure, like_targets)
+        system = moments.system(self._centering(stream.structure))
+        problem = _primal(operator, system, stream.structure, path)
+        float32 = stream.dtype == np.float32 and not moments.precise
+        choice = choose(problem, path, self.regularization is None, float32, gcv_scores)
+        self._adopt(choice, stream.structure, stream.dtype)
+
+    def _current(self) -> None:
+        """Solve for what a stream has brought since the last solution."""
+        if self._stream is not None and self._stream.changed:
+            stream = self._stream
+            self._solve_stream(copy.deepcopy(stream))
+            stream.changed = False
+
+    def _scores(self, X) -> np.ndarray:
+        self._current()
+        return super()._scores(X)
+
+    def _criterion(self) -> str:
+        return self.selection
+
+    def _adopt(self, choice: Choice, structure: Structure | None, dtype: np.dtype) -> None:
+        """Keep the choice and its solution."""
+        self.regularization_, self.path_, self.path_scores_ = choice.value, choice.path, choice.scores
+        self._exhausted = choice.exhausted
+        warn_at_end(choice.path, choice.scores, choice.value)
+        operator = choice.problem.operator
+        if structure is not None and isinstance(operator, Constant):
+            self.output_matrix_ = operator.output_matrix
+        self._keep(*for_map(structure, *choice.problem.solve(choice.value)), dtype)
+
+
+class LeastSquaresRegressor(NumberTargets, LeastSquaresLearner):
+    """Regressors by least squares."""
+
+    def partial_fit(self, X, y, sample_weight=None):
+        """Take in a batch of a stream: of it, moments are kept, d x d numbers. See :meth:`finalize`.
+
+        Parameters
+        ----------
+        X : array, shape (m, d)
+        y : array, shape (m,) or (m, k)
+        sample_weight : array, shape (m,), or None
+        """
+        return self._partial(X, y, sample_weight)
+
+
+class LeastSquaresClassifier(ClassTargets, LeastSquaresLearner):
+    """Classifiers by least squares on encoded labels."""
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Take in a batch of a stream: of it, moments are kept, d x d numbers. See :meth:`finalize`.
+
+        Parameters
+        ----------
+        X : array, shape (m, d)
+        y : array, shape (m,)
+        classes : array or None
+            All labels that will come, with the first batch; None: those in it.
+        sample_weight : array, shape (m,), or None
+        """
+        return self._partial(X, y, sample_weight, classes)
+
+
+class _Stream:
+    """The batches of a stream so far."""
+
+    def __init__(self, structure: Structure | None, moments: Moments, dtype: np.dtype) -> None:
+        self.structure, self.moments, self.dtype = structure, moments, dtype
+        self.changed = False
+
+
+class PassesMixin(LeastSquaresLearner):
+    """A stream that can be gone through again, where its second moments do not fit in memory."""
+
+    many_passes = True
+
+    def fit_passes(self, batches: Batches, memory: float, classes: np.ndarray | None = None):
+        """Fit by conjugate gradients (:class:`~orbit.solvers.passes.StreamedSystem`); lambda by gcv.
+
+        Parameters
+        ----------
+        batches : callable
+            An iterator over ``(X, y, weights)``, the same at every call; ``X`` may be overwritten.
+        memory : float
+            Bytes that may be held between batches.
+        classes : array or None
+            All labels, for classifiers.
+        """
+        self.check()
+        X, y, _ = next(batches())
+        self.n_features_in_ = X.shape[1]
+        self._note_targets(y, classes)
+        path = regularization_path(self.regularization)
+        if self.regularization is None:
+            path = path[path >= _SMALLEST_IN_PASSES[X.dtype]]
+        system = StreamedSystem(
+            lambda: ((X, self._encoded(y), w) for X, y, w in batches()), memory, centering=self.centering
+        )
+        solutions = system.solve(path)
+
+        def score(value: float) -> float:
+            return gcv(system.n, *system.errors_and_freedom(*solutions[value], value))
+
+        self.path_, self.path_scores_ = path, np.full(len(path), np.nan)
+        self.regularization_ = float(path[0])
+        if len(path) > 1:
+            self.regularization_, self.path_scores_ = best_of_path(path, score)
+        W = solutions[self.regularization_][0]
+        self._keep(W, system.y_offset - system.x_offset @ W, system.dtype)
+        return self
+
+
+# Values whose iterations converge within the passes that are allowed, with features of norm one.
+_SMALLEST_IN_PASSES = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-10}
+
+
+def _primal(operator: Operator, system: System, structure: Structure | None, path: np.ndarray) -> Primal:
+    """The problem of a system, for which a learned output matrix is found first."""
+    if structure is None or not structure.learns_output or not isinstance(operator, Constant):
+        return Primal(operator, system)
+    value = float(path[0])
+    if len(path) > 1:
+        independent = Primal(operator, system)
+        independent.factorise(path, eigen=True)
+        value = best_of_path(path, gcv_scores(independent))[0]
+    return Primal(learn_output(system.A, system.cross, value), system)

@@ -1,0 +1,1 @@
+"""Regularised least squares: moments, factorisations for a path of lambda, conjugate gradients, selection."""

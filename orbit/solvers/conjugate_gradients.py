@@ -1,0 +1,191 @@
+"""(s_k A + lambda I) z_k = r_k by conjugate gradients, from products with A alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from orbit.core.distributed import broadcast
+from orbit.core.linalg import eigh
+from orbit.kernels.structure import Operator
+from orbit.solvers.moments import Centering, Rows, System
+
+# (columns (m, c), their indices among the right-hand sides (c,)) -> (m, c)
+Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def conjugate_gradients(
+    product: Product,
+    right: np.ndarray,
+    shifts: np.ndarray,
+    preconditioner: NystromPreconditioner,
+    tolerance: float,
+    max_iter: int,
+    start: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Solutions for every shift and every right-hand side, each by its own steps, in shared products.
+
+    Parameters
+    ----------
+    product : the columns ``s_k A z_k``
+    right : array, shape (m, k)
+    shifts : array of lambda, shape (l,)
+    preconditioner : NystromPreconditioner
+    tolerance : residuals are below this share of the right-hand side
+    max_iter : products at most
+    start : array, shape (l, m, k), or None for zero
+
+    Returns
+    -------
+    solutions, shape (l, m, k); which shifts converged, shape (l,); and how many products were taken
+    """
+    right = np.broadcast_to(right, (len(shifts), *right.shape))
+    lifted = shifts[:, None, None]
+    Z = np.zeros(right.shape) if start is None else start.copy()
+    R = right.copy() if start is None else right - _images(product, Z, lifted)
+    D = preconditioner.apply(R, lifted)
+    P, energy = D.copy(), (R * D).sum(1, keepdims=True)
+    goal = tolerance * np.linalg.norm(right, axis=1, keepdims=True)
+    for done in range(max_iter + 1):
+        # broadcast, so that all processes of a job stop at the same product
+        active = broadcast(np.linalg.norm(R, axis=1, keepdims=True)) > goal
+        if done == max_iter or not active.any():
+            break
+        AP = _images(product, P, lifted, active)
+        step = np.where(active, energy / np.where(active, (P * AP).sum(1, keepdims=True), 1), 0)
+        Z += step * P
+        R -= step * AP
+        D = preconditioner.apply(R, lifted)
+        new = (R * D).sum(1, keepdims=True)
+        P = np.where(active, D + new / np.where(active, energy, 1) * P, P)
+        energy = np.where(active, new, energy)
+    return Z, ~active.any((1, 2)), done
+
+
+def _images(product: Product, Z: np.ndarray, lifted: np.ndarray, active: np.ndarray | None = None) -> np.ndarray:
+    """(s_k A + lambda I) z_k for the active columns, of lambda z_k for the others."""
+    which, columns = np.nonzero(np.ones(Z.shape[::2], dtype=bool) if active is None else active[:, 0])
+    images = lifted * Z
+    images[which, :, columns] += product(Z[which, :, columns].T, columns).T
+    return images
+
+
+class NystromPreconditioner:
+    """A randomised Nyström approximation of A, from products with ``rank`` random columns.
+
+    It inverts the leading eigendirections, of which features of a smooth kernel have few;
+    one sketch serves every lambda and every scale.
+
+    Parameters
+    ----------
+    product : columns V, shape (m, c), to A V
+    size : m
+    rank : int
+    rng : Generator
+    scales : array s, shape (k,)
+    precision : relative rounding error of the products
+
+    References
+    ----------
+    Frangella, Tropp and Udell, "Randomized Nyström Preconditioning", 2023, algorithms 2.1 and 5.3.
+    """
+
+    def __init__(
+        self,
+        product: Callable[[np.ndarray], np.ndarray],
+        size: int,
+        rank: int,
+        rng: np.random.Generator,
+        scales: np.ndarray,
+        precision: float = np.finfo(np.float64).eps,
+    ) -> None:
+        self.scales = scales
+        test, _ = np.linalg.qr(rng.standard_normal((size, min(rank, size))))
+        image = product(test)
+        nudge = precision * max(np.linalg.norm(image), np.finfo(float).tiny)  # keeps the core positive definite
+        image = image + nudge * test
+        core = test.T @ image
+        values, vectors = eigh((core + core.T) / 2)
+        root = image @ (vectors / np.sqrt(np.maximum(values, nudge)))
+        self.vectors, singular, _ = np.linalg.svd(root, full_matrices=False)
+        self.values = np.maximum(np.square(singular) - nudge, 0.0)
+
+    def apply(self, R: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+        """The approximate inverse of ``s_k A + lambda I`` times residuals, shape (l, m, k), up to a factor."""
+        values = self.values[:, None] * self.scales  # (rank, k)
+        gains = (values[-1] + shifts) / (values + shifts) - 1
+        return R + self.vectors @ (gains * (self.vectors.T @ R))
+
+
+class MatrixFree:
+    """Least squares from products with second moments, of F^2 p operations or, for fewer rows than columns, of n F p.
+
+    Table 1 of ORFF gives P^T P of a curl-free kernel as if only the |w_j|^2 mattered; the
+    products w_i . w_j do.
+
+    Parameters
+    ----------
+    operator : Constant or Blocks
+    X, Y : features, shape (n, F), and float64 targets, shape (n, p)
+    weights : array with a mean of one, shape (n,), or None
+    centering : see :data:`~orbit.solvers.moments.Centering`
+    rank : directions that the preconditioner inverts
+    max_iter, tolerance : as for :func:`conjugate_gradients`
+    rng : Generator
+
+    Attributes
+    ----------
+    n_iter : iterations so far
+    unconverged : values for which they ended early
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        X: np.ndarray,
+        Y: np.ndarray,
+        weights: np.ndarray | None,
+        centering: Centering,
+        rank: int,
+        max_iter: int,
+        tolerance: float,
+        rng: np.random.Generator,
+    ) -> None:
+        self.operator, self.max_iter, self.tolerance = operator, max_iter, tolerance
+        if len(X) >= X.shape[1]:
+            system = System.from_rows(X, Y, weights, centering, precise=True)
+            self._moments, cross = system.A.__matmul__, system.cross
+            self.x_offset, self.y_offset = system.x_offset, system.y_offset
+        else:
+            rows = Rows(X, Y, weights, centering)
+            scaled = rows.scaled()
+            self._moments, cross = lambda V: scaled.T @ (scaled @ V) / len(X), scaled.T @ rows.Y / len(X)
+            self.x_offset, self.y_offset = rows.x_offset, rows.y_offset
+        self.right = operator.columns(cross)
+        self._preconditioner = NystromPreconditioner(self._normal, len(self.right), rank, rng, operator.scales)
+        self.n_iter, self.unconverged = 0, list[float]()
+        self._last: np.ndarray | None = None
+
+    def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients W, shape (F, p), and intercept b, shape (p,).
+
+        Starts from the last solution, so go through a path from its large end.
+        """
+        self._last, converged, n_iter = conjugate_gradients(
+            lambda V, columns: self._normal(V) * self.operator.scales[columns],
+            self.right,
+            np.array([regularization]),
+            self._preconditioner,
+            self.tolerance,
+            self.max_iter,
+            self._last,
+        )
+        self.n_iter += n_iter
+        if not converged[0]:
+            self.unconverged.append(float(regularization))
+        W = self.operator.from_columns(self._last[0])
+        return W, self.y_offset - self.x_offset @ W
+
+    def _normal(self, V: np.ndarray) -> np.ndarray:
+        return self.operator.normal_product(self._moments, V)

@@ -1,0 +1,183 @@
+"""Regularised least squares for every lambda from one factorisation, of second moments or of a Gram matrix.
+
+All problems minimise (1/n) sum_i w_i |y_i - b - C(theta)^T x_i|^2 + lambda |theta|^2 over
+theta and, where it is free, b. C maps parameters to coefficients of scalar features
+(:mod:`orbit.kernels.structure`): the identity for independent outputs, and a small matrix
+for each feature with operator-valued kernels (ORFF eq. 10; its eq. 11 drops the 1/n). The
+outputs of a constant C decouple in its eigenbasis, so that in each case the problem is
+
+    (s_k A + lambda I) z_k = r_k,    for every column k.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from orbit.core.errors import InputError
+from orbit.core.linalg import add_second_moments, mirror_upper
+from orbit.kernels.structure import Blocks, Operator
+from orbit.solvers.factorisations import MAX_EIGEN, Eigen, Factorisation, factorise, smallest_resolved
+from orbit.solvers.moments import Centering, Rows, System
+
+_EPS = np.finfo(np.float64).eps
+
+
+class LeastSquares(ABC):
+    """A problem, and after :meth:`factorise` its solutions.
+
+    Attributes
+    ----------
+    n : number of rows
+    operator : Operator
+    x_offset, y_offset : predictions are ``y_offset + (x - x_offset) W``
+    fit_intercept : whether the intercept is a free parameter
+    factorisation : Factorisation
+    scale : trace of the matrix, the mean square norm of the rows times the largest scale
+    smallest_resolved : the smallest lambda that float64 carries
+    """
+
+    n: int
+    operator: Operator
+    x_offset: np.ndarray
+    y_offset: np.ndarray
+    fit_intercept: bool
+    factorisation: Factorisation
+
+    def _set_system(self, A: np.ndarray, right: np.ndarray, power: np.ndarray) -> None:
+        self._A, self._right, self._power = A, right, power
+        self.scale = float(np.trace(A) * self.operator.scales.max())
+        self.smallest_resolved = smallest_resolved(A, self.operator.scales)
+
+    def factorise(self, path: np.ndarray, eigen: bool = False) -> None:
+        """Factorise for an ascending path of lambda; ``eigen`` asks for eigenvalues."""
+        self.factorisation = factorise(self._A, self._right, self.operator.scales, path, eigen)
+        del self._A, self._right
+
+    @property
+    def searches(self) -> bool:
+        """Whether each lambda costs a factorisation."""
+        return self.factorisation.searches
+
+    def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients W, shape (F, p), and intercept b, shape (p,): predictions are ``X W + b``."""
+        W = self._coefficients(self.factorisation.expand(self.factorisation.solve(regularization)[0]))
+        return W, self.y_offset - self.x_offset @ W
+
+    def errors_and_freedom(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+        """The mean squared residual and the degrees of freedom of each group of outputs that is fitted by itself.
+
+        Both of shape (p,) for a constant operator, in its eigenbasis, else (1,) with the
+        degrees of freedom of one output. In one score for all outputs, fitting the noise
+        of a few with large eigenvalues would be hidden by the many that are hardly fitted.
+        """
+        z, freedom = self.factorisation.solve(regularization)
+        errors = np.maximum(self._errors(z, regularization), self._power * _EPS)  # a perfect fit leaves rounding
+        return errors, freedom / self.operator.n_coupled + self.fit_intercept
+
+    def row_shares(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues e, shape (r,), and the shares, shape (n, r), with leverages ``shares @ (e / (e + lambda))``."""
+        assert isinstance(self.factorisation, Eigen)
+        values = self.factorisation.values
+        return values, self._shares(rows, values, self.factorisation.vectors)
+
+    @abstractmethod
+    def _coefficients(self, z: np.ndarray) -> np.ndarray:
+        """W for solutions z."""
+
+    @abstractmethod
+    def _errors(self, z: np.ndarray, regularization: float) -> np.ndarray:
+        """The mean squared residual of every column."""
+
+    @abstractmethod
+    def _shares(self, rows: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """Squared left singular vectors of the rows."""
+
+
+class Primal(LeastSquares):
+    """The problem in the parameters: A holds second moments, or P^T P with its blocks G_ij B_i^T B_j.
+
+    Parameters
+    ----------
+    operator : Operator
+    system : System
+        Whose A may be overwritten.
+
+    Raises
+    ------
+    InputError
+        If there are too many parameters for a matrix.
+    """
+
+    def __init__(self, operator: Operator, system: System) -> None:
+        size = operator.n_parameters(len(system.A))
+        if isinstance(operator, Blocks) and size > MAX_EIGEN:
+            raise InputError(
+                f"{size:,} parameters are too many for the closed form of this kernel, at most {MAX_EIGEN:,}: "
+                "choose learner 'cg' or fewer n_components"
+            )
+        self.operator, self.n, self.fit_intercept = operator, system.n, system.fit_intercept
+        self.x_offset, self.y_offset = system.x_offset, system.y_offset
+        right = operator.columns(system.cross)
+        self._set_system(operator.normal_matrix(system.A), right, operator.powers(system.power))
+
+    def _coefficients(self, z: np.ndarray) -> np.ndarray:
+        return self.operator.from_columns(z)
+
+    def _errors(self, z: np.ndarray, regularization: float) -> np.ndarray:
+        return self._power - (z * (self.factorisation.right + regularization * z)).sum(0)
+
+    def _shares(self, rows: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        return np.square(rows @ vectors) / (self.n * np.where(values > 0, values, np.inf))
+
+
+class Dual(LeastSquares):
+    """The problem in the rows: A is their Gram matrix over n; for fewer rows than parameters.
+
+    Parameters
+    ----------
+    operator : Operator
+    X, Y : features, shape (n, F), and float64 targets, shape (n, p)
+    weights : array with a mean of one, shape (n,), or None
+    centering : see :data:`~orbit.solvers.moments.Centering`
+    precise : bool
+        Take products of float32 features in float64.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        X: np.ndarray,
+        Y: np.ndarray,
+        weights: np.ndarray | None,
+        centering: Centering,
+        precise: bool,
+    ) -> None:
+        self.operator, self.n, self.fit_intercept = operator, len(X), centering == "both"
+        self._rows = Rows(X, Y, weights, centering, precise or isinstance(operator, Blocks))
+        self.x_offset, self.y_offset = self._rows.x_offset, self._rows.y_offset
+        targets = operator.row_columns(self._rows.Y)
+        self._set_system(self._gram(), targets, np.square(targets).sum(0) / self.n)
+
+    def _gram(self) -> np.ndarray:
+        K = np.zeros((self.operator.n_rows(self.n),) * 2)
+        for columns in self._rows.column_tiles():
+            rows = self._rows.scaled(columns)
+            if isinstance(self.operator, Blocks):
+                rows = self.operator.part(columns).dense(rows)
+            add_second_moments(K, rows.T)
+        K /= self.n
+        mirror_upper(K)
+        return K
+
+    def _coefficients(self, z: np.ndarray) -> np.ndarray:
+        by_output = self.operator.rows_to_outputs(z)  # (n, p)
+        W = np.concatenate([self._rows.scaled(part).T @ by_output for part in self._rows.column_tiles()])
+        return self.operator.coefficients(self.operator.adjoint(W)) / self.n
+
+    def _errors(self, z: np.ndarray, regularization: float) -> np.ndarray:
+        return np.square(regularization * z).sum(0) / self.n  # the residual is lambda times the dual solution
+
+    def _shares(self, rows: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        return np.square(vectors)

@@ -1,0 +1,185 @@
+"""Second moments of features and targets, all that least squares needs: dense, streamed or distributed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from orbit.core.distributed import all_reduce, broadcast
+from orbit.core.errors import InputError
+from orbit.core.linalg import add_outer, add_second_moments, mirror_upper, rows_with_covariance
+
+# Rows that are centred, and turned to float64, at once.
+BLOCK_ROWS = 4096
+
+# "both": features and targets, which is a free intercept; "targets": the intercept is their mean; "none": no intercept.
+Centering = Literal["both", "targets", "none"]
+
+
+@dataclass(frozen=True)
+class System:
+    """Moments of n weighted rows about their centre; predictions are ``y_offset + (x - x_offset) W``.
+
+    Attributes
+    ----------
+    n : number of rows
+    A, cross, power : X^T X / n, shape (F, F), X^T Y / n, shape (F, p), and Y^T Y / n, shape (p, p)
+    x_offset, y_offset : the centre, shapes (F,) and (p,)
+    fit_intercept : whether the intercept is a free parameter
+    """
+
+    n: int
+    A: np.ndarray
+    cross: np.ndarray
+    power: np.ndarray
+    x_offset: np.ndarray
+    y_offset: np.ndarray
+    fit_intercept: bool
+
+    @classmethod
+    def from_rows(
+        cls, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centering: Centering, precise: bool
+    ) -> System:
+        """Of features, shape (n, F), targets, float64, shape (n, p), and weights, shape (n,), held in memory."""
+        moments = Moments(precise)
+        for start in range(0, len(X), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            moments.add(X[rows], Y[rows], None if weights is None else weights[rows])
+        return moments.system(centering)
+
+
+class Rows:
+    """Rows about their centre, times the roots of their weights, made when they are asked for.
+
+    Parameters
+    ----------
+    X, Y : features, shape (n, F), and float64 targets, shape (n, p)
+    weights : array with a mean of one, shape (n,), or None
+    centering : see :data:`Centering`
+    precise : bool
+        In float64, whatever X is.
+
+    Attributes
+    ----------
+    x_offset, y_offset : the centre, shapes (F,) and (p,)
+    Y : targets about it, times the roots of the weights
+    """
+
+    def __init__(
+        self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centering: Centering, precise: bool = True
+    ) -> None:
+        n, self.X = len(X), X
+        w = np.ones(n) if weights is None else weights
+        self.x_offset = _mean(X, weights) if centering == "both" else np.zeros(X.shape[1])
+        self.y_offset = w @ Y / n if centering != "none" else np.zeros(Y.shape[1])
+        self.dtype = np.dtype(np.float64) if precise else X.dtype
+        self._root = np.sqrt(w)[:, None]
+        self.Y = (Y - self.y_offset) * self._root
+
+    def scaled(self, columns: slice = slice(None)) -> np.ndarray:
+        """Some columns of the features."""
+        return (self.X[:, columns] - self.x_offset[columns].astype(self.dtype)) * self._root.astype(self.dtype)
+
+    def column_tiles(self) -> list[slice]:
+        """All columns, a tile at a time."""
+        return [slice(start, start + BLOCK_ROWS) for start in range(0, self.X.shape[1], BLOCK_ROWS)]
+
+
+class Moments:
+    """Sums over a stream of batches; memory for d (d + k) numbers of 8 bytes, however long the stream.
+
+    Products of a batch are taken in its own precision unless ``precise`` (float32 is
+    twice as fast) and accumulated in float64. All sums are about the mean of the first
+    batch, because invariant features vary little about their mean.
+
+    Parameters
+    ----------
+    precise : bool
+        Take the products in float64 too.
+
+    Attributes
+    ----------
+    n : int
+        Rows so far whose weight is not zero.
+    weight : float
+        Sum of their weights.
+    """
+
+    def __init__(self, precise: bool = False) -> None:
+        self.precise = precise
+        self.n = 0
+        self.weight = 0.0
+        self._sums: tuple[np.ndarray, ...] | None = None
+
+    def add(self, X: np.ndarray, Y: np.ndarray, sample_weight: np.ndarray | None = None) -> None:
+        """Add a batch: ``X``, shape (m, d); ``Y``, shape (m, k), float64; weights, shape (m,)."""
+        if self._sums is None:
+            self._begin(X, Y)
+        xx, xy, yy, sum_x, sum_y = self._sums  # type: ignore[misc]
+        w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        root = np.sqrt(w)[:, None]
+        centred = X - (self.x_shift if self.precise else self.x_shift.astype(X.dtype))
+        centred *= root.astype(centred.dtype)
+        targets = (Y - self.y_shift) * root
+        add_second_moments(xx, centred)
+        xy += centred.T @ targets.astype(centred.dtype)
+        yy += targets.T @ targets
+        sum_x += (centred.T @ root.astype(centred.dtype))[:, 0]
+        sum_y += (targets * root).sum(0)
+        self.n += int(np.count_nonzero(w))
+        self.weight += float(w.sum())
+
+    def all_reduce(self) -> None:
+        """Add up the moments of all processes of a job."""
+        assert self._sums is not None
+        counts = np.array([self.n, self.weight])
+        all_reduce(counts, *self._sums)
+        self.n, self.weight = int(counts[0]), float(counts[1])
+
+    def system(self, centering: Centering = "both") -> System:
+        """The moments about their centre. Ends the stream: its memory is reused.
+
+        Raises
+        ------
+        InputError
+            If all weights are 0.
+        """
+        if self.weight == 0 or self._sums is None:
+            raise InputError("sample weights: expected some above 0, all of the stream's are 0")
+        A, cross, power, sum_x, sum_y = self._sums
+        self._sums = None
+        x, y = sum_x / self.weight, sum_y / self.weight  # means about the shifts
+        x_mean, y_mean = self.x_shift + x, self.y_shift + y
+        A /= self.weight
+        add_outer(A, x, -1.0)
+        cross, power = cross / self.weight - x[:, None] * y, power / self.weight - np.outer(y, y)
+        if centering != "both":
+            add_outer(A, x_mean, 1.0)
+        if centering == "none":
+            cross, power = cross + x_mean[:, None] * y_mean, power + np.outer(y_mean, y_mean)
+        mirror_upper(A)
+        x_offset = x_mean if centering == "both" else np.zeros_like(x_mean)
+        y_offset = y_mean if centering != "none" else np.zeros_like(y_mean)
+        return System(self.n, A, cross, power, x_offset, y_offset, centering == "both")
+
+    def like_targets(self) -> np.ndarray:
+        """Rows whose covariance is that of the targets so far, shape (2 k, k), up to a factor."""
+        assert self._sums is not None
+        mean = self._sums[4] / self.weight
+        return rows_with_covariance(self._sums[2] / self.weight - np.outer(mean, mean))
+
+    def _begin(self, X: np.ndarray, Y: np.ndarray) -> None:
+        d, k = X.shape[1], Y.shape[1]
+        # broadcast, so that the sums of all processes are about the same shift; rounded as the products will see it
+        self.x_shift = broadcast(X.mean(0, dtype=np.float64).astype(X.dtype).astype(np.float64))
+        self.y_shift = broadcast(Y.mean(0))
+        self._sums = np.zeros((d, d)), np.zeros((d, k)), np.zeros((k, k)), np.zeros(d), np.zeros(k)
+
+
+def _mean(X: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    if weights is None:
+        return X.mean(0, dtype=np.float64)
+    starts = range(0, len(X), BLOCK_ROWS)
+    return np.sum([weights[s : s + BLOCK_ROWS] @ X[s : s + BLOCK_ROWS] for s in starts], axis=0) / len(X)

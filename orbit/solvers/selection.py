@@ -1,0 +1,229 @@
+"""Choosing lambda from a path: generalised cross-validation, leave-one-out, hold-out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from orbit.core.errors import InputError, ParameterError
+from orbit.solvers.factorisations import is_large
+from orbit.solvers.least_squares import LeastSquares
+
+# From what interpolates smooth functions, as far as float64 resolves with features of norm one, to predicting the mean.
+DEFAULT_PATH = tuple(10.0 ** np.arange(-13, 1.1, 0.5))
+
+# Products of float32 rows have errors of this share of the mean square norm of the rows.
+_FLOAT32_FLOOR = 1e-8
+
+_COARSE_STEP = 4  # a power of two
+
+Score = Callable[[float], float]
+
+
+def regularization_path(
+    values: float | Sequence[float] | None,
+    default: Sequence[float] = DEFAULT_PATH,
+    name: str = "regularization",
+) -> np.ndarray:
+    """The values to choose among, ascending, float64. None is the default path."""
+    path = np.atleast_1d(np.asarray(default if values is None else values, dtype=np.float64))
+    if len(path) == 0:
+        raise ParameterError(name, "at least one value", values)
+    return np.sort(path)
+
+
+def best_of_path(path: np.ndarray, score: Score, coarse: bool = False) -> tuple[float, np.ndarray]:
+    """The value of an ascending path with the highest score, the larger one of equals, and all scores.
+
+    With ``coarse`` every fourth value is tried, the first and last ones within two of the
+    ends, then those halfway around the best, twice: less than half of a long path. Scores
+    of values not tried are NaN.
+    """
+    scores = np.full(len(path), np.nan)
+
+    def evaluate(indices: range) -> None:
+        for i in indices:
+            if np.isnan(scores[i]):
+                scores[i] = score(float(path[i]))
+
+    step = _COARSE_STEP if coarse else 1
+    first = min((len(path) - 1 - step // 2) % step, len(path) - 1)
+    evaluate(range(first, len(path), step))
+    while step := step // 2:
+        best = int(np.nanargmax(scores))
+        evaluate(range(max(best % step, best - step), min(len(path), best + step + 1), step))
+    tried = np.where(np.isnan(scores), -np.inf, scores)
+    return float(path[len(path) - 1 - np.argmax(tried[::-1])]), scores
+
+
+def gcv_scores(problem: LeastSquares) -> Score:
+    """The generalised cross-validation scores of a factorised problem."""
+    return lambda regularization: gcv(problem.n, *problem.errors_and_freedom(regularization))
+
+
+def gcv(n: int, errors: np.ndarray, freedom: np.ndarray) -> float:
+    """The negative generalised cross-validation score (Golub, Heath and Wahba 1979), summed over outputs.
+
+    Parameters
+    ----------
+    n : number of rows
+    errors : mean squared residual of each output, shape (k,)
+    freedom : degrees of freedom of each output, with its intercept, shape (k,)
+    """
+    shares = freedom / n
+    if (shares >= 1).any():
+        return -np.inf
+    return -float((errors / np.square(1 - shares)).sum())
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value of lambda, the path it was chosen from with its scores, and the factorised problem.
+
+    Attributes
+    ----------
+    exhausted : bool
+        The value is the smallest that float32 products resolve: float64 may find a better one.
+    """
+
+    value: float
+    path: np.ndarray
+    scores: np.ndarray
+    problem: LeastSquares
+    exhausted: bool = False
+
+
+def in_float32(dtype: np.dtype, size: int, path: np.ndarray, trim: bool) -> bool:
+    """Whether products of a system may be taken in float32: rows are, it is large, and no lambda asks for more."""
+    return dtype == np.float32 and is_large(size) and (trim or bool(path[0] >= _FLOAT32_FLOOR))
+
+
+def choose(
+    problem: LeastSquares,
+    path: np.ndarray,
+    trim: bool,
+    float32: bool,
+    scorer: Callable[[LeastSquares], Score],
+    eigen: bool = False,
+) -> Choice:
+    """Factorise a problem and choose lambda.
+
+    Parameters
+    ----------
+    problem : not factorised
+    path : ascending values
+    trim : whether values below what the products resolve are left out (the default path), or kept as asked for
+    float32 : whether the products were taken in float32
+    scorer : the scores of a factorised problem, higher is better
+    eigen : whether they need eigenvalues
+    """
+    floor = max(problem.smallest_resolved, _FLOAT32_FLOOR * problem.scale if float32 else 0.0)
+    tried = path[path >= min(floor, path[-1])] if trim else path
+    problem.factorise(tried, eigen)
+    value, scores = float(tried[0]), np.full(len(tried), np.nan)
+    if len(tried) > 1:
+        value, scores = best_of_path(tried, scorer(problem), problem.searches)
+    exhausted = float32 and (value < floor or (value == tried[0] and len(tried) < len(path)))
+    return Choice(value, tried, scores, problem, exhausted)
+
+
+def warn_at_end(path: np.ndarray, scores: np.ndarray, value: float, name: str = "regularization") -> None:
+    """A ``UserWarning`` if the value chosen from a path is an end of it."""
+    if len(path) < 2 or path[0] < value < path[-1] or not np.isfinite(scores).any():
+        return
+    end, hint = ("smallest", "smaller") if value == path[0] else ("largest", "larger")
+    warnings.warn(
+        f"the chosen {name}={value:.3g} is the {end} value of its path, so the best one may lie beyond: "
+        f"give a list of {hint} values, or rescale features and targets",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def leave_one_out(problem: LeastSquares, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> Score:
+    """The negative mean square leave-one-out error of independent outputs, from eigenvalues.
+
+    Parameters
+    ----------
+    problem : factorised with ``eigen=True``
+    X, Y, weights : the rows it was made from
+    """
+    n = len(X)
+    w = np.ones(n) if weights is None else weights
+    root = np.sqrt(w)[:, None]
+    values, shares = problem.row_shares((X - problem.x_offset) * root)
+
+    def score(regularization: float) -> float:
+        W, b = problem.solve(regularization)
+        leverage = problem.fit_intercept * w / n + shares @ (values / (values + regularization))
+        if np.any(leverage > 1 - 1e-9):
+            return -np.inf
+        residual = (Y - (X @ W + b)) * root
+        return -float(np.square(residual / (1 - leverage)[:, None]).mean())
+
+    return score
+
+
+def held_out(
+    problem: LeastSquares,
+    X: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None,
+    decide: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Score:
+    """Minus the mean square error on rows that the problem was not made from; with ``decide``, the accuracy.
+
+    Parameters
+    ----------
+    decide : callable or None
+        Scores, shape (m, k), to classes, shape (m,).
+    """
+
+    def score(regularization: float) -> float:
+        W, b = problem.solve(regularization)
+        return validation_score(X @ W + b, Y, weights, decide)
+
+    return score
+
+
+def validation_score(
+    predicted: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None,
+    decide: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> float:
+    """Minus the weighted mean square error of predictions, shape (m, k); with ``decide``, their accuracy."""
+    if decide is None:
+        return -float(np.average(np.square(predicted - Y).mean(1), weights=weights))
+    return float(np.average(decide(predicted) == decide(Y), weights=weights))
+
+
+def normalized_weights(weights: np.ndarray | None) -> np.ndarray | None:
+    """Weights with a mean of one: only their ratios count. None stays None."""
+    return None if weights is None else weights / weights.mean()
+
+
+def drop_zero_weights(weights: np.ndarray | None, *arrays: np.ndarray | None) -> tuple:
+    """Weights, with a mean of one, and arrays, without the rows of weight 0."""
+    if weights is None or weights.all():
+        return normalized_weights(weights), *arrays
+    kept = weights > 0
+    return normalized_weights(weights[kept]), *(None if array is None else array[kept] for array in arrays)
+
+
+def subset_weights(weights: np.ndarray | None, *parts: np.ndarray) -> list[np.ndarray | None]:
+    """The weights of each part of the rows, by index.
+
+    Raises
+    ------
+    InputError
+        If all rows of a part have weight 0.
+    """
+    if weights is None:
+        return [None] * len(parts)
+    if any(not weights[part].any() for part in parts):
+        raise InputError("selection by hold-out: all points of one part have sample weight 0; give a single value")
+    return [weights[part] for part in parts]

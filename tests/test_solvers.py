@@ -1,0 +1,391 @@
+"""Solvers against plain formulas: moments, factorisations, conjugate gradients, passes, selection."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge
+
+from orbit.approx import RandomFourier
+from orbit.core.errors import ParameterError
+from orbit.engine import Engine
+from orbit.kernels import Gaussian
+from orbit.kernels.structure import Constant
+from orbit.learners import RidgeClassifier, RidgeRegressor
+from orbit.learners.streaming import FeatureStream, fit_stream
+from orbit.solvers.conjugate_gradients import NystromPreconditioner, conjugate_gradients
+from orbit.solvers.factorisations import Cholesky, Eigen, Tridiagonal, factorise
+from orbit.solvers.least_squares import Dual, LeastSquares, Primal
+from orbit.solvers.moments import Moments, System
+from orbit.solvers.passes import StreamedSystem
+from orbit.solvers.selection import (
+    DEFAULT_PATH,
+    best_of_path,
+    gcv_scores,
+    leave_one_out,
+    regularization_path,
+)
+from orbit.testing import oracles
+
+PATH = [1e-6, 1e-4, 1e-2, 1.0]
+FACTORISATIONS = [Eigen, Tridiagonal, Cholesky]
+
+
+def factorised(X, Y, w=None, centering="both", kind=Eigen, precise=True) -> LeastSquares:
+    """Least squares on rows, by one factorisation."""
+    operator = Constant.identity(Y.shape[1])
+    if len(X) >= X.shape[1]:
+        problem: LeastSquares = Primal(operator, System.from_rows(X, Y, w, centering, precise))
+    else:
+        problem = Dual(operator, X, Y, w, centering, precise)
+    problem.factorisation = kind(problem._A, problem._right, operator.scales)
+    return problem
+
+
+@pytest.fixture(params=[(30, 6), (12, 40), (20, 20)], ids=["primal", "dual", "square"])
+def system(request, rng):
+    """X, Y with two outputs, features far from zero mean."""
+    n, d = request.param
+    X = rng.standard_normal((n, d)) @ np.diag(np.logspace(0, -2, d)) + rng.standard_normal(d)
+    return X, X[:, :2] @ rng.standard_normal((2, 2)) + 0.3 * rng.standard_normal((n, 2)) + [5.0, -2.0]
+
+
+@pytest.mark.parametrize("kind", FACTORISATIONS)
+def test_every_solution_of_the_path_is_the_minimiser(system, kind):
+    X, Y = system
+    problem = factorised(X, Y, kind=kind)
+    for regularization in PATH:
+        W, b = problem.solve(regularization)
+        expected_W, expected_b = oracles.ridge(X, Y, regularization)
+        np.testing.assert_allclose(W, expected_W, atol=1e-8)
+        np.testing.assert_allclose(b, expected_b, atol=1e-8)
+        sklearn = Ridge(alpha=regularization * len(X)).fit(X, Y)
+        np.testing.assert_allclose(X @ W + b, sklearn.predict(X), atol=1e-8)
+
+
+def test_primal_and_dual_agree(rng):
+    """The same features, in the dual with columns of zeros added."""
+    X, Y = rng.standard_normal((15, 9)) + 1, rng.standard_normal((15, 3))
+    padded = np.hstack([X, np.zeros((15, 7))])
+    primal, dual = factorised(X, Y), factorised(padded, Y)
+    assert isinstance(primal, Primal)
+    assert isinstance(dual, Dual)
+    scores, others = gcv_scores(primal), gcv_scores(dual)
+    for regularization in PATH:
+        W, b = dual.solve(regularization)
+        np.testing.assert_allclose(W[:9], primal.solve(regularization)[0], atol=1e-8)
+        np.testing.assert_allclose(b, primal.solve(regularization)[1], atol=1e-8)
+        assert others(regularization) == pytest.approx(scores(regularization), rel=1e-6)
+        left_out = leave_one_out(primal, X, Y, None)(regularization)
+        assert leave_one_out(dual, padded, Y, None)(regularization) == pytest.approx(left_out, rel=1e-6)
+
+
+@pytest.mark.parametrize("centering", ["both", "targets", "none"])
+@pytest.mark.parametrize("kind", FACTORISATIONS)
+@pytest.mark.parametrize(("dtype", "precise", "tolerance"), [(float, True, 1e-9), (np.float32, False, 2e-3)])
+def test_factorisations_in_blocks_are_the_eigendecomposition(
+    system, rng, monkeypatch, centering, kind, dtype, precise, tolerance
+):
+    monkeypatch.setattr("orbit.solvers.moments.BLOCK_ROWS", 7)
+    X, Y = system[0].astype(dtype), system[1]
+    w = rng.random(len(X)) + 0.2
+    w /= w.mean()
+    problem, expected = factorised(X, Y, w, centering, kind, precise), factorised(X.astype(float), Y, w, centering)
+    for value in (1e-1, 1e-3, 1e-2):
+        W, b = problem.solve(value)
+        expected_W, expected_b = expected.solve(value)
+        np.testing.assert_allclose(X @ W + b, X @ expected_W + expected_b, atol=tolerance)
+        (errors, freedom), (exact_errors, exact_freedom) = (p.errors_and_freedom(value) for p in (problem, expected))
+        np.testing.assert_allclose(errors, exact_errors, rtol=max(tolerance, 1e-6))
+        if kind is not Cholesky:  # whose degrees of freedom are estimates
+            np.testing.assert_allclose(freedom, exact_freedom, rtol=max(tolerance, 1e-6))
+
+
+def test_moments_are_summed_in_blocks(rng, monkeypatch):
+    X, Y = rng.standard_normal((50, 4)), rng.standard_normal((50, 1))
+    expected = factorised(X, Y).solve(0.1)[0]
+    monkeypatch.setattr("orbit.solvers.moments.BLOCK_ROWS", 7)
+    np.testing.assert_allclose(factorised(X, Y).solve(0.1)[0], expected, atol=1e-13)
+
+
+@pytest.mark.parametrize(("n", "d"), [(300, 100), (100, 300)], ids=["primal", "dual"])
+@pytest.mark.parametrize("regularization", [1e-4, 1e-7, 1e-10])
+def test_float32_features_cost_their_own_rounding_only(rng, n, d, regularization):
+    """The same float32 numbers solved as float64: all accuracy lost is lost in the solver.
+
+    Random features of a smooth kernel, whose eigenvalues reach far below float32 rounding: where it shows.
+    """
+    points = rng.random((n, 2))
+    features = (
+        RandomFourier(Gaussian(0.5), n_components=d // 2, random_state=0).fit_transform(points).astype(np.float32)
+    )
+    Y = np.sin(5 * points[:, :1])
+    W, b = factorised(features, Y).solve(regularization)
+    exact_W, exact_b = factorised(features.astype(np.float64), Y).solve(regularization)
+    np.testing.assert_allclose(features @ W + b, features @ exact_W + exact_b, atol=2e-6)
+
+
+@pytest.fixture
+def problem(rng):
+    X = rng.standard_normal((300, 12)) * np.geomspace(1, 0.1, 12) + 3.0
+    Y = X @ rng.standard_normal((12, 2)) + 0.3 * rng.standard_normal((300, 2))
+    return X, Y
+
+
+def batches(X, *others, size=70):
+    for start in range(0, len(X), size):
+        yield tuple(array[start : start + size] for array in (X, *others))
+
+
+class TestMoments:
+    @pytest.mark.parametrize("centering", ["both", "targets", "none"])
+    def test_are_the_plain_sums(self, problem, rng, centering):
+        X, Y = problem
+        w = rng.random(len(X))
+        moments = Moments()
+        for batch in batches(X, Y, w):
+            moments.add(*batch)
+        x_mean, y_mean = np.average(X, axis=0, weights=w), np.average(Y, axis=0, weights=w)
+        x_mean, y_mean = (centering == "both") * x_mean, (centering != "none") * y_mean
+        system = moments.system(centering)
+        np.testing.assert_allclose(system.x_offset, x_mean)
+        np.testing.assert_allclose(system.y_offset, y_mean)
+        np.testing.assert_allclose(system.A, ((X - x_mean) * w[:, None]).T @ (X - x_mean) / w.sum(), atol=1e-12)
+        np.testing.assert_allclose(system.cross, ((X - x_mean) * w[:, None]).T @ (Y - y_mean) / w.sum(), atol=1e-12)
+        np.testing.assert_allclose(system.power, (Y - y_mean).T @ (w[:, None] * (Y - y_mean)) / w.sum(), rtol=1e-9)
+
+    def test_columns_in_blocks_make_no_difference(self, problem, monkeypatch):
+        X, Y = problem
+        whole, blocks = Moments(), Moments()
+        whole.add(X, Y)
+        monkeypatch.setattr("orbit.core.linalg._BLOCK_COLUMNS", 5)
+        blocks.add(X, Y)
+        np.testing.assert_allclose(blocks.system().A, whole.system().A, atol=1e-13)
+
+    @pytest.mark.parametrize(("precise", "tolerance"), [(False, 1e-6), (True, 1e-12)])
+    def test_float32_tiles_lose_no_more_than_rounding(self, problem, precise, tolerance):
+        X, Y = problem
+        moments, expected = Moments(precise), Moments()
+        for x, y in batches(X.astype(np.float32), Y):
+            moments.add(x, y)
+            expected.add(x.astype(np.float64), y)
+        A, B = moments.system().A, expected.system().A
+        error = np.abs(A - B).max() / np.abs(B).max()
+        assert error < tolerance
+
+
+class TestFactorisations:
+    @pytest.fixture
+    def matrix(self, rng):
+        X = rng.standard_normal((400, 150)) * np.geomspace(1, 1e-3, 150)
+        return X.T @ X / 400, rng.standard_normal((150, 3))
+
+    @pytest.mark.parametrize("kind", FACTORISATIONS)
+    @pytest.mark.parametrize("scales", [[1, 1, 1], [2.0, 0.3, 2.0], [0.0, 1e-3, 5.0]], ids=str)
+    def test_solutions_for_several_lambdas_and_scales(self, matrix, kind, scales, monkeypatch):
+        monkeypatch.setattr("orbit.solvers.factorisations._PANEL", 40)
+        A, right = matrix
+        solved = kind(A.copy(), right, np.array(scales, dtype=float))
+        for value in (1e-1, 1e-5, 1e-2):  # in no order: each starts from A itself
+            z = solved.expand(solved.solve(value)[0])
+            for k, scale in enumerate(scales):
+                np.testing.assert_allclose((scale * A + value * np.eye(150)) @ z[:, k], right[:, k], atol=1e-9)
+
+    @pytest.mark.parametrize("kind", FACTORISATIONS)
+    def test_degrees_of_freedom(self, matrix, kind):
+        A, right = matrix
+        values, scales = np.linalg.eigvalsh(A), np.array([1.0, 0.1, 0.0])
+        for value in (1e-4, 1e-2):
+            found = kind(A.copy(), right, scales).solve(value)[1]
+            for freedom, scale in zip(found, scales, strict=True):
+                error = abs(freedom - (scale * values / (scale * values + value)).sum())
+                # Hutchinson with 16 signs: four standard deviations
+                inverse = np.linalg.inv(scale * A + value * np.eye(len(A)))
+                off_diagonal = np.square(value * inverse).sum() - np.square(value * np.diag(inverse)).sum()
+                assert error < (4 * np.sqrt(2 * off_diagonal / 16) + 1e-12 if kind is Cholesky else 1e-7)
+
+    @pytest.mark.parametrize("kind", [Eigen, Cholesky])
+    def test_determinants_and_quadratic_forms(self, matrix, kind):
+        A, right = matrix
+        solved, shifted = kind(A.copy(), right, np.ones(3)), A + 0.01 * np.eye(150)
+        solved.solve(0.01)
+        assert solved.log_determinant(0.01) == pytest.approx(np.linalg.slogdet(shifted)[1])
+        expected = np.diag(right.T @ np.linalg.solve(shifted, right))
+        np.testing.assert_allclose(solved.inverse_form(right, 0.01), expected)
+
+    def test_the_cheapest_one_that_resolves_the_path_is_taken(self, matrix, monkeypatch):
+        A, right = matrix
+        scales, path = np.array([1.0, 1.0, 2.0]), np.array([1e-8, 1e-2])
+        take = lambda *args, **kwargs: type(factorise(A.copy(), right, *args, **kwargs))  # noqa: E731
+        assert take(scales, path) is Tridiagonal
+        assert take(scales, path[:1]) is Cholesky
+        assert take(scales, path, eigen=True) is Eigen
+        assert take(scales, np.array([1e-30, 1e-2])) is Eigen, "below rounding"
+        assert take(np.arange(5.0), path) is Eigen, "too many scales"
+        monkeypatch.setattr("orbit.solvers.factorisations._LARGE", 100)
+        assert take(scales, path) is Cholesky
+
+    def test_a_matrix_that_rounding_made_indefinite_says_what_to_change(self):
+        with pytest.raises(np.linalg.LinAlgError, match="raise the smallest regularization"):
+            Cholesky(np.diag([1.0, -1.0]), np.ones((2, 1)), np.ones(1)).solve(1e-9)
+
+
+class TestConjugateGradients:
+    @pytest.mark.parametrize("rank", [1, 20, 60])
+    def test_solutions_of_all_shifts_and_scales(self, rng, rank):
+        X = rng.standard_normal((200, 60)) * np.geomspace(1, 1e-2, 60)
+        A, right, scales = X.T @ X / 200, rng.standard_normal((60, 3)), np.array([1.0, 0.0, 4.0])
+        preconditioner = NystromPreconditioner(A.__matmul__, 60, rank, rng, scales)
+        shifts = np.array([1e-6, 1e-2])
+        found, converged, n_iter = conjugate_gradients(
+            lambda V, columns: A @ V * scales[columns], right, shifts, preconditioner, 1e-12, 2000
+        )
+        assert converged.all()
+        assert n_iter < {1: 2000, 20: 300, 60: 4}[rank]
+        for z, shift in zip(found, shifts, strict=True):
+            for k, scale in enumerate(scales):
+                expected = np.linalg.solve(scale * A + shift * np.eye(60), right[:, k])
+                np.testing.assert_allclose(z[:, k], expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
+
+    def test_a_start_saves_steps_and_an_early_end_is_told(self, rng):
+        X = rng.standard_normal((200, 60)) * np.geomspace(1, 1e-2, 60)
+        A, right = X.T @ X / 200, rng.standard_normal((60, 1))
+        preconditioner = NystromPreconditioner(A.__matmul__, 60, 1, rng, np.ones(1))
+        solve = lambda steps, start=None: conjugate_gradients(  # noqa: E731
+            lambda V, _: A @ V, right, np.array([1e-4]), preconditioner, 1e-10, steps, start
+        )
+        z, converged, n_iter = solve(2000)
+        assert converged.all()
+        assert solve(2000, z)[2] <= 1 < n_iter
+        assert not solve(3)[1].any()
+
+
+class TestPasses:
+    @pytest.fixture
+    def weighted(self, problem, rng):
+        X, Y = problem
+        w = rng.random(len(X)) + 0.2
+        return X, Y, w / w.mean()
+
+    @pytest.mark.parametrize("memory", [2**20, 3e3], ids=["all lambdas at once", "one by one"])
+    @pytest.mark.parametrize("rank", [1, 5, 12])
+    def test_solutions_are_those_of_the_closed_form(self, weighted, memory, rank):
+        system = StreamedSystem(lambda: batches(*(part.copy() for part in weighted)), memory, rank)
+        expected = factorised(*weighted)
+        np.testing.assert_allclose(system.x_offset, expected.x_offset)
+        for value, (W, _) in system.solve(np.array(PATH)).items():
+            np.testing.assert_allclose(W, expected.solve(value)[0], atol=1e-7)
+
+    def test_float32_batches(self, problem):
+        X, Y = problem
+        single = X.astype(np.float32)
+        system = StreamedSystem(lambda: batches(single.copy(), Y, np.ones(len(X))), 2**20)
+        for value, (W, _) in system.solve(np.array([1e-3, 1e-1])).items():
+            expected, b = factorised(X, Y).solve(value)
+            np.testing.assert_allclose(X @ W + system.y_offset - system.x_offset @ W, X @ expected + b, atol=2e-3)
+
+    def test_the_preconditioner_saves_passes(self, rng):
+        X = rng.standard_normal((200, 60)) * np.geomspace(1, 1e-3, 60)
+        Y = X @ rng.standard_normal((60, 1))
+        passes = []
+        for rank in (1, 40):
+            system = StreamedSystem(lambda: batches(X.copy(), Y, np.ones(200)), 2**20, rank)
+            system.solve(np.array([1e-5]))
+            passes.append(system.passes)
+        assert passes[1] < passes[0] / 2
+
+    def test_ending_early_is_said_once_with_the_values_at_fault(self, weighted, monkeypatch):
+        system = StreamedSystem(lambda: batches(*(part.copy() for part in weighted)), 3e3, rank=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            system.solve(np.array([1e-6, 1e-3, 10.0]))
+        monkeypatch.setattr("orbit.solvers.passes._MAX_PASSES", 3)
+        with pytest.warns(ConvergenceWarning, match=r"regularization=1e-06, 0\.001: .*more memory") as said:
+            system.solve(np.array([1e-6, 1e-3, 1e9]))
+        assert len(said) == 1
+
+    def test_degrees_of_freedom_are_estimated(self, rng):
+        X = rng.standard_normal((500, 300))
+        system = StreamedSystem(lambda: batches(X.copy(), X[:, :1], np.ones(500)), 2**22)
+        values = factorised(X, X[:, :1]).factorisation.values
+        ((_, freedom),) = system.solve(np.array([0.1])).values()
+        assert freedom == pytest.approx((values / (values + 0.1)).sum(), rel=0.1)
+
+    @pytest.mark.parametrize("kind", ["regressor", "classifier"])
+    def test_a_stream_too_wide_for_its_memory_is_learnt_in_passes(self, rng, kind):
+        X = rng.standard_normal((200, 30))
+        y = X[:, 0] + 0.1 * rng.standard_normal(200)
+        learner, task = RidgeRegressor(PATH), "regression"
+        if kind == "classifier":
+            learner, y, task = RidgeClassifier(PATH), (y > 0).astype(int), "classification"
+        w = rng.random(200) + 0.5
+        narrow = FeatureStream(lambda x: x, X, 30, Engine(memory=30 * 30 * 7 / 2**30, progress=False))
+        fit_stream(learner, narrow, y, task, w)
+        whole = type(learner)(learner.regularization_).fit(X, y, sample_weight=w)
+        np.testing.assert_allclose(learner.coef_, whole.coef_, atol=1e-7)
+        np.testing.assert_allclose(learner.intercept_, whole.intercept_, atol=1e-7)
+        np.testing.assert_array_equal(learner.predict(X[:5]).shape, y[:5].shape)
+
+
+def test_leave_one_out_is_leaving_one_out(system):
+    X, Y = system
+    score = leave_one_out(factorised(X, Y), X, Y, None)
+    for value in PATH:
+        assert score(value) == pytest.approx(-oracles.leave_one_out(X, Y, value), rel=1e-5)
+
+
+def test_gcv_is_its_formula(system):
+    X, Y = system
+    score = gcv_scores(factorised(X, Y))
+    for regularization in (1e-3, 1e-2, 1.0):
+        assert score(regularization) == pytest.approx(-oracles.gcv(X, Y, regularization), rel=1e-6)
+
+
+def test_weighted_scores_are_leaving_one_out_and_gcv(system, rng):
+    """By the definition: each point left out in turn, with the penalty that all points together have."""
+    X, Y = system
+    n, w = len(X), rng.random(len(X)) + 0.2
+    w /= w.mean()
+    problem = factorised(X, Y, w)
+    for value in (1e-2, 1.0):
+        errors = []
+        for i in range(n):
+            rest = np.arange(n) != i
+            model = Ridge(alpha=n * value).fit(X[rest], Y[rest], sample_weight=w[rest])
+            errors.append(w[i] * np.square(model.predict(X[[i]])[0] - Y[i]).mean())
+        assert leave_one_out(problem, X, Y, w)(value) == pytest.approx(-np.mean(errors), rel=1e-6)
+        fitted = Ridge(alpha=n * value).fit(X, Y, sample_weight=w)
+        columns = [Ridge(alpha=n * value).fit(X, e, sample_weight=w).predict(X) for e in np.eye(n)]
+        freedom = np.trace(np.array(columns))
+        power = (w[:, None] * np.square(fitted.predict(X) - Y)).sum() / n
+        assert gcv_scores(problem)(value) == pytest.approx(-power / (1 - freedom / n) ** 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("best", [0, 3, 10, 22])
+@pytest.mark.parametrize("coarse", [False, True])
+def test_search_finds_the_peak(best, coarse):
+    path = np.geomspace(1e-8, 1, 23)
+    chosen, scores = best_of_path(path, lambda value: -abs(np.log(value / path[best])), coarse)
+    assert chosen == path[best]
+    assert scores[best] == 0
+    assert np.isfinite(scores).sum() <= (10 if coarse else 23)
+
+
+def test_best_of_path_prefers_the_stronger_of_equals():
+    assert best_of_path(np.array([1.0, 2.0, 3.0]), lambda v: min(v, 2.0))[0] == 3.0
+    assert best_of_path(np.array([1.0, 2.0, 3.0]), lambda v: -abs(v - 2))[0] == 2.0
+    assert best_of_path(np.array([1.0, 2.0]), lambda v: -np.inf)[0] == 2.0
+
+
+def test_regularization_path():
+    np.testing.assert_array_equal(regularization_path([3.0, 1.0, 2.0]), [1, 2, 3])
+    np.testing.assert_array_equal(regularization_path(0.5), [0.5])
+    path = regularization_path(None)
+    assert path[0] == pytest.approx(1e-13)
+    assert path[-1] == pytest.approx(10)
+    assert len(path) == len(DEFAULT_PATH) == 29
+    with pytest.raises(ParameterError):
+        regularization_path([])
