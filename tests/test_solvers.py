@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import oracles
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
@@ -28,7 +29,6 @@ from orbit.solvers.selection import (
     leave_one_out,
     regularization_path,
 )
-from orbit.testing import oracles
 
 PATH = [1e-6, 1e-4, 1e-2, 1.0]
 FACTORISATIONS = [Eigen, Tridiagonal, Cholesky]
