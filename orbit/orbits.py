@@ -155,20 +155,8 @@ class Orbit(Component):
         """The orbit points ``g_i x`` for a range of elements: shape ``(r, n, *shape)``.
 
         The elements may depend on x (``noisy_sort``): see ``Distribution.move``.
-
-        Raises
-        ------
-        InputError
-            If the group's action returns an array of another shape.
         """
-        moved = self.distribution_.move(self.group_, self.elements_[elements], X)
-        expected = len(self.elements_[elements]), *X.shape
-        if tuple(moved.shape) != expected:
-            raise InputError(
-                f"{type(self.group_).__name__}._act: expected the moved points as an array of shape {expected}, "
-                f"(elements, points, *shape of a point), found shape {tuple(moved.shape)}"
-            )
-        return moved
+        return self.distribution_.move(self.group_, self.elements_[elements], X)
 
     def metrics(self) -> dict[str, float]:
         return {"orbit/size": float(len(self.weights_))}

@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import orbit
-from orbit.approx.hyper import Gaussian, Linear
+from orbit.approx.hyper import GaussianLayer, LinearLayer
 from orbit.core.errors import ParameterError
 from orbit.engine import Engine
 from orbit.testing import HyperContract, oracles
@@ -18,7 +18,7 @@ from orbit.testing.samples import smooth_images, unit_mean_norm
 
 class TestLinear(HyperContract):
     def create(self):
-        return Linear()
+        return LinearLayer()
 
     def test_passes_features_as_they_are(self, psi):
         np.testing.assert_array_equal(self.create().fit_transform(psi), psi)
@@ -32,7 +32,7 @@ class GaussianContract(HyperContract):
     gram_error: ClassVar[float]
 
     def create(self, **params):
-        return Gaussian(approx=self.approx, **{"n_components": 12, "random_state": 0, **params})
+        return GaussianLayer(approx=self.approx, **{"n_components": 12, "random_state": 0, **params})
 
     def test_inner_products_are_the_hyperkernel(self, psi):
         second = self.create(**self.for_gram, lengthscale=0.8).fit_transform(psi)
@@ -92,7 +92,7 @@ class TestGaussianByNystrom(GaussianContract):
 )
 def test_wrong_parameters_are_named(params, message):
     with pytest.raises(ParameterError, match=message):
-        Gaussian(**params).fit(np.ones((3, 2)))
+        GaussianLayer(**params).fit(np.ones((3, 2)))
 
 
 def test_the_hyperkernel_sees_the_distance_of_orbit_embeddings(rng):
@@ -101,7 +101,7 @@ def test_the_hyperkernel_sees_the_distance_of_orbit_embeddings(rng):
     X = np.concatenate([X, np.rot90(X, axes=(1, 2))])
     orb = orbit.Orbit(orbit.build("group", "dihedral"))
     psi = orbit.build("approx", "rf", orbit=orb, n_components=50, random_state=0).fit_transform(X)
-    second = Gaussian(approx="nystrom", n_components=24, random_state=0).fit_transform(psi)
+    second = GaussianLayer(approx="nystrom", n_components=24, random_state=0).fit_transform(psi)
     similar = second @ second.T
     np.testing.assert_allclose(np.diag(similar[:12, 12:]), 1, atol=1e-6)
     assert similar[:12, :12][~np.eye(12, dtype=bool)].max() < 0.999

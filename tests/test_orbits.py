@@ -194,17 +194,3 @@ def test_gauss_rule_on_a_range_converges_too(rng):
         [np.square(features(size=12, rule="monte_carlo", random_state=s) - fine).mean() for s in (0, 1, 2)]
     )
     assert monte_carlo / quadrature > 500
-
-
-class Transposing(Rotation):
-    """A group of a user who mixed up elements and points."""
-
-    def _act(self, elements, X):
-        return super()._act(elements, X).swapaxes(0, 1)
-
-
-def test_an_action_that_returns_a_wrong_shape_is_named(rng):
-    phi = RandomFourier(Gaussian(1.0), Orbit(Transposing(), size=4), n_components=3).fit(rng.random((5, 6, 6)))
-    message = r"^Transposing._act: expected .* shape \(4, 5, 6, 6\), \(elements, points, .*found shape \(5, 4, 6, 6\)$"
-    with pytest.raises(InputError, match=message):
-        phi.transform(rng.random((5, 6, 6)))

@@ -23,8 +23,7 @@ from orbit.approx import (
     RandomSkeleton,
     RawPoints,
 )
-from orbit.approx.hyper import Gaussian as GaussianHyper
-from orbit.approx.hyper import Linear
+from orbit.approx.hyper import GaussianLayer, LinearLayer
 from orbit.data import RotatedDigits
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
@@ -71,9 +70,9 @@ ESTIMATORS = [
     Crop(2),  # the same
     PatchPCA(2, n_components=2),  # the same
     Gradients(n_directions=2),  # the same
-    Linear(),
-    GaussianHyper(n_components=5),
-    GaussianHyper(approx="nystrom", n_components=5),
+    LinearLayer(),
+    GaussianLayer(n_components=5),
+    GaussianLayer(approx="nystrom", n_components=5),
     RidgeRegressor(),
     RidgeRegressor(selection="loo"),
     RidgeRegressor(selection="hold_out"),

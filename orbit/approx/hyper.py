@@ -1,11 +1,11 @@
-"""The Gaussian hyperkernel: a second layer of random Fourier or Nyström features."""
+"""The second layer: a kernel on top of orbit-averaged features (LGIKA remark 3)."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.approx.base import FeatureMap
@@ -14,18 +14,59 @@ from orbit.core.errors import ParameterError
 from orbit.core.params import Lengthscale, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.kernels import Gaussian as GaussianKernel
+from orbit.kernels import Gaussian
+from orbit.kernels.structure import OperatorFeatures, unpacked
 from orbit.registry import available, build, register
 
 
+class Layer(TransformerMixin, Component):
+    """Base class of second layers: transformers of features (n, d)."""
+
+    def points_wanted(self, n: int) -> int:
+        """Of ``n`` points, how many :meth:`fit` should see at least where a sample stands for all of them."""
+        return 0
+
+    def _validate(self, X, reset: bool) -> np.ndarray:
+        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@register("hyper", "linear")
+class LinearLayer(OneToOneFeatureMixin, Layer):
+    """The inner product of orbit-averaged features themselves: no second layer.
+
+    Examples
+    --------
+    >>> import numpy as np, orbit
+    >>> orbit.build("hyper", "linear").fit_transform(np.ones((3, 2))).shape
+    (3, 2)
+    """
+
+    def fit(self, X, y=None):
+        """Note the number of features of ``X``, shape (n, d)."""
+        self._validate(unpacked(X)[1], reset=True)
+        return self
+
+    def transform(self, X):
+        """``X`` itself."""
+        check_is_fitted(self)
+        structure, X = unpacked(X)
+        X = self._validate(X, reset=False)
+        return X if structure is None else OperatorFeatures(X, structure)
+
+
 @register("hyper", "gaussian")
-class Gaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Component):
+class GaussianLayer(ClassNamePrefixFeaturesOutMixin, Layer):
     """Features of exp(-|psi(x) - psi(z)|^2 / (2 lengthscale^2)), a kernel on the embeddings of orbits.
 
     The distance of psi(x) and psi(z) is that of the orbits' mean embeddings (LGIKA
     section 2.1), so this tells apart orbit distributions that no linear function
-    of the embeddings does. Fit on as many features as the median and the landmarks
-    need; ``transform`` then takes them a batch at a time.
+    of the embeddings does. ``fit`` needs as many features as the median and the
+    landmarks do; ``transform`` takes the rest in batches.
 
     Parameters
     ----------
@@ -85,11 +126,10 @@ class Gaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Component):
         self._map().check()
 
     def points_wanted(self, n: int) -> int:
-        """Of ``n`` points, how many :meth:`fit` should see at least where a sample stands for all of them."""
         return self._map().points_wanted(n)
 
     def fit(self, X, y=None):
-        """Settle the lengthscale and draw frequencies or landmarks for features ``X``, shape (n, d)."""
+        """Compute the lengthscale and draw frequencies or landmarks for features ``X``, shape (n, d)."""
         self.check()
         X = self._validate(X, reset=True)
         self.map_ = self._map().fit(X)
@@ -107,17 +147,9 @@ class Gaussian(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Component):
         return build(
             "approx",
             self.approx,
-            kernel=GaussianKernel(self.lengthscale),
+            kernel=Gaussian(self.lengthscale),
             n_components=self.n_components,
             engine=self.engine,
             random_state=self.random_state,
             **parts,
         )
-
-    def _validate(self, X, reset: bool) -> np.ndarray:
-        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
