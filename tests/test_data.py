@@ -15,7 +15,7 @@ from scipy import io, ndimage, stats
 from sklearn.datasets import load_digits
 
 from orbit.core.errors import DataFileError, InputError, ParameterError
-from orbit.data import MNIST, QM7, Arrays, Dataset, Digits, RotatedDigits, RotatedMNIST, files, mnist, qm7
+from orbit.data import MNIST, QM7, Arrays, Dataset, Digits, Points, RotatedDigits, RotatedMNIST, files, mnist, qm7
 from orbit.data.base import check_arrays
 from orbit.data.move import rotate_randomly
 from orbit.data.rows import NpyFile
@@ -493,10 +493,10 @@ def test_classes_too_small_to_split_evenly_are_split_anyway(save):
 @pytest.mark.parametrize(
     ("arrays", "params", "message"),
     [
-        ({"X0": X20, "y": Y20}, {}, "no array named 'X'; did you mean 'X0'? It has X0, y; set dataset.x_key"),
+        ({"X0": X20, "y": Y20}, {}, "no array named 'X'; did you mean 'X0'? It has X0, y; set x_key"),
         ({"X": X20, "labels": Y20}, {"y_key": "label"}, "no array named 'label'; did you mean 'labels'?"),
         ({"X": X20, "y": Y20}, {"x_test_key": "T", "y_test_key": "y"}, "no array named 'T'."),
-        ({"X": X20, "y": Y20}, {"x_test_key": "X"}, "x_test_key and dataset.y_test_key: expected both or neither"),
+        ({"X": X20, "y": Y20}, {"x_test_key": "X"}, "x_test_key: expected both or neither of"),
         ({"X": X20[:19], "y": Y20}, {}, "X has 19 points, y has 20 targets; they must agree"),
         ({"X": X20[:0], "y": Y20[:0]}, {}, "X is empty"),
         ({"X": X20[:1], "y": Y20[:1]}, {}, "has 1 points, too few to split; expected at least 2"),
@@ -567,14 +567,14 @@ def test_what_is_no_array_file_is_refused(tmp_path, content):
 
 
 def test_files_that_are_not_there(tmp_path, save):
-    with pytest.raises(InputError, match=r"dataset\.path: expected the path of an \.npz or \.npy file, found none"):
+    with pytest.raises(InputError, match=r"path: expected the path of an \.npz or \.npy file, found none"):
         Arrays().load(0)
-    with pytest.raises(DataFileError, match=f"dataset.path: expected a file at {tmp_path}/no.npz, found none"):
+    with pytest.raises(DataFileError, match=f"^path: expected a file at {tmp_path}/no.npz, found none"):
         Arrays(str(tmp_path / "no.npz")).check_files()
     np.save(tmp_path / "X.npy", X20)
-    with pytest.raises(InputError, match=r"dataset\.y_path: expected an \.npy file with the targets"):
+    with pytest.raises(InputError, match=r"y_path: expected an \.npy file with the targets"):
         Arrays(str(tmp_path / "X.npy")).check_files()
-    with pytest.raises(DataFileError, match=f"dataset.y_path: expected a file at {tmp_path}/y.npy, found none"):
+    with pytest.raises(DataFileError, match=f"^y_path: expected a file at {tmp_path}/y.npy, found none"):
         Arrays(str(tmp_path / "X.npy"), y_path=str(tmp_path / "y.npy")).check_files()
 
 
@@ -589,3 +589,14 @@ def test_an_empty_npz_is_refused(tmp_path, save):
     for params in ({}, {"y_path": str(tmp_path / "y.npy")}):
         with pytest.raises(InputError, match="no array named 'X'"):
             Arrays(save(), **params).load(0)
+
+
+def test_a_data_set_describes_itself_without_its_values():
+    text = repr(Digits(n_train=20, n_test=5).load(0))
+    assert text.startswith(
+        "Dataset(name='digits', task='classification', X_train=float32 (20, 8, 8), y_train=int64 (20,)"
+    )
+    assert "folds=None" in text
+    assert len(text) < 400
+    points = Points(np.zeros((3, 2)), ["a", "b", "c"])
+    assert repr(points) == "Points(X=float64 (3, 2), ids=3 items)"

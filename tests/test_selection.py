@@ -40,7 +40,7 @@ class TestKFolds(SplittingContract):
         assert all(self.data().y_train[judge].sum() == 3 for _, judge in splits)
 
     def test_more_folds_than_points_are_refused(self):
-        with pytest.raises(InputError, match=r"selection.folds: expected at most 30"):
+        with pytest.raises(InputError, match=r"^folds: expected at most 30"):
             KFolds(folds=31).splits(self.data(), 0)
 
 
@@ -63,7 +63,7 @@ class TestGiven(SplittingContract):
 
     @pytest.mark.parametrize(("folds", "expected"), [(None, "k_fold"), (np.zeros(30, dtype=int), "hold_out")])
     def test_data_without_folds_is_refused(self, folds, expected):
-        with pytest.raises(InputError, match=f"selection=given: dataset=rows .* selection={expected}"):
+        with pytest.raises(InputError, match=f"^selection=given: rows has .* selection={expected}"):
             GivenFolds().splits(replace(self.data(), folds=folds))
 
 

@@ -119,9 +119,7 @@ def with_holes() -> pd.DataFrame:
 def test_missing_values_are_refused_by_name(save, name):
     with pytest.raises(InputError) as error:
         Table(save(with_holes(), name), target="kind", features=FEATURES).load(0)
-    assert "height (3 rows), width (1 row); remove those rows, or fill them in with dataset.missing=" in str(
-        error.value
-    )
+    assert "height (3 rows), width (1 row); remove those rows, or impute them with missing=" in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -144,7 +142,7 @@ def test_missing_values_are_filled_in_from_the_training_part_alone(save, statist
 
 def test_a_column_without_any_value_cannot_be_filled_in(save):
     path = save(frame().assign(height=np.nan))
-    with pytest.raises(InputError, match=r"dataset\.features: height has no value in the training part"):
+    with pytest.raises(InputError, match=r"features: height has no value in the training part"):
         Table(path, target="kind", features=FEATURES, missing="mean").load(0)
 
 
@@ -154,15 +152,15 @@ def test_a_column_without_any_value_cannot_be_filled_in(save):
         ({}, {"target": "kinds"}, "has no column kinds; did you mean 'kind'? It has height, width"),
         ({}, {"features": ["height", "depth", "age"]}, "has no column depth, age. It has"),
         ({}, {"weight": "thrust"}, "has no column thrust; did you mean 'trust'?"),
-        ({}, {"features": ["height", "kind"]}, "dataset.features: kind is a target or the weight as well"),
+        ({}, {"features": ["height", "kind"]}, "features: kind is a target or the weight as well"),
         ({}, {"features": None, "target": "price"}, "column kind holds str, e.g. 'owl' in row 0, expected numbers"),
         ({"legs": ["two"] + [2] * 39}, {}, "column legs holds str, e.g. 'two' in row 0, expected numbers"),
-        ({"kind": ["owl", None] * 20}, {}, "missing values: kind (20 rows); a target cannot be filled in"),
-        ({"trust": [1.0, None] * 20}, {"weight": "trust"}, "missing values: trust (20 rows); a weight cannot be"),
-        ({"trust": [1.0, -1.0] * 20}, {"weight": "trust"}, "column trust (dataset.weight) expected numbers >= 0"),
+        ({"kind": ["owl", None] * 20}, {}, "missing values: kind (20 rows); targets are not imputed"),
+        ({"trust": [1.0, None] * 20}, {"weight": "trust"}, "missing values: trust (20 rows); weights are not imputed"),
+        ({"trust": [1.0, -1.0] * 20}, {"weight": "trust"}, "column trust (weight) expected numbers >= 0"),
         ({"height": np.inf}, {}, "NaN or infinite"),
-        ({}, {"target": None}, "dataset.target: expected the name of the column to predict, found none"),
-        ({}, {"test_path": "no.csv"}, "dataset.test_path: expected a file at"),
+        ({}, {"target": None}, "target: expected the name of the column to predict, found none"),
+        ({}, {"test_path": "no.csv"}, "test_path: expected a file at"),
     ],
 )
 def test_tables_that_cannot_be_learnt_from_are_refused(save, change, params, message):
@@ -176,7 +174,7 @@ def test_tables_that_cannot_be_learnt_from_are_refused(save, change, params, mes
 @pytest.mark.parametrize(("name", "content"), [("a.csv", b""), ("a.parquet", b"PAR1"), ("a.csv", b"\xff\xfe\x00\xd8")])
 def test_what_is_no_table_is_refused(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataFileError, match=f"dataset.path: .*{name} is not a readable .csv or .parquet file"):
+    with pytest.raises(DataFileError, match=f"^path: .*{name} is not a readable .csv or .parquet file"):
         Table(str(tmp_path / name), target="kind").load(0)
 
 
@@ -282,7 +280,7 @@ def test_unequal_sizes_are_refused_by_name_or_resized(tmp_path):
     draw(tmp_path / "cat" / "odd.png", np.full((5, 7), 128, np.uint8))
     with pytest.raises(InputError) as error:
         Images(str(tmp_path)).load(0)
-    assert "odd.png has 5 x 7 pixels, 1.png has 6 x 8; set dataset.resize=[6,8]" in str(error.value)
+    assert "odd.png has 5 x 7 pixels, 1.png has 6 x 8; set resize=[6, 8]" in str(error.value)
     data = Images(str(tmp_path), resize=[4, 5]).load(0)
     assert data.X_train.shape == (31, 4, 5)
     assert 0 <= data.X_train.min() < data.X_train.max() <= 1
@@ -317,7 +315,7 @@ def test_jpeg_in_colour_and_grey(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: None, "dataset.path: expected a folder at"),
+        (lambda path: None, "path: expected a folder at"),
         (lambda path: path.mkdir(), "expected a folder for each class with .png or .jpg files"),
         (lambda path: draw(path / "1.png", np.zeros((4, 4), np.uint8)), "found no folder"),
     ],

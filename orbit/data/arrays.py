@@ -21,22 +21,22 @@ from orbit.registry import register
 class Arrays(Loader):
     """Arrays from an .npz file, or from two .npy files.
 
-    Of an .npy file only the rows that are asked for are read, where a stream asks for them.
+    Points in an .npy file are read in blocks of rows when the data is streamed.
 
     Parameters
     ----------
     path : str or None
-        An .npz file, or an .npy file with X (then ``y_path`` has y). Required.
+        An .npz file, or an .npy file with X, which needs ``y_path``. Required.
     y_path : str or None
         An .npy file with y.
     x_key, y_key : str
         Names of X and y in the .npz.
     x_test_key, y_test_key : str or None
-        Names of a test part in the .npz; None splits one off at random.
+        Names of a test part in the .npz; None: a random part of the data.
     task : {"auto", "classification", "regression"}
-        ``auto``: strings, booleans and at most 100 different whole numbers are classes, else numbers to predict.
+        ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression.
     test_fraction : float in (0, 1)
-        Share of the points that becomes the test part where none is named.
+        Share of the points in the random test part.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
 
@@ -78,18 +78,14 @@ class Arrays(Loader):
 
     def check_files(self) -> None:
         if self.path is None:
-            raise InputError(
-                "dataset.path: expected the path of an .npz or .npy file, found none; e.g. dataset.path=mine.npz"
-            )
+            raise InputError("path: expected the path of an .npz or .npy file, found none; e.g. path='mine.npz'")
         for key, path in (("path", self.path), ("y_path", self.y_path)):
             if path is not None:
-                existing_file(path, f"dataset.{key}")
+                existing_file(path, key)
         if Path(self.path).suffix == ".npy" and self.y_path is None:
-            raise InputError(
-                "dataset.y_path: expected an .npy file with the targets, since dataset.path is an .npy file"
-            )
+            raise InputError("y_path: expected an .npy file with the targets, since path is an .npy file")
         if (self.x_test_key is None) != (self.y_test_key is None):
-            raise InputError("dataset.x_test_key and dataset.y_test_key: expected both or neither")
+            raise InputError("x_test_key: expected both or neither of x_test_key and y_test_key")
 
     def _load(self, random_state: RandomState) -> Dataset:
         return self._read(random_state, mapped=False)
@@ -110,7 +106,7 @@ class Arrays(Loader):
         if self.x_test_key is not None and self.y_test_key is not None:
             X_test, y_test = self._pair(arrays, self.x_test_key, self.y_test_key)
         else:
-            check_arrays(X, y, task, f"dataset=arrays, {self.path}")
+            check_arrays(X, y, task, f"{self.label()}, {self.path}")
             train, test = split_off_test(y, task, self.test_fraction, random_state, self.path)
             X, X_test, y, y_test = subset(X, train), subset(X, test), y[train], y[test]
         return Dataset(self.name, task, X, y, X_test, y_test, f"file {Path(self.path).name}")
@@ -119,7 +115,7 @@ class Arrays(Loader):
         assert self.path is not None
         for key in (x_key, y_key):
             self._require(arrays, self.path, key)
-        X, y = self._points(arrays[x_key], f"dataset.x_key: {x_key!r}"), arrays[y_key]
+        X, y = self._points(arrays[x_key], f"x_key: {x_key!r}"), arrays[y_key]
         return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
 
     def _points(self, X: np.ndarray, where: str) -> Any:
@@ -130,6 +126,6 @@ class Arrays(Loader):
     def _require(self, arrays: dict[str, np.ndarray], path: str, key: str) -> None:
         if key not in arrays:
             raise InputError(
-                f"dataset.path: {path} has no array named {key!r}{suggestion(key, arrays)} "
-                f"It has {', '.join(arrays) or 'none'}; set dataset.x_key and dataset.y_key"
+                f"path: {path} has no array named {key!r}{suggestion(key, arrays)} "
+                f"It has {', '.join(arrays) or 'none'}; set x_key and y_key"
             )

@@ -1,10 +1,10 @@
-"""What a data set is once loaded, and what every loader checks and splits in the same way."""
+"""The data set as it is loaded, and the base classes of loaders."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from orbit.core import distributed
 from orbit.core.component import Component
-from orbit.core.errors import InputError, suggestion
+from orbit.core.errors import InputError, ParameterError, suggestion
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator
 from orbit.data.files import DataFile, existing_file, find, read_arrays
@@ -21,23 +21,23 @@ from orbit.data.rows import Rows, own_rows, subset
 Task = Literal["classification", "regression"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """A data set, split into training and test parts.
 
     Attributes
     ----------
     X_train, X_test : arrays, shape (n, *shape), float32 or float64
-        Or :class:`~orbit.data.rows.Rows`, whose values are not looked at before :meth:`own`.
+        Or :class:`~orbit.data.rows.Rows`, whose values are not checked before :meth:`own`.
     y_train, y_test : arrays, shape (n,) or (n, k)
     task : {"classification", "regression"}
-    source : where it came from, one line, shown with every result
+    source : where it came from, in one line, shown with every result
     folds : int array, shape (n_train,), or None
-        The folds of the training part that its publishers fixed, for ``selection=given``.
+        The published folds of the training part, for :class:`~orbit.data.validation.GivenFolds`.
     sample_weight : array, shape (n_train,), or None
-        How much each training point counts.
-    reading : mapping, of JSON's types
-        What the loader found out when it read the files, and needs to read new points in the same way.
+        Weights of the training points.
+    reading : dict, serialisable as JSON
+        What the loader learned from the files and needs to read new points in the same way.
     """
 
     name: str
@@ -62,20 +62,22 @@ class Dataset:
                 )
         if self.X_train.shape[1:] != self.X_test.shape[1:]:
             raise InputError(
-                f"dataset={self.name}: training points have shape {self.X_train.shape[1:]}, "
+                f"{self.name}: training points have shape {self.X_train.shape[1:]}, "
                 f"test points {self.X_test.shape[1:]}; they must agree"
             )
         if self.task == "classification" and len(np.unique(self.y_train)) < 2:
-            raise InputError(
-                f"dataset={self.name}: the training part has one class only; take more points (dataset.n_train)"
-            )
+            raise InputError(f"{self.name}: the training part has one class only; increase n_train")
+
+    def __repr__(self) -> str:
+        """Name, task and source, and of arrays the shapes and types only."""
+        return _summary(self)
 
     def split(self, fit: np.ndarray, validation: np.ndarray) -> Dataset:
-        """Training points ``fit`` to learn from and training points ``validation`` as the test part, by index."""
+        """A data set of the training points ``fit``, with the training points ``validation`` as test part, by index."""
         return replace(self.take(fit), X_test=subset(self.X_train, validation), y_test=self.y_train[validation])
 
     def take(self, train: Any = slice(None), test: Any = slice(None)) -> Dataset:
-        """The data set cut to some of its training and test points, by index."""
+        """A subset of the training and test points, by index."""
         return replace(
             self,
             X_train=subset(self.X_train, train),
@@ -87,20 +89,20 @@ class Dataset:
         )
 
     def own(self, sample: np.ndarray) -> Dataset:
-        """What this process of a job needs: training points of its share and ``sample``; the first, also the test part.
+        """The points that this process of a distributed job needs: its shard of the training points, and ``sample``.
 
-        Of arrays the other points are let go of; of a file they are never read, and the own ones are checked, a
-        few at a time. Sizes, targets and weights stay those of the whole. A job of one process needs everything.
+        Process 0 also keeps the test part. Other points are dropped from arrays, and never read from files; points
+        read from files are checked block by block. Sizes, targets and weights stay those of the whole data set.
 
         Parameters
         ----------
         sample : int array
-            Training points that every process needs.
+            Indices of training points that every process needs.
 
         Raises
         ------
         InputError
-            If own points that are read from a file are not finite.
+            If points of this process that are read from a file are not finite.
         """
         train = np.union1d(own_rows(self.X_train), sample)
         test = np.arange(len(self.X_test) if distributed.rank() == 0 else 0)
@@ -108,13 +110,13 @@ class Dataset:
 
     def _only(self, X: Any, rows: np.ndarray) -> Any:
         if isinstance(X, Rows):
-            check_finite(X.blocks(rows), f"dataset={self.name}: X, by rows of the file,")
+            check_finite(X.blocks(rows), f"{self.name}: X, by rows of the file,")
             return X
         return Rows.keeping(X, rows) if len(rows) < len(X) else X
 
     @property
     def form(self) -> dict[str, Any]:
-        """What points look like, of JSON's types: their ``shape``, and what ``reading`` holds."""
+        """The form of points, serialisable as JSON: their ``shape``, and ``reading``."""
         return {"shape": list(self.X_train.shape[1:]), **self.reading}
 
     def describe(self) -> str:
@@ -123,18 +125,21 @@ class Dataset:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Points:
     """New points, without targets.
 
     Attributes
     ----------
     X : array, shape (n, *shape)
-    ids : what each point is called: a row number, or a file name
+    ids : the names of the points: row numbers, or file names
     """
 
     X: np.ndarray
     ids: list[str]
+
+    def __repr__(self) -> str:
+        return _summary(self)
 
 
 class Loader(Component):
@@ -143,10 +148,13 @@ class Loader(Component):
     Attributes
     ----------
     default_representation : dict
-        The representation used when none is named.
-    fixed_task : the kind of targets, or None if that depends on the data.
-    pixels : whether points are images with values in [0, 1], whose arrays of bytes are to be divided by 255.
-    x_key : name of the array of points in an .npz with new points.
+        The representation used when none is given.
+    fixed_task : {"classification", "regression"} or None
+        The task; None if it depends on the data.
+    pixels : bool
+        Whether points are images with values in [0, 1], so that arrays of bytes are divided by 255.
+    x_key : str
+        Name of the array of points in an .npz file with new points.
     """
 
     default_representation: ClassVar[dict[str, Any]] = {"name": "unit_norm"}
@@ -164,13 +172,13 @@ class Loader(Component):
         ----------
         random_state : int, RandomState or None
         lazy : bool
-            Leave points in a file that can be read in parts, as :class:`~orbit.data.rows.Rows`; see :meth:`own`.
+            Leave points in files that can be read in parts, as :class:`~orbit.data.rows.Rows`; see :meth:`Dataset.own`.
 
         Raises
         ------
         InputError
-            For wrong parameters, missing or corrupt files, and arrays that no
-            learner could use: empty, not finite, of unequal lengths.
+            For wrong parameters, missing or corrupt files, and arrays that are
+            empty, not finite or of unequal lengths.
         """
         self.check()
         full = self._load_lazily(random_state) if lazy else self._load(random_state)
@@ -180,7 +188,7 @@ class Loader(Component):
         return full.take(train, test)
 
     def check_files(self) -> None:
-        """Raise ``InputError`` if a file this loader needs is missing. Reads nothing."""
+        """Raise ``InputError`` if a file that this loader needs is missing, without reading any."""
 
     def read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         """New points from a file or folder, in the form of the data that this loader loaded.
@@ -188,7 +196,7 @@ class Loader(Component):
         Parameters
         ----------
         path : str
-            What this loader reads: an .npz or .npy file of arrays unless it says otherwise.
+            An .npz or .npy file, or what else the loader reads.
         form : mapping
             :attr:`Dataset.form` of the data that the model was fitted to.
 
@@ -223,19 +231,19 @@ class Loader(Component):
         """The whole data set."""
 
     def _load_lazily(self, random_state: RandomState) -> Dataset:
-        """The same data set, points of files that can be read in parts as rows of them."""
+        """The whole data set, points in files that can be read in parts as :class:`~orbit.data.rows.Rows`."""
         return self._load(random_state)
 
     def _subset(self, n: int, size: int | None, rng: np.random.Generator, key: str) -> np.ndarray | slice:
         if size is None or size == n:
             return slice(None)
         if size > n:
-            raise InputError(f"dataset.{key}: expected at most {n}, which is all that {self.label()} has, found {size}")
+            raise ParameterError(key, f"at most {n}, the number of points in {self.label()}", size)
         return np.sort(rng.choice(n, size, replace=False))
 
 
 class FileLoader(Loader):
-    """A loader of files as upstream ships them: found in the data folder, or downloaded into it on request.
+    """A loader of published files: found in the data folder, or downloaded into it on request.
 
     Attributes
     ----------
@@ -256,30 +264,42 @@ class FileLoader(Loader):
                 find(self.root, self.folder, file)
 
     def path(self, file: DataFile) -> Path:
-        """Where ``file`` is; it is downloaded first where it is missing and ``download`` is set."""
+        """The path of ``file``, which is downloaded first if it is missing and ``download`` is set."""
         return find(self.root, self.folder, file, self.download)
 
 
+def _summary(data: Dataset | Points) -> str:
+    """The fields of a data class, arrays and lists by their shapes: ``X_train=float32 (100, 8, 8)``."""
+    values = [(part.name, getattr(data, part.name)) for part in fields(data)]
+    return f"{type(data).__name__}({', '.join(f'{name}={_brief(value)}' for name, value in values)})"
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, (np.ndarray, Rows)):
+        return f"{value.dtype} {value.shape}"
+    return f"{len(value)} items" if isinstance(value, list) else repr(value)
+
+
 def real_numbers(X: np.ndarray, where: str) -> np.ndarray:
-    """``X`` in float32, or in float64 if it is; booleans and integers count as numbers.
+    """``X`` in float32, or in float64 if it is that; booleans and integers are converted.
 
     Raises
     ------
     InputError
-        If it holds anything else, naming ``where``.
+        If it holds other values, naming ``where``.
     """
     return X.astype(real_dtype(X.dtype, where), copy=False)
 
 
 def real_dtype(dtype: np.dtype, where: str) -> np.dtype:
-    """The floating-point type that real numbers of type ``dtype`` are turned into. See :func:`real_numbers`."""
+    """The floating-point type that :func:`real_numbers` converts ``dtype`` to."""
     if dtype.kind not in "biuf":
         raise InputError(f"{where} must hold real numbers, found dtype {dtype}")
     return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
 
 
 def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
-    """Raise ``InputError`` for arrays that cannot be learnt from, saying which and where."""
+    """Raise ``InputError`` for arrays that no learner can use, naming the array and ``where``."""
     if X.ndim < 2:
         raise InputError(f"{where}: X must have shape (n, ...) with at least 2 axes, found {X.shape}")
     if y.ndim < 1:
@@ -299,22 +319,20 @@ def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
         check_finite(_whole(y), f"{where}: y")
     if task == "regression" and not numeric:
         raise InputError(
-            f"{where}: regression needs numbers as targets, found dtype {y.dtype}; set dataset.task=classification"
+            f"{where}: regression needs numbers as targets, found dtype {y.dtype}; set task='classification'"
         )
     if task == "classification" and y.ndim != 1:
-        raise InputError(f"{where}: class labels must have shape (n,), found {y.shape}; set dataset.task=regression")
+        raise InputError(f"{where}: class labels must have shape (n,), found {y.shape}; set task='regression'")
     if task == "classification" and np.issubdtype(y.dtype, np.floating) and np.any(y != np.round(y)):
-        raise InputError(
-            f"{where}: class labels must be integers or strings, found fractions; set dataset.task=regression"
-        )
+        raise InputError(f"{where}: class labels must be integers or strings, found fractions; set task='regression'")
 
 
 def check_finite(blocks: Iterable[tuple[Sequence[int] | np.ndarray, np.ndarray]], what: str) -> None:
-    """Raise ``InputError`` if values are not finite. A block is the numbers of some rows, and the rows."""
+    """Raise ``InputError`` if values are not finite. A block is a pair of row numbers and rows."""
     count = 0
     first: tuple[int, ...] = ()
     for numbers, values in blocks:
-        if np.isfinite(values.sum(dtype=np.float64)):  # one pass; only a failure is looked into
+        if np.isfinite(values.sum(dtype=np.float64)):  # one pass; entries are only searched on failure
             continue
         bad = np.argwhere(~np.isfinite(values))
         if len(bad) and not count:

@@ -1,4 +1,4 @@
-"""CIFAR-10, from the archive as upstream ships it, its extracted batches, or an .npz."""
+"""CIFAR-10, from the published archive, its extracted batches, or an .npz file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from orbit.data.files import DataFile, missing, places, read_arrays, read_checke
 from orbit.registry import register
 
 _URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
-# This sha256 is the one that Keras pins; its md5 is the c58f3010... that upstream publishes.
+# This sha256 is the one that Keras pins; the published md5 is c58f3010...
 ARCHIVE = DataFile(
     "cifar-10-python.tar.gz",
     "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
@@ -41,14 +41,14 @@ class CIFAR10(FileLoader):
     Parameters
     ----------
     root : str or None
-        Data folder; None is the variable ORBIT_DATA, else ``data``. In its subfolder
-        ``cifar10``, then in itself, is looked for: ``cifar10.npz``, with arrays
+        Data folder; None is the variable ORBIT_DATA, else ``data``. Its subfolder
+        ``cifar10``, then the folder itself, is searched for ``cifar10.npz``, with arrays
         ``x_train`` (n, 32, 32, 3) and ``x_test`` of bytes, ``y_train`` (n,) and
         ``y_test``; the folder ``cifar-10-batches-py``; ``cifar-10-python.tar.gz``.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
     download : bool
-        Fetch the archive into ``cifar10`` of the data folder where nothing is found.
+        Fetch the archive into ``cifar10`` of the data folder if nothing is found.
     """
 
     folder = "cifar10"
@@ -110,7 +110,7 @@ def _archive_reader(path: Path) -> Any:
                 if member.isfile() and (file := archive.extractfile(member)) is not None:
                     members[Path(member.name).name] = file.read()
     except tarfile.TarError as error:
-        raise DataFileError(f"{path.absolute()} is corrupt or no archive. {ARCHIVE.how}") from error
+        raise DataFileError(f"{path.absolute()} is corrupt or not an archive. {ARCHIVE.how}") from error
 
     def read(name: str) -> tuple[str, bytes]:
         if name not in members:
@@ -128,7 +128,7 @@ def _folder_reader(path: Path) -> Any:
 
 
 def _read_batches(read: Any, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, 32, 32, 3) and labels (n,) of batches, one after the other."""
+    """Images (n, 32, 32, 3) and labels (n,) of batches, concatenated."""
     batches = [_batch(*read(name)) for name in names]
     images = np.concatenate([images for images, _ in batches])
     # a row holds the red, then the green, then the blue image
@@ -140,7 +140,7 @@ def _batch(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
         batch: Mapping[bytes, Any] = _ArraysOnly(io.BytesIO(content), encoding="bytes").load()
         images, labels = np.asarray(batch[b"data"]), np.asarray(batch[b"labels"], dtype=np.int64)
     except Exception as error:
-        raise DataFileError(f"{where} is no batch of CIFAR-10 ({error}). {ARCHIVE.how}") from error
+        raise DataFileError(f"{where} is not a batch of CIFAR-10 ({error}). {ARCHIVE.how}") from error
     if images.ndim != 2 or images.shape[1] != 3072 or images.dtype != np.uint8 or len(labels) != len(images):
         raise DataFileError(
             f"{where}: expected images of shape (n, 3072) in bytes and n labels, found {images.shape} of "
@@ -150,7 +150,7 @@ def _batch(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Unpickles dictionaries, lists and arrays, and nothing that could run a stranger's code."""
+    """Unpickles dictionaries, lists and arrays only: nothing that could run foreign code."""
 
     _allowed = frozenset(
         {("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}

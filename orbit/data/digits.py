@@ -1,4 +1,4 @@
-"""scikit-learn's bundled handwritten digits: real images that need no file and no network."""
+"""scikit-learn's handwritten digits, which need no file and no network."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class Digits(Loader):
 
 @register("dataset", "rotated_digits")
 class RotatedDigits(Digits):
-    """The same digits, each turned by its own angle, uniform in [0, 2 pi).
+    """The same digits, each rotated by an independent angle, uniform in [0, 2 pi).
 
-    The turned images are always the same, whatever the seed of the run; the
-    seed only splits them.
+    The rotated images depend on ``rotation_seed`` only; ``random_state`` splits
+    them.
 
     Parameters
     ----------

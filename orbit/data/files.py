@@ -1,4 +1,4 @@
-"""Data files: found in a folder from the configuration or ORBIT_DATA, downloaded on request, checked by sha256."""
+"""Data files: found in the data folder, downloaded on request, checked by sha256."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file as upstream ships it.
+    """A published file.
 
     Attributes
     ----------
     name : file name
-    sha256 : its digest, or None where users' copies may differ
-    how : one sentence: where to get it
-    url : where ``dataset.download=true`` fetches it from, or None
+    sha256 : its digest, or None where copies may differ
+    how : one sentence that says where to get it
+    url : where ``download=True`` fetches it from, or None
     """
 
     name: str
@@ -44,23 +44,23 @@ class DataFile:
 
 
 def data_root(root: str | None) -> Path:
-    """The data folder: ``dataset.root``, else the variable ORBIT_DATA, else ``data``."""
+    """The data folder: the parameter ``root``, else the variable ORBIT_DATA, else ``data``."""
     return Path(root or os.environ.get("ORBIT_DATA") or "data").expanduser()
 
 
 def places(root: str | None, folder: str) -> list[Path]:
-    """Where a data set's files may be: the subfolder ``folder`` of the data folder, and the data folder itself."""
+    """Folders that are searched: the subfolder ``folder`` of the data folder, then the data folder itself."""
     base = data_root(root)
     return [base / folder, base]
 
 
 def find(root: str | None, folder: str, file: DataFile, download: bool = False) -> Path:
-    """The path of ``file`` in the data folder, or in its subfolder ``folder``; fetched there if asked for.
+    """The path of ``file`` in the data folder or its subfolder ``folder``; with ``download`` it is fetched if missing.
 
     Raises
     ------
     DataFileError
-        If it is in neither place: says where it was looked for, and how to get it.
+        If it is in neither place: names the path, and how to get the file.
     """
     candidates = [place / file.name for place in places(root, folder)]
     for path in candidates:
@@ -72,18 +72,18 @@ def find(root: str | None, folder: str, file: DataFile, download: bool = False) 
 
 
 def missing(path: Path, file: DataFile) -> DataFileError:
-    """The error that ``file`` is not at ``path``, with what to do about it."""
-    ways = ["Put it there", "set dataset.root (or the variable ORBIT_DATA) to the folder that has it"]
+    """The error for a ``file`` that is not at ``path``, which says how to get it."""
+    ways = ["Put it there", "set root (or the variable ORBIT_DATA) to the folder that has it"]
     if file.url is not None:
-        ways.append("fetch it with dataset.download=true")
+        ways.append("fetch it with download=True")
     return DataFileError(
-        f"dataset.root: expected the file {file.name} at {path.absolute()}, found none. {file.how} "
+        f"root: expected the file {file.name} at {path.absolute()}, found none. {file.how} "
         f"{', '.join(ways[:-1])}, or {ways[-1]}."
     )
 
 
 def fetch(file: DataFile, target: Path) -> Path:
-    """Download ``file`` to ``target``, which is either complete and verified afterwards, or not there.
+    """Download ``file`` to ``target``, which is afterwards complete and verified, or missing.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def fetch(file: DataFile, target: Path) -> Path:
         If it cannot be fetched or written, or its digest is not the expected one.
     """
     assert file.url is not None
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")  # jobs of a sweep may fetch the same file at once
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")  # several processes may fetch the same file
     log.info("downloading %s to %s", file.url, target.absolute())
     try:
         with urllib.request.urlopen(file.url, timeout=_TIMEOUT_S) as response:
@@ -100,24 +100,24 @@ def fetch(file: DataFile, target: Path) -> Path:
                 found = _copy(response, out, response.headers.get("Content-Length"), file.name)
         if file.sha256 is not None and found != file.sha256:
             raise DataFileError(
-                f"dataset.download: {file.url} is not the expected file: expected sha256 {file.sha256}, "
-                f"found {found}; it was thrown away. {file.how}"
+                f"download: {file.url} is not the expected file: expected sha256 {file.sha256}, "
+                f"found {found}; it was deleted. {file.how}"
             )
         os.replace(part, target)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise DataFileError(
-            f"dataset.download: cannot fetch {file.url} to {target.absolute()} ({reason}). {file.how} "
-            "Get it by other means and put it there, or set dataset.root to the folder that has it."
+            f"download: cannot fetch {file.url} to {target.absolute()} ({reason}). {file.how} "
+            "Copy it there by other means, or set root to the folder that has it."
         ) from error
     finally:
-        with contextlib.suppress(OSError):  # there is nothing to remove once it has its name, or if it had no folder
+        with contextlib.suppress(OSError):  # missing after the rename, or without a folder
             part.unlink()
     return target
 
 
 def _copy(response: IO[bytes], out: IO[bytes], length: str | None, name: str) -> str:
-    """Copy with progress; the sha256 of what was copied."""
+    """Copy with a progress bar; returns the sha256 of the content."""
     digest, copied = hashlib.sha256(), 0
     with Progress(math.ceil(int(length or 0) / _CHUNK), f"download {name}, MiB", shown=length is not None) as progress:
         while chunk := response.read(_CHUNK):
@@ -125,7 +125,7 @@ def _copy(response: IO[bytes], out: IO[bytes], length: str | None, name: str) ->
             digest.update(chunk)
             copied += len(chunk)
             progress.step()
-    if length is not None and copied != int(length):  # a connection that closes early is no error to urllib
+    if length is not None and copied != int(length):  # urllib does not raise if the connection closes early
         raise OSError(f"it ended after {copied} of {length} bytes")
     return digest.hexdigest()
 
@@ -156,7 +156,7 @@ def read_arrays(file: str | Path, key: str, mapped: bool = False) -> dict[str, n
     Raises
     ------
     DataFileError
-        If it is no such file, or holds Python objects: a pickle from a stranger would run code.
+        If it is not such a file, or holds Python objects: unpickling could run foreign code.
     """
     path = Path(file).expanduser()
     try:
@@ -168,15 +168,15 @@ def read_arrays(file: str | Path, key: str, mapped: bool = False) -> dict[str, n
         ) from error
 
 
-def existing_file(path: str, key: str) -> Path:
-    """``path`` with the home folder filled in.
+def existing_file(path: str, name: str) -> Path:
+    """``path`` with the home folder expanded.
 
     Raises
     ------
     DataFileError
-        If there is no such file, naming the configuration key ``key``.
+        If there is no such file, naming the parameter ``name``.
     """
     found = Path(path).expanduser()
     if not found.is_file():
-        raise DataFileError(f"{key}: expected a file at {found.absolute()}, found none")
+        raise DataFileError(f"{name}: expected a file at {found.absolute()}, found none")
     return found

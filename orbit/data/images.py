@@ -1,4 +1,4 @@
-"""A user's own pictures: a folder with a folder for each class."""
+"""A user's own pictures, in one folder per class."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Images(Loader):
     path : str or None
         The folder. Required.
     resize : [height, width] or None
-        Size that all are brought to, in pixels; None refuses pictures of unequal sizes.
+        Size that all pictures are resized to, in pixels; None: pictures must have equal sizes.
     channels : {"grey", "rgb"}
         Transparent pixels are shown on black.
     test_fraction : float in (0, 1)
-        Share of the pictures that becomes the test part where there are no folders ``train`` and ``test``.
+        Share of the pictures in the random test part if there are no folders ``train`` and ``test``.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
     """
@@ -65,11 +65,11 @@ class Images(Loader):
         folder = self._folder()
         found = [part for part in _PARTS if (folder / part).is_dir()]
         if len(found) == 1:
-            raise InputError(f"dataset.path: {folder.absolute()} has a folder {found[0]}; expected both of train, test")
+            raise InputError(f"path: {folder.absolute()} has a folder {found[0]}; expected both of train, test")
         for part in [folder / name for name in found] or [folder]:
             if not any(_class_files(part).values()):
                 raise DataFileError(
-                    f"dataset.path: expected a folder for each class with .png or .jpg files in {part.absolute()}, "
+                    f"path: expected a folder for each class with .png or .jpg files in {part.absolute()}, "
                     f"found {', '.join(_class_files(part)) or 'no folder'}"
                 )
 
@@ -97,10 +97,10 @@ class Images(Loader):
 
     def _folder(self) -> Path:
         if self.path is None:
-            raise InputError("dataset.path: expected a folder with a folder of pictures for each class, found none")
+            raise InputError("path: expected a folder with a folder of pictures for each class, found none")
         folder = Path(self.path).expanduser()
         if not folder.is_dir():
-            raise DataFileError(f"dataset.path: expected a folder at {folder.absolute()}, found none")
+            raise DataFileError(f"path: expected a folder at {folder.absolute()}, found none")
         return folder
 
     def _part(self, folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +109,7 @@ class Images(Loader):
         return X, np.array([name for name, found in files.items() for _ in found])
 
     def _read(self, files: list[Path], size: tuple[int, int] | None) -> np.ndarray:
-        """All pictures, float32; of the given (height, width), or that of the first."""
+        """All pictures, float32, of one (height, width): ``size``, or that of the first."""
         X: np.ndarray | None = None
         for i, file in enumerate(files):
             image = self._picture(file)
@@ -119,7 +119,7 @@ class Images(Loader):
                 of = "the model was fitted to" if size else f"{files[0].name} has"
                 raise InputError(
                     f"{file} has {image.shape[0]} x {image.shape[1]} pixels, {of} {X.shape[1]} x {X.shape[2]}; "
-                    f"set dataset.resize=[{X.shape[1]},{X.shape[2]}]"
+                    f"set resize=[{X.shape[1]}, {X.shape[2]}]"
                 )
             X[i] = image
         assert X is not None
@@ -137,7 +137,7 @@ class Images(Loader):
         return (np.asarray(image, dtype=np.float32) / scale).clip(0, 1)
 
     def _converted(self, image: Image.Image) -> Image.Image:
-        """In 8 bits, grey or colour; grey pictures of 16 bits in fractions, since Pillow would cut them off at 255."""
+        """In 8 bits, grey or colour; 16-bit grey as floats in [0, 1], since Pillow would clip it at 255."""
         if image.mode.startswith("I") and self.channels == "grey":
             return Image.fromarray(np.asarray(image, dtype=np.float32) / 65535)
         if image.has_transparency_data:

@@ -1,4 +1,4 @@
-"""MNIST and rotated MNIST, from the files as upstream ships them."""
+"""MNIST and rotated MNIST, from the published files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AMAT_TEST = DataFile("mnist_all_rotation_normalized_float_test.amat", None, _AMA
 
 
 def read_idx(content: bytes) -> np.ndarray:
-    """An array in the IDX format of MNIST, unsigned bytes.
+    """An array of unsigned bytes in the IDX format of MNIST.
 
     >>> read_idx(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]))
     array([7, 9], dtype=uint8)
@@ -103,14 +103,13 @@ class MNIST(FileLoader):
 
 @register("dataset", "rotated_mnist")
 class RotatedMNIST(MNIST):
-    """Rotated MNIST: 12,000 training and 50,000 test images, each turned by a random angle.
+    """Rotated MNIST: 12,000 training and 50,000 test images, each rotated by a random angle.
 
     Reads the original .amat files of Larochelle et al. (2007) where the data
     folder has them. Otherwise generates the set from MNIST by their protocol:
-    62,000 of the 70,000 digits in random order, every one turned by an angle
+    62,000 of the 70,000 digits in random order, each rotated by an angle
     uniform in [0, 2 pi), the first 12,000 for training. Order and angles come
-    from one fixed seed; figures on the generated set stand beside published ones
-    with that said.
+    from one fixed seed; ``Dataset.source`` says that the set was generated.
 
     Parameters
     ----------
@@ -178,11 +177,11 @@ class RotatedMNIST(MNIST):
 
 @register("dataset", "mnist_local")
 class MNISTLocal(MNIST):
-    """MNIST by the protocol of GICDF Figure 2: a few training images a class, and small turns and shifts.
+    """MNIST by the protocol of GICDF Figure 2: few training images per class, small rotations and shifts.
 
-    In the paper the turns and shifts move the templates, which is ``group=product`` or ``group=affine`` here, and
-    the images are those of MNIST: that is the default. ``jitter`` moves the images themselves, to measure how a
-    model bears it.
+    In the paper the rotations and shifts move the templates, which is the group ``product`` or ``affine`` here, and
+    the images are those of MNIST: that is the default. ``jitter`` moves the images themselves, to measure the
+    robustness of a model.
 
     Parameters
     ----------
@@ -191,7 +190,7 @@ class MNISTLocal(MNIST):
     per_class : int >= 1 or None
         Random training images of each class; None is all.
     jitter : {"none", "test", "both"}
-        Which images are moved, each by its own random angle and shift.
+        Which images are moved, each by an independent random angle and shift.
     shift : float >= 0
         Largest shift, in pixels along each axis; shifts are uniform.
     angle : float >= 0
@@ -228,7 +227,7 @@ class MNISTLocal(MNIST):
         moved = self._moved(data)
         if self.per_class is None:
             return moved
-        chosen = balanced(moved.y_train, self.per_class, generator(random_state), "dataset.per_class")
+        chosen = balanced(moved.y_train, self.per_class, generator(random_state), "per_class")
         return replace(moved, X_train=moved.X_train[chosen], y_train=moved.y_train[chosen])
 
     def _moved(self, data: Dataset) -> Dataset:
@@ -244,7 +243,7 @@ class MNISTLocal(MNIST):
 
 
 def _read_amat(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, 28, 28) and labels (n,) from a text file of 784 pixels and a label a line."""
+    """Images (n, 28, 28) and labels (n,) from a text file with 784 pixels and a label per line."""
     try:
         table = np.loadtxt(path, dtype=np.float32, ndmin=2)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Moving images to make data: by cubic splines, so that the data does not share the group's interpolation."""
+"""Images moved by cubic splines, so that generated data does not share the groups' bilinear interpolation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scipy import ndimage
 
 
 def rotate_randomly(images: np.ndarray, seed: int) -> np.ndarray:
-    """Each image turned about its centre by its own angle, uniform in [0, 2 pi).
+    """Each image rotated about its centre by an independent angle, uniform in [0, 2 pi).
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def rotate_randomly(images: np.ndarray, seed: int) -> np.ndarray:
 
 
 def jitter_randomly(images: np.ndarray, shift: float, angle: float, seed: int) -> np.ndarray:
-    """Each image turned about its centre and then shifted, by its own uniform random amounts.
+    """Each image rotated about its centre and then shifted, by independent uniform amounts.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def jitter_randomly(images: np.ndarray, shift: float, angle: float, seed: int) -
 
 
 def _moved(images: np.ndarray, angles: np.ndarray, shifts: np.ndarray) -> np.ndarray:
-    """Cubic spline interpolation, zero outside, clipped to [0, 1]; orbit's own is bilinear, so a model never sees it.
+    """Cubic spline interpolation, zero outside, clipped to [0, 1].
 
     ``shifts``, shape (n, 2), are in pixels, rows down and columns right.
     """

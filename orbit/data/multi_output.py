@@ -1,4 +1,4 @@
-"""Generated data with several outputs: vector fields in the plane, and outputs that are really one."""
+"""Generated data with several outputs: vector fields in the plane, and outputs of rank one."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from orbit.registry import register
 _CENTRES = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, -1.0], [-1.0, 0.0], [1.0, 0.0]])
 _SIGNS = np.array([1.0, 1.0, 1.0, -1.0, -1.0])
 
-# Waves of points that are held at once while targets are made.
+# Points whose waves are held at once while targets are computed.
 _BLOCK_ROWS = 2048
 
 
 @register("dataset", "vector_field")
 class VectorField(Loader):
-    """The gradient of five Gaussian bumps, three up and two down, or that gradient turned by a right angle.
+    """The gradient of five Gaussian bumps, three positive and two negative, or that gradient rotated by 90 degrees.
 
     Points are uniform on the square [-2, 2]^2; the bumps sit at the origin and one
     unit up, down (positive) and left, right (negative). ORFF section 4.2 and Figure 7,
-    which do not say how wide the bumps are.
+    which do not give the width of the bumps.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class VectorField(Loader):
         self.n_test = n_test
 
     def values(self, X: np.ndarray) -> np.ndarray:
-        """The field itself, without noise, at points ``X``, shape ``(n, 2)``."""
+        """The field without noise at points ``X``, shape ``(n, 2)``."""
         difference = X[:, None] - _CENTRES
         bumps = _SIGNS * np.exp(-np.square(difference).sum(2) / (2 * self.width**2))
         gradient = -(bumps[:, :, None] * difference).sum(1) / self.width**2

@@ -15,8 +15,8 @@ from orbit.data.base import Dataset, FileLoader
 from orbit.data.files import DataFile
 from orbit.registry import register
 
-# Users' copies and rebuilt ones differ in rounding, so the content is checked and not the digest,
-# which only tells that a result stands on the rebuilt file.
+# Copies and rebuilt files differ in rounding, so the content is checked instead of the digest, which only serves to
+# recognise the rebuilt file.
 _REBUILT = "90de2cfc516c0e61a1dbbd76b3c0ef92d73bf16ecb3d89e647e3111150f1b9b0"
 QM7_FILE = DataFile(
     "qm7.mat", None, "It is the QM7 data set of quantum-machine.org.", "http://quantum-machine.org/data/qm7.mat"
@@ -42,8 +42,8 @@ class QM7(FileLoader):
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
     download : bool
-        Fetch the file into ``qm7`` of the data folder where it is missing. No
-        digest of it is published, so its content is checked as any copy's is.
+        Fetch the file into ``qm7`` of the data folder if it is missing. No
+        digest of it is published; the content is checked as for any copy.
     """
 
     folder = "qm7"

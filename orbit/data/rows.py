@@ -1,4 +1,4 @@
-"""Points that are not all held: rows of a file, or of what a process of a job keeps, taken when they are asked for."""
+"""Rows of a file, or of the part of an array that one process keeps, read on demand."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 
 from orbit.core import distributed
 
-# Rows of a file that are mapped at a time: the kernel maps up to 64 KiB about every one.
+# Rows of a file that are mapped at a time: the operating system maps up to 64 KiB around each.
 _ROWS_AT_ONCE = 256
 _BYTES_AT_ONCE = 2**24
 
-# Rows of which at most one in so many is wanted are better not read ahead.
+# If fewer than one row in this many is wanted, read-ahead is turned off.
 _SPREAD = 16
 
 
 class NpyFile:
-    """The rows of an .npy file, read when they are asked for.
+    """The rows of an .npy file, read on demand.
 
-    The file is mapped anew for every few hundred rows: pages of a map that stays count as memory of the process.
+    The file is mapped anew for every few hundred rows: the pages of a permanent map count as memory of the process.
 
     Parameters
     ----------
@@ -53,18 +53,18 @@ class NpyFile:
     def _map(self, scattered: bool = False) -> np.ndarray:
         mapped = np.load(self.path, mmap_mode="r", allow_pickle=False)
         if scattered and isinstance(mapped.base, mmap.mmap) and hasattr(mmap, "MADV_RANDOM"):
-            mapped.base.madvise(mmap.MADV_RANDOM)  # else 128 KiB are read about every row
+            mapped.base.madvise(mmap.MADV_RANDOM)  # else 128 KiB are read around every row
         return mapped
 
 
 class Rows:
-    """Some rows of a source; to whoever indexes it an array, of which nothing but the source is held.
+    """Some rows of a source, indexed like an array; rows are read when they are indexed.
 
     Parameters
     ----------
     source : array or NpyFile, shape (m, *shape)
     indices : int array, shape (n,)
-        Which rows of the source they are.
+        Indices of the rows in the source.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Rows:
 
     @classmethod
     def keeping(cls, X: np.ndarray, kept: np.ndarray) -> Rows:
-        """``X`` with a copy of the rows ``kept`` only; asking for another one is an ``IndexError``."""
+        """``X`` reduced to a copy of the rows ``kept``; indexing another row raises ``IndexError``."""
         positions = np.full(len(X), len(kept))
         positions[kept] = np.arange(len(kept))
         return cls(X[kept], positions)
@@ -99,27 +99,27 @@ class Rows:
         return np.asarray(self[:], dtype)
 
     def subset(self, rows: Any) -> Rows:
-        """Some of the rows, none of them taken yet."""
+        """Some of the rows, not read yet."""
         return Rows(self.source, self.indices[rows])
 
     def as_stored(self, rows: np.ndarray) -> np.ndarray:
-        """``rows`` in the order in which they lie in a file, which is that in which a disk reads them fast."""
+        """``rows`` sorted by their position in the file, for sequential reads."""
         return rows[np.argsort(self.indices[rows], kind="stable")] if isinstance(self.source, NpyFile) else rows
 
     def blocks(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """All of ``rows`` a few at a time: their numbers in the source, and the rows."""
+        """``rows`` in blocks: their indices in the source, and their values."""
         rows = self.as_stored(rows)
         for block in _blocks(len(rows), math.prod(self.shape[1:]) * self.dtype.itemsize):
             yield self.indices[rows[block]], self[rows[block]]
 
 
 def subset(X: Any, rows: Any) -> Any:
-    """Some rows of an array; of :class:`Rows` without taking them."""
+    """Some rows of an array, or of :class:`Rows`, which are not read."""
     return X.subset(rows) if isinstance(X, Rows) else X[rows]
 
 
 def own_rows(X: Any) -> np.ndarray:
-    """The share of the rows of ``X`` that this process of a job goes through, as they lie in a file if they do."""
+    """Indices of the rows of ``X`` in this process's shard, in file order for rows of a file."""
     rows = np.arange(len(X))
     return distributed.share(X.as_stored(rows) if isinstance(X, Rows) else rows)
 

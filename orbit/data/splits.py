@@ -1,11 +1,11 @@
-"""Splitting points into parts: one way for every loader whose data comes without a test part."""
+"""Splits for data that comes without a test part, shared by all loaders."""
 
 from __future__ import annotations
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, ParameterError
 from orbit.core.random import RandomState, spawn
 from orbit.data.base import Task
 
@@ -13,7 +13,7 @@ _MOST_CLASSES = 100
 
 
 def guess_task(y: np.ndarray) -> Task:
-    """Words are classes, and so are at most 100 different whole numbers; all else are numbers to predict.
+    """Classification for strings, booleans and at most 100 distinct integers; regression otherwise.
 
     >>> guess_task(np.array([0.0, 1.0])), guess_task(np.array([0.5, 1.0])), guess_task(np.arange(200))
     ('classification', 'regression', 'regression')
@@ -28,7 +28,7 @@ def guess_task(y: np.ndarray) -> Task:
 def split_off_test(
     y: np.ndarray, task: Task, test_fraction: float, random_state: RandomState, path: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random indices of a training and a test part; stratified where every class has enough points.
+    """Random indices of a training and a test part, stratified if every class has enough points.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def split_off_test(
     n = len(y)
     n_test = min(max(1, round(n * test_fraction)), n - 1)
     if n_test < 1:
-        raise InputError(f"dataset.path: {path} has {n} points, too few to split; expected at least 2")
+        raise InputError(f"path: {path} has {n} points, too few to split; expected at least 2")
     counts = np.unique(y, return_counts=True)[1] if task == "classification" else np.zeros(1)
     stratify = y if counts.min() >= 2 and len(counts) <= min(n_test, n - n_test) else None
     train, test = train_test_split(
@@ -47,23 +47,23 @@ def split_off_test(
     return train, test
 
 
-def balanced(y: np.ndarray, per_class: int, rng: np.random.Generator, key: str) -> np.ndarray:
-    """Indices of ``per_class`` random points of every class, rising.
+def balanced(y: np.ndarray, per_class: int, rng: np.random.Generator, name: str) -> np.ndarray:
+    """Indices of ``per_class`` random points of every class, in ascending order.
 
     Raises
     ------
     InputError
-        If a class has fewer, naming the configuration key ``key``.
+        If a class has fewer, naming the parameter ``name``.
 
     Examples
     --------
     >>> y = np.array([5, 5, 5, 8, 8])
-    >>> y[balanced(y, 2, np.random.default_rng(0), "dataset.per_class")].tolist()
+    >>> y[balanced(y, 2, np.random.default_rng(0), "per_class")].tolist()
     [5, 5, 8, 8]
     """
     classes, counts = np.unique(y, return_counts=True)
     if counts.min() < per_class:
         smallest = classes[counts.argmin()]
-        raise InputError(f"{key}: expected at most {counts.min()}, the points of class {smallest}, found {per_class}")
+        raise ParameterError(name, f"at most {counts.min()}, the points of class {smallest}", per_class)
     chosen = [rng.choice(np.flatnonzero(y == label), per_class, replace=False) for label in classes]
     return np.sort(np.concatenate(chosen))

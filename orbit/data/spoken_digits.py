@@ -14,7 +14,7 @@ import numpy as np
 from scipy import signal
 from scipy.io import wavfile
 
-from orbit.core.errors import DataFileError, InputError, suggestion
+from orbit.core.errors import DataFileError, InputError, ParameterError, suggestion
 from orbit.core.params import PositiveFloat, PositiveInt, Range
 from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, FileLoader, Points
@@ -30,14 +30,14 @@ ARCHIVE = DataFile(
 )
 RATE = 8000  # samples a second
 _NAME = re.compile(r"(\d)_([A-Za-z]+)_(\d+)\.wav")
-_TEST_INDICES = range(5)  # upstream's own test split
+_TEST_INDICES = range(5)  # the published test split
 _WINDOW = 256  # 32 ms
 _FLOOR_DB = 80.0
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One spoken digit: its file's name says the digit, the speaker, and which of his recordings of it this is."""
+    """One spoken digit; the file name gives the digit, the speaker and the index of the recording."""
 
     digit: int
     speaker: str
@@ -47,33 +47,33 @@ class Recording:
 
 @register("dataset", "spoken_digits")
 class SpokenDigits(FileLoader):
-    """3,000 recordings of the digits 0 to 9 by six speakers, 8 kHz, 50 of each digit by each; stands in for TIDIGITS.
+    """3,000 recordings of the digits 0 to 9 by six speakers, 8 kHz, 50 per digit and speaker; replaces TIDIGITS.
 
-    A recording is put in the middle of ``duration`` seconds, with silence around it or its ends cut off.
+    Recordings are centred in ``duration`` seconds: padded with silence, or trimmed at both ends.
 
     Parameters
     ----------
     root : str or None
-        Data folder; None is the variable ORBIT_DATA, else ``data``. In its subfolder ``spoken_digits`` is looked for
-        files ``DIGIT_SPEAKER_INDEX.wav``, in whichever folder or .zip.
+        Data folder; None is the variable ORBIT_DATA, else ``data``. Files
+        ``DIGIT_SPEAKER_INDEX.wav`` are searched in its subfolder ``spoken_digits``, in any folder or .zip.
     form : {"spectrogram", "waveform"}
-        ``spectrogram``: shape (bands, frames), for ``group=translation``: the energy in bands of equal width on the
+        ``spectrogram``: shape (bands, frames), for the group ``translation``: the energy in bands of equal width on the
         mel scale, the highest in the first row, in decibels below the recording's loudest; 0 is 80 dB below or less,
-        1 is the loudest. ``waveform``: shape (samples,), for ``group=pitch_tempo``.
+        1 is the loudest. ``waveform``: shape (samples,), for the group ``pitch_tempo``.
     duration : float > 0
-        Seconds. One recording in a hundred is longer than 0.92.
+        In seconds. One percent of the recordings are longer than 0.92 s.
     bands, frames : int
         Size of a spectrogram, >= 2.
     split : {"utterance", "speaker", "leave_one_speaker_out"}
-        What the test part is: the recordings of index 0 to 4, upstream's own test part; all of ``n_speakers``
-        speakers drawn by the seed; all of the speaker ``speaker``.
+        The test part: recordings with index 0 to 4, the published split; all recordings of ``n_speakers``
+        random speakers; all recordings of ``speaker``.
     n_speakers : int >= 1
     speaker : str
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
     download : bool
-        Fetch upstream's archive into ``spoken_digits`` of the data folder where no recording is found. Upstream
-        publishes no digest of it; the archive's own checksums are verified as it is read.
+        Fetch the archive into ``spoken_digits`` of the data folder if no recording is found. No digest of it is
+        published; the checksums inside the archive are verified when it is read.
     """
 
     folder = "spoken_digits"
@@ -108,7 +108,7 @@ class SpokenDigits(FileLoader):
     def check(self) -> None:
         super().check()
         if self.duration * RATE < _WINDOW:
-            raise InputError(f"dataset.duration: expected at least {_WINDOW / RATE:g} s, found {self.duration:g}")
+            raise ParameterError("duration", f"at least {_WINDOW / RATE:g} s", self.duration)
 
     def files(self) -> list[DataFile]:
         return [ARCHIVE]
@@ -122,7 +122,7 @@ class SpokenDigits(FileLoader):
         test = self._is_test(recordings, random_state)
         if test.all() or not test.any():
             raise InputError(
-                f"dataset.split={self.split} leaves no recording for {'training' if test.all() else 'testing'}, of "
+                f"split={self.split!r} leaves no recording for {'training' if test.all() else 'testing'}, of "
                 f"{len(recordings)} found"
             )
         X = np.stack([self._represent(recording.samples) for recording in recordings])
@@ -170,16 +170,12 @@ class SpokenDigits(FileLoader):
         held_out = {self.speaker}
         if self.split == "speaker":
             if self.n_speakers >= len(speakers):
-                raise InputError(
-                    f"dataset.n_speakers: expected at most {len(speakers) - 1} of {len(speakers)} speakers, found "
-                    f"{self.n_speakers}"
-                )
+                expected = f"at most {len(speakers) - 1} of {len(speakers)} speakers"
+                raise ParameterError("n_speakers", expected, self.n_speakers)
             held_out = set(generator(random_state).choice(speakers, self.n_speakers, replace=False))
         elif self.speaker not in speakers:
             close = suggestion(self.speaker, speakers)
-            raise InputError(
-                f"dataset.speaker={self.speaker}: no such speaker{close} Choose from {', '.join(speakers)}."
-            )
+            raise InputError(f"speaker={self.speaker!r}: no such speaker{close} Choose from {', '.join(speakers)}.")
         return np.array([recording.speaker in held_out for recording in recordings])
 
     def _test_part(self, recordings: list[Recording], test: np.ndarray) -> str:
@@ -222,7 +218,7 @@ def mel_spectrogram(samples: np.ndarray, bands: int, frames: int) -> np.ndarray:
     """
     starts = np.linspace(0, len(samples) - _WINDOW, frames).round().astype(int)
     windows = samples[starts[:, None] + np.arange(_WINDOW)] * signal.windows.hann(_WINDOW, sym=False)
-    # twice as many points as samples: else low bands are narrower than the grid
+    # zero padding to twice the length: else low bands are narrower than the frequency grid
     power = np.abs(np.fft.rfft(windows, 2 * _WINDOW)) ** 2
     energy = _mel_filters(bands, power.shape[1]) @ power.T
     loudest = energy.max()
@@ -243,7 +239,7 @@ def _mel_filters(bands: int, bins: int) -> np.ndarray:
 
 
 def _centred(samples: np.ndarray, length: int) -> np.ndarray:
-    """The signal in the middle of ``length`` samples, with zeros around it or its ends cut off."""
+    """The signal centred in ``length`` samples: padded with zeros, or trimmed at both ends."""
     cut = max(0, len(samples) - length) // 2
     kept = samples[cut : cut + length]
     before = (length - len(kept)) // 2

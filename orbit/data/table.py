@@ -1,4 +1,4 @@
-"""A user's own table: CSV or Parquet, with named columns."""
+"""A user's own table with named columns, CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ _PARQUET = (".parquet", ".pq")
 
 @register("dataset", "table")
 class Table(Loader):
-    """Rows of a CSV or Parquet file; columns of numbers are features, one or more others are targets.
+    """Rows of a CSV or Parquet file: numeric columns are features, one or more other columns are targets.
 
     Parameters
     ----------
     path : str or None
         A .parquet file, or anything else as CSV with a line of column names. Required.
     target : str, list of str, or None
-        Column to predict; several make a regression with as many outputs. Required.
+        Column to predict; several columns make a multi-output regression. Required.
     features : list of str or None
-        Columns of numbers to learn from; None is every column that is neither target nor weight.
+        Numeric columns to learn from; None: every column that is neither target nor weight.
     weight : str or None
         Column with a weight >= 0 for each training point.
     missing : {"refuse", "mean", "median"}
-        What is done about missing features: refused by name, or filled in with the column's mean or median over the
-        training part, in training, test and new points alike. Missing targets and weights are always refused.
+        Missing features are refused by name, or imputed by the mean or median of the column over the training part,
+        in training, test and new points. Missing targets and weights are always refused.
     test_path : str or None
-        A file with the test part; None splits one off at random.
+        A file with the test part; None: a random part of the data.
     test_fraction : float in (0, 1)
-        Share of the points that becomes the test part where there is no ``test_path``.
+        Share of the points in the random test part.
     task : {"auto", "classification", "regression"}
-        ``auto``: words, booleans and at most 100 different whole numbers are classes, else numbers to predict.
+        ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression.
     separator : str
-        What stands between the columns of a CSV.
+        Column separator of a CSV file.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
 
@@ -90,23 +90,23 @@ class Table(Loader):
 
     def check_files(self) -> None:
         if self.path is None:
-            raise InputError("dataset.path: expected the path of a .csv or .parquet file, found none")
+            raise InputError("path: expected the path of a .csv or .parquet file, found none")
         if not self._targets():
-            raise InputError("dataset.target: expected the name of the column to predict, found none")
+            raise InputError("target: expected the name of the column to predict, found none")
         for key, path in (("path", self.path), ("test_path", self.test_path)):
             if path is not None:
-                existing_file(path, f"dataset.{key}")
+                existing_file(path, key)
 
     def _load(self, random_state: RandomState) -> Dataset:
         self.check_files()
         assert self.path is not None
-        whole = _Part(self._read(self.path, "dataset.path"), f"dataset.path: {self.path}")
+        whole = _Part(self._read(self.path, "path"), f"path: {self.path}")
         features = self._features(whole)
         y = whole.targets(self._targets())
         task: Task = guess_task(y) if self.task == "auto" else self.task
         X = self._numbers(whole, features)
         if self.test_path is not None:
-            tested = _Part(self._read(self.test_path, "dataset.test_path"), f"dataset.test_path: {self.test_path}")
+            tested = _Part(self._read(self.test_path, "test_path"), f"test_path: {self.test_path}")
             train, X_test, y_test = np.arange(len(y)), self._numbers(tested, features), tested.targets(self._targets())
         else:
             train, test = split_off_test(y, task, self.test_fraction, random_state, self.path)
@@ -133,14 +133,14 @@ class Table(Loader):
         return [self.target] if isinstance(self.target, str) else list(self.target or [])
 
     def _features(self, part: _Part) -> list[str]:
-        part.require(self._targets(), "set dataset.target")
-        part.require([self.weight] if self.weight else [], "set dataset.weight")
-        part.require(self.features or [], "set dataset.features")
+        part.require(self._targets(), "set target")
+        part.require([self.weight] if self.weight else [], "set weight")
+        part.require(self.features or [], "set features")
         others = {*self._targets(), self.weight}
         features = list(self.features or [column for column in part.frame if column not in others])
         both = others & set(features)
         if both:
-            raise InputError(f"dataset.features: {', '.join(map(str, both))} is a target or the weight as well")
+            raise InputError(f"features: {', '.join(map(str, both))} is a target or the weight as well")
         if not features:
             raise InputError(f"{part.where} has no columns besides targets and weight")
         return features
@@ -148,16 +148,16 @@ class Table(Loader):
     def _numbers(self, part: _Part, features: list[str]) -> np.ndarray:
         X = part.numbers(features)
         if self.missing == "refuse":
-            part.refuse_missing(features, "remove those rows, or fill them in with dataset.missing=mean or median")
+            part.refuse_missing(features, "remove those rows, or impute them with missing='mean' or missing='median'")
         return X
 
     def _fill(self, features: list[str], X: np.ndarray) -> dict[str, float]:
-        """What stands in for a missing value, by column; empty where missing values are refused."""
+        """Imputation values by column; empty where missing values are refused."""
         if self.missing == "refuse":
             return {}
         empty = [name for name, column in zip(features, X.T, strict=True) if np.isnan(column).all()]
         if empty:
-            raise InputError(f"dataset.features: {', '.join(empty)} has no value in the training part; leave it out")
+            raise InputError(f"features: {', '.join(empty)} has no value in the training part; leave it out")
         statistic = np.nanmean if self.missing == "mean" else np.nanmedian
         return {name: float(statistic(column)) for name, column in zip(features, X.T, strict=True)}
 
@@ -170,19 +170,18 @@ class Table(Loader):
         except Exception as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise DataFileError(
-                f"{key}: {path} is not a readable .csv or .parquet file ({reason}); "
-                f"dataset.separator is {self.separator!r}"
+                f"{key}: {path} is not a readable .csv or .parquet file ({reason}); separator is {self.separator!r}"
             ) from error
 
 
 class _Part:
-    """A table, and what is called so in errors: ``where``."""
+    """A table, and how errors name it: ``where``."""
 
     def __init__(self, frame: pd.DataFrame, where: str) -> None:
         self.frame, self.where = frame, where
 
     def require(self, columns: list[str], what_to_do: str) -> None:
-        """Raise ``InputError`` naming the columns that are not there."""
+        """Raise ``InputError`` naming the columns that are missing."""
         lacking = [column for column in columns if column not in self.frame]
         if lacking:
             close = suggestion(lacking[0], self.frame.columns) if len(lacking) == 1 else "."
@@ -192,7 +191,7 @@ class _Part:
             )
 
     def refuse_others(self, known: list[str | None]) -> None:
-        """Raise ``InputError`` naming the columns that are none of ``known``."""
+        """Raise ``InputError`` naming the columns that are not in ``known``."""
         others = [column for column in self.frame if column not in known]
         if others:
             raise InputError(
@@ -209,14 +208,14 @@ class _Part:
                 example = f", e.g. {text.iloc[0]!r} in row {text.index[0]}" if len(text) else ""
                 raise InputError(
                     f"{self.where}: column {column} holds {values.dtype}{example}, expected numbers; list the columns "
-                    "to learn from in dataset.features, or turn it into numbers"
+                    "to learn from in features, or convert it to numbers"
                 )
         return self.frame[columns].to_numpy(dtype=np.float64, na_value=np.nan)
 
     def targets(self, columns: list[str]) -> np.ndarray:
-        """One target as it is, shape (n,); several as numbers, shape (n, k)."""
-        self.require(columns, "set dataset.target")
-        self.refuse_missing(columns, "a target cannot be filled in: remove those rows")
+        """One target unchanged, shape (n,); several as numbers, shape (n, k)."""
+        self.require(columns, "set target")
+        self.refuse_missing(columns, "targets are not imputed: remove those rows")
         if len(columns) > 1:
             return self.numbers(columns)
         values = self.frame[columns[0]]
@@ -228,14 +227,14 @@ class _Part:
 
     def weights(self, column: str) -> np.ndarray:
         """Weights of the points, shape (n,)."""
-        self.refuse_missing([column], "a weight cannot be filled in: remove those rows")
+        self.refuse_missing([column], "weights are not imputed: remove those rows")
         weights = self.numbers([column])[:, 0]
         if not (np.isfinite(weights).all() and weights.min() >= 0):
-            raise InputError(f"{self.where}: column {column} (dataset.weight) expected numbers >= 0, found others")
+            raise InputError(f"{self.where}: column {column} (weight) expected numbers >= 0, found others")
         return weights
 
     def refuse_missing(self, columns: list[str], what_to_do: str) -> None:
-        """Raise ``InputError`` naming the columns that lack values, and in how many rows."""
+        """Raise ``InputError`` naming the columns with missing values, and the number of rows."""
         counts = {column: int(self.frame[column].isna().sum()) for column in columns}
         found = [f"{column} ({count} row{'s' if count > 1 else ''})" for column, count in counts.items() if count]
         if found:
@@ -243,5 +242,5 @@ class _Part:
 
 
 def _filled(X: np.ndarray, columns: list[str], fill: Mapping[str, float]) -> np.ndarray:
-    """``X`` with missing values filled in, where there is anything to fill in."""
+    """``X`` with missing values imputed, if there are imputation values."""
     return np.where(np.isnan(X), [fill[column] for column in columns], X) if fill else X

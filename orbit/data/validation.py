@@ -1,4 +1,4 @@
-"""Choosing settings by validation: which values are tried, and which training points judge them."""
+"""Model selection by validation: the grid of settings, and the splits of the training points."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from orbit.data.base import Dataset
 from orbit.registry import register
 
 Folds = Annotated[int, Range(low=2)]
-Split = tuple[np.ndarray, np.ndarray]  # indices of training points to fit to, and to judge by
+Split = tuple[np.ndarray, np.ndarray]  # indices of training points to fit to, and to validate on
 
 
 class Selection(Component):
-    """Base class: a grid of settings, and ways to split the training points. The test part plays no role.
+    """Base class: a grid of settings, and splits of the training points. The test part is not used.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ class Selection(Component):
         Configuration key -> the values to try, ``{kernel.lengthscale: [1, 2, 4]}``;
         with several keys, all combinations.
     metric : str or None
-        The figure of merit, as in the results without ``test/``; None is ``accuracy``
-        for classes and ``rmse`` for numbers.
+        The metric to optimise, named as in the results without ``test/``; None is
+        ``accuracy`` for classification and ``rmse`` for regression.
     """
 
     grid: dict[str, Any] | None
@@ -60,12 +60,12 @@ class Selection(Component):
 
     @abstractmethod
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
-        """Indices of the training points, to fit to and to judge by, once or several times."""
+        """One or several splits of the training points, by index, into points to fit to and points to validate on."""
 
 
 @register("selection", "none")
 class NoSelection(Component):
-    """Settings are used as they are given."""
+    """No selection: settings are used as given."""
 
     grid = None
 
@@ -75,7 +75,7 @@ class NoSelection(Component):
 
 @register("selection", "k_fold")
 class KFolds(Selection):
-    """Every training point judges once: k folds at random, stratified where classes are large enough.
+    """k random folds, each the validation part once; stratified if every class has at least k points.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class KFolds(Selection):
     --------
     >>> import orbit
     >>> data = orbit.data.Digits(n_train=100).load(0)
-    >>> [len(judge) for fit, judge in orbit.build("selection", "k_fold", folds=4).splits(data, 0)]
+    >>> [len(validation) for fit, validation in orbit.build("selection", "k_fold", folds=4).splits(data, 0)]
     [25, 25, 25, 25]
     """
 
@@ -98,9 +98,7 @@ class KFolds(Selection):
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
         n = len(data.X_train)
         if self.folds > n:
-            raise InputError(
-                f"selection.folds: expected at most {n}, the number of training points, found {self.folds}"
-            )
+            raise ParameterError("folds", f"at most {n}, the number of training points", self.folds)
         stratified = (
             data.task == "classification" and np.unique(data.y_train, return_counts=True)[1].min() >= self.folds
         )
@@ -112,13 +110,13 @@ class KFolds(Selection):
 
 @register("selection", "hold_out")
 class HoldOut(Selection):
-    """One random part of the training points judges, stratified by class; the cheapest.
+    """One random validation part, stratified by class: the cheapest.
 
     Parameters
     ----------
     grid, metric : see :class:`Selection`
     fraction : float in (0, 1)
-        The share that judges.
+        Share of the training points in the validation part.
     """
 
     def __init__(self, grid: dict[str, Any] | None = None, metric: str | None = None, fraction: Fraction = 0.2) -> None:
@@ -133,7 +131,7 @@ class HoldOut(Selection):
 
 @register("selection", "given")
 class GivenFolds(Selection):
-    """The folds that the data set came with, each judging once.
+    """The published folds of the data set, each the validation part once.
 
     Parameters
     ----------
@@ -146,8 +144,8 @@ class GivenFolds(Selection):
 
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
         if data.folds is None:
-            raise InputError(f"selection=given: dataset={data.name} has no folds of its own; use selection=k_fold")
+            raise InputError(f"{self.label()}: {data.name} has no published folds; use selection=k_fold")
         folds = np.unique(data.folds)
         if len(folds) < 2:
-            raise InputError(f"selection=given: dataset={data.name} has one fold only here; use selection=hold_out")
+            raise InputError(f"{self.label()}: {data.name} has a single fold here; use selection=hold_out")
         return [(np.flatnonzero(data.folds != fold), np.flatnonzero(data.folds == fold)) for fold in folds]

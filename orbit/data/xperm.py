@@ -22,14 +22,14 @@ _TRAIN_PER_CLASS = 2000
 class XPerm(Loader):
     """All 8^5 = 32,768 sequences of five letters; positive (1) if both target letters occur, anywhere.
 
-    A point has shape (5, 8): a row for each position, 1 in the column of its letter. ``group=permutation
-    group.mode=blocks`` permutes the positions. 4,000 random sequences, half of them positive, are for training,
-    the other 28,768 for testing; 6,930 of all are positive.
+    A point has shape (5, 8): one row per position, 1 in the column of its letter. The group ``permutation`` with
+    ``mode="blocks"`` permutes the positions. 4,000 random sequences, half of them positive, are the training part,
+    the other 28,768 the test part; 6,930 of all are positive.
 
     Parameters
     ----------
     targets : str
-        Two different letters of ABCDEFGH. The paper draws them at random; every pair poses the same problem.
+        Two different letters of ABCDEFGH. The paper draws them at random; all pairs are equivalent.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
 
@@ -57,7 +57,7 @@ class XPerm(Loader):
         sequences = np.array(list(itertools.product(range(len(_LETTERS)), repeat=_LENGTH)))
         first, second = (np.any(sequences == _LETTERS.index(letter), axis=1) for letter in self.targets)
         X, y = np.eye(len(_LETTERS), dtype=np.float32)[sequences], (first & second).astype(np.int64)
-        train = balanced(y, _TRAIN_PER_CLASS, generator(random_state), "dataset.targets")
+        train = balanced(y, _TRAIN_PER_CLASS, generator(random_state), "targets")
         test = np.setdiff1d(np.arange(len(y)), train)
         source = f"all sequences of {_LENGTH} of {len(_LETTERS)} letters, positive with {' and '.join(self.targets)}"
         return Dataset(self.name, "classification", X[train], y[train], X[test], y[test], source)

@@ -80,9 +80,9 @@ class DatasetContract(ComponentContract):
     def test_sizes_above_those_available_are_refused(self):
         n_train, n_test = self.sizes
         self.create(n_train=n_train, n_test=n_test).load(0)
-        with pytest.raises(InputError, match=rf"dataset\.n_train: expected at most {n_train}.*found {n_train + 1}"):
+        with pytest.raises(InputError, match=rf"n_train: expected at most {n_train}.*found {n_train + 1}"):
             self.create(n_train=n_train + 1).load(0)
-        with pytest.raises(InputError, match=rf"dataset\.n_test: expected at most {n_test}.*found {n_test + 1}"):
+        with pytest.raises(InputError, match=rf"n_test: expected at most {n_test}.*found {n_test + 1}"):
             self.create(n_test=n_test + 1).load(0)
 
     @pytest.mark.parametrize("size", [0, -3, 2.5, "all"])
