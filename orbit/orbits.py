@@ -122,7 +122,7 @@ class Orbit(Component):
         """
         self.check()
         group, q, size, rule = self.resolved()
-        self.group_, self.distribution_ = clone(group).settled(tuple(X.shape[1:])), clone(q)
+        self.group_, self.distribution_ = clone(group).for_shape(tuple(X.shape[1:])), clone(q)
         q.check_group(self.group_)
         q.check_rule(self.group_, rule)
         if self.size is None and rule == "quadrature":

@@ -355,11 +355,11 @@ def test_every_distribution_with_every_rule(distribution, rule):
         (lambda: check(orbit.build("group", "permutation"), NoisySort()), "noisy_sort is not defined on group=perm"),
         (
             lambda: Orbit(Permutation("rows_columns"), NoisySort(), rule="quadrature").check(),
-            "distribution=noisy_sort on group=permutation has no quadrature.*choose orbit.rule=monte_carlo",
+            "distribution=noisy_sort on group=permutation has no quadrature.*choose rule='monte_carlo'",
         ),
         (
             lambda: Orbit(orbit.build("group", "orthogonal", dim=4), rule="quadrature").check(),
-            "distribution=haar on group=orthogonal has no quadrature.*orbit.rule=qmc",
+            "distribution=haar on group=orthogonal has no quadrature.*rule='qmc'",
         ),
         (
             lambda: check(orbit.build("group", "affine"), ProductDistribution([{"name": "haar"}])),
@@ -367,7 +367,7 @@ def test_every_distribution_with_every_rule(distribution, rule):
         ),
         (
             lambda: check(orbit.build("group", "affine"), ProductDistribution([{"name": "haar"}] * 3)),
-            r"distribution.factors\[1\]: distribution=haar is not defined on factor scaling of group=affine",
+            r"^factors\[1\]: distribution=haar is not defined on factor scaling of group=affine",
         ),
         (
             lambda: ProductDistribution([{"name": "haar"}, {"name": "gaussian", "sigma": -1}]).check(),

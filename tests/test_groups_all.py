@@ -66,7 +66,7 @@ class TestTranslation(InterpolatedContract):
 
 class TestWrappedSubpixelTranslation(InterpolatedContract):
     def create(self):
-        return Translation(fill="wrap").settled(self.shape)
+        return Translation(fill="wrap").for_shape(self.shape)
 
 
 class TestPixelTranslation(InterpolatedContract):
@@ -133,7 +133,7 @@ class TestCyclicAxis(FiniteGroupContract):
     shape = (6, 4)
 
     def create(self):
-        return Cyclic(axis=0).settled(self.shape)
+        return Cyclic(axis=0).for_shape(self.shape)
 
 
 class TestWrappedPixelTranslation(FiniteGroupContract):
@@ -141,7 +141,7 @@ class TestWrappedPixelTranslation(FiniteGroupContract):
     wrong_shapes = [(24,), (6, 4)]
 
     def create(self):
-        return Translation("wrap", "pixel").settled(self.shape)
+        return Translation("wrap", "pixel").for_shape(self.shape)
 
 
 class TestPermutation(FiniteGroupContract):
@@ -185,7 +185,7 @@ class TestFiniteProduct(FiniteGroupContract):
     shape = (4, 5)
 
     def create(self):
-        return ProductGroup([{"name": "reflection"}, {"name": "cyclic", "axis": 0}]).settled(self.shape)
+        return ProductGroup([{"name": "reflection"}, {"name": "cyclic", "axis": 0}]).for_shape(self.shape)
 
 
 class TestProductOfInterpolatedMaps(InterpolatedContract):
@@ -357,7 +357,7 @@ def test_too_many_permutations_are_not_listed():
 def test_rows_and_columns_keep_a_symmetric_matrix_spectrum(rng):
     C = rng.random((2, 6, 6))
     C = C + C.transpose(0, 2, 1)
-    group = Permutation("rows_columns").settled((6, 6))
+    group = Permutation("rows_columns").for_shape((6, 6))
     p = rng.permutation(6)
     moved = group.act(p[None].astype(float), C)[0]
     np.testing.assert_array_equal(moved, C[:, p][:, :, p])
@@ -440,7 +440,7 @@ def test_frequencies_above_nyquist_are_not_aliased():
 
 def test_product_acts_first_factor_first(rng):
     X = rng.random((2, 5, 5))
-    group = ProductGroup([{"name": "dihedral"}, {"name": "translation", "fill": "wrap"}]).settled((5, 5))
+    group = ProductGroup([{"name": "dihedral"}, {"name": "translation", "fill": "wrap"}]).for_shape((5, 5))
     moved = group.act([[5.0, 1.0, 2.0]], X)[0]
     expected = Translation("wrap").act([[1.0, 2.0]], Dihedral().act([5.0], X)[0])[0]
     np.testing.assert_array_equal(moved, expected)
@@ -471,10 +471,10 @@ def test_product_acts_first_factor_first(rng):
         ),
         (lambda: Orbit(Rotation()).fit(np.zeros((1, 4))).group_, "group=rotation acts on images.*vectors of length 4"),
         (
-            lambda: Permutation("blocks").settled((12,)),
-            "mode=blocks on vectors needs the number of blocks: set group.n",
+            lambda: Permutation("blocks").for_shape((12,)),
+            "mode='blocks' on vectors needs the number of blocks: set n",
         ),
-        (lambda: Dihedral().settled((4, 5)), r"group=dihedral acts on square images.*found arrays of shape \(4, 5\)"),
+        (lambda: Dihedral().for_shape((4, 5)), r"group=dihedral acts on square images.*found arrays of shape \(4, 5\)"),
         (lambda: Rotation().elements(), "group=rotation: a circle of angles cannot be listed"),
         (lambda: Cyclic().elements(), "group=cyclic: whole numbers .samples. modulo a period cannot be listed"),
         (lambda: Permutation().identity(), "permutations of entries: their number is not known"),
@@ -492,9 +492,9 @@ def test_orders():
     assert Rotation().order is None
     assert Dihedral().order == 8
     assert Cyclic().order is None
-    assert Cyclic().settled((7,)).order == 7
-    assert Translation("wrap", "pixel").settled((3, 4, 2)).order == 12
-    assert Translation("wrap").settled((3, 4)).order is None
+    assert Cyclic().for_shape((7,)).order == 7
+    assert Translation("wrap", "pixel").for_shape((3, 4, 2)).order == 12
+    assert Translation("wrap").for_shape((3, 4)).order is None
     assert ProductGroup([{"name": "dihedral"}, {"name": "rotation"}]).order is None
     assert isinstance(Rotation().domain, Circle)
 

@@ -1,7 +1,7 @@
-"""q: a probability distribution on a group, in the coordinates of the group's domain.
+"""The base class of probability distributions q on a group, in the coordinates of the group's domain.
 
-SPEC section 1: q = delta gives the base kernel back, q = Haar full invariance
-(GICDF eq. 1), a unimodal q around the identity local invariance (LGIKA eq. 3).
+q = delta gives the base kernel, q = Haar full invariance (GICDF eq. 1), a unimodal
+q around the identity local invariance (LGIKA eq. 3).
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ class Distribution(Component):
     """A distribution on a group.
 
     A subclass gives ``domains``, ``density``, ``ppf`` and ``quadrature`` for
-    every domain it names. On the trivial group there is only one distribution,
-    so every one of them is accepted there and means the point mass.
+    every domain in ``domains``. On the trivial group every distribution is accepted
+    and is the point mass.
 
     Attributes
     ----------
     data_dependent : bool
-        Whether the elements depend on the point they move. Then what ``ppf``
-        returns are not elements but the random numbers behind them, and
-        :meth:`move` makes each point's own elements from those.
+        Whether the elements depend on the point they move. Then ``ppf`` returns
+        random numbers instead of elements, and :meth:`move` computes the elements
+        of each point from them.
     """
 
     domains: ClassVar[tuple[type[Domain], ...]] = ()
     data_dependent: ClassVar[bool] = False
 
     def for_group(self, group: Group) -> Distribution:
-        """This distribution with whatever it leaves to the group filled in."""
+        """This distribution with parameters that default to the group's filled in."""
         return self
 
     def accepts(self, domain: Domain) -> bool:
@@ -67,13 +67,13 @@ class Distribution(Component):
         if rule == "quadrature" and not isinstance(group.domain, Point) and not self.has_quadrature(group.domain):
             raise InputError(
                 f"{self.label()} on {group.label()} has no quadrature of at most {MAX_ELEMENTS} elements: "
-                "choose orbit.rule=monte_carlo or orbit.rule=qmc"
+                "choose rule='monte_carlo' or rule='qmc'"
             )
 
     def atoms(self, domain: Domain) -> int | None:
-        """How many elements carry all the mass; None if q is continuous, or that is not known yet.
+        """The number of elements that carry all the mass; None if q is continuous or the number is unknown.
 
-        The quadrature of such a q lists them all, whatever size is asked for.
+        The quadrature of such a q lists them all, whatever the size.
         """
         return domain.order
 
@@ -109,15 +109,15 @@ class Distribution(Component):
     def quadrature(self, domain: Domain, size: int, phase: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes ``(m, *domain.shape)`` and weights ``(m,)`` summing to one, by a deterministic rule.
 
-        At most ``size`` nodes; a q of finitely many elements gives all of them.
-        ``phase`` in [0, 1) shifts a periodic rule by that share of its step;
-        a rule with fixed nodes ignores it.
+        At most ``size`` nodes, but all atoms of a q with finitely many. ``phase`` in
+        [0, 1) shifts a periodic rule by that fraction of its step; rules with fixed
+        nodes ignore it.
         """
 
     def default_size(self, domain: Domain, size: int) -> int:
-        """How many elements a quadrature has if none is asked for, on a group whose own default is ``size``."""
+        """The size of a quadrature if none is given, on a group whose default is ``size``."""
         return size
 
     def move(self, group: Group, draws: np.ndarray, X: Tensor) -> Tensor:
-        """The points moved, each by its own elements: ``(n, *shape)`` to ``(r, n, *shape)``."""
+        """The points moved by the elements, or each by its own: ``(n, *shape)`` to ``(r, n, *shape)``."""
         return group.act(draws, X)

@@ -65,7 +65,7 @@ class VonMises(Distribution):
         return np.clip(x, -math.pi, np.nextafter(math.pi, 0))
 
     def quadrature(self, domain: Domain, size: int, phase: float) -> tuple[np.ndarray, np.ndarray]:
-        """Equispaced angles weighted by the density, or the Gauss rule where those would be too few to see the peak."""
+        """Equispaced angles weighted by the density, or the Gauss rule if those are too few to resolve the peak."""
         if self.concentration >= 1 and size * self.concentration**-0.5 < 2 * math.pi:
             fine = trapezoid(_FINE, 0.0, 2 * self._reach())
             return gauss(fine, self.density(domain, fine), size)
@@ -74,5 +74,5 @@ class VonMises(Distribution):
         return nodes, weights / weights.sum()
 
     def _reach(self) -> float:
-        """Half the range of angles that hold all mass, up to rounding."""
+        """Half the range of angles that holds all mass up to rounding."""
         return min(math.pi, _REACH * self.concentration**-0.5)

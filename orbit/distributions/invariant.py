@@ -1,4 +1,4 @@
-"""The two extremes on any group: all mass at the identity, and mass everywhere alike."""
+"""The point mass at the identity, and Haar measure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orbit.registry import register
 
 @register("distribution", "delta")
 class Delta(Distribution):
-    """All mass at the identity: gives the base kernel back (LGIKA section 2.1).
+    """The point mass at the identity, which gives the base kernel (LGIKA section 2.1).
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Distributions of numbers that add: shifts, angles, log scales; the same law on every axis.
 
-Each law is given on the real line. On a grid of whole steps it becomes a list of
-atoms with probabilities, on a circle or torus it is wrapped.
+Each law is defined on the real line. On a grid of whole steps it is a list of atoms
+with probabilities; on a circle or torus it is wrapped.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ class AxisLaw(Distribution):
     def ppf(self, domain: Domain, u: np.ndarray) -> np.ndarray:
         line = cast(Line, domain)
         if not line.step:
-            return line.bring_back(self._quantile(interior(np.asarray(u))))
+            return line.wrapped(self._quantile(interior(np.asarray(u))))
         points, probabilities = self._atoms(line.step)
         index = np.searchsorted(np.cumsum(probabilities), u, side="right")
-        return line.bring_back(points[np.minimum(index, len(points) - 1)])
+        return line.wrapped(points[np.minimum(index, len(points) - 1)])
 
     def quadrature(self, domain: Domain, size: int, phase: float) -> Rule:
         line = cast(Line, domain)
@@ -89,10 +89,10 @@ class AxisLaw(Distribution):
         else:
             rules = [self._axis_rule(per_axis, phase, period) for period in _periods(line)]
         nodes, weights = tensor(rules)
-        return line.bring_back(np.stack(nodes, axis=-1).reshape(-1, *line.shape)), weights
+        return line.wrapped(np.stack(nodes, axis=-1).reshape(-1, *line.shape)), weights
 
     def default_size(self, domain: Domain, size: int) -> int:
-        """On whole steps, as many elements as carry the mass: a fixed number would be another distribution."""
+        """On whole steps all elements that carry mass: a fixed number would give another distribution."""
         line = cast(Line, domain)
         if not line.step:
             return size
@@ -191,15 +191,13 @@ class Uniform(AxisLaw):
         if isinstance(domain, Circle) and high - low > 2 * math.pi * (1 + 1e-12):
             raise ParameterError("high", "a range of at most one full turn", self.high)
         if domain.step and not len(self._atoms(domain.step)[0]):
-            raise InputError(
-                f"{self.label()} has no whole element of {owner} in [{low:g}, {high:g}]: widen distribution.low, high"
-            )
+            raise InputError(f"{self.label()} has no whole element of {owner} in [{low:g}, {high:g}]: widen low, high")
         if isinstance(domain, Torus) and domain.periods is not None:
             length = len(self._atoms(domain.step)[0]) * domain.step if domain.step else high - low
             if length > min(domain.periods) * (1 + 1e-12):
                 raise InputError(
                     f"{self.label()} ranges over {length:g}, more than the period {min(domain.periods):g} of {owner}: "
-                    "narrow distribution.low, high, or choose distribution=haar"
+                    "narrow low, high, or choose distribution=haar"
                 )
 
     def atoms(self, domain: Domain) -> int | None:

@@ -1,4 +1,4 @@
-"""One q for each factor of a product of groups."""
+"""Independent distributions on the factors of a product of groups."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from orbit.registry import build_sections, register
 
 @register("distribution", "product")
 class ProductDistribution(Distribution):
-    """Independent factors, each with its own q, for groups that are made of several (LGIKA section 4.3).
+    """Independent factors, each with its own q, for products of groups and for affine maps (LGIKA section 4.3).
 
     Parameters
     ----------
     factors : list of sections, or None
-        One section a factor of the group, in its order: the name of a
-        distribution and its parameters. None is each factor's own default.
+        One section per factor of the group, in its order: the name of a
+        distribution and its parameters. None: the default of each factor.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class ProductDistribution(Distribution):
         return build_sections("distribution", "factors", self.factors or [])
 
     def check(self) -> None:
-        """As for every component; an error names the factor at fault."""
+        """As for every component; errors name the factor, ``factors[1].sigma``."""
         super().check()
         for i, part in enumerate(self.parts()):
             try:
@@ -68,13 +68,13 @@ class ProductDistribution(Distribution):
         if len(parts) != len(domain.parts):
             raise InputError(
                 f"{self.label()} has {len(parts)} factors, {owner} has {len(domain.parts)} "
-                f"({', '.join(domain.names)}): give distribution.factors one section for each"
+                f"({', '.join(domain.names)}): give factors one section for each"
             )
         for i, (part, space, name) in enumerate(zip(parts, domain.parts, domain.names, strict=True)):
             try:
                 part.check_domain(space, f"factor {name} of {owner}")
             except InputError as error:
-                raise InputError(f"distribution.factors[{i}]: {error}") from None
+                raise InputError(f"factors[{i}]: {error}") from None
 
     def atoms(self, domain: Domain) -> int | None:
         atoms = [part.atoms(space) for part, space in self._pairs(domain)]
@@ -95,9 +95,9 @@ class ProductDistribution(Distribution):
         return domain.join([part.ppf(space, piece) for (part, space), piece in pieces])
 
     def quadrature(self, domain: Domain, size: int, phase: float) -> tuple[np.ndarray, np.ndarray]:
-        """The tensor product of the factors' rules, the nodes shared out so that it has at most ``size``.
+        """The tensor product of the factors' rules, with at most ``size`` nodes.
 
-        Factors of finitely many elements are listed whole, and may by themselves exceed ``size``.
+        Factors with finitely many atoms are listed completely, and may exceed ``size``.
         """
         assert isinstance(domain, ProductDomain)
         pairs = self._pairs(domain)

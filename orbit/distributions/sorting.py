@@ -1,4 +1,4 @@
-"""Permutations that nearly sort a point: they depend on the point they move."""
+"""Noisy sorting: permutations that depend on the point they move."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class NoisySort(Distribution):
         return False
 
     def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
-        """Of the noise vectors, with respect to Lebesgue measure: that of the permutations has no closed form."""
+        """The density of the noise vectors (Lebesgue measure); that of the permutations has no closed form."""
         if self.sigma == 0:
             return np.where((np.asarray(coordinates) == 0).all(1), np.inf, 0.0)
         z = np.asarray(coordinates) / self.sigma
@@ -71,7 +71,7 @@ class NoisySort(Distribution):
         return self.sigma * special.ndtri(interior(np.asarray(u)))
 
     def quadrature(self, domain: Domain, size: int, phase: float) -> tuple[np.ndarray, np.ndarray]:
-        raise InputError(f"{self.label()} has no quadrature: choose orbit.rule=monte_carlo or orbit.rule=qmc")
+        raise InputError(f"{self.label()} has no quadrature: choose rule='monte_carlo' or rule='qmc'")
 
     def move(self, group: Group, draws: np.ndarray, X: Tensor) -> Tensor:
         if not isinstance(group, Permutation):  # the trivial group

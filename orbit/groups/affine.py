@@ -1,4 +1,4 @@
-"""Affine maps of 2-D images as a product of simple ones, resampled once: LGIKA section 4.3."""
+"""Affine maps of 2-D images as products of simple ones, with a single resampling: LGIKA section 4.3."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orbit.registry import register
 
 @register("group", "affine")
 class Affine(PlanarMap):
-    """Images scaled, rotated and shifted (and sheared), by one resampling of the composed map.
+    """Scaling, rotation and shift (and shear) of images, by one resampling of the composed map.
 
     Elements are rows (angle in radians, log scale, shift down in pixels, shift
     right in pixels); the map is ``u -> scale R(angle) u + shift``. With ``shear``
@@ -25,7 +25,7 @@ class Affine(PlanarMap):
     Parameters
     ----------
     shear : bool
-        Whether shear and stretch are among the maps.
+        Include shear and stretch.
     unitary : bool
         Divide intensities by the scale, ``|J|^(-1/2)`` of LGIKA Lemma 2.1.
 
@@ -55,7 +55,7 @@ class Affine(PlanarMap):
         return ProductDomain(parts[:count], names[:count])
 
     def factor_distributions(self) -> list[dict[str, Any]]:
-        """Those of LGIKA section 4.3; for slope and log stretch Gaussian of deviation 0.1."""
+        """Those of LGIKA section 4.3; slope and log stretch are normal with standard deviation 0.1."""
         rest = [{"name": "gaussian", "sigma": 0.1}] * 2 if self.shear else []
         return [
             {"name": "von_mises", "concentration": 9.0},
@@ -93,7 +93,7 @@ class Affine(PlanarMap):
         return self._coordinates(composed, left[1] + right[1], left[0] + right[0])
 
     def _coordinates(self, matrix: np.ndarray, log_scale: float, angle: float) -> np.ndarray:
-        """The element of a map; its scale and, without shear, its angle are known better than from the matrix."""
+        """The element of a map; scale and, without shear, angle are passed in, more accurate than from the matrix."""
         shift = [-matrix[1, 2], matrix[0, 2]]
         if not self.shear:
             return np.array([wrap(angle), log_scale, *shift])

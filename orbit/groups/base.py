@@ -1,9 +1,9 @@
-"""What an action is: the interface every group implements, and nothing more.
+"""The base class of groups that act on arrays.
 
 A group has elements, which are rows of a float64 array, and acts on arrays of
-shape ``(n, *shape)``, nearly always linearly. Sources: LGIKA section 2 for the action,
-Lemma 2.1 for unitarity, and SPEC of the adjoint ``<w, g x> = <g* w, x>``, which
-is what makes moving the action from the data to the templates exact.
+shape ``(n, *shape)``, nearly always linearly: see LGIKA section 2 for the action and
+Lemma 2.1 for unitarity. The adjoint, ``<w, g x> = <g* w, x>``, moves a linear
+action exactly from the data to the templates.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Group(Component):
     domain : Domain
         The coordinate space of the elements, which a distribution must fit.
     order : int or None
-        Number of elements; None if infinite, or not known before :meth:`settled`.
+        Number of elements; None if infinite, or not known before :meth:`for_shape`.
     linear : bool
         Whether every element acts linearly. Only then is there an adjoint.
     clouds : bool
-        Whether points are clouds of points in space, and drawn as such.
+        Whether points are clouds of points in space; plots draw them so.
     default_distribution, default_rule, default_size
-        The q, orbit rule and number of elements used when none is named.
+        The q, orbit rule and number of elements used when none is given.
     """
 
     default_distribution: ClassVar[dict[str, Any]] = {"name": "haar"}
@@ -64,8 +64,8 @@ class Group(Component):
     def clouds(self) -> bool:
         return False
 
-    def settled(self, shape: tuple[int, ...]) -> Group:
-        """This group with whatever depends on the shape of the points filled in, e.g. the period of a shift.
+    def for_shape(self, shape: tuple[int, ...]) -> Group:
+        """This group with the parameters that depend on the shape of the points filled in, such as a period.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class Group(Component):
         Raises
         ------
         InputError
-            If there are infinitely many, or more than are ever listed.
+            If there are infinitely many, or more than can be listed.
         """
         try:
             return self.domain.elements()
@@ -113,21 +113,20 @@ class Group(Component):
         return False
 
     def cyclic_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The axes of a point along which every element is a circular convolution, the same for all other entries.
+        """The axes of a point along which every element is a circular convolution, the same at all other indices.
 
-        Shifts that wrap around, and turns of polar samples, are such; what lies
-        between two samples may be interpolated in any way that is the same
-        everywhere. Empty if the group does not act so. The engine then has a faster
-        path, and asks the group for nothing else.
+        Examples are wrapped shifts, with any translation-invariant interpolation
+        between samples, and rotations of polar samples. The engine has a faster
+        path for such actions. Empty for all others.
         """
         return ()
 
     def factor_distributions(self) -> list[dict[str, Any]]:
-        """The default q of each factor of a group made of several, as sections; empty for any other."""
+        """The default q of each factor of a product, as sections; empty for other groups."""
         return []
 
     def describe(self, element: np.ndarray) -> str:
-        """One element for people, e.g. ``45°``: the title of a picture."""
+        """One element as text, e.g. ``45°``, for the titles of figures."""
         return np.array2string(np.asarray(element), precision=2)
 
     def act(self, elements: np.ndarray, X: Array) -> Array:
@@ -161,7 +160,7 @@ class Group(Component):
             If the group does not act on points of that shape, or not linearly.
         """
         if not self.linear:
-            raise InputError(f"{self.label()} does not act linearly, so it has no adjoint: move the data instead")
+            raise InputError(f"{self.label()} does not act linearly, so it has no adjoint")
         self.check_shape(tuple(W.shape[1:]))
         return self._apply(self._adjoint, elements, W)
 

@@ -14,7 +14,7 @@ from orbit.registry import register
 
 @register("group", "cyclic")
 class Cyclic(Reordering):
-    """Shifts by whole samples along one axis, what leaves at the end coming back at the front.
+    """Circular shifts by whole samples along one axis.
 
     Elements are numbers of samples in ``[-length / 2, length / 2)``, so that
     local distributions (``uniform``, ``gaussian``) make sense as well as Haar.
@@ -22,9 +22,9 @@ class Cyclic(Reordering):
     Parameters
     ----------
     axis : int
-        Axis of a point; negative counts from the last.
+        Axis of a point; negative values count from the last.
     length : int >= 1 or None
-        Samples on that axis, the order of the group; None is the data's.
+        Samples on that axis, the order of the group; None: taken from the data.
 
     Examples
     --------
@@ -43,21 +43,21 @@ class Cyclic(Reordering):
     def domain(self) -> Torus:
         return Torus(1, "samples", 1.0, None if self.length is None else (float(self.length),))
 
-    def settled(self, shape: tuple[int, ...]) -> Cyclic:
+    def for_shape(self, shape: tuple[int, ...]) -> Cyclic:
         self.check_shape(shape)
         return Cyclic(self.axis, shape[self.axis])
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return self.domain.bring_back(np.add(left, right))
+        return self.domain.wrapped(np.add(left, right))
 
     def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return self.domain.bring_back(np.negative(elements))
+        return self.domain.wrapped(np.negative(elements))
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if not -len(shape) <= self.axis < len(shape):
-            raise self._refuse(shape, f"arrays with an axis {self.axis} (group.axis)")
+            raise self._refuse(shape, f"arrays with an axis {self.axis} (axis)")
         if self.length not in (None, shape[self.axis]):
-            raise self._refuse(shape, f"arrays with {self.length} entries on axis {self.axis} (group.length)")
+            raise self._refuse(shape, f"arrays with {self.length} entries on axis {self.axis} (length)")
 
     def cyclic_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (self.axis % len(shape),)

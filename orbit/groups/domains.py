@@ -1,12 +1,11 @@
-"""Coordinate spaces of groups: what a distribution q is defined on.
+"""Coordinate spaces of groups, on which distributions q are defined.
 
-A group names the space its elements are parametrised by; a distribution names
-the spaces it can live on. Neither needs to know the other, and a pair that does
-not fit is refused with both names before any work.
+A group declares the space of its elements; a distribution declares the spaces
+that it is defined on. A pair that does not fit is refused, with both names.
 
-A space knows the geometry that every q on it shares: the shape of an element,
-how many uniform numbers make one, Haar measure if that is finite, and the list
-of elements if there are finitely many.
+A space holds the geometry that all distributions on it share: the shape of an
+element, the number of uniforms that one element is made from, Haar measure if it
+is finite, and the list of elements of a finite group.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from scipy import special
 from orbit.core.errors import InputError
 from orbit.groups.quadrature import Rule, grid, share, tensor, trapezoid
 
-#: The largest number of elements that are ever listed: what a rule that enumerates may return.
+#: The largest number of elements that a rule may list.
 MAX_ELEMENTS = 10_000
 
 _TINY = 2.0**-53  # keeps uniforms off 0 and 1, where inverse distribution functions are infinite
@@ -90,11 +89,11 @@ class Domain:
             If there are infinitely or too many.
         """
         if self.order is None:
-            raise InputError(f"{self} cannot be listed: draw elements by orbit.rule=monte_carlo or qmc")
+            raise InputError(f"{self} cannot be listed: draw elements with rule='monte_carlo' or rule='qmc'")
         if self.order > MAX_ELEMENTS:
             raise InputError(
-                f"{self} has {self.order:.3g} elements, more than the {MAX_ELEMENTS} that are ever listed: "
-                "draw elements by orbit.rule=monte_carlo or qmc"
+                f"{self} has {self.order:.3g} elements, more than the {MAX_ELEMENTS} that can be listed: "
+                "draw elements with rule='monte_carlo' or rule='qmc'"
             )
         return self._elements()
 
@@ -144,10 +143,11 @@ class Line(Domain):
     Parameters
     ----------
     n_axes : int >= 1
-    unit : what a coordinate is counted in, for people
+    unit : str
+        Unit of the coordinates, used in messages.
     step : float or None
-        Distance of neighbouring elements if only the points of a grid are
-        elements; None is all real numbers.
+        Distance of neighbouring elements if elements are the points of a grid;
+        None: all real numbers.
     """
 
     n_axes: int = 1
@@ -166,7 +166,7 @@ class Line(Domain):
     def compact(self) -> bool:
         return False
 
-    def bring_back(self, coordinates: np.ndarray) -> np.ndarray:
+    def wrapped(self, coordinates: np.ndarray) -> np.ndarray:
         """Coordinates in their standard range: as they are, or modulo the period."""
         return np.asarray(coordinates)
 
@@ -184,13 +184,13 @@ class LogScale(Line):
 
 @dataclass(frozen=True)
 class Torus(Line):
-    """Vectors that add modulo a period on each axis: shifts that come back on the other side.
+    """Vectors that add modulo a period on each axis: circular shifts.
 
     Parameters
     ----------
     periods : tuple of float, one an axis, or None
-        None is not known before the shape of the points is. With a ``step``
-        every period is a whole number of steps, and the group is finite.
+        None: not known before the shape of the points is. With a ``step`` every
+        period is a whole number of steps, and the group is finite.
     """
 
     periods: tuple[float, ...] | None = None
@@ -209,7 +209,7 @@ class Torus(Line):
             return None
         return math.prod(round(period / self.step) for period in self.periods)
 
-    def bring_back(self, coordinates: np.ndarray) -> np.ndarray:
+    def wrapped(self, coordinates: np.ndarray) -> np.ndarray:
         if self.periods is None:
             return np.asarray(coordinates)
         return wrap(np.asarray(coordinates), np.reshape(self.periods, self.shape))
@@ -221,8 +221,8 @@ class Torus(Line):
 
     def haar(self, u: np.ndarray) -> np.ndarray:
         periods = np.reshape(self.known_periods(), self.shape)
-        if self.step:  # straight from the uniforms: a long signal has more shifts than are ever listed
-            return self.bring_back(np.floor(u * np.round(periods / self.step)) * self.step)
+        if self.step:  # from the uniforms directly: a long signal has more shifts than can be listed
+            return self.wrapped(np.floor(u * np.round(periods / self.step)) * self.step)
         return (np.asarray(u) - 0.5) * periods
 
     def haar_rule(self, size: int, phase: float) -> Rule:
@@ -238,14 +238,14 @@ class Torus(Line):
         Raises
         ------
         InputError
-            If they are not known yet.
+            If they are not known.
         """
         if self.periods is None:
-            raise InputError(f"{self}: the period is not known before the group has met points (Group.settled)")
+            raise InputError(f"{self}: the period is not known before Group.for_shape")
         return self.periods
 
     def _join(self, axes: list[np.ndarray]) -> np.ndarray:
-        return self.bring_back(np.stack(axes, axis=-1).reshape(-1, *self.shape))
+        return self.wrapped(np.stack(axes, axis=-1).reshape(-1, *self.shape))
 
     def __str__(self) -> str:
         return f"{super().__str__()} modulo a period"
@@ -281,12 +281,13 @@ class Finite(Domain):
 
 @dataclass(frozen=True)
 class Permutations(Domain):
-    """Permutations of ``n`` things, each element the list of their new order.
+    """Permutations of ``n`` items; an element is the list of their new order.
 
     Parameters
     ----------
     n : int >= 1, or None if not known before the shape of the points is
-    of : what is permuted, for people and for distributions that need to know
+    of : str
+        What is permuted; used in messages, and by distributions that are defined on one kind only.
     """
 
     n: int | None = None
@@ -314,15 +315,15 @@ class Permutations(Domain):
         return np.argsort(u, axis=1).astype(float)  # the order of independent uniforms is uniform
 
     def known_n(self) -> int:
-        """How many things are permuted.
+        """The number of permuted items.
 
         Raises
         ------
         InputError
-            If that is not known yet.
+            If it is not known.
         """
         if self.n is None:
-            raise InputError(f"{self}: their number is not known before the group has met points (Group.settled)")
+            raise InputError(f"{self}: their number is not known before Group.for_shape")
         return self.n
 
     def __str__(self) -> str:
@@ -445,13 +446,13 @@ def _euler_rule(size: int, phase: float) -> Rule:
 
 @dataclass(frozen=True)
 class ProductDomain(Domain):
-    """Several spaces together; an element is one row that holds its parts side by side.
+    """The product of several spaces; an element is one row, the parts concatenated.
 
     Parameters
     ----------
     parts : tuple of Domain
     names : tuple of str
-        What errors call the parts.
+        Names of the parts in error messages.
     """
 
     parts: tuple[Domain, ...]

@@ -1,4 +1,4 @@
-"""The trivial group: with it every approximation is its plain, non-invariant self."""
+"""The trivial group, with which an approximation is the plain, non-invariant one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orbit.registry import register
 
 @register("group", "identity")
 class Identity(Group):
-    """The group of one element. ``group=identity`` gives every baseline of the papers.
+    """The group of one element, which gives the baselines of the papers.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Identity(Group):
         return np.zeros(np.shape(elements))
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        """Any shape will do."""
+        """Every shape is accepted."""
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return True

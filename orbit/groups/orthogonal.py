@@ -19,8 +19,8 @@ from orbit.registry import register
 class Orthogonal(Group):
     """SO(d) or O(d) acting on clouds of points about the origin; elements are matrices ``(d, d)``.
 
-    Points are arrays ``(n_points, d)``, one row a point of the cloud, or single
-    vectors ``(d,)``. In two and three dimensions there is a quadrature.
+    Points are arrays ``(n_points, d)``, one row per point of the cloud, or single
+    vectors ``(d,)``. A quadrature exists in two and three dimensions.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Orthogonal(Group):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) not in (1, 2) or shape[-1] != self.dim:
-            raise self._refuse(shape, f"vectors of length {self.dim} or clouds of them (group.dim)")
+            raise self._refuse(shape, f"vectors of length {self.dim} or clouds of them (dim)")
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return True
@@ -75,7 +75,7 @@ class Orthogonal(Group):
         matrices = torch.from_numpy(np.asarray(elements, dtype=float)).to(X)
         clouds = X.reshape(len(X), -1, self.dim)
         moved = X.new_zeros(len(matrices), *clouds.shape)
-        for j in range(self.dim):  # no BLAS: the result then does not depend on how many points come together
+        for j in range(self.dim):  # no BLAS: the result must not depend on the number of points in a tile
             moved += clouds[None, :, :, j, None] * matrices[:, None, None, :, j]
         return moved.reshape(len(matrices), *X.shape)
 

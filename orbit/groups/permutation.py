@@ -20,8 +20,8 @@ from orbit.registry import register
 class Permutation(Reordering):
     """The symmetric group; an element lists the new order: ``(p x)[i] = x[p[i]]``.
 
-    Up to seven things all permutations can be listed (``orbit.rule=quadrature``);
-    of more, draw random ones.
+    All permutations of up to seven items can be listed (orbit rule ``quadrature``);
+    of more items, draw random ones.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ class Permutation(Reordering):
         pieces of a vector. ``rows_columns``: rows and columns of a square matrix
         by the same permutation.
     n : int >= 1 or None
-        How many things are permuted; None is what the data has. Vectors in
-        ``blocks`` need it.
+        Number of items that are permuted; None: taken from the data. Required
+        for vectors in ``blocks``.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Permutation(Reordering):
     def domain(self) -> Permutations:
         return Permutations(self.n, self.ROWS_COLUMNS if self.mode == "rows_columns" else self.mode)
 
-    def settled(self, shape: tuple[int, ...]) -> Permutation:
+    def for_shape(self, shape: tuple[int, ...]) -> Permutation:
         self.check_shape(shape)
         return Permutation(self.mode, self._count(shape))
 
@@ -71,16 +71,16 @@ class Permutation(Reordering):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if self.mode == "entries" and len(shape) != 1:
-            raise self._refuse(shape, "vectors (group.mode=entries)")
+            raise self._refuse(shape, "vectors (mode='entries')")
         if self.mode == "rows_columns" and (len(shape) != 2 or shape[0] != shape[1]):
-            raise self._refuse(shape, "square matrices (group.mode=rows_columns)")
+            raise self._refuse(shape, "square matrices (mode='rows_columns')")
         if self.mode == "blocks" and len(shape) == 1:
             if self.n is None:
-                raise InputError(f"{self.label()} with mode=blocks on vectors needs the number of blocks: set group.n")
+                raise InputError(f"{self.label()} with mode='blocks' on vectors needs the number of blocks: set n")
             if shape[0] % self.n:
-                raise self._refuse(shape, f"vectors of {self.n} equal blocks (group.n)")
+                raise self._refuse(shape, f"vectors of {self.n} equal blocks (n)")
         elif self.n not in (None, shape[0]):
-            raise self._refuse(shape, f"arrays with {self.n} {self.domain.of} (group.n)")
+            raise self._refuse(shape, f"arrays with {self.n} {self.domain.of} (n)")
 
     def describe(self, element: np.ndarray) -> str:
         order = [str(int(i)) for i in element]
@@ -92,7 +92,7 @@ class Permutation(Reordering):
         Parameters
         ----------
         orders : integer tensor, shape (r, n, k)
-            The new order for each point; k things are permuted.
+            The new order of the k items of each point.
         X : tensor, shape (n, *shape)
 
         Returns

@@ -24,7 +24,7 @@ _SHORTEST = 16
 
 @register("group", "pitch_tempo")
 class PitchTempo(Group):
-    """Signals ``(samples,)`` at another pitch and speed, about their middle, cut or filled with zeros to their length.
+    """Signals ``(samples,)`` at another pitch and speed about their centre, trimmed or zero-padded to their length.
 
     Elements are rows (pitch in cents, log tempo): 1200 cents are an octave up,
     log 2 is twice as fast.
@@ -32,14 +32,14 @@ class PitchTempo(Group):
     Parameters
     ----------
     mode : {"vocoder", "resample"}
-        ``vocoder``: pitch and tempo by themselves. A phase vocoder changes the
-        duration at the same pitch, then resampling trades duration for pitch. Not
-        linear, and composes only approximately.
+        ``vocoder``: pitch and tempo independently. A phase vocoder changes the
+        duration at constant pitch, then resampling changes duration and pitch.
+        Not linear, and composes only approximately.
 
-        ``resample``: the signal is played faster or slower, which changes both
-        together: by the product of the two factors. Linear, with an exact adjoint.
+        ``resample``: the playback speed, which changes both together, is the
+        product of the two factors. Linear, with an exact adjoint.
     window : int >= 16 or None
-        Samples in a window of the vocoder; None is a quarter of the signal, at most 512.
+        Window of the vocoder, in samples; None is a quarter of the signal, at most 512.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class PitchTempo(Group):
 
 
 def stretch(X: np.ndarray, factor: float, window: int) -> np.ndarray:
-    """Signals made longer by ``factor`` at the same pitch, by a phase vocoder (Flanagan and Golden, 1966).
+    """Signals stretched by ``factor`` at constant pitch, by a phase vocoder (Flanagan and Golden, 1966).
 
     Magnitudes are read between the frames of the short-time Fourier transform;
     phases advance at the frequency measured between neighbouring frames, forwards
@@ -115,8 +115,8 @@ def stretch(X: np.ndarray, factor: float, window: int) -> np.ndarray:
     ----------
     X : float array, shape (n, samples)
     factor : float > 0
-        A factor of 1 gives the signals back.
-    window : samples in a window, at most as many as there are
+        1 is the identity.
+    window : int, at most the number of samples
 
     Returns
     -------
@@ -133,13 +133,13 @@ def stretch(X: np.ndarray, factor: float, window: int) -> np.ndarray:
     source = np.clip(frames / factor - transform.p_min, 0, S.shape[2] - 1)
     before = np.minimum(source.astype(int), S.shape[2] - 2)
     share = source - before
-    # the frequency's own advance in one hop, plus how much faster or slower the phase was seen to turn
+    # the nominal phase advance of a frequency in one hop, plus the measured deviation
     own = 2 * math.pi * transform.f[:, None] * hop
     seen = np.diff(phase, axis=2) - own
     advance = own + seen - 2 * math.pi * np.round(seen / (2 * math.pi))
     phases = np.cumsum(np.concatenate([np.zeros_like(phase[:, :, :1]), advance[:, :, before[:-1]]], axis=2), axis=2)
     moved = (1 - share) * magnitude[:, :, before] + share * magnitude[:, :, before + 1]
-    # phases start from the loudest frame: from a silent one neighbouring frequencies would drift apart
+    # phases are anchored at the loudest frame: from a silent one neighbouring frequencies would drift apart
     loudest = np.square(moved).sum(1).argmax(1)
     start = before[loudest], share[loudest]
     row = np.arange(len(X))
@@ -149,13 +149,13 @@ def stretch(X: np.ndarray, factor: float, window: int) -> np.ndarray:
 
 
 def _factors(element: np.ndarray) -> tuple[float, float]:
-    """How much higher and how much faster."""
+    """The factors of pitch and of tempo."""
     return 2 ** (float(element[0]) / _CENTS), math.exp(float(element[1]))
 
 
-@functools.lru_cache(maxsize=256)  # the same few elements meet every tile of the data
+@functools.lru_cache(maxsize=256)  # the same few elements are used for every tile of the data
 def _playing(speed: float, n_in: int, n_out: int) -> Resampling:
-    """Reads a signal ``speed`` times faster about its middle."""
+    """The resampling that plays a signal ``speed`` times faster about its centre."""
     times = (np.arange(n_out) - (n_out - 1) / 2) * speed + (n_in - 1) / 2
     return windowed_sinc(times, n_in, speed)
 

@@ -1,9 +1,9 @@
-"""Image maps given by a matrix and an offset: what rotation, scaling, shift, shear and affine share.
+"""Image maps given by a matrix and an offset: the base class of rotation, scaling, shift, shear and affine.
 
 LGIKA Lemma 2.1: the action ``T_g[I](u) = |J_g|^(-1/2) I(g^-1 u)`` on images is
 unitary, where J_g is the matrix of g. Reading the image at ``g^-1 u`` by bilinear
-interpolation makes it an explicit sparse matrix, one resampling whatever g is
-composed of.
+interpolation makes it an explicit sparse matrix: one resampling for any
+composition g.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from orbit.groups.resample import Resampling, bilinear, gather, images_first, in
 class PlanarMap(Group):
     """Images ``(h, w)`` or ``(h, w, channels)`` moved by ``u -> A u + b`` about their centre.
 
-    Linear with an exact adjoint; unitary and composing up to interpolation error
-    and what leaves the image. A subclass gives ``_inverse_map``.
+    Linear with an exact adjoint; unitary and a homomorphism up to interpolation
+    error and content that leaves the image. A subclass gives ``_inverse_map``.
     """
 
     wraps = False
 
     @abstractmethod
     def _inverse_map(self, element: np.ndarray) -> np.ndarray:
-        """``g^-1`` as a matrix and offset side by side, shape (2, 3).
+        """``g^-1`` as matrix and offset, ``[A, b]``, shape (2, 3).
 
         Coordinates are x to the right and y upwards, in pixels from the centre.
         """
@@ -62,12 +62,12 @@ class PlanarMap(Group):
         return moved
 
     def _operator(self, elements: np.ndarray, shape: tuple[int, ...]) -> Resampling:
-        """Reads the images of all elements, a pixel of each in turn."""
+        """The resampling for all elements, interleaved by pixel."""
         maps = tuple(tuple(self._inverse_map(element).ravel().tolist()) for element in elements)
         return _planar_operator(maps, shape[0], shape[1], self.wraps)
 
 
-@functools.lru_cache(maxsize=128)  # the same few blocks of elements meet every tile of the data
+@functools.lru_cache(maxsize=128)  # the same few blocks of elements are used for every tile of the data
 def _planar_operator(inverse_maps: tuple[tuple[float, ...], ...], height: int, width: int, wrap: bool) -> Resampling:
     """Reads the image at ``g^-1 u`` for every output pixel ``u`` and every g."""
     y, x = np.mgrid[:height, :width]
@@ -87,5 +87,5 @@ def turn(angle: float) -> np.ndarray:
 
 
 def with_offset(matrix: np.ndarray, offset: np.ndarray | tuple[float, float] = (0.0, 0.0)) -> np.ndarray:
-    """A matrix (2, 2) and offset (2,) side by side."""
+    """A matrix (2, 2) and offset (2,) as ``[A, b]``, shape (2, 3)."""
     return np.column_stack([matrix, offset])

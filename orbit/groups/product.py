@@ -1,4 +1,4 @@
-"""Several groups acting on the same points, one after the other."""
+"""Products of groups that act on the same points, one after the other."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from orbit.registry import build_sections, register
 
 @register("group", "product")
 class ProductGroup(Group):
-    """The direct product of groups; an element holds one of each side by side in a row.
+    """The direct product of groups; an element is a row that concatenates one element of each factor.
 
-    The first factor acts first. Composition is factor by factor, which is that
-    of the actions where the factors' actions commute (shifts of different axes,
-    rotations of a cloud and permutations of its points); otherwise the product is
-    a set of ordered maps to average over, as rotations followed by shifts are.
+    The first factor acts first. Composition is factor by factor. It is the
+    composition of the actions if the factors' actions commute (shifts of different
+    axes, rotations of a cloud and permutations of its points); otherwise the
+    product is a set of maps to average over, such as rotations followed by shifts.
 
     Parameters
     ----------
     factors : list of sections
-        The name of a group and its parameters, one section a factor.
+        One section per factor: the name of a group and its parameters.
 
     Examples
     --------
     >>> import numpy as np
     >>> from orbit.groups import ProductGroup
-    >>> group = ProductGroup([{"name": "reflection"}, {"name": "cyclic", "axis": 0}]).settled((2, 2))
+    >>> group = ProductGroup([{"name": "reflection"}, {"name": "cyclic", "axis": 0}]).for_shape((2, 2))
     >>> group.order
     4
     >>> group.act(group.elements(), np.arange(4.0).reshape(1, 2, 2))[3, 0]
@@ -55,7 +55,7 @@ class ProductGroup(Group):
         return build_sections("group", "factors", self.factors)
 
     def check(self) -> None:
-        """As for every component; an error names the factor at fault."""
+        """As for every component; errors name the factor, ``factors[1].fill``."""
         super().check()
         if not self.factors:
             raise ParameterError("factors", "at least one section {name: ...}", self.factors)
@@ -78,9 +78,9 @@ class ProductGroup(Group):
     def clouds(self) -> bool:
         return any(part.clouds for part in self.parts())
 
-    def settled(self, shape: tuple[int, ...]) -> ProductGroup:
+    def for_shape(self, shape: tuple[int, ...]) -> ProductGroup:
         self.check_shape(shape)
-        return ProductGroup([{"name": p.name} | p.settled(shape).get_params(deep=False) for p in self.parts()])
+        return ProductGroup([{"name": p.name} | p.for_shape(shape).get_params(deep=False) for p in self.parts()])
 
     def factor_distributions(self) -> list[dict[str, Any]]:
         return [dict(part.default_distribution) for part in self.parts()]

@@ -1,4 +1,4 @@
-"""Deterministic rules on the line and the circle, and how several of them share a budget of nodes."""
+"""Deterministic rules on the line and the circle, and their tensor products within a budget of nodes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def trapezoid(size: int, phase: float, period: float = 2 * math.pi) -> np.ndarra
     """``size`` equispaced points of a circle, shifted by ``phase`` steps; 0 is one of them at phase 0.
 
     The trapezoid rule on a full circle converges faster than any power of
-    ``size`` for smooth periodic integrands, which is what makes a few dozen
-    turns as good as thousands of random ones.
+    ``size`` for smooth periodic integrands: a few dozen angles are as accurate as
+    thousands of random ones.
 
     Returns
     -------
@@ -28,8 +28,8 @@ def trapezoid(size: int, phase: float, period: float = 2 * math.pi) -> np.ndarra
 def share(size: int, dims: Sequence[int]) -> list[int]:
     """Nodes for each axis of several rules, so that their tensor product has at most ``size`` nodes.
 
-    Rule i spans ``dims[i]`` axes with the same number of nodes on each. Nodes
-    are given one at a time to the rule that has fewest, as long as they fit.
+    Rule i spans ``dims[i]`` axes with the same number of nodes on each. The rule
+    with the fewest nodes gets one more per axis, as long as the product fits.
 
     Examples
     --------

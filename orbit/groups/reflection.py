@@ -16,13 +16,13 @@ from orbit.registry import register
 
 @register("group", "reflection")
 class Reflection(Reordering):
-    """One axis of an array reversed, or not; elements are 0 and 1.
+    """Reversal of one axis of an array; elements are 0 (identity) and 1 (reversed).
 
     Parameters
     ----------
     axis : int >= 0
-        Axis of a point: 1 mirrors an image left to right, 0 turns it upside
-        down, or a signal back to front.
+        Axis of a point: 1 mirrors an image left to right, 0 upside down; 0 also
+        reverses a signal.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Reflection(Reordering):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) <= self.axis:
-            raise self._refuse(shape, f"arrays with an axis {self.axis} (group.axis)")
+            raise self._refuse(shape, f"arrays with an axis {self.axis} (axis)")
 
     def describe(self, element: np.ndarray) -> str:
         return "mirrored" if element else "as it is"
@@ -58,7 +58,7 @@ class Reflection(Reordering):
 
 @register("group", "dihedral")
 class Dihedral(Reordering):
-    """Quarter turns of square images, and their mirror images; elements are numbers 0 to 7.
+    """Rotations of square images by multiples of 90 degrees, with reflections; elements are numbers 0 to 7.
 
     Element ``k + 4 m`` mirrors left to right m times and then turns
     counter-clockwise by k quarters.
@@ -66,7 +66,7 @@ class Dihedral(Reordering):
     Parameters
     ----------
     mirror : bool
-        Whether mirror images are among them; without, the order is four.
+        Whether reflections are included; without them the order is four.
 
     Examples
     --------
@@ -114,6 +114,6 @@ class Dihedral(Reordering):
 
 
 def _parts(elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quarter turns and mirrorings."""
+    """Number of quarter turns, and of reflections."""
     elements = np.asarray(elements, dtype=float)
     return np.mod(elements, 4), np.floor(elements / 4)

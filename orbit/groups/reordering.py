@@ -1,4 +1,4 @@
-"""What groups that only reorder coordinates share: they are unitary, and the adjoint is the inverse."""
+"""The base class of groups that only reorder coordinates: unitary, and the adjoint is the inverse."""
 
 from __future__ import annotations
 

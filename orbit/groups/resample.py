@@ -1,4 +1,4 @@
-"""Linear resampling of images and signals: the sparse operator behind every action that interpolates.
+"""Linear resampling of images and signals: the sparse operator of every action that interpolates.
 
 Bilinear interpolation writes each output pixel as a weighted sum of four input
 pixels. Holding those indices and weights makes the action an explicit sparse
@@ -81,7 +81,7 @@ def windowed_sinc(times: np.ndarray, length: int, step: float, lobes: int = 8) -
 
 
 def gather(operator: Resampling, pixels: Tensor) -> Tensor:
-    """``M X`` for images stored one pixel a row.
+    """``M X`` for images stored with one row per pixel.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def gather(operator: Resampling, pixels: Tensor) -> Tensor:
     """
     index = torch.from_numpy(operator.index).to(pixels.device)
     weight = torch.from_numpy(operator.weight).to(pixels)
-    # contiguous: rows that are far apart in memory take twenty times as long
+    # contiguous: strided rows take twenty times as long
     return embedding_bag(index, pixels.contiguous(), per_sample_weights=weight, mode="sum")
 
 
@@ -118,13 +118,14 @@ def scatter(operator: Resampling, pixels: Tensor, n_pixels: int) -> Tensor:
 
 
 def interleaved(operators: Sequence[Resampling]) -> Resampling:
-    """One operator whose outputs are those of all operators, a pixel of each in turn: shape ``(pixels_out r, k)``."""
-    index, weight = (np.stack([getattr(operator, name) for operator in operators], 1) for name in ("index", "weight"))
+    """The outputs of all operators as one operator, interleaved by pixel: shape ``(pixels_out r, k)``."""
+    index = np.stack([operator.index for operator in operators], 1)
+    weight = np.stack([operator.weight for operator in operators], 1)
     return Resampling(index.reshape(-1, index.shape[2]), weight.reshape(-1, weight.shape[2]))
 
 
 def pixels_first(X: Tensor) -> Tensor:
-    """Images ``(n, h, w[, c])`` as one pixel a row, shape ``(h * w, n * c)``."""
+    """Images ``(n, h, w[, c])`` as one row per pixel, shape ``(h * w, n * c)``."""
     n, h, w = X.shape[:3]
     return X.reshape(n, h * w, -1).transpose(0, 1).reshape(h * w, -1)
 

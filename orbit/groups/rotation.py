@@ -14,14 +14,14 @@ from orbit.groups.domains import Circle, wrap
 from orbit.groups.planar import PlanarMap, turn, with_offset
 from orbit.registry import register
 
-# Angles this close to a multiple of the grid step, in steps, count as on the grid:
-# far above the rounding of a quadrature node, far below any step that matters.
+# Angles this close to a multiple of the grid step, in steps, count as grid angles: far above the rounding of
+# quadrature nodes, far below relevant differences.
 _ON_GRID = 1e-9
 
 
 @register("group", "rotation")
 class Rotation(PlanarMap):
-    """SO(2) acting on images; elements are angles in radians, counter-clockwise.
+    """SO(2) acting on images; elements are counter-clockwise angles in radians.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Rotation(PlanarMap):
         exact adjoint, but unitary and composing only up to interpolation error.
 
         ``polar``: points are ``(radii, angles)``, made by the ``polar``
-        representation. A turn by a multiple of ``2 pi / angles`` is a cyclic
+        representation. A rotation by a multiple of ``2 pi / angles`` is a cyclic
         shift of the last axis: exact, unitary, a true group action. Other angles
         are interpolated by the trigonometric polynomial through the samples, which
         is also unitary and composes exactly but for the highest frequency of an
@@ -91,7 +91,9 @@ class Rotation(PlanarMap):
         return super()._act(elements, X)
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
-        if self.sampling == "polar":  # real, even transfer function at the highest frequency: the adjoint turns back
+        if (
+            self.sampling == "polar"
+        ):  # the transfer function is real at the highest frequency: the adjoint is the inverse
             return torch.stack([_turn(W, -angle) for angle in elements])
         return super()._adjoint(elements, W)
 
@@ -105,7 +107,7 @@ def _looks_polar(shape: tuple[int, ...]) -> bool:
 
 
 def _turn(X: Tensor, angle: float) -> Tensor:
-    """Polar images ``(n, radii, angles)`` turned by ``angle``."""
+    """Polar images ``(n, radii, angles)`` rotated by ``angle``."""
     n_angles = X.shape[-1]
     steps = angle * n_angles / (2 * math.pi)
     if abs(steps - round(steps)) < _ON_GRID * n_angles:

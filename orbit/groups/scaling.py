@@ -14,13 +14,14 @@ from orbit.registry import register
 
 @register("group", "scaling")
 class Scaling(PlanarMap):
-    """Images ``(h, w)`` or ``(h, w, channels)`` made larger or smaller; elements are logarithms of the scale.
+    """Isotropic scaling of images ``(h, w)`` or ``(h, w, channels)``; elements are logarithms of the scale.
 
     Parameters
     ----------
     unitary : bool
         Divide intensities by the scale, ``|J|^(-1/2)`` of LGIKA Lemma 2.1, which
-        keeps inner products up to interpolation error and what leaves the image.
+        keeps inner products up to interpolation error and content that leaves the
+        image.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Shear of 2-D images: slanted handwriting made upright, and the reverse."""
+"""Shear of 2-D images, such as the slant of handwriting."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from orbit.registry import register
 class Shear(PlanarMap):
     """Rows (or columns) of an image shifted in proportion to their distance from the centre.
 
-    Elements are slopes: pixels of shift a pixel of distance. The matrix has
+    Elements are slopes: shift in pixels per pixel of distance. The matrix has
     determinant one, so no intensity factor is needed (LGIKA Lemma 2.1).
 
     Parameters
     ----------
     direction : {"horizontal", "vertical"}
-        Whether rows slide to the right, the upper ones first, or columns
-        upwards, the right ones first.
+        Positive slopes shift the upper rows to the right, or the right columns
+        upwards.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Shifts of 2-D images: whole pixels or between them, off the edge or around it."""
+"""Shifts of 2-D images by whole pixels or fractions, with zero fill or wrapping."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ class Translation(PlanarMap):
     Parameters
     ----------
     fill : {"zero", "wrap"}
-        What comes in where the image has moved away: zeros, or what has left on
-        the other side.
+        Pixels shifted in from outside: zeros, or those shifted out on the other side.
     step : {"subpixel", "pixel"}
-        Any shift, by bilinear interpolation, or whole pixels only. Whole pixels
-        that wrap are a finite group that only reorders pixels: exact.
+        Any shift, by bilinear interpolation, or whole pixels only. Wrapped whole
+        pixels are a finite group that only reorders pixels: exact.
     period : [rows, columns] or None
-        After how many pixels a wrapped shift repeats; None is the image's size.
+        Period of wrapped shifts, in pixels; None is the size of the image.
 
     Examples
     --------
@@ -38,7 +37,7 @@ class Translation(PlanarMap):
     """
 
     default_distribution: ClassVar[dict[str, Any]] = {"name": "gaussian", "sigma": 1.0}
-    # Bilinear interpolation has a kink at every whole pixel, where Gauss rules of few nodes lose their lead.
+    # Bilinear interpolation has a kink at every whole pixel, where Gauss rules with few nodes lose their accuracy.
     default_rule = "qmc"
 
     def __init__(
@@ -62,20 +61,20 @@ class Translation(PlanarMap):
     def wraps(self) -> bool:  # type: ignore[override]
         return self.fill == "wrap"
 
-    def settled(self, shape: tuple[int, ...]) -> Translation:
+    def for_shape(self, shape: tuple[int, ...]) -> Translation:
         self.check_shape(shape)
         return Translation(self.fill, self.step, list(shape[:2])) if self.wraps else self
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         super().check_shape(shape)
         if self.wraps and self.period is not None and tuple(self.period) != shape[:2]:
-            raise self._refuse(shape, f"images of {self.period[0]} x {self.period[1]} pixels (group.period)")
+            raise self._refuse(shape, f"images of {self.period[0]} x {self.period[1]} pixels (period)")
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return self.domain.bring_back(np.add(left, right))
+        return self.domain.wrapped(np.add(left, right))
 
     def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return self.domain.bring_back(np.negative(elements))
+        return self.domain.wrapped(np.negative(elements))
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return self.permutes(shape)
