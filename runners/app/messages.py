@@ -8,7 +8,6 @@ that raised the error.
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 import traceback
 from collections.abc import Iterator
@@ -71,19 +70,15 @@ def _assignment(section: str, match: re.Match[str]) -> str:
 def _component_of(error: BaseException) -> object | None:
     """The innermost component that was at work; a second layer, rather than the components it is made of."""
     found: Any = None
+    registered = (cls for kind in KINDS for name in orbit.available(kind) for cls in orbit.registry.classes(kind, name))
+    known = {*registered, orbit.Orbit, orbit.Engine}
     for frame, _ in traceback.walk_tb(error.__traceback__):
         owner: Any = frame.f_locals.get("self")
-        if type(owner) in _classes():
+        if type(owner) in known:
             found = owner
             if owner.kind == "hyper":
                 break
     return found
-
-
-@functools.cache
-def _classes() -> frozenset[type]:
-    registered = (cls for kind in KINDS for name in orbit.available(kind) for cls in orbit.registry.classes(kind, name))
-    return frozenset([*registered, orbit.Orbit, orbit.Engine])
 
 
 def one_line(error: BaseException) -> str:
@@ -125,9 +120,11 @@ def _wrong_type(error: ValidationError) -> str:
 
 
 def _unknown_key(error: ConfigKeyError | ConfigAttributeError) -> str:
-    parent = error.parent_node
+    parent, key = error.parent_node, str(error.key)
+    if key in KINDS:
+        return f"{error.full_key}: no such key; {key} is a choice of its own: {key}=NAME, {key}.KEY=VALUE"
     keys = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
-    return f"{error.full_key}: no such key{suggestion(str(error.key), keys)} Choose from {', '.join(keys)}."
+    return f"{error.full_key}: no such key{suggestion(key, keys)} Choose from {', '.join(keys)}."
 
 
 def _first_line(error: BaseException) -> str:
