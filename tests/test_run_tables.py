@@ -39,6 +39,7 @@ class TestTable:
         assert run(*SMALL, "group=identity", "tracking.enabled=false", "run_name=b")[0] == 0
         table, single = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
         assert table["plain/test/accuracy"] == single["test/accuracy"]
+        assert not any(key.endswith("_std") for key in table), "one fit has no deviation"
 
     def test_columns_change_every_row_and_are_compared_by_rank(self, run, tmp_path):  # noqa: F811
         rows = "runner.rows={a: {group: {name: identity}}, b: {orbit.size: 2}, c: {orbit.size: 4}}"

@@ -166,7 +166,7 @@ class Table(Runner):
         names = {f"{curve.name}/{label} {curve.key}={x}": found for (label, x), found in curve.found.items()}
         names |= {f"{curve.name}/{label}": found for label, found in curve.levels.items()}
         job.log_metrics({name: float(np.mean(found)) for name, found in names.items()})
-        job.log_metrics({f"{name} std": float(np.std(found)) for name, found in names.items()})
+        job.log_metrics({f"{name} std": float(np.std(found)) for name, found in names.items() if len(found) > 1})
         job.log_text(f"{curve.name}.md", curve.markdown())
         figure = plots.curves(curve.lines(), curve.levels, curve.key, metric, log_y=metric.startswith("time/"))
         job.log_figure(curve.name, figure)
@@ -176,8 +176,9 @@ class Table(Runner):
         for label, found in results.items():
             values = [metrics[self.metric] for metrics in found]
             if values:
-                mean, deviation = float(np.mean(values)), float(np.std(values))
-                job.log_metrics({f"{label}/{self.metric}": mean, f"{label}/{self.metric}_std": deviation})
+                job.log_metrics({f"{label}/{self.metric}": float(np.mean(values))})
+            if len(values) > 1:
+                job.log_metrics({f"{label}/{self.metric}_std": float(np.std(values))})
         job.log_text("table.md", self._markdown(results))
 
     def _markdown(self, results: Results) -> str:

@@ -1,0 +1,89 @@
+"""The library's errors, which name parameters, in the words of the command line, which has keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import orbit
+import runners.app.cli  # noqa: F401  registers the runners
+from orbit.core.component import Component
+from orbit.core.errors import InputError, ParameterError
+from runners.app.messages import ConfigError, config_keys
+
+VON_MISES = {"name": "von_mises", "concentration": -1}
+
+
+def in_keys(call: Any, *args: Any) -> str:
+    with pytest.raises(ConfigError) as error, config_keys():
+        call(*args)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "params", "expected"),
+    [
+        ("approx", "rf", {"n_components": 0}, "approx.n_components: expected an integer >= 1, found 0"),
+        ("kernel", "gaussian", {"lengthscale": -1}, "kernel.lengthscale: expected a finite number > 0 or 'median'"),
+        ("classifier", "ridge", {"regularization": -1}, "learner.regularization: expected"),
+        ("regressor", "knn", {"n_neighbors": 0}, "learner.n_neighbors: expected"),
+        ("hyper", "gaussian", {"n_components": 0}, "hyper.n_components: expected"),
+        ("hyper", "gaussian", {"lengthscale": "big"}, "hyper.lengthscale: expected"),
+        ("distribution", "product", {"factors": [VON_MISES]}, "distribution.factors[0].concentration"),
+        ("runner", "predict", {}, "runner.model: expected the folder of a run"),
+    ],
+)
+def test_a_parameter_is_named_by_its_section(kind, name, params, expected):
+    assert in_keys(orbit.build(kind, name, **params).check).startswith(expected)
+
+
+def test_a_part_of_a_component_is_named_by_its_own_section():
+    kernel = orbit.build("kernel", "gaussian", lengthscale=-1)
+    features = orbit.build("approx", "nystrom", kernel=kernel)
+    assert in_keys(features.fit, np.ones((4, 3))).startswith("kernel.lengthscale: expected")
+
+
+class TestSentences:
+    """What is wrong at fit is said in sentences, with parameters written as in Python."""
+
+    @staticmethod
+    def of_engine(text: str) -> str:
+        def fail(self: Any) -> None:
+            raise InputError(text)
+
+        return in_keys(fail.__get__(orbit.Engine()))
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("path='spectral' needs x: choose path='auto'", "engine.path=spectral needs x: choose engine.path=auto"),
+            ("workers=None takes all", "engine.workers=null takes all"),
+            ("memory: too little", "engine.memory: too little"),
+            ("engine.path=auto is right", "engine.path=auto is right"),
+            ("the path is long, of memory", "the path is long, of memory"),
+        ],
+    )
+    def test_parameters_of_the_component_become_keys(self, text, expected):
+        assert self.of_engine(text) == expected
+
+    def test_runners_write_keys_themselves(self):
+        def fail(self: Component) -> None:
+            raise InputError("model=3 of dataset.path")
+
+        assert in_keys(fail.__get__(orbit.build("runner", "predict"))) == "model=3 of dataset.path"
+
+
+def test_errors_outside_components_stay_as_they_are():
+    def fail() -> None:
+        raise ParameterError("size", "an integer", "many")
+
+    assert in_keys(fail) == "size: expected an integer, found 'many'"
+
+
+def test_what_is_in_keys_is_translated_once():
+    def fail(self: Component) -> None:
+        raise ConfigError("path=1")
+
+    assert in_keys(fail.__get__(orbit.Engine())) == "path=1"
