@@ -1,18 +1,27 @@
-"""README's Python example runs as printed, and its picture files exist."""
+"""README's Python examples run as printed, and its picture files exist."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import numpy as np
+
+import orbit
+
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_python_example_runs(capsys):
-    example = next(block for block in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL) if "import orbit" in block)
-    exec(compile(example, "README.md", "exec"), {})
+def test_the_python_examples_run_one_after_the_other(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    example, search = (block for block in blocks if "import" in block)
+    names: dict = {}
+    exec(compile(example, "README.md", "exec"), names)
     assert float(capsys.readouterr().out) > 0.9
+    few = names["data"].take(np.arange(200))
+    exec(compile(search, "README.md", "exec"), names | {"data": few})
+    assert "'randomfourier__kernel__lengthscale': 0." in capsys.readouterr().out
 
 
 def test_its_pictures_exist():
@@ -22,8 +31,6 @@ def test_its_pictures_exist():
 
 
 def test_it_names_every_choice():
-    import orbit
-
     table = TEXT[TEXT.index("| kind | names |") : TEXT.index("A group knows its usual")]
     for kind in (
         "group",
@@ -34,8 +41,7 @@ def test_it_names_every_choice():
         "frequencies",
         "landmarks",
         "representation",
-        "classifier",
-        "regressor",
+        "learner",
         "selection",
         "augmentation",
         "dataset",
