@@ -1,4 +1,4 @@
-"""Orbit = group + q + rule + size -> elements and weights, frozen at fit.
+"""Orbit = group + q + rule + size -> elements and weights, fixed at fit.
 
 Every approximation averages over the same object: psi(x) = sum_i w_i phi(g_i x)
 (LGIKA eqs. 7 and 8). The papers draw the g_i at random with w_i = 1/r; ``qmc``
@@ -24,7 +24,7 @@ from orbit.groups import Group, Identity
 from orbit.groups.domains import Point
 from orbit.registry import build
 
-# Far nodes of a Gauss rule weigh less than rounding, and cost as much as the others.
+# Nodes in the tails of a Gauss rule weigh less than rounding, and cost as much as the others.
 _NEGLIGIBLE = 1e-14
 
 Rule = Literal["monte_carlo", "qmc", "quadrature"]
@@ -61,7 +61,7 @@ class Orbit(Component):
     is_whole_group : bool
         Whether they are all elements of a finite group, with equal weights.
     group_, distribution_
-        The parts in use, defaults filled in.
+        The parts in use, with defaults.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class Orbit(Component):
         return group, q, self.size or group.default_size, rule
 
     def check(self) -> None:
-        """Raise ``InputError`` if a parameter is wrong, or group, q and rule do not go together."""
+        """Raise ``InputError`` if a parameter is wrong, or group, q and rule are not compatible."""
         super().check()
         group, q, _, rule = self.resolved()
         assert rule in get_args(Rule)
@@ -162,11 +162,11 @@ class Orbit(Component):
         return {"orbit/size": float(len(self.weights_))}
 
     def describe(self, i: int) -> str:
-        """Element ``i`` for people: the title of a picture."""
+        """Element ``i`` for people, e.g. the title of a picture."""
         return f"draw {i}" if self.distribution_.data_dependent else self.group_.describe(self.elements_[i])
 
     def label(self) -> str:
-        """What it is, for people: with the number of elements there are once fitted, with that asked for before."""
+        """Group, q, rule and number of elements, for people: the requested number before :meth:`fit`."""
         group, q, asked, rule = self.resolved()
         size = len(self.weights_) if hasattr(self, "weights_") else asked
         return f"{group.name}, q={q.name}, {size} by {rule}"

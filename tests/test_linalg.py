@@ -57,7 +57,7 @@ def test_negative_eigenvalues_are_dropped():
 
 @pytest.mark.parametrize("K", [np.zeros((3, 3)), -np.eye(2)], ids=["zero", "negative"])
 def test_a_matrix_without_positive_eigenvalues_is_refused(K):
-    with pytest.raises(InputError, match="change kernel.lengthscale"):
+    with pytest.raises(InputError, match="change the kernel's lengthscale"):
         inverse_root(K, 0.0)
 
 

@@ -475,7 +475,7 @@ def test_parameters_and_kernels_that_do_not_go_together_are_refused(rng):
         SkeletonKernel(base="torus").check()
     with pytest.raises(InputError, match="^approx=skeleton draws features of kernel=skeleton, found kernel=gaussian"):
         RandomSkeleton(Gaussian()).check()
-    with pytest.raises(InputError, match="^approx.bottom=fourier needs kernel.base=circle and activation exp"):
+    with pytest.raises(InputError, match="^bottom='fourier' needs a kernel with base='circle' and activation exp"):
         RandomSkeleton(SkeletonKernel(), bottom="fourier").fit(rng.random((3, 4)))
     with pytest.raises(InputError, match="^kernel=skeleton is not shift invariant"):
         RandomFourier(SkeletonKernel()).check()

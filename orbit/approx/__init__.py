@@ -1,4 +1,4 @@
-"""Feature maps. See :class:`orbit.approx.base.FeatureMap` for what a new one has to give."""
+"""Feature maps. A new one subclasses :class:`orbit.approx.base.AveragedMap`."""
 
 from orbit.approx import frequencies, hyper, landmarks
 from orbit.approx.base import AveragedMap, FeatureMap

@@ -1,9 +1,9 @@
 """What every feature map shares: validation, seeds, fitting the orbit and the kernel, averaging.
 
-A new approximation subclasses :class:`AveragedMap` and gives two methods:
+A new approximation subclasses :class:`AveragedMap` and implements two methods:
 ``_fit_map`` draws its frequencies, landmarks or templates, and ``_embedding``
 returns the :class:`~orbit.engine.embedding.Embedding` that the engine averages over the
-orbit. It tiles, threads and averages nothing itself.
+orbit.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_with_parts(self)
 
     def fit(self, X, y=None):
-        """Freeze the orbit, settle the kernel and draw the map's frequencies or landmarks.
+        """Fit the orbit and the kernel, and draw the map's frequencies or landmarks.
 
         Parameters
         ----------
@@ -96,12 +96,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def points_wanted(self, n: int) -> int:
         """Of ``n`` points, how many :meth:`fit` should see at least where a sample stands for all of them.
 
-        0 for maps that settle no more than scales on them.
+        0 for maps that only estimate scales from them.
         """
         return 0
 
     def _fit_parts(self, X) -> tuple[np.ndarray, int]:
-        """Validate the points, freeze the orbit and settle the kernel; the points, and a seed for the map."""
+        """Validate the points and fit the orbit and the kernel. Returns the points, and a seed for the map."""
         self.check()
         X = self._validate(X, reset=True)
         orbit, kernel, self.engine_ = self._parts()
@@ -147,7 +147,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return features
 
     def _parts(self) -> tuple[Orbit, Kernel, Engine]:
-        return self.orbit or Orbit(), self.kernel or Gaussian(), self.engine or Engine()
+        default = Gaussian if self.own_kernel is None else self.own_kernel
+        return self.orbit or Orbit(), self.kernel or default(), self.engine or Engine()
 
     def _validate(self, X, reset: bool) -> np.ndarray:
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)

@@ -27,7 +27,7 @@ from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding
-from orbit.kernels import Gaussian, Kernel, cdf_theory
+from orbit.kernels import Gaussian, cdf_theory
 from orbit.orbits import Orbit
 from orbit.registry import register
 from orbit.representations import scale
@@ -35,14 +35,14 @@ from orbit.representations import scale
 # Orbit points whose projections place quantile thresholds: every threshold lies within a few percent of its level.
 _QUANTILE_POINTS = 1000
 
-# Points whose features are averaged to the centre of a sketch: what is left of the mean is a tenth of the spread.
+# Points whose features are averaged to the centre of a sketch: its error is a tenth of the spread of the features.
 _CENTRE_POINTS = 128
 
-# Share of s that a quantile threshold lies above the point it comes from, so that rounding cannot lift
-# that point, or its copies, over it.
+# Share of s that a quantile threshold lies above the projection it comes from, so that rounding cannot lift
+# that projection over it.
 _ABOVE = 1e-6
 
-# Redraws after which no template counts as acceptable.
+# Redraws after which drawing templates is given up.
 _MAX_DRAWS = 10_000
 
 _MAX_BYTE = 255
@@ -81,8 +81,8 @@ class CumulativeDistribution(AveragedMap):
         dimensions, where projections are of size d^(-1/2). ``quantile``: each
         template's own 2n quantiles, the extremes included, of projections of training
         orbit points, and s. With the widths of the trapezoidal rule for c, inner
-        products remain the same integral, and columns are spent where projections
-        are: their mean over points differs from template to template.
+        products approximate the same integral, with thresholds where projections
+        are: their mean over points differs between templates.
     norm : {"each", "radius"}
         ``each`` scales every point to norm one, before the group acts. ``radius``
         leaves points as they are and scales s by the largest norm of the training
@@ -91,10 +91,10 @@ class CumulativeDistribution(AveragedMap):
     epsilon : float in (0, 1)
     sketch : int >= 1 or None
         Columns after a :class:`~orbit.approx.sketch.CountSketch`. The (2n + 1) m columns
-        then exist for one tile of rows at a time. A mean of the features over
-        training points is taken off first: inner products are those of features
-        about their mean, which changes nothing for a learner with an intercept,
-        and without which the sketch's error would be that of the constant part s.
+        then exist for one tile of rows at a time. The mean of the features over some
+        training points is subtracted first. For a learner with an intercept that
+        changes nothing; without it the constant part s would dominate the error of
+        the sketch.
     frequencies : Frequencies or None
         How templates are drawn; None is ``auto``. ``monte_carlo`` is the paper's.
     engine : Engine or None
@@ -124,6 +124,8 @@ class CumulativeDistribution(AveragedMap):
     (20, 1050)
     """
 
+    kernel = None  # no choice: see own_kernel
+
     def __init__(
         self,
         orbit: Orbit | None = None,
@@ -151,7 +153,7 @@ class CumulativeDistribution(AveragedMap):
         self.random_state = random_state
 
     def compact(self, X, dtype: Literal["auto", "uint8", "float16"] = "auto") -> CompactFeatures:
-        """psi(x) in one or two bytes a number, to be held and handed out in batches.
+        """psi(x) in one or two bytes a number, read in batches of full precision.
 
         Equal orbit weights make every entry a count of at most r, which fits one
         byte exactly up to r = 255: a quarter of the memory of ``transform``. Any
@@ -169,7 +171,7 @@ class CumulativeDistribution(AveragedMap):
             If uint8 would not be exact, or the features are sketched.
         """
         if self.sketch is not None:
-            raise InputError("approx.sketch: sketched features are no counts, and small already: use transform")
+            raise InputError("sketch: sketched features are not counts; use transform")
         check_is_fitted(self)
         X = self._validate(X, reset=False)
         weights = self.orbit_.weights_
@@ -177,7 +179,8 @@ class CumulativeDistribution(AveragedMap):
         if dtype == "uint8" and not exact:
             raise InputError(
                 f"uint8 counts need at most {_MAX_BYTE} orbit elements of equal weights, found {len(weights)} of "
-                f"weights {weights.min():.3g} to {weights.max():.3g}: change orbit.size and orbit.rule, or use float16"
+                f"weights {weights.min():.3g} to {weights.max():.3g}: change the orbit's size and rule, or use "
+                "dtype='float16'"
             )
         use_counts = exact and dtype != "float16"
         unit = len(weights) if use_counts else 1
@@ -189,11 +192,8 @@ class CumulativeDistribution(AveragedMap):
         return CompactFeatures(codes, (self._column_scale() / unit).astype(X.dtype))
 
     def own_kernel(self) -> kernels.CDF:
-        """What inner products approximate, in the place of a kernel to choose."""
+        """The kernel that inner products approximate."""
         return kernels.CDF(1.0 if self.norm == "each" else "max", self.epsilon, self.templates)
-
-    def _parts(self) -> tuple[Orbit, Kernel, Engine]:
-        return self.orbit or Orbit(), self.own_kernel(), self.engine or Engine()
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)

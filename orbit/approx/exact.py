@@ -1,4 +1,4 @@
-"""The orbit-averaged kernel itself: what every approximation is measured against."""
+"""The orbit-averaged kernel itself: the reference of every approximation."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from orbit.kernels.base import Against, AgainstProjections
 from orbit.orbits import Orbit
 from orbit.registry import register
 
-# A symmetric matrix in b blocks of columns needs a share (1 + 1/b) / 2 of its entries, but every block moves
-# the points along the orbit again, and blocks narrower than a tile cost more than they save.
+# Of a symmetric matrix in b blocks of columns a share (1 + 1/b) / 2 is computed, but every block moves the
+# points along the orbit again, and blocks narrower than a tile cost more than they save.
 _SYMMETRIC_BLOCKS = 4
 _NARROWEST_BLOCK = 512
 
-# What is missing of a training point's own kernel value is rounding, of up to this share.
+# Rounding error of |psi(x)|^2 for a training point, as a share of its kernel value with itself.
 _RESIDUAL_ROUNDING = 1e-9
 
 
@@ -49,11 +49,11 @@ class Exact(FeatureMap):
         Eigenvalues of the Gram matrix up to this share of the largest are
         dropped. None is float64 rounding times the number of points.
     residual : bool or None
-        Whether one more column is added, the square root of what is missing from
-        |psi(x)|^2 to k_{q,G}(x, x). It is zero for training points, so no inner
-        product with one of them changes, and with it the features know the prior
-        variance of new points, which a Gaussian process needs. None is no, in a
-        run: if the learner needs it. Costs r^2 kernel values a point.
+        Whether to add a column with the square root of k_{q,G}(x, x) - |psi(x)|^2. It
+        is zero for training points, so inner products with them do not change, and
+        the squared norm of the features becomes the prior variance, which a Gaussian
+        process needs. None is False for a map of its own, and the learner's
+        choice on the command line. Costs r^2 kernel values a point.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -91,7 +91,7 @@ class Exact(FeatureMap):
         self.random_state = random_state
 
     def fit_gram(self, X) -> np.ndarray:
-        """Fit, and give the kernel matrix of the training points, without the eigendecomposition of :meth:`fit`.
+        """Fit, and return the kernel matrix of the training points, without the eigendecomposition of :meth:`fit`.
 
         For kernel machines, which need :meth:`gram` and never :meth:`transform`.
 
@@ -126,8 +126,8 @@ class Exact(FeatureMap):
         if self.residual:
             prior = self._diagonal(points)
             missing = prior - np.square(psi).sum(1)
-            known = missing <= _RESIDUAL_ROUNDING * prior
-            psi = np.column_stack([psi, np.sqrt(np.where(known, 0.0, missing))])
+            rounding = missing <= _RESIDUAL_ROUNDING * prior
+            psi = np.column_stack([psi, np.sqrt(np.where(rounding, 0.0, missing))])
         return psi.astype(X.dtype)
 
     def diagonal(self, X) -> np.ndarray:

@@ -15,14 +15,14 @@ from orbit.kernels import Kernel
 from orbit.kernels.radial import RadialKernel
 from orbit.registry import register
 
-# Below this length, counted after padding, the rows of H D H D H D are too few and too much
-# alike to stand for directions drawn at random (docs/frequencies.md).
+# Below this length, after padding, the rows of H D H D H D are too few and too similar to replace random
+# directions (docs/frequencies.md).
 _STRUCTURED_MIN_LENGTH = 16
 
 # Orthogonal frequencies overtake a Sobol sequence of 256 points at 12 features, of 1024 points at 24.
 _QMC_MAX_FEATURES = 12
 
-# Above this an orthogonal matrix takes longer to make than to use.
+# Above this drawing an orthogonal matrix takes longer than the products with it.
 _ORTHOGONAL_MAX_FEATURES = 4096
 
 _SOBOL_BITS = 30
@@ -33,7 +33,7 @@ _TINY = float(np.finfo(np.float64).epsneg)
 class Frequencies(Component):
     """A rule that draws frequencies for random Fourier features.
 
-    A subclass gives ``_draw``, from the kernel's one map ``spectrum_ppf``.
+    A subclass implements ``_draw``, with the kernel's ``spectrum_ppf``.
     """
 
     def check_kernel(self, kernel: Kernel) -> None:
@@ -53,7 +53,7 @@ class Frequencies(Component):
         return self._draw(kernel, size, n_features, rng)
 
     def blocks(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks | None:
-        """What ``draw`` gives, as factors that are faster to multiply with; None where there are none."""
+        """The frequencies of ``draw`` as factors that are faster to multiply with; None if the rule has none."""
         self.check_kernel(kernel)
         return self._blocks(kernel, size, n_features, rng)
 
@@ -62,7 +62,7 @@ class Frequencies(Component):
 
     @abstractmethod
     def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
-        """``draw`` for a kernel that has been checked."""
+        """``draw``, for a kernel that has been checked."""
 
 
 @register("frequencies", "monte_carlo")
@@ -89,7 +89,7 @@ class QuasiMonteCarlo(Frequencies):
     """A scrambled Sobol sequence through the inverse of the spectrum's distribution function.
 
     Every single frequency has the right distribution, so the estimate is unbiased,
-    and all together they cover the space evenly: far better than independent draws
+    and together they cover the space evenly: far better than independent draws
     in few dimensions (docs/frequencies.md). Powers of two are the best sizes.
 
     References
@@ -116,14 +116,14 @@ class QuasiMonteCarlo(Frequencies):
                 "choose frequencies=monte_carlo"
             )
         sobol = qmc.Sobol(dim, bits=_SOBOL_BITS, rng=rng)
-        # whole powers of two, because other sizes of the same sequence come with a warning; the
-        # sequence lies on the lower edges of its cells, zero included, and belongs in their middle
+        # powers of two, because scipy warns of other sizes; points of the sequence are the lower corners of
+        # their cells, which include zero, and are moved to the middle
         uniforms = sobol.random_base2(max(0, (size - 1).bit_length()))[:size]
         return kernel.spectrum_ppf(uniforms + 0.5 * 2.0**-_SOBOL_BITS)
 
 
 class IsotropicFrequencies(Frequencies):
-    """Rules that draw directions and lengths apart, as spectra unchanged by rotations allow."""
+    """Rules that draw directions and lengths separately, for spectra unchanged by rotations."""
 
     def check_kernel(self, kernel: Kernel) -> None:
         super().check_kernel(kernel)
@@ -135,10 +135,10 @@ class IsotropicFrequencies(Frequencies):
 
     @staticmethod
     def _lengths(kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
-        """Lengths of frequencies, shape ``(size,)``: each of the spectrum's law, all together spread evenly.
+        """Lengths of frequencies, shape ``(size,)``, each distributed as in the spectrum.
 
-        They are those of a Latin hypercube sample, which removes most of what chance
-        would add through the lengths and, unlike fixed lengths, biases nothing.
+        From a Latin hypercube sample, which removes most of the variance due to the
+        lengths and, unlike fixed lengths, adds no bias.
         """
         assert isinstance(kernel, RadialKernel)
         uniforms = qmc.LatinHypercube(2, rng=rng).random(size)
@@ -151,12 +151,12 @@ class Orthogonal(IsotropicFrequencies):
 
     Directions come from Haar-distributed orthogonal matrices, so every single
     frequency has the right distribution and the estimate is unbiased; within a
-    block no two point the same way, which lowers the variance.
+    block directions are orthogonal, which lowers the variance.
 
     References
     ----------
     Yu, Suresh, Choromanski, Holtmann-Rice and Kumar, "Orthogonal Random Features",
-    2016, section 3; lengths of the kernel's own law, and spread evenly, are ours.
+    2016, section 3, there with lengths of the Gaussian kernel drawn independently.
 
     Examples
     --------
@@ -186,7 +186,7 @@ class Structured(IsotropicFrequencies):
     features are padded with zeros to a power of two, so that a product with a block
     takes d log d operations and 3 d random bits (:mod:`orbit.approx.hadamard`). The directions are only nearly
     uniform: the estimate is biased by an amount that falls with d, and for eight
-    features or fewer a warning says what to choose.
+    features or fewer there is a warning.
 
     References
     ----------
@@ -223,10 +223,10 @@ class Structured(IsotropicFrequencies):
 
 @register("frequencies", "auto")
 class Automatic(Frequencies):
-    """The rule that measured best for the kernel and the number of features (docs/frequencies.md).
+    """The most accurate rule in measurements, for the kernel and the number of features (docs/frequencies.md).
 
     ``qmc`` for up to 12 features, and for every kernel that ``orthogonal`` cannot
-    serve as long as Sobol sequences have the dimensions; otherwise ``orthogonal``,
+    serve, up to the largest dimension of Sobol sequences; otherwise ``orthogonal``,
     and ``structured`` above 4,096 features, where orthogonal matrices take minutes.
 
     Examples
@@ -256,4 +256,4 @@ class Automatic(Frequencies):
 def _orthonormal_rows(count: int, d: int, rng: np.random.Generator) -> np.ndarray:
     """The first rows of a Haar-distributed orthogonal matrix, shape ``(count, d)``."""
     Q, R = np.linalg.qr(rng.standard_normal((d, count)))
-    return (Q * np.sign(np.diag(R))).T  # without the signs Q depends on the routine and is not Haar distributed
+    return (Q * np.sign(np.diag(R))).T  # without the signs Q is not Haar distributed

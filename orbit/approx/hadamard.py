@@ -12,10 +12,10 @@ from torch import Tensor
 # vectors twice as fast as two factors of side sqrt(d) and four times as passes of additions.
 _SIDE_BITS = 5
 
-# What such small factors, signs and lengths reach of the rate of one large matrix product (docs/performance.md).
+# The rate of products with such small factors, relative to that of one large matrix product (docs/performance.md).
 _RATE = 0.3
 
-# Columns of the matrix that are made at once.
+# Columns of the dense matrix that are computed at once.
 _DENSE_COLUMNS = 256
 
 
@@ -47,7 +47,7 @@ class HadamardBlocks:
 
     @property
     def cost(self) -> float:
-        """Products with one point in operations of a dense product that takes as long."""
+        """Time of the products with one point, as the number of operations of a dense product that takes as long."""
         last = len(self) - (len(self.signs) - 1) * self.block
         stages = 3 * len(self.signs) - 1 + last / self.block
         return stages * 2 * self.block * sum(_sides(self.block)) / _RATE
@@ -107,16 +107,16 @@ class FastProjection:
         return out
 
     def _kept(self, rows: int) -> int:
-        """The first rows that a transform gives when asked for some: whole rows of its first factor."""
+        """Rows that a transform computes when ``rows`` are needed: a multiple of those of its first factor."""
         rest = self.block // len(self.factors[0])
         return -(-rows // rest) * rest
 
     def _transformed(self, buffers: list[Tensor], n: int, rows: int) -> list[Tensor]:
-        """The Hadamard transform of the first buffer, at least its first ``rows``; the result comes first again."""
+        """The Hadamard transform of the first buffer, at least its first ``rows``; the result is first again."""
         source, target = buffers
         outer, rest = n, self.block
         for factor in self.factors:
-            # a factor acts on the first axis of (side, rest); later ones find only the rows that earlier ones kept
+            # a factor acts on the first axis of (side, rest); later factors see only the rows that earlier ones kept
             side = len(factor)
             rest //= side
             kept = factor[: self._kept(rows) // rest] if outer == n else factor

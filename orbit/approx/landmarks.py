@@ -20,8 +20,8 @@ _KMEANS_ITERATIONS = 10
 
 _PIVOT_BLOCK = 64
 
-# Drawing by chance misses directions unless there are a few points for each; four did best of 2, 4
-# and 8 on clustered data, and the theory asks for a logarithm.
+# Points drawn for each dimension: of 2, 4 and 8 four had the smallest error on clustered data; in theory it is a
+# logarithm.
 _POINTS_PER_DIMENSION = 4
 
 # Shares below this are rounding errors of float64 sums.
@@ -52,7 +52,7 @@ class Landmarks(Component):
         Parameters
         ----------
         X : array, shape (n, *shape)
-        size : number of landmarks; at most as many as there are points come back
+        size : number of landmarks; fewer are returned if there are fewer points
 
         Returns
         -------
@@ -110,8 +110,8 @@ class KMeans(Landmarks):
     """The centres of k-means clusters: not data points, but close to many of them.
 
     Nyström's error is bounded by the quantisation error of the landmarks, which
-    k-means makes small. O(n m d log m) operations for m landmarks: a few rounds
-    after k-means++ are enough, for the last percent of quantisation error buys nothing.
+    k-means makes small. O(n m d log m) operations for m landmarks: a few iterations
+    after k-means++ are enough.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class KMeans(Landmarks):
         self.source = source
 
     def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
-        points = np.unique(candidates, axis=0)  # more clusters than distinct points would repeat centres
+        points = np.unique(candidates, axis=0)  # with more clusters than distinct points centres would repeat
         if size >= len(points):
             return points
         seed = int(rng.integers(2**31))
@@ -143,13 +143,13 @@ class KMeans(Landmarks):
 
 @register("landmarks", "rpcholesky")
 class RPCholesky(Landmarks):
-    """Randomly pivoted Cholesky: each landmark is drawn with probability proportional to what is still missing.
+    """Randomly pivoted Cholesky: each landmark is drawn with probability proportional to its residual.
 
-    What is missing at point x is k(x, x) minus its Nyström approximation by the
+    The residual at point x is k(x, x) minus its Nyström approximation by the
     landmarks so far. Takes ``m`` rows of the kernel matrix of n points, O(n m^2)
-    operations and O(n m) memory, in float64. Pivots are proposed a block at a
-    time and accepted with the probability that leaves their law that of one
-    pivot at a time.
+    operations and O(n m) memory, in float64. Pivots are proposed in
+    blocks and accepted with the probability that makes their distribution that of
+    drawing one at a time.
 
     Parameters
     ----------
@@ -174,20 +174,20 @@ class RPCholesky(Landmarks):
     def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
         size = min(size, len(candidates))
         pivots = _random_pivots(_Rows(candidates, kernel), kernel.diagonal(candidates), size, rng)
-        # a kernel matrix of smaller rank is exhausted early; the number of landmarks stays what was asked for
+        # a kernel matrix of smaller rank has fewer pivots; the other landmarks are drawn uniformly
         others = rng.permutation(np.setdiff1d(np.arange(len(candidates)), pivots))
         return candidates[np.concatenate([pivots, others[: size - len(pivots)]])]
 
 
 @register("landmarks", "leverage")
 class Leverage(Landmarks):
-    """Landmarks drawn by approximate ridge leverage scores: how much of its own each point adds to the kernel.
+    """Landmarks drawn by approximate ridge leverage scores.
 
     The score of point i is [K (K + ridge I)^-1]_ii. It is estimated through a
     dictionary of ``m`` points; the dictionary comes from the scores of a random
     half of the points, those from a dictionary of a quarter, and so on: O(n m^2)
-    operations and O(n m) memory, in float64. The ridge is set by the data, so
-    that the scores sum to about a quarter of the number of landmarks.
+    operations and O(n m) memory, in float64. The ridge is chosen so that the
+    scores sum to about a quarter of the number of landmarks.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class Leverage(Landmarks):
 
 
 class _Rows:
-    """Rows of the kernel matrix of a set of points, in float64, computed when asked for."""
+    """Rows of the kernel matrix of a set of points, in float64, computed on demand."""
 
     def __init__(self, points: np.ndarray, kernel: Kernel) -> None:
         self.points = torch.from_numpy(points.astype(np.float64))
@@ -254,7 +254,7 @@ def _random_pivots(rows: _Rows, diagonal: np.ndarray, size: int, rng: np.random.
 
 
 def _accept(missing: np.ndarray, proposal: np.ndarray, least: np.ndarray, rng: np.random.Generator) -> list[int]:
-    """Which of the proposed pivots to take: each with the share of its residual that earlier ones left over."""
+    """The proposed pivots to accept, each with the probability of its residual after those before it."""
     missing, accepted = missing.copy(), []
     thresholds = np.maximum(rng.random(len(proposal)) * proposal, least)
     for i, threshold in enumerate(thresholds):
@@ -286,7 +286,7 @@ def _leverage_scores(
 
 
 def _shares(scores: np.ndarray) -> np.ndarray:
-    """Scores as probabilities, one percent of them uniform: an underestimated point keeps a chance."""
+    """Scores as probabilities, mixed with one percent of a uniform distribution against underestimated scores."""
     if not scores.any():
         return np.full(len(scores), 1 / len(scores))
     return 0.99 * scores / scores.sum() + 0.01 / len(scores)

@@ -1,8 +1,7 @@
 """Sums of cosines and sines of many angles in one pass over them, compiled by numba.
 
-Import this module only where the loops are wanted: importing numba and compiling
-take a second or more. Without numba these are plain Python functions, thousands of
-times slower, for tests.
+Importing this module imports numba and compiles, which takes a second or more.
+Without numba these are plain Python functions, thousands of times slower, for tests.
 """
 
 from __future__ import annotations
@@ -13,20 +12,17 @@ from typing import Any
 
 import numpy as np
 
-# Angles are brought to within half a turn by this whole turn in two pieces: the first has so few
-# digits that its products with some ten thousand turns are exact.
+# Angles are reduced to half a turn by subtracting whole turns in two parts (Cody and Waite 1980): the first has
+# so few digits that its products with up to some ten thousand turns are exact.
 _TURN_HIGH = 6.28125
 _TURN_LOW = 2 * math.pi - _TURN_HIGH
 
 # Degrees of the polynomials in the square of an angle within half a turn: off by 2e-8, less than rounding.
 _DEGREE = 6
 
-# Columns that are worked on at once: their angles and sums stay in the first-level cache.
-_BLOCK = 512
-
 
 def _polynomials() -> tuple[tuple[np.float32, ...], tuple[np.float32, ...]]:
-    """Coefficients of cos(y) and sin(y) / y in y^2 up to half a turn, the constant first."""
+    """Coefficients of polynomials in y^2 for cos(y) and sin(y) / y up to half a turn, the constant first."""
     domain = [0.0, math.pi**2]
     functions = (lambda u: np.cos(np.sqrt(u)), lambda u: np.sinc(np.sqrt(u) / math.pi))
     series = (
@@ -42,19 +38,19 @@ _PER_TURN, _HIGH, _LOW = np.float32(0.5 / math.pi), np.float32(_TURN_HIGH), np.f
 
 
 def _compiled(*signature: str) -> Callable[[Callable], Callable]:
-    """Compile for these argument types, or for whatever it is called with; the plain function without numba."""
+    """Compile for these argument types, or for those of the first call; the plain function without numba."""
 
     def decorate(function: Callable) -> Callable:
         try:
             import numba
         except ImportError:
             return function
-        # products and sums may be fused, but not reordered: that would undo the two pieces of a turn
+        # products and sums may be fused, but not reordered: that would undo the reduction in two parts
         options: dict[str, Any] = {"fastmath": {"contract", "nsz"}, "nogil": True}
         types = [f"void({', '.join(signature)})"] if signature else None
         try:
             return numba.njit(types, cache=True, **options)(function)
-        except RuntimeError:  # no folder to keep it in for the next process
+        except RuntimeError:  # no writable folder for the cache
             return numba.njit(types, **options)(function)
 
     return decorate
@@ -62,7 +58,7 @@ def _compiled(*signature: str) -> Callable[[Callable], Callable]:
 
 @_compiled()
 def _within(angle):
-    """The angle less its whole turns."""
+    """The angle minus its whole turns."""
     turns = np.rint(angle * _PER_TURN)
     return (angle - turns * _HIGH) - turns * _LOW
 
@@ -79,7 +75,7 @@ def _sin(y, square):
     return y * (s0 + square * (s1 + square * (s2 + square * (s3 + square * (s4 + square * (s5 + square * s6))))))
 
 
-# One loop each, over vectors given as arguments: the compiler then knows that they may be worked on eight at a time.
+# One loop in each function, over vectors given as arguments: only then does the compiler vectorise it.
 
 
 @_compiled()

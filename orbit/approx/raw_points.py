@@ -16,14 +16,14 @@ from orbit.registry import register
 
 @register("approx", "points")
 class RawPoints(AveragedMap):
-    """psi(x) = sum_i w_i g_i x, flattened: for learners that make features of their own, such as ``network``.
+    """psi(x) = sum_i w_i g_i x, flattened: for learners that compute their own features, such as ``network``.
 
     Inner products are those of the linear kernel averaged over the orbit.
 
     Parameters
     ----------
     kernel : Kernel or None
-        Not used for the features; it may say what such a learner builds. None is the linear kernel.
+        Not used for the features; such a learner may take its layers from it. None is the linear kernel.
     orbit : Orbit or None
         What to average over; None is no averaging.
     engine : Engine or None
@@ -51,11 +51,8 @@ class RawPoints(AveragedMap):
         self.random_state = random_state
 
     def own_kernel(self) -> Polynomial:
-        """The linear kernel, in the place of a kernel to choose."""
+        """The linear kernel."""
         return Polynomial(degree=1, gamma=1.0, coef0=0.0)
-
-    def _parts(self) -> tuple[Orbit, Kernel, Engine]:
-        return self.orbit or Orbit(), self.kernel or self.own_kernel(), self.engine or Engine()
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         self._n_features_out = int(np.prod(X.shape[1:]))

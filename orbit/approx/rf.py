@@ -49,7 +49,7 @@ class RandomFourier(AveragedMap):
     variant : {"pairs", "offset"}
     frequencies : Frequencies or None
         How the frequencies are drawn. None is ``auto``: a Sobol sequence for few
-        features, orthogonal directions for many; both measured better than
+        features, orthogonal directions for many; both are more accurate than
         independent draws at the same cost (docs/frequencies.md).
     engine : Engine or None
     random_state : int, RandomState or None

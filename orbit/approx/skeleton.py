@@ -32,8 +32,8 @@ class RandomSkeleton(AveragedMap):
     it takes l factors with the probability of the activation's degree l, and each
     goes on at a random parent. Equal draws are one feature of weight
     sqrt(count / total), and drawing goes on until there are ``n_components``
-    distinct ones: few columns hold what many draws found. Averaged over the
-    orbit like every map, so a group makes the features invariant, which no paper has.
+    distinct ones, so few columns represent many draws. Averaged over the orbit like
+    every map, so a group makes the features invariant.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class RandomSkeleton(AveragedMap):
         one, 2^(1/2) R cos(theta + b) with b = 0 or pi/2 (RFS comment 1). Features of
         base binary are real: one column, either way.
     deduplicate : bool
-        False: exactly ``n_components`` draws, equal ones as columns of their own.
+        False: exactly ``n_components`` draws, with a column for each of several equal ones.
     bottom : {"paths", "fourier"}
         ``fourier`` stops at the nodes above the inputs, which must be ``exp`` on
         circles, and draws random Fourier features of their whole patches: the
@@ -142,7 +142,7 @@ class RandomSkeleton(AveragedMap):
         return Sampler(skeleton, self._alphabet(), bottom=1, with_phase=with_phase)
 
     def _alphabet(self) -> Space:
-        """The base features that exponents count: of single inputs, or of whole patches."""
+        """The space of base features, of single inputs or of whole patches."""
         space, bottom = self.kernel_.space_, self.kernel_.skeleton_.levels[0]
         if self.bottom == "paths":
             return space
@@ -150,8 +150,8 @@ class RandomSkeleton(AveragedMap):
         on_inputs = any((level.parents < space.n_inputs).any() for level in above)
         if not isinstance(space, CircleSpace) or not isinstance(bottom.activation, Exp) or on_inputs:
             raise InputError(
-                "approx.bottom=fourier needs kernel.base=circle and activation exp at exactly the nodes above the "
-                "inputs: change kernel or choose approx.bottom=paths"
+                "bottom='fourier' needs a kernel with base='circle' and activation exp at exactly the nodes above the "
+                "inputs: change the kernel or choose bottom='paths'"
             )
         return PatchFourier(space, bottom, bottom.activation.c)
 
@@ -163,13 +163,13 @@ class _BaseProducts(Embedding):
     """Products of base features: sums of a few angles each, by ``embedding_bag``, then cosine and sine.
 
     On one core ``embedding_bag`` took 0.25 ns an angle where scipy's product took 0.5 and torch's sparse matrices
-    0.6 (docs/skeletons.md). It adds rows of a matrix, so the points stand in columns until the angles are complete.
+    0.6 (docs/skeletons.md). It adds rows of a matrix, so points are columns until the angles are complete.
     """
 
     sums_are_features = True
 
-    # Low and wide tiles: the angles of few points stay in a core's cache, and columns are written in long runs. With
-    # 256 points by 512 features everything but the trigonometry took half as long again (docs/skeletons.md).
+    # Tiles of few rows and many columns: the angles of few points stay in a core's cache, and columns are written
+    # contiguously. With 256 points by 512 features all but the trigonometry took 1.5 times as long (docs/skeletons.md).
     unit_tile = 2048
 
     def __init__(self, features: Features, space: Space, columns: str, engine: Engine, dtype: np.dtype) -> None:
@@ -208,7 +208,7 @@ class _BaseProducts(Embedding):
 
 
 class _SparseRows:
-    """A sparse matrix whose product with a dense one is a sum of a few of its rows for each row."""
+    """A sparse matrix whose product with a dense one is, row by row, a weighted sum of a few rows of that."""
 
     def __init__(self, matrix: sparse.csr_matrix, engine: Engine, dtype: np.dtype) -> None:
         self.starts = np.asarray(matrix.indptr, dtype=np.int64)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class CountSketch:
-    """Every column goes, with a random sign, into one of ``size`` random buckets.
+    """Every column is added, with a random sign, to one of ``size`` random buckets.
 
     For fixed vectors E<Sx, Sy> = <x, y>, and the variance is
 

@@ -1,10 +1,11 @@
 """Weighted sums of cosines and sines of many angles: in one pass by a compiled loop, or by torch.
 
-The trigonometry is most of what a projection costs once the products are cheap. torch
-takes three passes over a tile for the cosines, three for the sines, and writes both
+Once the products are cheap, trigonometry is most of the cost of a projection. torch
+takes three passes over a tile for the cosines and three for the sines, and writes both
 to memory. Where numba is installed (``pip install 'orbit[fast]'``) one loop of
-:mod:`orbit.approx.loops` reads the angles, evaluates two polynomials and adds to the sums. Its values are off by up to
-5e-7 for angles of a few turns, which are rounded by as much; float64 and GPUs are torch's.
+:mod:`orbit.approx.loops` reads the angles, evaluates two polynomials and adds to the
+sums. Its error is up to 5e-7 for angles of a few turns, which is that of the rounded
+angles. float64 and GPUs use torch.
 """
 
 from __future__ import annotations
@@ -62,5 +63,5 @@ def _loops(angles: Tensor) -> ModuleType | None:
 
 @functools.cache
 def _compiled() -> ModuleType | None:
-    """The loops, or None without numba. Compiling takes seconds, and is kept for the next process where numba can."""
+    """The loops, or None without numba. Compiling takes seconds; numba caches the result on disk if it can."""
     return importlib.import_module("orbit.approx.loops") if is_available() else None

@@ -86,7 +86,7 @@ def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.f
     keep = values > threshold
     if not keep.any():
         raise InputError(
-            "the kernel matrix of the landmarks is zero: all kernel values vanish; change kernel.lengthscale"
+            "the kernel matrix of the landmarks is zero: all kernel values vanish; change the kernel's lengthscale"
         )
     return (vectors[:, keep] / np.sqrt(values[keep])).T
 

@@ -16,19 +16,19 @@ _LINE_EVERY_S = 60.0
 
 
 class Progress:
-    """Counts finished steps of a known total and tells the user; steps may come from several threads.
+    """Counts finished steps of a known total and shows them; steps may come from several threads.
 
     Parameters
     ----------
     total : number of steps
-    what : shown in front, e.g. ``"features"``
-    shown : False keeps it silent
+    description : shown in front, e.g. ``"features"``
+    shown : False shows nothing
     """
 
-    def __init__(self, total: int, what: str, shown: bool = True) -> None:
-        self.total, self.what, self.done = total, what, 0
+    def __init__(self, total: int, description: str, shown: bool = True) -> None:
+        self.total, self.description, self.done = total, description, 0
         on_terminal = shown and sys.stderr.isatty()
-        self._bar = tqdm(total=total, desc=what, leave=False, dynamic_ncols=True) if on_terminal else None
+        self._bar = tqdm(total=total, desc=description, leave=False, dynamic_ncols=True) if on_terminal else None
         self._lines = shown and not on_terminal
         self._lock = threading.Lock()
         self._start = self._last = time.monotonic()
@@ -52,4 +52,4 @@ class Progress:
             if self._lines and now - self._last >= _LINE_EVERY_S:
                 self._last = now
                 left = (now - self._start) / self.done * (self.total - self.done)
-                log.info("%s: %d of %d, about %.0f s left", self.what, self.done, self.total, left)
+                log.info("%s: %d of %d, about %.0f s left", self.description, self.done, self.total, left)
