@@ -1,16 +1,21 @@
-"""Shared by all tests: every test draws from its own seeded generator."""
+"""Fixtures of all tests: seeded generators, and the command line in this process."""
 
 from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 pytest.register_assert_rewrite("orbit_rules")
 
-# Tests run thousands of tiny products; two threads that meet at a barrier for each of them, on cores shared with
-# other work, take a hundred times as long. Tests of threads ask for workers by number.
+# Tests run thousands of small matrix products. With two threads each, on cores shared with other work, barriers make
+# them a hundred times slower. Tests of threads set the number of workers.
 torch.set_num_threads(1)
 threadpool_limits(1, "blas")
 
@@ -21,7 +26,51 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture(autouse=True)
-def _same_chance_in_every_run() -> None:
+def _seed_global_generators() -> None:
     """Estimators whose ``random_state`` is None draw from NumPy's global generator, as scikit-learn's do."""
     np.random.seed(20170)
     torch.manual_seed(20170)
+
+
+@pytest.fixture
+def run_with_figures(monkeypatch, tmp_path, capsys):
+    """``run_with_figures("group=identity", ...)`` -> (exit code, stdout, stderr), outputs in ``tmp_path / "out"``."""
+    import runners.app.cli  # here, so that tests of the library alone do not import Hydra and MLflow
+
+    monkeypatch.chdir(tmp_path)
+
+    def execute(*overrides: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["run.py", *overrides, f"outputs={tmp_path / 'out'}"])
+        capsys.readouterr()
+        code = runners.app.cli.main(Path(__file__).parent.parent / "conf")
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return execute
+
+
+@pytest.fixture
+def run(run_with_figures, monkeypatch):
+    """The same with blank figures: to draw them is two thirds of the time of a small run."""
+    from orbit import plots
+
+    for name in set(plots.__all__) - {"short"}:
+        monkeypatch.setattr(plots, name, lambda *args, **kwargs: Figure((1, 1)))
+    return run_with_figures
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory) -> Path:
+    """An MLflow database without runs; creating its tables takes seconds."""
+    from runners.tracking.mlflow import Tracker
+
+    folder = tmp_path_factory.mktemp("database")
+    Tracker(folder, None, "other").open()
+    return folder / "mlflow.db"
+
+
+@pytest.fixture
+def database(empty_database, tmp_path) -> Path:
+    """A copy of the empty database in the outputs of ``run``."""
+    (tmp_path / "out").mkdir()
+    return shutil.copy(empty_database, tmp_path / "out")

@@ -9,7 +9,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from test_run_cli import folders, run  # noqa: F401  run is a fixture
+from command_line import folders
 from test_run_config import composed, plan
 
 from orbit.approx import RawPoints
@@ -158,7 +158,7 @@ def test_a_learner_goes_on_from_a_checkpoint(rng, kind):
     np.testing.assert_array_equal(resumed.decision_function(points), whole.decision_function(points))
 
 
-def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(run, tmp_path, monkeypatch):  # noqa: F811
+def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(run, tmp_path, monkeypatch):
     layers = "kernel.layers=[{kind: conv, size: 3, stride: 2}, {kind: full}]"
     settings = ["approx=skeleton", "approx.n_components=30", "kernel=skeleton", layers, "group=identity"]
     settings += ["learner=adagrad", "learner.learning_rate=[0.01,0.1]", "learner.epochs=4"]

@@ -1,55 +1,28 @@
+# ruff: noqa: F811
 """The command line, in this process: what a run leaves behind, and how it ends."""
 
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import mlflow
 import numpy as np
 import pytest
+from command_line import SMALL, folders, mlflow_runs
+from conftest import run  # noqa: F401  test_run_report imports it from here
 
-import runners.app.cli
 import runners.experiments.fit
 from orbit.core.errors import InputError
 from orbit.engine import Engine
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import RunFolder
 
-ROOT = Path(__file__).parent.parent
-SMALL = ("dataset.n_train=60", "dataset.n_test=40", "approx.n_components=20", "orbit.size=4", "runner.save_model=false")
 FIELD = ("dataset=vector_field", "group=identity", "approx=orff", "learner=stein")
 
 
-@pytest.fixture
-def run(monkeypatch, tmp_path, capsys):
-    """``run("group=identity", ...)`` -> (exit code, stdout, stderr); outputs go to ``tmp_path / "out"``."""
-    monkeypatch.chdir(tmp_path)
-
-    def execute(*overrides: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["run.py", *overrides, f"outputs={tmp_path / 'out'}"])
-        capsys.readouterr()
-        code = runners.app.cli.main(ROOT / "conf")
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return execute
-
-
-def folders(tmp_path: Path) -> list[Path]:
-    return sorted(path.parent for path in (tmp_path / "out").rglob("run.json") if "artifacts" not in path.parts)
-
-
-def mlflow_runs(tmp_path: Path) -> list:
-    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("orbit")
-    return client.search_runs([experiment.experiment_id])
-
-
 class TestOneRun:
-    def test_leaves_everything_behind(self, run, tmp_path):
-        code, out, _ = run(*SMALL[:-1], "seed=3")
+    def test_run_folder_is_complete(self, run_with_figures, tmp_path):
+        code, out, _ = run_with_figures(*SMALL[:-1], "seed=3")
         assert code == 0
         (folder,) = folders(tmp_path)
         assert folder.name.endswith("rotation-nystrom-gaussian-s3")
@@ -65,13 +38,13 @@ class TestOneRun:
         assert str(folder) in out
         assert "mlflow ui" in out
 
-    def test_a_vector_field_is_drawn_as_arrows(self, run, tmp_path):
-        assert run(*FIELD, *SMALL, "tracking.enabled=false")[0] == 0
+    def test_figures_of_a_vector_field(self, run_with_figures, tmp_path):
+        assert run_with_figures(*FIELD, *SMALL, "tracking.enabled=false")[0] == 0
         (folder,) = folders(tmp_path)
         assert {path.stem for path in (folder / "figures").iterdir()} == {"field", "predictions", "selection"}
 
     @pytest.mark.filterwarnings("default")
-    def test_a_warning_is_a_line_of_the_log_and_shown_once(self, run, tmp_path):
+    def test_warning_is_logged_and_shown_once(self, run, tmp_path):
         hurried = ("learner=cg", "learner.max_iter=1", "learner.rank=1", "learner.regularization=1e-9")
         code, out, err = run(*FIELD[:-1], *hurried, *SMALL, "tracking.enabled=false")
         assert code == 0, err
@@ -81,7 +54,8 @@ class TestOneRun:
             assert "ConvergenceWarning: " in line
             assert line.endswith("or choose learner=stein")
 
-    def test_is_whole_in_mlflow(self, run, tmp_path):
+    @pytest.mark.usefixtures("database")
+    def test_mlflow_has_the_whole_run(self, run, tmp_path):
         assert run(*SMALL[:-1])[0] == 0
         (folder,) = folders(tmp_path)
         (logged,) = mlflow_runs(tmp_path)
@@ -111,7 +85,7 @@ class TestOneRun:
         assert len(kept) >= 2
         assert all(metrics == kept[0] for metrics in kept)
 
-    def test_config_says_which_values_were_defaults(self, run, tmp_path):
+    def test_config_marks_defaults(self, run, tmp_path):
         assert run(*SMALL, "tracking.enabled=false", "distribution=von_mises")[0] == 0
         text = (folders(tmp_path)[0] / "config.yaml").read_text()
         assert "# representation was not named" in text
@@ -123,7 +97,7 @@ class TestOneRun:
         assert run(*SMALL, "tracking.enabled=false", "representation=polar")[0] == 0
         assert "sampling: polar" in (folders(tmp_path)[0] / "config.yaml").read_text()
 
-    def test_the_spectral_path_says_what_it_left_out(self, run, tmp_path):
+    def test_error_of_the_spectral_path_is_reported(self, run, tmp_path):
         settings = ("approx=rf", "representation=polar", "orbit.size=32", "tracking.enabled=false")
         code, out, err = run(*SMALL, *settings, "engine.spectral_tolerance=0.05", "run_name=a")
         assert code == 0, err
@@ -206,7 +180,7 @@ class TestBadInput:
             ),
         ],
     )
-    def test_says_what_to_change(self, run, tmp_path, overrides, expected):
+    def test_error_names_what_to_change(self, run, tmp_path, overrides, expected):
         code, out, err = (
             run("tracking.enabled=false", *overrides) if "tracking" not in overrides[0] else run(*overrides)
         )
@@ -256,12 +230,13 @@ class TestBadInput:
             run("-m", *SMALL, "seed=0,1")
         assert stop.value.code == 2
 
-    def test_the_traceback_is_in_the_log(self, run, tmp_path):
+    def test_traceback_is_in_the_log(self, run, tmp_path):
         assert run("approx.n_components=0", "tracking.enabled=false")[0] == 2
         (folder,) = folders(tmp_path)
         assert "Traceback" in (folder / "run.log").read_text()
 
 
+@pytest.mark.usefixtures("database")
 class TestSweep:
     def test_children_under_one_parent(self, run, tmp_path):
         code, out, _ = run("-m", *SMALL, "group=identity,rotation", "seed=0,1")
@@ -280,7 +255,7 @@ class TestSweep:
         header = next(line for line in out.splitlines() if line.startswith("| job"))
         assert [cell.strip() for cell in header.strip("|").split("|")][2:5] == ["group", "seed", "test/accuracy"]
 
-    def test_a_failing_job_stops_no_other(self, run, tmp_path):
+    def test_failing_job_does_not_stop_the_others(self, run, tmp_path):
         code, out, err = run("-m", *SMALL, "dataset.n_train=5000,50")
         assert code == 1
         assert "1 of 2 jobs finished" in out
@@ -294,14 +269,14 @@ class TestSweep:
         (parent,) = [r for r in logged if r.info.run_name.startswith("sweep-")]
         assert parent.info.status == "FAILED"
 
-    def test_an_unknown_choice_stops_the_sweep_before_its_first_job(self, run, tmp_path):
+    def test_unknown_choice_stops_the_sweep_before_its_first_job(self, run, tmp_path):
         code, out, err = run("-m", *SMALL, "group=identity,rotaton")
         assert code == 2
         assert "did you mean 'rotation'?" in err
         assert not folders(tmp_path)
         assert "jobs finished" not in out
 
-    def test_resume_goes_on_where_it_stopped(self, run, tmp_path):
+    def test_resume_skips_finished_jobs_of_equal_settings(self, run, tmp_path):
         assert run("-m", *SMALL, "seed=0,1", "resume=true")[0] == 0
         before = len(mlflow_runs(tmp_path))
         code, out, _ = run("-m", *SMALL, "seed=0,1,2", "resume=true")
@@ -311,15 +286,13 @@ class TestSweep:
         rows = [line for line in out.splitlines() if line.startswith("| 0")]
         assert len(rows) == 1
         assert "SKIPPED" in rows[0]
-
-    def test_a_changed_setting_is_not_resumed(self, run):
-        assert run("-m", *SMALL, "seed=0,1", "resume=true")[0] == 0
         _, out, _ = run("-m", *SMALL, "seed=0,1", "resume=true", "approx.n_components=21")
         assert "SKIPPED" not in out
 
 
+@pytest.mark.usefixtures("database")
 class TestFailures:
-    def test_a_tracking_failure_loses_nothing_and_sync_mends_it(self, run, tmp_path, monkeypatch):
+    def test_sync_uploads_after_a_tracking_failure(self, run, tmp_path, monkeypatch):
         upload = Tracker._upload
         monkeypatch.setattr(Tracker, "_upload", lambda *args: (_ for _ in ()).throw(ConnectionError("cut off")))
         code, out, err = run(*SMALL)
@@ -337,7 +310,7 @@ class TestFailures:
         assert logged.data.metrics == RunFolder(folder).read_metrics()
         assert run("runner=sync")[1].count("uploaded       0") == 1
 
-    def test_the_next_run_uploads_what_is_pending(self, run, tmp_path, monkeypatch):
+    def test_next_run_uploads_pending_runs(self, run, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(Tracker, "_upload", lambda *args: (_ for _ in ()).throw(ConnectionError("cut off")))
             assert run(*SMALL, "run_name=first")[0] == 0
@@ -352,7 +325,7 @@ class TestFailures:
         assert run(*SMALL)[0] == 130
         assert [r.info.status for r in mlflow_runs(tmp_path)] == ["KILLED"]
 
-    def test_a_defect_is_shown_in_full_and_exits_1(self, run, tmp_path, monkeypatch):
+    def test_unexpected_error_exits_1_with_its_traceback(self, run, tmp_path, monkeypatch):
         monkeypatch.setattr(runners.experiments.fit.Fit, "run", lambda *args: 1 / 0)
         code, _, err = run(*SMALL)
         assert code == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import psutil
 import pytest
-from test_run_cli import folders, run  # noqa: F401  run is a fixture
+from command_line import folders
 from test_run_config import composed, plan
 
 from runners.base import peak_memory_mb
@@ -43,7 +43,7 @@ def test_a_case(points):
 
 
 @pytest.mark.slow
-def test_every_case_has_its_peak_seconds_and_accuracy(run, tmp_path):  # noqa: F811
+def test_every_case_has_its_peak_seconds_and_accuracy(run, tmp_path):
     small = ("approx=rf", "approx.n_components=16", "dataset=digits", "dataset.n_train=200", "dataset.n_test=100")
     code, _, err = run("runner=memory", "tracking.enabled=false", "engine.workers=1", CASES, *small)
     assert code == 0, err
@@ -59,7 +59,7 @@ def test_every_case_has_its_peak_seconds_and_accuracy(run, tmp_path):  # noqa: F
 
 
 @pytest.mark.parametrize("cases", ["null", "{a: {points: 0}}", "{a: {points: some}}", "{a: 3}"])
-def test_wrong_cases_are_refused_before_any_work(run, cases):  # noqa: F811
+def test_wrong_cases_are_refused_before_any_work(run, cases):
     code, _, err = run("runner=memory", f"runner.cases={cases}", "tracking.enabled=false")
     assert code == 2
     assert "runner.cases: expected" in err

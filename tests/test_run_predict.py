@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.pipeline import Pipeline
-from test_run_cli import run  # noqa: F401  a fixture
 from test_run_config import composed, plan
 from test_tables import draw_classes
 
@@ -89,7 +88,7 @@ def test_pictures_are_predicted_by_name(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_model_in_mlflow_predicts_what_its_folder_does(run, tmp_path):  # noqa: F811
+def test_a_model_in_mlflow_predicts_what_its_folder_does(run, tmp_path):
     fit = ("dataset=digits", "dataset.n_train=60", "approx.n_components=20", "orbit.size=4")
     assert run(*fit, f"hydra.run.dir={tmp_path / 'fitted'}")[0] == 0
     run_id = RunFolder(tmp_path / "fitted").read_record().run_id
@@ -108,7 +107,7 @@ def test_a_model_in_mlflow_predicts_what_its_folder_does(run, tmp_path):  # noqa
     assert "has no run nonsense with a model" in err
 
 
-def test_what_is_wrong_is_said_in_one_line_on_the_command_line(run, digits, tmp_path):  # noqa: F811
+def test_what_is_wrong_is_said_in_one_line_on_the_command_line(run, digits, tmp_path):
     np.save(tmp_path / "other.npy", np.ones((2, 7, 7)))
     code, _, err = run("runner=predict", f"runner.model={digits}", f"runner.input={tmp_path / 'other.npy'}")
     assert code == 2

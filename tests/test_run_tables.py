@@ -6,8 +6,8 @@ import json
 import re
 
 import numpy as np
+from command_line import SMALL, folders, mlflow_runs
 from scipy import stats
-from test_run_cli import SMALL, folders, mlflow_runs, run  # noqa: F401  run is a fixture
 
 from runners.metrics import kernel_errors
 from runners.tracking.record import Record, RunFolder
@@ -17,7 +17,7 @@ ROWS = "runner.rows={plain: {group: {name: identity}}, turned@rf: {approx: {name
 
 
 class TestTable:
-    def test_means_deviations_and_published_figures(self, run, tmp_path):  # noqa: F811
+    def test_means_deviations_and_published_figures(self, run, tmp_path):
         published = "runner.published={plain: 0.5}"
         code, out, err = run("runner=table", *SMALL[:-1], ROWS, "runner.repeats={seed: [0, 1]}", published)
         assert code == 0, err
@@ -34,14 +34,14 @@ class TestTable:
         (logged,) = mlflow_runs(tmp_path)
         assert "turnedrf/test/accuracy" in logged.data.metrics  # without what MLflow refuses
 
-    def test_a_row_equals_the_same_run_by_itself(self, run, tmp_path):  # noqa: F811
+    def test_a_row_equals_the_same_run_by_itself(self, run, tmp_path):
         assert run("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "run_name=a")[0] == 0
         assert run(*SMALL, "group=identity", "tracking.enabled=false", "run_name=b")[0] == 0
         table, single = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
         assert table["plain/test/accuracy"] == single["test/accuracy"]
         assert not any(key.endswith("_std") for key in table), "one fit has no deviation"
 
-    def test_columns_change_every_row_and_are_compared_by_rank(self, run, tmp_path):  # noqa: F811
+    def test_columns_change_every_row_and_are_compared_by_rank(self, run, tmp_path):
         rows = "runner.rows={a: {group: {name: identity}}, b: {orbit.size: 2}, c: {orbit.size: 4}}"
         columns = (
             "runner.columns={few: {approx: {name: rf, n_components: 1}}, many: {approx: {name: rf, n_components: 60}}}"
@@ -58,7 +58,7 @@ class TestTable:
         assert (folder / "figures" / "few_many.png").is_file()
         assert "rank correlation" in out
 
-    def test_bad_rows_stop_before_any_work(self, run):  # noqa: F811
+    def test_bad_rows_stop_before_any_work(self, run):
         for rows, expected in (
             ("{a: {approx: {name: nystrm}}}", "did you mean 'nystrom'?"),
             ("{a: {approx: {name: rf, n_components: 0}}}", "approx.n_components: expected an integer >= 1"),
@@ -76,7 +76,7 @@ class TestCurves:
         "references: {exact: {approx: {name: exact}}}}}"
     )
 
-    def test_lines_and_levels(self, run, tmp_path):  # noqa: F811
+    def test_lines_and_levels(self, run, tmp_path):
         code, out, err = run("runner=table", *SMALL[:-1], self.CURVE, "runner.repeats={seed: [0, 1]}")
         assert code == 0, err
         (folder,) = folders(tmp_path)
@@ -89,7 +89,7 @@ class TestCurves:
         assert "| 40 " in (folder / "size.md").read_text()
         assert "| 40 " in out
 
-    def test_a_curve_has_a_metric_of_its_own(self, run, tmp_path):  # noqa: F811
+    def test_a_curve_has_a_metric_of_its_own(self, run, tmp_path):
         curve = "{along: {approx.n_components: [5, 40]}, series: {turned: {}}, metric: %s}"
         command = ("runner=table", *SMALL[:-1], "tracking.enabled=false")
         code, out, err = run(*command, f"runner.curves={{c: {curve % 'features/dim'}}}")
@@ -100,14 +100,14 @@ class TestCurves:
         assert code == 2
         assert "runner.curves.c.metric: no such figure 'test/accuracies'" in err
 
-    def test_a_point_equals_the_same_run_by_itself(self, run, tmp_path):  # noqa: F811
+    def test_a_point_equals_the_same_run_by_itself(self, run, tmp_path):
         assert run("runner=table", *SMALL[:-1], self.CURVE, "tracking.enabled=false", "run_name=a")[0] == 0
         few = (*SMALL, "approx.n_components=5", "tracking.enabled=false", "run_name=b")
         assert run(*few)[0] == 0
         table, single = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
         assert table["size/turned approx.n_components=5"] == single["test/accuracy"]
 
-    def test_a_bad_curve_stops_before_any_work(self, run):  # noqa: F811
+    def test_a_bad_curve_stops_before_any_work(self, run):
         for curve, expected in (
             ("{along: {seed: [0]}}", "at least one of `series`"),
             ("{along: {seed: 0}, series: {a: {}}}", "expected a list of values for seed"),
@@ -139,7 +139,7 @@ class TestSweepSummary:
 
 
 class TestKernelError:
-    def test_error_falls_with_the_number_of_components(self, run, tmp_path):  # noqa: F811
+    def test_error_falls_with_the_number_of_components(self, run, tmp_path):
         sizes = ("runner.sizes=[16,256]", "runner.n_points=30", "runner.repeats=4", "frequencies=monte_carlo")
         assert run("runner=kernel_error", "approx=rf", "orbit.size=4", *sizes, "tracking.enabled=false")[0] == 0
         (folder,) = folders(tmp_path)
@@ -148,7 +148,7 @@ class TestKernelError:
         assert 2 < ratio < 8  # 4 by theory
         assert {path.stem for path in (folder / "figures").iterdir()} == {"rel_fro_error", "rel_spectral_error"}
 
-    def test_a_curve_for_each_orbit_size_and_rule(self, run, tmp_path):  # noqa: F811
+    def test_a_curve_for_each_orbit_size_and_rule(self, run, tmp_path):
         settings = ("runner.orbit_sizes=[2,8]", "runner.rules=[monte_carlo,quadrature]", "runner.reference=32")
         sizes = ("runner.sizes=[64]", "runner.n_points=20", "runner.repeats=2")
         assert run("runner=kernel_error", "approx=rf", *settings, *sizes, "tracking.enabled=false")[0] == 0
@@ -168,7 +168,7 @@ class TestKernelError:
         assert np.isclose(errors["correlation"], np.corrcoef(pairs)[0, 1])
 
 
-def test_invariance_is_rounding_for_a_whole_group_and_not_for_a_part(run, tmp_path):  # noqa: F811
+def test_invariance_is_rounding_for_a_whole_group_and_not_for_a_part(run, tmp_path):
     cases = (
         "runner.cases={whole: {group: {name: dihedral}}, "
         "part: {group: {name: dihedral}, orbit: {size: 2, rule: monte_carlo}}}"
@@ -181,7 +181,7 @@ def test_invariance_is_rounding_for_a_whole_group_and_not_for_a_part(run, tmp_pa
         assert metrics[f"invariance/part/{approx}"] > 1e-3
 
 
-def test_fields_are_compared_drawn_and_timed_until_the_exact_kernel_stops(run, tmp_path):  # noqa: F811
+def test_fields_are_compared_drawn_and_timed_until_the_exact_kernel_stops(run, tmp_path):
     smaller = (
         *("dataset.size=60", "dataset.test_size=60", "runner.components=[4,64]", "runner.repeats=1"),
         *("runner.sizes=[20,200]", "runner.timed_components=10", "selection.grid={kernel.lengthscale: [0.5, 1]}"),
@@ -201,7 +201,7 @@ def test_fields_are_compared_drawn_and_timed_until_the_exact_kernel_stops(run, t
 SKELETON = ("kernel=skeleton", "kernel.layers=[{kind: conv, size: 3}, {kind: full}]", "representation=raw")
 
 
-def test_errors_of_orbits_come_with_pictures_of_the_orbit_and_the_skeleton(run, tmp_path):  # noqa: F811
+def test_errors_of_orbits_come_with_pictures_of_the_orbit_and_the_skeleton(run, tmp_path):
     few = ("runner.n_points=10", "tracking.enabled=false", "engine.dtype=float64")
     sizes = ("runner.sizes=[2]", "runner.repeats=1", "runner.reference=8", "approx=skeleton", "approx.n_components=20")
     code, _, err = run("runner=orbit_error", "run_name=a", *SKELETON, *few, *sizes)

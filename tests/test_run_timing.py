@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_run_cli import folders, run  # noqa: F401  run is a fixture
+from command_line import folders
 
 from orbit import plots
 from runners.machine import describe_machine
@@ -45,7 +45,7 @@ def _small_and_once(monkeypatch):
     monkeypatch.setattr("runners.timing.comparisons.maps.LAYER_FEATURES", 1500)  # of 14,000
 
 
-def test_bars_are_the_medians_of_the_table(run, tmp_path, monkeypatch):  # noqa: F811
+def test_bars_are_the_medians_of_the_table(run, tmp_path, monkeypatch):
     drawn, draw = [], plots.compared
     monkeypatch.setattr(plots, "compared", lambda *args, **kwargs: drawn.append(draw(*args, **kwargs)) or drawn[-1])
     assert run("experiment=bench_path", *TINY, "runner.rounds=5")[0] == 0
@@ -55,7 +55,7 @@ def test_bars_are_the_medians_of_the_table(run, tmp_path, monkeypatch):  # noqa:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, name):  # noqa: F811
+def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, name):
     code, _, err = run(f"experiment=bench_{name}", *TINY, *SMALLER.get(name, []))
     assert code == 0, err
     (folder,) = folders(tmp_path)
@@ -81,7 +81,7 @@ def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, 
         assert metrics["error/orbit/orbit"] < metrics["error/orbit/scipy"] + 0.05
 
 
-def test_a_sweep_leaves_a_curve_for_each_size(run, tmp_path):  # noqa: F811
+def test_a_sweep_leaves_a_curve_for_each_size(run, tmp_path):
     sweep = "runner.sweep={N: [8, 16], s: [4, 8], r: [2, 3], D: [4, 8]}"
     code, _, err = run("experiment=bench_sizes", *TINY, sweep)
     assert code == 0, err
@@ -91,14 +91,14 @@ def test_a_sweep_leaves_a_curve_for_each_size(run, tmp_path):  # noqa: F811
     assert {path.stem for path in (folder / "figures").iterdir()} == {f"timing_{key}" for key in "NsrD"}
 
 
-def test_nothing_to_time_is_refused(run):  # noqa: F811
+def test_nothing_to_time_is_refused(run):
     code, _, err = run("runner=timing", "tracking.enabled=false")
     assert code == 2
     assert "found neither runner.compare nor runner.sweep" in err
 
 
 @pytest.mark.parametrize("sweep", ["{Q: [1]}", "{N: [0]}", "{N: 5}", "{N: []}"])
-def test_a_wrong_sweep_is_refused_before_any_work(run, sweep):  # noqa: F811
+def test_a_wrong_sweep_is_refused_before_any_work(run, sweep):
     code, _, err = run("runner=timing", f"runner.sweep={sweep}", "tracking.enabled=false")
     assert code == 2
     assert "runner.sweep: expected lists of integers >= 1 for any of N, s, r, D" in err
@@ -113,7 +113,7 @@ def test_a_wrong_sweep_is_refused_before_any_work(run, sweep):  # noqa: F811
     ],
     ids=str,
 )
-def test_solvers_are_compared_on_one_objective_only(run, change, message):  # noqa: F811
+def test_solvers_are_compared_on_one_objective_only(run, change, message):
     code, _, err = run("experiment=bench_lbfgs", *TINY, *change.split())
     assert code == 2
     assert message in err

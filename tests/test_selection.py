@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from command_line import SMALL, folders
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from test_run_cli import SMALL, folders, run  # noqa: F401  run is a fixture
 from test_run_config import composed, plan
 
 import orbit
@@ -175,7 +175,7 @@ def test_weights_reach_the_learner_or_are_refused():
 # ---- what a run leaves -----------------------------------------------------------------------------------------------
 
 
-def test_a_run_leaves_the_curve_and_every_score(run, tmp_path):  # noqa: F811
+def test_a_run_leaves_the_curve_and_every_score(run, tmp_path):
     grid = "selection.grid={kernel.lengthscale: [0.05, 0.5]}"
     code, out, err = run(*SMALL, "selection=k_fold", "selection.folds=3", grid, "tracking.enabled=false")
     assert code == 0, err
@@ -191,7 +191,7 @@ def test_a_run_leaves_the_curve_and_every_score(run, tmp_path):  # noqa: F811
     assert "selected" in out
 
 
-def test_a_table_selects_for_every_row(run, tmp_path):  # noqa: F811
+def test_a_table_selects_for_every_row(run, tmp_path):
     rows = "runner.rows={plain: {group: {name: identity}}, turned: {}}"
     grid = "selection.grid={kernel.lengthscale: [0.05, 0.5]}"
     code, _, err = run("runner=table", *SMALL[:-1], rows, "selection=hold_out", grid, "tracking.enabled=false")

@@ -1,0 +1,20 @@
+"""What tests of whole runs share: a small run, and where its results are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mlflow
+
+SMALL = ("dataset.n_train=60", "dataset.n_test=40", "approx.n_components=20", "orbit.size=4", "runner.save_model=false")
+
+
+def folders(tmp_path: Path) -> list[Path]:
+    """The run folders in the outputs of the ``run`` fixture, in the order of their names."""
+    return sorted(path.parent for path in (tmp_path / "out").rglob("run.json") if "artifacts" not in path.parts)
+
+
+def mlflow_runs(tmp_path: Path) -> list:
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("orbit")
+    return client.search_runs([experiment.experiment_id])
