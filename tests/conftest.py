@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
+
+import orbit
 
 pytest.register_assert_rewrite("orbit_rules")
 
@@ -32,11 +35,24 @@ def _seed_global_generators() -> None:
     torch.manual_seed(20170)
 
 
+@functools.lru_cache(maxsize=1)
+def _store_schemas(store, classes: frozenset[type], *folders: Path) -> None:
+    """Fill Hydra's store, which outlives a run, only if it was last filled for other components."""
+    store(*folders)
+
+
 @pytest.fixture
 def run_with_figures(monkeypatch, tmp_path, capsys):
     """``run_with_figures("group=identity", ...)`` -> (exit code, stdout, stderr), outputs in ``tmp_path / "out"``."""
     import runners.app.cli  # here, so that tests of the library alone do not import Hydra and MLflow
 
+    register_schemas = runners.app.cli.register_schemas
+
+    def register_once(*folders: Path) -> None:
+        classes = frozenset(orbit.get(kind, name) for kind in orbit.available() for name in orbit.available(kind))
+        _store_schemas(register_schemas, classes, *folders)
+
+    monkeypatch.setattr(runners.app.cli, "register_schemas", register_once)
     monkeypatch.chdir(tmp_path)
 
     def execute(*overrides: str) -> tuple[int, str, str]:
