@@ -89,4 +89,4 @@ def empty_database(tmp_path_factory) -> Path:
 def database(empty_database, tmp_path) -> Path:
     """A copy of the empty database in the outputs of ``run``."""
     (tmp_path / "out").mkdir()
-    return shutil.copy(empty_database, tmp_path / "out")
+    return Path(shutil.copy(empty_database, tmp_path / "out"))

@@ -1,4 +1,3 @@
-# ruff: noqa: F811
 """The command line, in this process: what a run leaves behind, and how it ends."""
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ import mlflow
 import numpy as np
 import pytest
 from command_line import SMALL, folders, mlflow_runs
-from conftest import run  # noqa: F401  test_run_report imports it from here
 
 import runners.experiments.fit
 from orbit.core.errors import InputError

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import matplotlib.figure
 import pytest
-from test_run_cli import run  # noqa: F401  a fixture
 
 from orbit.core.errors import InputError
 from runners.base import slug
@@ -54,20 +53,10 @@ def made(name: str, day: int, experiment: str = "", status: str = "FINISHED", **
     return Record(name, status=status, **parts, tags=tags | changes.get("tags", {}))
 
 
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory) -> Path:
-    """A database without runs; creating its tables takes seconds."""
-    folder = tmp_path_factory.mktemp("store")
-    Tracker(folder, None, "other").open()
-    return folder / "mlflow.db"
-
-
 @pytest.fixture
-def out(tables, tmp_path) -> Path:
+def out(database) -> Path:
     """The outputs folder of the command line, with a database."""
-    (tmp_path / "out").mkdir()
-    shutil.copy(tables, tmp_path / "out")
-    return tmp_path / "out"
+    return database.parent
 
 
 class Outline(HTMLParser):
@@ -119,7 +108,7 @@ def row_of(markdown: str, start: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_without_runs_it_lists_the_commands_and_creates_no_database(run, tmp_path):  # noqa: F811
+def test_without_runs_it_lists_the_commands_and_creates_no_database(run, tmp_path):
     code, out, err = run("runner=report")
     assert code == 0, err
     assert str(tmp_path / "out" / "report" / "index.html") in out
@@ -133,7 +122,7 @@ def test_without_runs_it_lists_the_commands_and_creates_no_database(run, tmp_pat
     assert not (tmp_path / "out" / "mlflow.db").exists()
 
 
-def test_real_runs_a_sweep_with_a_failed_job_and_a_run_without_mlflow(run, report, out):  # noqa: F811
+def test_real_runs_a_sweep_with_a_failed_job_and_a_run_without_mlflow(run, report, out):
     quick = (*SMALL, "runner.save_model=false")
     params = {"dataset.n_train": "60", "approx.name": "nystrom", "kernel.name": "gaussian", "seed": "0"}
     logged(out, made("first", 0, overrides=["dataset.n_train=60"], params=params), {"test/accuracy": 0.5})
@@ -170,7 +159,7 @@ def test_real_runs_a_sweep_with_a_failed_job_and_a_run_without_mlflow(run, repor
     assert local.count("| FAILED | ") == 3
 
 
-def test_an_experiment_beside_published_figures(run, report, out):  # noqa: F811
+def test_an_experiment_beside_published_figures(run, report, out):
     small = ("dataset.n_train=60", "dataset.n_test=40", "runner.curves=null")
     code, _, err = run("experiment=xperm", *small, "runner.published={Raw: 0.5}")
     assert code == 0, err
@@ -331,7 +320,7 @@ def test_the_old_report_stays_when_no_store_answers_and_on_an_interrupt(report, 
     assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
 
 
-def test_a_folder_with_other_files_is_not_replaced(run, tmp_path):  # noqa: F811
+def test_a_folder_with_other_files_is_not_replaced(run, tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("years")
     message = "runner.folder: expected a new folder or that of an earlier report, found chapter.tex"

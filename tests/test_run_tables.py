@@ -201,13 +201,15 @@ def test_fields_are_compared_drawn_and_timed_until_the_exact_kernel_stops(run, t
 SKELETON = ("kernel=skeleton", "kernel.layers=[{kind: conv, size: 3}, {kind: full}]", "representation=raw")
 
 
-def test_errors_of_orbits_come_with_pictures_of_the_orbit_and_the_skeleton(run, tmp_path):
+def test_errors_of_orbits_come_with_pictures_of_the_orbit_and_the_skeleton(run_with_figures, tmp_path):
     few = ("runner.n_points=10", "tracking.enabled=false", "engine.dtype=float64")
     sizes = ("runner.sizes=[2]", "runner.repeats=1", "runner.reference=8", "approx=skeleton", "approx.n_components=20")
-    code, _, err = run("runner=orbit_error", "run_name=a", *SKELETON, *few, *sizes)
+    code, _, err = run_with_figures("runner=orbit_error", "run_name=a", *SKELETON, *few, *sizes)
     assert code == 0, err
     cases = "runner.cases={data: {group: {name: dihedral}}, noise: {group: {name: reflection}, shape: [4, 4]}}"
-    code, _, err = run("runner=invariance", "run_name=b", *SKELETON, *few, cases, "runner.approximations=[exact]")
+    code, _, err = run_with_figures(
+        "runner=invariance", "run_name=b", *SKELETON, *few, cases, "runner.approximations=[exact]"
+    )
     assert code == 0, err
     drawn = [{path.name for path in (folder / "figures").iterdir()} for folder in folders(tmp_path)]
     assert drawn[0] == {"orbit_error.png", "orbit.png", "skeleton.png"}

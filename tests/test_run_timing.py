@@ -45,10 +45,10 @@ def _small_and_once(monkeypatch):
     monkeypatch.setattr("runners.timing.comparisons.maps.LAYER_FEATURES", 1500)  # of 14,000
 
 
-def test_bars_are_the_medians_of_the_table(run, tmp_path, monkeypatch):
+def test_bars_are_the_medians_of_the_table(run_with_figures, tmp_path, monkeypatch):
     drawn, draw = [], plots.compared
     monkeypatch.setattr(plots, "compared", lambda *args, **kwargs: drawn.append(draw(*args, **kwargs)) or drawn[-1])
-    assert run("experiment=bench_path", *TINY, "runner.rounds=5")[0] == 0
+    assert run_with_figures("experiment=bench_path", *TINY, "runner.rounds=5")[0] == 0
     (folder,) = folders(tmp_path)
     medians = [value for key, value in RunFolder(folder).read_metrics().items() if key.startswith("time/")]
     assert [bar.get_width() for bar in drawn[0].axes[0].patches] == pytest.approx(medians[: len(CASES["path"])])
