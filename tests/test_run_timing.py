@@ -43,6 +43,7 @@ def _small_and_once(monkeypatch):
     monkeypatch.setattr("runners.timing.rounds.MIN_CASE_S", 0.0)
     monkeypatch.setattr("runners.timing.rounds.PAUSE_S", 0.0)
     monkeypatch.setattr("runners.timing.comparisons.maps.LAYER_FEATURES", 1500)  # of 14,000
+    monkeypatch.setattr("runners.timing.comparisons.orbit_average.REFERENCE_TURNS", 32)  # of 128
 
 
 def test_bars_are_the_medians_of_the_table(run_with_figures, tmp_path, monkeypatch):
