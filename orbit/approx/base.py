@@ -22,7 +22,7 @@ from orbit.core.random import RandomState, spawn
 from orbit.engine import Engine, Route
 from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten, nbytes
 from orbit.engine.kept import Latest
-from orbit.engine.spectral import SpectralPlan, kept_bytes
+from orbit.engine.spectral import SpectralPlan
 from orbit.kernels import Gaussian, Kernel
 from orbit.orbits import Orbit
 
@@ -185,7 +185,7 @@ class AveragedMap(FeatureMap):
         embedding = self._embeddings.get(
             (X.dtype, engine.device),
             lambda: self._embedding(X.dtype),
-            worth=lambda made: isinstance(made, ProjectedEmbedding) and nbytes(made) <= kept_bytes(engine.workspace()),
+            worth=lambda made: isinstance(made, ProjectedEmbedding) and nbytes(made) <= engine.workspace().kept_bytes,
         )
         return self._average(embedding, X, plan=self._plan)
 

@@ -21,6 +21,9 @@ from orbit.core.threads import default_threads, in_threads
 # while cosine, sine and both sums pass over it.
 TILE_ROWS = 256
 
+# Share of the memory that a map's templates, and its buffers, may take between calls.
+_KEPT_SHARE = 1 / 16
+
 # Tiles on a GPU are so many times as large: there is no cache to fit, and each call should keep all of it busy.
 _GPU_FACTOR = 64
 
@@ -57,6 +60,11 @@ class Workspace:
     def tile_factor(self) -> int:
         """How many times larger than on a processor tiles are."""
         return _GPU_FACTOR if self.device.type == "cuda" else 1
+
+    @property
+    def kept_bytes(self) -> int:
+        """The most bytes that templates, and the most that buffers may take from one call to the next."""
+        return int(_KEPT_SHARE * self.budget)
 
     def tensor(self, array: np.ndarray, dtype: np.dtype) -> Tensor:
         """``array`` on the device; a copy, so that read-only input is safe."""

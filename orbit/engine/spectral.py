@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -22,14 +22,6 @@ from orbit.orbits import Orbit
 # Units of a tile, and the numbers that all its buffers hold together: a few megabytes.
 _TILE_UNITS = 512
 _TILE_NUMBERS = 2**22
-
-# Share of the memory that a map's templates, and its buffers, may take between calls.
-_KEPT_SHARE = 1 / 16
-
-
-def kept_bytes(workspace: Workspace) -> int:
-    """The most bytes that templates, and the most that buffers may take from one call to the next."""
-    return int(_KEPT_SHARE * workspace.budget)
 
 
 class SpectralPlan:
@@ -264,12 +256,15 @@ class Spectral(Strategy):
     def cost(self) -> Cost:
         if len(self.task.orbit.weights_) == 1:
             return Cost(math.inf, 0)
-        self.plan = self.task.plan or self._plan_for_these()
         return Cost(self.plan.cost, len(self.task.X))
 
+    @cached_property
+    def plan(self) -> SpectralPlan:
+        """The plan of the task, or one for its points."""
+        return self.task.plan or self._plan_for_these()
+
     def average(self) -> tuple[np.ndarray, Route]:
-        task = self.task
-        plan = self.plan or task.plan or self._plan_for_these()
+        task, plan = self.task, self.plan
         tolerance = math.inf if task.plan is None else task.tolerance
         out, lost = np.empty((len(task.X), task.embedding.n_outputs), dtype=task.X.dtype), math.inf
         with contextlib.suppress(_TooMuchLostError):
@@ -278,8 +273,6 @@ class Spectral(Strategy):
             plan = self._plan_for_these()
             lost = self._average(plan, out, math.inf)
         return out, Route("spectral", plan.n_modes, plan.axes.n_modes, lost)
-
-    plan: SpectralPlan | None = None
 
     def _plan_for_these(self) -> SpectralPlan:
         plan = SpectralPlan.for_points(self.workspace, self.task.orbit, self.task.X, self.task.tolerance)
@@ -292,7 +285,7 @@ class Spectral(Strategy):
         rows, units = self._tile(plan)
         projection, like = self._projection(plan, units), self.workspace.tensor(X[:0], X.dtype)
         make = partial(Buffers, plan, rows, units, like)
-        at_most = kept_bytes(self.workspace) // max(1, rows * units * plan.numbers * X.dtype.itemsize)
+        at_most = self.workspace.kept_bytes // max(1, rows * units * plan.numbers * X.dtype.itemsize)
         lost: list[float] = []
 
         def work(tile: slice) -> None:
@@ -333,4 +326,4 @@ class Spectral(Strategy):
 
         if plan is not self.task.plan:
             return make()
-        return embedding.fourier.get((plan, units), make, lambda made: made.nbytes <= kept_bytes(self.workspace))
+        return embedding.fourier.get((plan, units), make, lambda made: made.nbytes <= self.workspace.kept_bytes)
