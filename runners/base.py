@@ -94,7 +94,7 @@ class Job(Stopwatch):
 
     def log_skeleton(self, kernel: Any, label: str = "") -> None:
         """Draw the skeleton of a fitted kernel, if it has one and it is not drawn already; ``label`` names it."""
-        skeleton = getattr(kernel, "skeleton_", None)
+        skeleton = None if kernel is None else kernel.skeleton_
         if skeleton is None:
             return
         drawing = str(skeleton.n_inputs), kernel.describe_inputs(), *skeleton.labels

@@ -169,7 +169,7 @@ class TestBadInput:
             (["tracking.uri=http://127.0.0.1:1"], "no tracking server answers at http://127.0.0.1:1"),
             (["tracking.uri=nonsense://x"], "tracking.uri: cannot use nonsense://x"),
             (["approx.n_components"], "missing EQUAL"),
-            ([*FIELD, "kernel=curl_free", "kernel.base=polynomial"], "choose another kernel.base"),
+            ([*FIELD, "kernel=curl_free", "kernel.base=polynomial"], "base: kernel=polynomial is not shift invariant"),
             ([*FIELD, "kernel=curl_free", "kernel.base={name: matern, nu: -1}"], "kernel.base.nu: expected"),
             ([*FIELD, "kernel=decomposable", "kernel.output=simplex"], "kernel.output=simplex codes classes"),
             (

@@ -22,11 +22,10 @@ class ArcCos(Kernel):
         order 0:  J = pi - theta                                    (threshold units)
         order 1:  J = sin(theta) + (pi - theta) cos(theta)          (rectified linear units)
 
-    Not shift invariant: for Nyström and exact, not random Fourier. A zero vector
-    counts as orthogonal to everything, itself included: the value that threshold
-    units with H(0) = 1/2 give. The angle comes from |x/|x| - z/|z||, which keeps all
-    digits of small angles; within the square root of rounding of exactly opposite
-    points, order 0 has half the digits.
+    Not shift invariant: for Nyström and exact, not random Fourier. A zero vector is
+    orthogonal to every vector, itself included, as for threshold units with
+    H(0) = 1/2. The angle is computed from |x/|x| - z/|z||, which keeps all digits of
+    small angles; order 0 has half the digits near exactly opposite points.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -16,11 +16,14 @@ from orbit.core.params import Lengthscale
 from orbit.core.random import RandomState, generator
 from orbit.groups.base import Group
 
-# The median distance is a rule of thumb: 2000 points settle it to about a percent.
+if TYPE_CHECKING:
+    from orbit.kernels.skeletons import Skeleton
+
+# The median distance is a heuristic: 2000 points determine it to about one percent.
 _MEDIAN_POINTS = 2000
 
-# With more features than this, differences of all pairs take many times as long as their products, of which
-# those smaller than this share of the largest norm are rounding.
+# With more features than this, distances are computed from products, which is many times faster than from differences;
+# squares below this share of the largest norm are rounding.
 _PRODUCT_FEATURES = 1024
 _ROUNDING = 1e-12
 
@@ -31,7 +34,7 @@ _DIAGONAL_BLOCK = 16
 
 
 class Against(Protocol):
-    """k(., b_j) for a fixed set of points b_j, whatever depends on them alone computed once."""
+    """k(., b_j) for fixed points b_j; what depends on them alone is computed once."""
 
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
         """Write k(a_i, b_j) for ``j`` in ``columns`` into ``out``, shape ``(n, columns)``, and return it."""
@@ -39,7 +42,7 @@ class Against(Protocol):
 
 @runtime_checkable
 class AgainstProjections(Against, Protocol):
-    """Columns that also follow from the projections ``<a_i, b_j>``, for kernels that lose nothing by it."""
+    """Columns that can also be computed from the projections ``<a_i, b_j>``."""
 
     points: Tensor  # the points B, shape (m, d)
 
@@ -51,8 +54,8 @@ class Kernel(Component):
     """A positive definite kernel on vectors.
 
     A subclass gives ``against`` (values, tile by tile). If it is shift invariant
-    it also sets ``has_spectrum`` and gives ``spectrum_ppf``, from which every
-    rule of drawing frequencies follows.
+    it also sets ``has_spectrum`` and gives ``spectrum_ppf``, which all sampling
+    rules for frequencies use.
 
     Attributes
     ----------
@@ -61,19 +64,22 @@ class Kernel(Component):
     is_isotropic : bool
         Whether the spectrum is unchanged by every rotation.
     spectral_moments : float
-        E |w|^m is finite for m < spectral_moments: how often the kernel can be
-        differentiated, which operator-valued kernels need.
+        E |w|^m is finite for m < spectral_moments: the number of derivatives of
+        the kernel, which operator-valued kernels need.
+    skeleton_ : Skeleton or None
+        The skeleton of a fitted compositional kernel.
     """
 
     has_spectrum: ClassVar[bool] = False
     is_isotropic: ClassVar[bool] = False
+    skeleton_: Skeleton | None = None
 
     @property
     def spectral_moments(self) -> float:
         return 0.0
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> Kernel:
-        """Settle whatever depends on data, such as a median lengthscale. ``X``: shape ``(n, d)``."""
+        """Compute what depends on data, such as a median lengthscale. ``X``: shape ``(n, d)``."""
         self.check()
         return self
 
@@ -82,7 +88,7 @@ class Kernel(Component):
         """The kernel's columns for the points ``B``, shape ``(m, d)``."""
 
     def spectrum_dim(self, n_features: int) -> int:
-        """How many uniform numbers make one frequency of ``n_features`` entries."""
+        """The number of uniforms that one frequency of ``n_features`` entries is made from."""
         return n_features
 
     def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:
@@ -134,15 +140,14 @@ class Kernel(Component):
     def gram(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         """k(x_i, z_j) in float64, shape ``(n, m)``; ``Z`` is ``X`` if not given.
 
-        A kernel that is not fitted settles what depends on data, such as a median
-        lengthscale, on ``X``, and stays as it was.
+        A kernel that is not fitted is cloned and fitted to ``X``.
         """
         A, kernel = _points(X), self._fitted(X)
         B = A if Z is None else _points(Z)
         return kernel.against(B)(A, slice(0, len(B)), A.new_empty(len(A), len(B))).numpy()
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        """k(x_i, x_i) in float64, shape ``(n,)``, without the whole Gram matrix."""
+        """k(x_i, x_i) in float64, shape ``(n,)``, without computing the Gram matrix."""
         kernel = self._fitted(X)
         blocks = _points(X).split(_DIAGONAL_BLOCK)
         tiles = (kernel.against(b)(b, slice(0, len(b)), b.new_empty(len(b), len(b))) for b in blocks)

@@ -1,13 +1,13 @@
-"""The kernel that cumulative distribution features approximate."""
+"""The kernel of cumulative distribution features."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from torch import Tensor
 
-from orbit.core.errors import ParameterError
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
 from orbit.groups.base import Group
@@ -19,7 +19,7 @@ from orbit.registry import register
 
 @register("kernel", "cdf")
 class CDF(Kernel):
-    """k(x, z) = E_t (s - max(<x, t>, <z, t>)) = s - c |x - z|: what ``approx=cdf`` approximates, in closed form.
+    """k(x, z) = E_t (s - max(<x, t>, <z, t>)) = s - c |x - z|: the kernel that ``approx=cdf`` approximates.
 
     With s = radius (1 + epsilon) and c of :func:`orbit.kernels.cdf_theory.cdf_slope`, about
     (2 pi d)^(-1/2). It is positive definite on points of norm at most ``radius``.
@@ -28,7 +28,7 @@ class CDF(Kernel):
     Parameters
     ----------
     radius : float > 0, or "max"
-        Norm that no point exceeds; ``max`` is the largest of the training points.
+        Upper bound of the norms of points; ``max`` is the largest norm of the training points.
     epsilon : float in (0, 1)
     templates : {"gaussian", "sphere"}
         Drawn from N(0, I/d) and kept if |t|^2 < 1 + epsilon, or uniform on the sphere.
@@ -54,18 +54,13 @@ class CDF(Kernel):
 
     def __init__(
         self,
-        radius: PositiveFloat | str = "max",
+        radius: PositiveFloat | Literal["max"] = "max",
         epsilon: Fraction = 0.1,
         templates: cdf_theory.Templates = "gaussian",
     ) -> None:
         self.radius = radius
         self.epsilon = epsilon
         self.templates = templates
-
-    def check(self) -> None:
-        super().check()
-        if isinstance(self.radius, str) and self.radius != "max":
-            raise ParameterError("radius", "a finite number > 0 or 'max'", self.radius)
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> CDF:
         self.check()

@@ -12,15 +12,15 @@ Templates = Literal["gaussian", "sphere"]
 
 
 def cdf_slope(n_features: int, templates: Templates = "gaussian", epsilon: float = 0.1) -> float:
-    """How fast the expected CDF kernel falls with the distance of two points.
+    """The slope of the expected CDF kernel as a function of distance.
 
-    Whatever the templates, max(a, b) = (a + b + |a - b|) / 2, and the mean of
-    ``<x, t>`` over templates that point everywhere alike is zero, so
+    Since max(a, b) = (a + b + |a - b|) / 2, and the mean of ``<x, t>`` over
+    rotation-invariant templates is zero,
 
         E_t (s - max(<x, t>, <z, t>)) = s - |x - z| E|<e, t>| / 2   for any unit vector e:
 
-    exactly the distance kernel of which GICDF Theorem 1 proves the limit of high
-    dimension, s - (2 pi d)^(-1/2) |x - z|. This is E|<e, t>| / 2 for templates
+    which is the distance kernel whose high-dimensional limit, s - (2 pi d)^(-1/2) |x - z|,
+    GICDF Theorem 1 proves. The slope is E|<e, t>| / 2 for templates
     uniform on the sphere, or from N(0, I/d) given that |t|^2 < 1 + epsilon.
 
     >>> round(cdf_slope(1000, "sphere") * math.sqrt(2 * math.pi * 1000), 3)
@@ -50,7 +50,7 @@ def cdf_deviation_bounds(n_features: int, epsilon: float, radius: float = 1.0) -
     """GICDF Theorem 1, eqs. 3 and 4: the least and largest value of K_s(x, z) - (s - d_G(x, z)).
 
     Here s = radius (1 + epsilon), d_G = (2 pi d)^(-1/2) mean |gx - g'z|, and K_s is
-    the kernel of the paper, in which a rejected template counts as zero features:
+    the kernel of the paper, in which a rejected template gives zero features:
     the share of accepted templates times that of templates drawn until accepted.
 
     >>> low, high = cdf_deviation_bounds(784, 0.5)

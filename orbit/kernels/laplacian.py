@@ -18,10 +18,9 @@ from orbit.registry import register
 class Laplacian(LengthscaleKernel):
     """k(x, z) = exp(-|x - z|_1 / lengthscale), with independent Cauchy frequencies of scale 1 / lengthscale.
 
-    A product over coordinates, so it does not change when coordinates are
-    reordered but does when they are mixed: rotations do not leave it invariant.
-    Its values cost about ten times those of a kernel of the Euclidean distance,
-    for L1 distances are not a matrix product.
+    A product over coordinates: invariant under permutations of coordinates, but
+    not under rotations. Its values cost about ten times those of a kernel of the
+    Euclidean distance, since L1 distances are not a matrix product.
 
     Parameters
     ----------

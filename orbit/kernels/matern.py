@@ -63,7 +63,7 @@ class Matern(ScaleMixtureKernel):
     def signature(self, delta: Tensor) -> Tensor:
         if self.nu not in (1.5, 2.5):
             return super().signature(delta)
-        # a square root cannot be differentiated at zero; nearer to it, rounding would take more than eight digits
+        # the square root is not differentiable at zero; a smaller offset would lose more than eight digits to rounding
         r = (delta.square().sum() * (2 * self.nu / self.lengthscale_**2) + _TINY_SQUARE).sqrt()
         return (1 + r + (r.square() / 3 if self.nu == 2.5 else 0)) * (-r).exp()
 
@@ -124,7 +124,7 @@ def _matern_(squared: Tensor, nu: float) -> Tensor:
 
 
 def _matern_values(r: np.ndarray, nu: float) -> np.ndarray:
-    bessel = kve(nu, r)  # exp(r) K_nu(r); infinite only where the kernel is 1 to rounding
+    bessel = kve(nu, r)  # exp(r) K_nu(r), infinite only where the kernel is 1 up to rounding
     with np.errstate(divide="ignore", invalid="ignore"):
         # logarithms, because both factors leave the range of floating point before their product does
         logarithm = (1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(r) + np.log(bessel) - r

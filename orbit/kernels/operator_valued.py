@@ -1,6 +1,6 @@
-"""Operator-valued kernels: K(x, z) is a p x p matrix that says how the outputs go together.
+"""Operator-valued kernels: K(x, z) is a p x p matrix that couples the outputs.
 
-All of them come from a scalar shift-invariant kernel k0 with frequencies w ~ mu,
+All are built from a scalar shift-invariant kernel k0 with frequencies w ~ mu,
 
     K(x, z) = E_w[ cos<w, x - z> A(w) ],   A(w) = B(w) B(w)^T             (ORFF eq. 7),
 
@@ -16,7 +16,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import torch
 from scipy.sparse.csgraph import laplacian
+from sklearn.base import clone
 from sklearn.neighbors import kneighbors_graph
+from sklearn.utils.validation import check_is_fitted
 
 from orbit.core.component import Component
 from orbit.core.errors import DataFileError, InputError, ParameterError
@@ -47,6 +49,7 @@ class OperatorKernel(Component):
     """
 
     moments_needed: ClassVar[float] = 0.0
+    skeleton_: ClassVar[None] = None
 
     base: str | dict[str, Any]
     lengthscale: Lengthscale
@@ -67,7 +70,7 @@ class OperatorKernel(Component):
             own = {"lengthscale": self.lengthscale} if "lengthscale" in parameters(get("kernel", name)) else {}
             return build("kernel", name, **own | section)
         except InputError as error:
-            raise InputError(f"kernel.base: {error}") from None
+            raise InputError(f"base: {error}") from None
 
     def check(self) -> None:
         super().check()
@@ -77,11 +80,13 @@ class OperatorKernel(Component):
         except ParameterError as error:
             raise error.prefixed("base") from None
         if not base.has_spectrum:
-            raise InputError(f"{self.label()}: {base.label()} is not shift invariant; choose another kernel.base")
+            raise InputError(
+                f"base: {base.label()} is not shift invariant, which {self.label()} needs; choose another kernel"
+            )
         if base.spectral_moments <= self.moments_needed:
             raise InputError(
                 f"{self.label()} needs frequencies with a second moment, which {base.label()} does not have "
-                f"(moments below {base.spectral_moments:g} only): choose kernel.base=gaussian, rational_quadratic, "
+                f"(moments below {base.spectral_moments:g} only): choose base='gaussian', base='rational_quadratic' "
                 "or matern with nu > 1"
             )
 
@@ -89,17 +94,22 @@ class OperatorKernel(Component):
         return f"kernel={self.name}"
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> OperatorKernel:
-        """Settle the scalar kernel on data, shape ``(n, *shape)``."""
+        """Fit the scalar kernel to data, shape ``(n, *shape)``."""
         self.check()
         self.base_ = self.base_kernel().fit(X, random_state)
         return self
 
     @property
     def lengthscale_(self) -> float:
-        return self.base_.lengthscale_
+        return self._fitted_base().lengthscale_
 
     def metrics(self) -> dict[str, float]:
         return self.base_.metrics()
+
+    def _fitted_base(self) -> Any:
+        """``base_``; raises ``NotFittedError`` before ``fit``."""
+        check_is_fitted(self, "base_")
+        return self.base_
 
     @abstractmethod
     def factors(self, frequencies: np.ndarray) -> np.ndarray:
@@ -121,10 +131,14 @@ class OperatorKernel(Component):
         return (waves @ A.reshape(len(A), -1) / len(A)).reshape(len(delta), *A.shape[1:])
 
     def gram(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        """K(x_i, z_j) of the fitted kernel as one matrix, shape ``(n p, m p)``, point by point."""
+        """K(x_i, z_j) as one matrix, shape ``(n p, m p)``, point by point.
+
+        A kernel that is not fitted is cloned and fitted to ``X``.
+        """
+        kernel = self if "base_" in vars(self) else clone(self).fit(X)
         A = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
         B = A if Z is None else np.asarray(Z, dtype=np.float64).reshape(len(Z), -1)
-        blocks = self.signatures((A[:, None] - B[None]).reshape(len(A) * len(B), -1))
+        blocks = kernel.signatures((A[:, None] - B[None]).reshape(len(A) * len(B), -1))
         p = blocks.shape[-1]
         return blocks.reshape(len(A), len(B), p, p).swapaxes(1, 2).reshape(len(A) * p, len(B) * p)
 
@@ -140,17 +154,17 @@ class Decomposable(OperatorKernel):
     ----------
     base, lengthscale : the scalar kernel k
     output : {"identity", "covariance", "low_rank", "graph", "simplex", "learned"}
-        A. ``identity``: outputs are learnt apart. ``covariance``: of the training
+        A. ``identity``: outputs are learnt independently. ``covariance``: of the training
         targets, scaled to a mean variance of one. ``low_rank``: its best
         approximation of rank ``rank``. ``graph``: the pseudo-inverse of the
         Laplacian of a graph of outputs, scaled to a mean diagonal of one.
         ``simplex``: simplex coding of classes. ``learned``: found together with
-        the fit by learner=stein, starting from the identity.
+        the fit by the learner ``stein``, starting from the identity.
     rank : int >= 1
         For ``low_rank``.
     adjacency : str or None
         For ``graph``: an .npy file of a symmetric p x p matrix of weights >= 0.
-        None joins every output with its nearest neighbours in correlation.
+        None connects every output to its nearest neighbours in correlation.
     n_neighbors : int >= 1
         For ``graph`` without a file.
 
@@ -189,7 +203,7 @@ class Decomposable(OperatorKernel):
         super().check()
         graph = self.adjacency if self.output == "graph" else None
         if graph is not None and not Path(graph).expanduser().is_file():
-            raise DataFileError(f"kernel.adjacency: expected an .npy file at {graph}, found none")
+            raise DataFileError(f"adjacency: expected an .npy file at {graph}, found none")
 
     def output_matrix(self, Y: np.ndarray) -> np.ndarray:
         """A for training targets ``Y``, shape ``(n, p)``: float64, shape ``(p, p)``."""
@@ -208,12 +222,12 @@ class Decomposable(OperatorKernel):
 
     def factors(self, frequencies: np.ndarray) -> np.ndarray:
         if self.output != "identity":
-            raise InputError(f"kernel.output={self.output} depends on the targets: only identity has fixed factors")
+            raise InputError(f"output={self.output!r} depends on the targets: only identity has fixed factors")
         d = frequencies.shape[1]
         return np.broadcast_to(np.eye(d), (len(frequencies), d, d))
 
     def signatures(self, delta: np.ndarray) -> np.ndarray:
-        values = self.base_.gram(np.asarray(delta), np.zeros((1, np.shape(delta)[1])))
+        values = self._fitted_base().gram(np.asarray(delta), np.zeros((1, np.shape(delta)[1])))
         return values[:, :, None] * np.eye(np.shape(delta)[1])
 
     def _adjacency(self, Y: np.ndarray) -> np.ndarray:
@@ -225,10 +239,10 @@ class Decomposable(OperatorKernel):
         try:
             weights = np.load(Path(self.adjacency).expanduser(), allow_pickle=False)
         except Exception as error:
-            raise DataFileError(f"kernel.adjacency: {self.adjacency} is not a readable .npy file: {error}") from error
+            raise DataFileError(f"adjacency: {self.adjacency} is not a readable .npy file: {error}") from error
         if weights.shape != (p, p) or not np.allclose(weights, weights.T) or weights.min() < 0:
             raise InputError(
-                f"kernel.adjacency: expected a symmetric {p} x {p} matrix of weights >= 0, found shape {weights.shape}"
+                f"adjacency: expected a symmetric {p} x {p} matrix of weights >= 0, found shape {weights.shape}"
             )
         return weights.astype(np.float64)
 
@@ -243,13 +257,13 @@ class FieldKernel(OperatorKernel):
 
     @abstractmethod
     def _shares(self) -> tuple[float, float]:
-        """(a, b): how much of the kernel is curl free and divergence free."""
+        """(a, b): the weights of the curl-free and of the divergence-free part."""
 
     def factors(self, frequencies: np.ndarray) -> np.ndarray:
         """B(w) in closed form: w itself, |w| I - w w^T / |w|, or the weighted sum of the two projections.
 
         A curl-free kernel takes one column, and so does a divergence-free one in the
-        plane: the frequency turned by a right angle.
+        plane: the frequency rotated by 90 degrees.
         """
         a, b = self._shares()
         W, d = np.asarray(frequencies, dtype=np.float64), frequencies.shape[1]
@@ -263,7 +277,7 @@ class FieldKernel(OperatorKernel):
 
     def signatures(self, delta: np.ndarray) -> np.ndarray:
         a, b = self._shares()
-        H = _hessians(self.base_, np.asarray(delta, dtype=np.float64))
+        H = _hessians(self._fitted_base(), np.asarray(delta, dtype=np.float64))
         return (b - a) * H - b * np.trace(H, axis1=1, axis2=2)[:, None, None] * np.eye(H.shape[1])
 
 
@@ -294,7 +308,7 @@ class CurlFree(FieldKernel):
 
 @register("kernel", "divergence_free")
 class DivergenceFree(FieldKernel):
-    """K0 = (Hessian - Laplacian I) of k0: all fields of its space are free of divergence (ORFF definition 2.2).
+    """K0 = (Hessian - Laplacian I) of k0: all fields of its space are divergence free (ORFF definition 2.2).
 
     Example 2.3 of the paper misprints A(w); its next line, |w|^2 I - w w^T, is right.
 
@@ -319,7 +333,7 @@ class Helmholtz(FieldKernel):
     ----------
     base, lengthscale : the scalar kernel, whose frequencies need a second moment
     curl_free_share : float in [0, 1]
-        Weight of the curl-free kernel; the divergence-free one has the rest.
+        Weight of the curl-free kernel; the divergence-free one has weight 1 minus this.
     """
 
     def __init__(
@@ -347,6 +361,6 @@ def _hessians(base: Kernel, delta: np.ndarray) -> np.ndarray:
 
 
 def _unit_diagonal(A: np.ndarray) -> np.ndarray:
-    """A with a mean diagonal of one, so that the regularisation means the same for every A."""
+    """A with a mean diagonal of one, so that one regularisation suits every A."""
     mean = np.trace(A) / len(A)
     return A / mean if mean > 0 else np.eye(len(A))

@@ -130,5 +130,5 @@ class ScaleMixtureKernel(RadialKernel):
         return n_features + 1
 
     def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:
-        # the scale moves the whole frequency, so it gets the first, most even coordinate of a Sobol sequence
+        # the scale multiplies the whole frequency, so it gets the first, most uniform coordinate of a Sobol sequence
         return self._scale_ppf(uniforms[:, :1]) * ndtri(uniforms[:, 1:])

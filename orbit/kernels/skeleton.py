@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,8 +19,8 @@ from orbit.kernels.skeletons.builders import read_layers
 from orbit.kernels.skeletons.spaces import SpaceName
 from orbit.registry import register
 
-# Kernel values of every node for a block of pairs of points: small enough for a core's cache, large enough that
-# the steps of the recursion are few.
+# Kernel values of all nodes for a block of pairs of points: small enough for a core's cache, large enough for few
+# steps of the recursion.
 _VALUES = 1_000_000
 
 
@@ -38,24 +36,24 @@ class SkeletonKernel(Kernel):
     ----------
     layers : list of mappings or None
         Convolutions, then ``{kind: full}``: see :func:`orbit.kernels.skeletons.stack`.
-        None, and no ``nodes``: one fully connected node.
+        None without ``nodes``: one fully connected node.
     nodes : list of mappings or None
         Any directed acyclic graph instead: see :func:`orbit.kernels.skeletons.from_nodes`.
     activation : str, mapping or list
-        Of layers and nodes that name none: ``relu``, ``exp`` (``{name: exp, c: 0.25}``
+        The activation of layers and nodes that give none: ``relu``, ``exp`` (``{name: exp, c: 0.25}``
         is exp(c (rho - 1))), ``identity``, ``polynomial`` (``{name: polynomial, degree: 2}``
         is ((1 + rho) / 2)^degree), or a list of coefficients.
     base : {"circle", "binary", "gaussian", "categorical", "sphere"}
-        What an input is: a number x as exp(i scale x) on the circle; its sign; a
-        block of numbers under a Gaussian of lengthscale 1 / scale; a class; a
-        block of numbers as a direction.
+        The space of an input: a number x as exp(i scale x) on the circle; its sign; a
+        block of numbers with a Gaussian kernel of lengthscale 1 / scale; a class; a
+        block of numbers scaled to the unit sphere.
     scale : float > 0
         Radians (circle) or inverse lengthscales (gaussian) per unit of the represented data.
     block : int >= 1 or None
-        Numbers that make one input of base gaussian or sphere. None: the last
-        axis of points with three axes (the channels of a pixel), else the whole point.
+        Numbers in one input of base gaussian or sphere. None: the last axis of
+        points with three axes (the channels of a pixel), else the whole point.
     categories : int >= 1 or None
-        Classes of base categorical. None: counted in the training data.
+        Number of classes of base categorical. None: taken from the training data.
 
     Attributes
     ----------
@@ -97,33 +95,31 @@ class SkeletonKernel(Kernel):
     def check(self) -> None:
         super().check()
         if self.layers is not None and self.nodes is not None:
-            raise InputError("kernel.nodes: a skeleton is given by kernel.layers or by kernel.nodes, found both")
-        with _naming_the_section():
-            make_activation(self.activation)
-            if self.layers is not None:
-                read_layers(self.layers, self.activation)
-            if self.nodes is not None:
-                from_nodes(self.nodes, 1 + _largest_input(self.nodes), self.activation)
+            raise InputError("nodes: a skeleton is given by layers or by nodes, found both")
+        make_activation(self.activation)
+        if self.layers is not None:
+            read_layers(self.layers, self.activation)
+        if self.nodes is not None:
+            from_nodes(self.nodes, 1 + _largest_input(self.nodes), self.activation)
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> SkeletonKernel:
-        """Lay the skeleton out over points of the shape of ``X``'s rows."""
+        """Build the skeleton for points of the shape of ``X``'s rows."""
         self.check()
         self.shape_ = X.shape[1:]
-        with _naming_the_section():
-            self.space_ = make_space(self.base, self.shape_, self.block, float(self.scale), self.categories, X)
-            self.skeleton_ = self._build(self.space_.n_inputs)
+        self.space_ = make_space(self.base, self.shape_, self.block, float(self.scale), self.categories, X)
+        self.skeleton_ = self._build(self.space_.n_inputs)
         return self
 
     def against(self, B: Tensor) -> Against:
         return _SkeletonColumns(self.skeleton_, self.space_, B)
 
     def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
-        """Certain for one fully connected node over single numbers, which does not see their order."""
+        """True for one fully connected node over single numbers, which does not depend on their order."""
         alike = self.layers is None and self.nodes is None and self.base not in ("gaussian", "sphere")
         return isinstance(group, Identity) or (alike and group.permutes(shape))
 
     def describe_inputs(self) -> str:
-        """What an input of the fitted skeleton is, for people."""
+        """The inputs of the fitted skeleton as text, for figures."""
         of = "numbers" if self.space_.block == 1 else f"blocks of {self.space_.block} numbers"
         scale = f", scale {self.scale:g}" if self.base in ("circle", "gaussian") else ""
         return f"{of}, {self.base}{scale}"
@@ -142,7 +138,7 @@ class SkeletonKernel(Kernel):
         grid = self.shape_[:2] if convolves else (1, 1)
         if n_inputs % math.prod(grid):
             raise InputError(
-                f"block: inputs of {self.space_.block} numbers are no parts of a pixel, {self.shape_} a point"
+                f"block: inputs of {self.space_.block} numbers do not divide pixels of points of shape {self.shape_}"
             )
         return stack(self.layers, (grid[0], grid[1], n_inputs // math.prod(grid)), self.activation)
 
@@ -150,15 +146,6 @@ class SkeletonKernel(Kernel):
 def _largest_input(nodes: list[dict]) -> int:
     inputs = [node["inputs"] for node in nodes if isinstance(node, dict) and isinstance(node.get("inputs"), list)]
     return max((u for given in inputs for u in given if isinstance(u, int)), default=0)
-
-
-@contextlib.contextmanager
-def _naming_the_section() -> Iterator[None]:
-    """Errors in the description of a skeleton begin with its configuration key, ``kernel.nodes`` and so on."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"kernel.{error}") from None
 
 
 class _SkeletonColumns:

@@ -1,7 +1,7 @@
 """Conjugate activations: power series with coefficients that are a probability distribution over degrees.
 
 At a node of a skeleton, ``sigma(rho) = sum_l a_l rho^l`` with ``a_l >= 0`` and ``sum_l a_l = 1`` (RFS section 5).
-The same numbers say two things: the kernel of the node, and how many factors a random feature takes there.
+The coefficients define the kernel of the node and the number of factors of a random feature there.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch import Tensor
 
 from orbit.core.errors import InputError, suggestion
 
-# ReLU's degrees have the tail P(l > L) < 0.086 L^(-3/2). Degrees above this one are left out: a share of 1e-10 of
-# the features, a change of at most 2e-10 in any kernel value, and of 3e-4 in the mean degree.
+# ReLU's degrees have the tail P(l > L) < 0.086 L^(-3/2). Degrees above this one are cut off: 1e-10 of the
+# probability, a change of at most 2e-10 in any kernel value, and of 3e-4 in the mean degree.
 RELU_MAX_DEGREE = 2**20
 
 _SUM_TOLERANCE = 1e-9
@@ -100,7 +100,7 @@ class ReLU(Activation):
 
 @dataclass(frozen=True)
 class Series(Activation):
-    """A polynomial with given coefficients a_0, a_1, ..., that are not negative and sum to one.
+    """A polynomial with coefficients a_0, a_1, ... >= 0 that sum to one.
 
     >>> Series((0.5, 0.0, 0.5)).mean_degree
     1.0
@@ -156,7 +156,7 @@ _NAMED: dict[str, tuple[Callable[..., Activation], tuple[str, ...]]] = {
 
 
 def make_activation(choice: Any) -> Activation:
-    """An activation from its configuration.
+    """An activation from its name, a mapping or a list of coefficients.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def _relu_distribution() -> np.ndarray:
 
 def _inverse_distribution(distribution: np.ndarray, u: np.ndarray) -> np.ndarray:
     """The smallest l with ``distribution[l] > u``, for uniform numbers in [0, 1)."""
-    head = distribution[:16]  # nearly all of the mass: the long table is searched for the others alone
+    head = distribution[:16]  # nearly all of the mass; the long table is searched for the rest only
     degrees = np.searchsorted(head, u, side="right")
     beyond = np.flatnonzero(degrees == len(head)) if len(distribution) > len(head) else degrees[:0]
     degrees[beyond] = np.searchsorted(distribution, u[beyond], side="right")

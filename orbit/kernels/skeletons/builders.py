@@ -33,16 +33,16 @@ def stack(layers: Sequence[Any], shape: tuple[int, int, int], default_activation
         ``{kind: conv, size: 5, stride: 2, padding: 0, activation: exp}`` or
         ``{kind: full, activation: relu}``; size, stride and padding are numbers, or
         pairs for height and width. A ``full`` layer is one node, so it is the last.
-        Padding adds positions whose patches reach over the border; they average
-        over what lies inside.
+        Padding adds positions whose patches cross the border; these average
+        over the part inside.
     shape : (height, width, inputs at each position)
-    default_activation : the activation of layers that name none
+    default_activation : the activation of layers that give none
 
     Raises
     ------
     InputError
-        For unknown keys, wrong numbers, patches larger than what they look at, and
-        a last layer with more than one node.
+        For unknown keys, wrong numbers, patches larger than their input, and a last
+        layer with more than one node.
 
     >>> deep = [{"kind": "conv", "size": 5, "stride": 2}, {"kind": "conv", "size": 4, "stride": 2}, {"kind": "full"}]
     >>> [level.stop - level.start for level in stack(deep, (24, 24, 3)).levels]
@@ -78,7 +78,7 @@ class Layer(NamedTuple):
 
 
 def read_layers(layers: Sequence[Any], default_activation: Any) -> list[Layer]:
-    """The layers of a configuration, checked as far as that needs no data. See :func:`stack`."""
+    """The layers, with all checks that need no data. See :func:`stack`."""
     if not layers:
         raise InputError("layers: expected a list with at least one layer, found an empty one")
     read = []

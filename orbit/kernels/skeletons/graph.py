@@ -18,7 +18,7 @@ class Level:
 
     Attributes
     ----------
-    start, stop : their numbers, in the numbering of the whole skeleton
+    start, stop : range of their node numbers in the skeleton
     indptr, parents : int64 arrays; ``parents[indptr[i]:indptr[i + 1]]`` are the nodes with an edge into ``start + i``
     activation : Activation
     """
@@ -41,7 +41,7 @@ class Skeleton:
     ----------
     n_inputs : int
     levels : list of Level, each after those it depends on
-    labels : a line for people on every level
+    labels : one line of text per level, for figures
     """
 
     n_inputs: int
@@ -80,7 +80,7 @@ def from_nodes(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> 
         numbers of base inputs (0 to ``n_inputs - 1``), or ``all`` for every base
         input. ``activation`` is optional. An input named twice counts twice.
     n_inputs : int
-    default_activation : the activation of nodes that name none
+    default_activation : the activation of nodes that give none
 
     Raises
     ------
@@ -107,7 +107,7 @@ def from_nodes(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> 
     numbers: dict[Any, int] = {i: i for i in range(n_inputs)}
     levels: list[Level] = []
     labels: list[str] = []
-    for key in sorted(groups):  # by depth; what is at one depth is independent
+    for key in sorted(groups):  # by depth; nodes at one depth are independent
         names = groups[key]
         start = n_inputs + sum(level.stop - level.start for level in levels)
         numbers |= {name: start + i for i, name in enumerate(names)}

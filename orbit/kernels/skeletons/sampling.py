@@ -1,7 +1,7 @@
-"""Random features of a skeleton, drawn by whole levels, and merged where they are equal (RFS Algorithm 1, section 6).
+"""Random features of a skeleton, drawn level by level, equal ones merged (RFS Algorithm 1, section 6).
 
-A feature is a row of a sparse matrix of exponents. One recursion for each of a million features would take minutes;
-here every step works on the factors of all draws at once, level by level from the output down.
+A feature is a row of a sparse matrix of exponents. Each step processes the factors of all draws at once, from the
+output down: a recursion per feature would take minutes for a million features.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Features:
     exponents : CSR matrix, shape (n, columns): integers, or reals for Gaussian frequencies
     radii : CSR matrix of integers, the exponents of the radii; None where all are one
     quarters : int64 array, shape (n,): 1 where the phase is pi/2; None where both phases are used
-    counts : int64 array, shape (n,): how many draws gave each
+    counts : int64 array, shape (n,): the number of draws of each feature
     total : the number of draws
     mean_factors : base factors of a draw, on average; C(S) in expectation
     """
@@ -55,9 +55,9 @@ class Sampler:
     ----------
     skeleton : Skeleton
     space : Space
-        What the recursion ends in.
+        The base space, where the recursion ends.
     bottom : int
-        Levels that the recursion does not enter: 0, or 1 where whole patches are drawn at once.
+        Levels that the recursion skips: 0, or 1 if whole patches are drawn at once.
     with_phase : bool
         Draw one phase, 0 or pi/2, for each feature (RFS comment 1).
     """
@@ -102,8 +102,8 @@ class Sampler:
     def distinct(self, n: int, rng: np.random.Generator, max_draws: int) -> Features:
         """Draws until ``n`` distinct features exist, equal ones merged.
 
-        The draw that would be distinct feature n + 1 is the first that does not count. If ``max_draws`` do not give
-        n distinct features there are fewer: a skeleton of finite degree has only so many.
+        Counting stops before the draw that would be distinct feature n + 1. There are fewer than n features if
+        ``max_draws`` do not give n: a skeleton of finite degree has finitely many.
         """
         hashes = _Hashes(self.space, rng)
         tally = _Tally()
@@ -152,7 +152,7 @@ class _Hashes:
 
 
 class _Tally:
-    """How often each key was seen.
+    """Counts of the keys seen so far.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class _Tally:
 
         Returns
         -------
-        how many of the drawn keys were counted, and where among them each new one appeared first
+        the number of drawn keys that were counted, and the positions of the first appearances of new keys
         """
         keys, first, which = np.unique(drawn, return_index=True, return_inverse=True)
         place = np.searchsorted(self._known, keys)
@@ -231,7 +231,7 @@ def _merged(parts: list[Features], counts: np.ndarray, total: int, mean_factors:
 
 
 def narrow(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Integers in as few bytes as hold them."""
+    """The matrix in the smallest integer type that holds its entries."""
     if matrix.dtype.kind == "f" or not matrix.nnz:
         return matrix
     low, high = int(matrix.data.min()), int(matrix.data.max())

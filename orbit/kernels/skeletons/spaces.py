@@ -1,8 +1,8 @@
-"""Base spaces: what one input of a skeleton is, its kernel, and its random feature (RFS section 4).
+"""Base spaces of the inputs of a skeleton, with their kernels and random features (RFS section 4).
 
-Every base feature here is ``exp(i t)`` or ``r exp(i t)`` with ``t`` a multiple of a number that depends on the point
-alone. So a product of base features has the phase ``<e, angles(x)>`` with a sparse vector ``e`` of exponents, and a
-product of many is one sparse matrix times the angles.
+Every base feature is ``exp(i t)`` or ``r exp(i t)`` with ``t`` a multiple of a number that depends on the point only.
+A product of base features has the phase ``<e, angles(x)>`` with a sparse vector ``e`` of exponents, so the phases of
+many products are one sparse matrix times the angles.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Space:
     Parameters
     ----------
     n_inputs : int
-        How many inputs of this kind the skeleton has.
+        Number of inputs of the skeleton.
     block : int
-        Numbers that make one input; input i is ``x[i * block : (i + 1) * block]``.
+        Numbers in one input; input i is ``x[i * block : (i + 1) * block]``.
 
     Attributes
     ----------
@@ -50,9 +50,9 @@ class Space:
     modulus : int or None
         Exponents count modulo this number.
     has_radius : bool
-        Whether features have another size than one.
+        Whether the modulus of features differs from one.
     norm : float
-        The largest size of a feature.
+        The largest modulus of a feature.
     """
 
     is_real: ClassVar[bool] = False
@@ -77,7 +77,7 @@ class Space:
 
     @abstractmethod
     def coordinates(self, X: Tensor) -> Tensor:
-        """What the kernel is computed from: ``(n, d)`` to ``(n, n_inputs, c)``."""
+        """The coordinates from which the kernel is computed: ``(n, d)`` to ``(n, n_inputs, c)``."""
 
     def mean_kernel(self, A: Tensor, B: Tensor, inputs: Tensor) -> Tensor:
         """The mean of the base kernels of some inputs, ``(n, m)``, from coordinates of both sides."""
@@ -255,7 +255,7 @@ def make_space(
     Parameters
     ----------
     shape : of a point
-    block : numbers that make one input, or None: what suits the space (see the kernel)
+    block : numbers in one input, or None: the default of the space (see the kernel)
     categories : or None: the largest of ``X``, rounded, and one
 
     Raises
