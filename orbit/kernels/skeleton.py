@@ -74,6 +74,8 @@ class SkeletonKernel(Kernel):
            [0.5, 1. ]])
     """
 
+    skeleton_: Skeleton
+
     def __init__(
         self,
         layers: list[dict] | None = None,
