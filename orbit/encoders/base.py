@@ -1,0 +1,114 @@
+"""What the kernel sees of a moved point: psi(x) = sum_i w_i phi(E(g_i x)) with an encoder E."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from orbit.core.component import Component
+from orbit.core.errors import InputError
+from orbit.core.random import RandomState
+from orbit.registry import register
+
+
+class Encoder(Component):
+    """A map from points to vectors, fitted without labels and applied after the group has acted.
+
+    A subclass gives ``_fit``, which sets ``n_outputs_``, and ``_encode``. Fitted
+    attributes are NumPy arrays: an encoder pickles, and encodes tensors of either
+    precision on any device.
+
+    Attributes
+    ----------
+    is_identity : bool
+        Whether the vector of a point is the point itself, flattened.
+    shape_in_ : tuple of int
+        Shape of a point.
+    n_outputs_ : int
+        Length of its vector.
+    """
+
+    is_identity: ClassVar[bool] = False
+
+    shape_in_: tuple[int, ...]
+    n_outputs_: int
+
+    def fit(self, X: np.ndarray, random_state: RandomState = None) -> Encoder:
+        """Fit to a sample of points.
+
+        Parameters
+        ----------
+        X : array, shape (n, *shape), float32 or float64
+        random_state : int, RandomState or None
+
+        Raises
+        ------
+        InputError
+            For wrong parameters, or points of a shape that the encoder does not take.
+        """
+        self.check()
+        self.check_shape(tuple(X.shape[1:]))
+        self.shape_in_ = tuple(X.shape[1:])
+        self._fit(X, random_state)
+        return self
+
+    def encode(self, points: Tensor) -> Tensor:
+        """The vectors of points, shape (n, n_outputs_), on the device and in the precision of the points.
+
+        May be called from several threads at once.
+
+        Parameters
+        ----------
+        points : tensor, shape (n, *shape)
+        """
+        if tuple(points.shape[1:]) != self.shape_in_:
+            raise InputError(
+                f"{self.label()} was fitted on points of shape {self.shape_in_}, found {tuple(points.shape[1:])}"
+            )
+        return self._encode(points)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise ``InputError`` if points of this shape cannot be encoded."""
+
+    def bytes_per_point(self, itemsize: int) -> int:
+        """Working memory of :meth:`encode` for each point, its result included; for the engine's tiles."""
+        return itemsize * self.n_outputs_
+
+    @abstractmethod
+    def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
+        """Fit to points whose shape has been checked; set ``n_outputs_``."""
+
+    @abstractmethod
+    def _encode(self, points: Tensor) -> Tensor:
+        """:meth:`encode` for points whose shape has been checked."""
+
+    def _refuse(self, shape: tuple[int, ...], expected: str) -> InputError:
+        found = f"vectors of length {shape[0]}" if len(shape) == 1 else f"points of shape {shape}"
+        return InputError(f"{self.label()} takes {expected}, found {found}")
+
+
+@register("encoder", "none")
+class NoEncoder(Encoder):
+    """E(x) = x, flattened: the kernel sees the moved point itself.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> NoEncoder().fit(np.zeros((1, 2, 2))).encode(torch.arange(4.0).reshape(1, 2, 2))
+    tensor([[0., 1., 2., 3.]])
+    """
+
+    is_identity = True
+
+    def __init__(self) -> None:
+        pass
+
+    def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
+        self.n_outputs_ = math.prod(self.shape_in_)
+
+    def _encode(self, points: Tensor) -> Tensor:
+        return points.flatten(1)

@@ -1,0 +1,325 @@
+"""Layers of patch features: the layer-by-layer approximation of a compositional kernel with pooling."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.core.errors import InputError, ParameterError, suggestion
+from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt, check_params, parameters
+from orbit.core.random import RandomState, generator
+from orbit.encoders.base import Encoder
+from orbit.encoders.layer import KernelName, Layer, LayerOptions, LayerRun, Normalization
+from orbit.encoders.pooling import Pooling
+from orbit.groups import Group
+from orbit.registry import build, register
+
+# Images that patches are drawn from: more of them change nothing but the time.
+_SAMPLE_IMAGES = 2000
+
+# Numbers in the maps that a layer is fitted to.
+_SAMPLE_NUMBERS = 2**26
+
+
+@register("encoder", "patches")
+class Patches(Encoder):
+    """Patches of an image or map as kernel features, pooled over positions, layer by layer.
+
+    The patches p_u of an image at positions u are normalised and compared by a
+    homogeneous kernel |p| |q| kappa(<p, q> / |p| |q|). With unit vectors Z, the
+    landmarks,
+
+        f_u = K_ZZ^(-1/2) |p_u| kappa(Z p_u / |p_u|),      E(x)_c = sum_u a_c(u) f_u,
+
+    where a_c are pooling windows; the map of all E(x)_c is scaled to norm one. With
+    all patches as landmarks, before that scaling,
+
+        <E(x), E(z)> = sum_c sum_{u, u'} a_c(u) a_c(u') |p_u| |p_u'| kappa(<p_u, p_u'> / |p_u| |p_u'|),
+
+    a compositional kernel with pooling, of which fewer landmarks are the Nyström
+    approximation. A next layer takes patches of the map.
+
+    The parameters below are those of a single layer. ``layers`` stacks several:
+    each entry says what differs from them, e.g.
+    ``layers=[{"n_components": 32}, {"size": 3, "n_components": 128}]``.
+
+    Parameters
+    ----------
+    size : int >= 1
+        Side of the patches.
+    stride : int >= 1
+        Positions from one patch to the next.
+    normalization : {"norm", "mean", "contrast", "whitening"}
+        ``norm``: only the division by the norm, which all have. ``mean``: the mean
+        of the patch is removed before. ``contrast``: then divided by
+        sqrt(var + c^2). ``whitening``: then multiplied by (C + epsilon I)^(-1/2),
+        where C is the covariance of such patches.
+    contrast : float >= 0
+        c, as a share of the root mean variance of the patches.
+    whitening : float > 0
+        epsilon.
+    kernel : {"exponential", "arccos0", "arccos1", "rectified"}
+        kappa(t): exp(beta (t - 1)); the arc-cosine kernel of order 0 or 1, scaled
+        to kappa(1) = 1. ``rectified`` has the features max(+-<u, z> - threshold, 0)
+        of unit vectors z instead of a kernel in closed form: two for each, and no
+        K_ZZ.
+    beta : float > 0
+    threshold : float >= 0
+    approx : {"nystrom", "rf"}
+        ``rf``: random features of kappa instead; two for each component with the
+        exponential kernel. For ``rectified``: random directions z.
+    landmarks : {"kmeans", "uniform"}
+        Z: centres of spherical k-means, or patches drawn at random without
+        repetition.
+    n_components : int >= 1
+        Number of landmarks or of random vectors.
+    homogeneous : bool
+        Whether features are multiplied by the norm |p_u| of the normalised patch.
+    group : str or None
+        Name of a finite group that reorders the entries of a patch, such as
+        ``dihedral``: f_u is averaged over its action on the patch.
+    pooling : {"gaussian", "mean", "grid", "none"}
+        ``gaussian``: windows exp(-(u - c)^2 / (2 pool_width^2)) with centres
+        ``pool_stride`` apart. ``mean``: means of ``pool_stride`` x ``pool_stride``
+        positions. ``grid``: means of ``cells`` x ``cells`` parts of the map. The
+        weights of a window sum to one.
+    pool_stride : int >= 1
+    pool_width : float > 0 or None
+        None is pool_stride / sqrt(2).
+    cells : int >= 1
+    layers : list of dict, or None
+        None is one layer.
+    unit_norm : bool
+        Whether the last map is scaled to norm one.
+    n_patches : int >= 1
+        Patches of the sample that a layer is fitted to.
+
+    Attributes
+    ----------
+    layers_ : list of Layer
+    n_outputs_ : int
+
+    References
+    ----------
+    Mairal, Koniusz, Harchaoui and Schmid, "Convolutional Kernel Networks", 2014.
+    Mairal, "End-to-End Kernel Learning with Supervised Convolutional Kernel
+    Networks", 2016, section 3. Coates and Ng, "The Importance of Encoding Versus
+    Training with Sparse Coding and Vector Quantization", 2011, for ``whitening``
+    with ``rectified``.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> X = np.random.default_rng(0).random((20, 12, 12))
+    >>> encoder = Patches(n_components=16).fit(X, random_state=0)
+    >>> encoder.encode(torch.from_numpy(X)).shape  # 3 x 3 windows of 8 x 8 positions
+    torch.Size([20, 144])
+    """
+
+    def __init__(
+        self,
+        size: PositiveInt = 5,
+        stride: PositiveInt = 1,
+        normalization: Normalization = "norm",
+        contrast: NonNegativeFloat = 0.1,
+        whitening: PositiveFloat = 0.1,
+        kernel: KernelName = "exponential",
+        beta: PositiveFloat = 4.0,
+        threshold: NonNegativeFloat = 0.1,
+        approx: Literal["nystrom", "rf"] = "nystrom",
+        landmarks: Literal["kmeans", "uniform"] = "kmeans",
+        n_components: PositiveInt = 32,
+        homogeneous: bool = True,
+        group: str | None = None,
+        pooling: Pooling = "gaussian",
+        pool_stride: PositiveInt = 3,
+        pool_width: PositiveFloat | None = None,
+        cells: PositiveInt = 3,
+        layers: list[dict[str, Any]] | None = None,
+        unit_norm: bool = True,
+        n_patches: PositiveInt = 50_000,
+    ) -> None:
+        self.size = size
+        self.stride = stride
+        self.normalization = normalization
+        self.contrast = contrast
+        self.whitening = whitening
+        self.kernel = kernel
+        self.beta = beta
+        self.threshold = threshold
+        self.approx = approx
+        self.landmarks = landmarks
+        self.n_components = n_components
+        self.homogeneous = homogeneous
+        self.group = group
+        self.pooling = pooling
+        self.pool_stride = pool_stride
+        self.pool_width = pool_width
+        self.cells = cells
+        self.layers = layers
+        self.unit_norm = unit_norm
+        self.n_patches = n_patches
+
+    def check(self) -> None:
+        super().check()
+        self._single_layers()
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        layers = self._single_layers()
+        if len(shape) not in (2, 3) or min(shape[:2]) < layers[0].size:
+            size = layers[0].size
+            raise self._refuse(
+                shape, f"images (height, width) or (height, width, channels) of at least {size} x {size} pixels"
+            )
+        sides = shape[0], shape[1]
+        for i, layer in enumerate(layers):
+            if min(sides) < layer.size:
+                place = f"layers[{i}].size"
+                raise ParameterError(place, f"at most {min(sides)}, the side of the map of layer {i - 1}", layer.size)
+            sides = layer._layer_of((1, *sides)).pool.side
+
+    # ---- parameters ----------------------------------------------------------------------------------------------
+
+    def _single_layers(self) -> list[Patches]:
+        """Each layer as an encoder of its own, checked; the parameters that concern the whole stack mean nothing."""
+        if self.layers is None:
+            return [self._checked_layer(self, "")]
+        if not self.layers:
+            raise ParameterError("layers", "at least one layer, or None for a single one", self.layers)
+        return [self._layer(i, entry) for i, entry in enumerate(self.layers)]
+
+    def _layer(self, i: int, entry: Any) -> Patches:
+        known = [name for name in parameters(type(self)) if name not in _OF_THE_STACK]
+        if not isinstance(entry, Mapping):
+            raise ParameterError(f"layers[{i}]", "a mapping of parameters to values", entry)
+        for key in entry:
+            if key not in known:
+                hint = suggestion(str(key), known)
+                raise InputError(f"layers[{i}]: a layer has no parameter {key!r}{hint} It has {', '.join(known)}.")
+        own = {name: getattr(self, name) for name in known}
+        return self._checked_layer(Patches(**{**own, **entry}), f"layers[{i}]")
+
+    def _checked_layer(self, layer: Patches, place: str) -> Patches:
+        try:
+            check_params(layer)
+            layer._group()
+        except ParameterError as error:
+            raise (error.prefixed(place) if place else error) from None
+        except InputError as error:
+            raise InputError(f"{place}: {error}" if place else str(error)) from None
+        return layer
+
+    def _options(self) -> LayerOptions:
+        width = self.pool_stride / math.sqrt(2) if self.pool_width is None else self.pool_width
+        values = {name: getattr(self, name) for name in LayerOptions.__annotations__}
+        return LayerOptions(**{**values, "pool_width": width})
+
+    def _group(self) -> Group | None:
+        if self.group is None:
+            return None
+        group: Group = build("group", self.group)
+        if group.order is None or not group.permutes((self.size, self.size, 1)):
+            raise ParameterError("group", "a finite group that reorders the pixels of a patch, or None", self.group)
+        return group
+
+    def _layer_of(self, shape: tuple[int, int, int]) -> Layer:
+        return Layer(self._options(), self._group(), shape)
+
+    # ---- fit and encode ------------------------------------------------------------------------------------------
+
+    def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
+        rng = generator(random_state)
+        if len(X) > _SAMPLE_IMAGES:
+            X = X[np.sort(rng.choice(len(X), _SAMPLE_IMAGES, replace=False))]
+        images = torch.from_numpy(np.array(X))  # a copy: torch takes no read-only arrays
+        singles = self._single_layers()
+        self.layers_: list[Layer] = []
+        self._runs = _PerThread()
+        for single in singles:
+            images = images[: max(1, _SAMPLE_NUMBERS // math.prod(self._shape_of_maps()))]
+            maps = self._maps(images)
+            channels, height, width = maps.shape[:3]
+            layer = single._layer_of((channels, height, width))
+            layer.fit(self._sample(layer, maps, rng), rng)
+            self.layers_.append(layer)
+        self.n_outputs_ = math.prod(self._shape_of_maps())
+
+    def _shape_of_maps(self) -> tuple[int, ...]:
+        """(channels, height, width) after the layers fitted so far."""
+        if self.layers_:
+            return self.layers_[-1].shape_out
+        return (*self.shape_in_[2:], *self.shape_in_[:2]) if len(self.shape_in_) == 3 else (1, *self.shape_in_)
+
+    def _sample(self, layer: Layer, maps: Tensor, rng: np.random.Generator) -> Tensor:
+        """Random patches of maps, shape (d, count)."""
+        shape = (*layer.positions, maps.shape[-1])
+        total = math.prod(shape)
+        chosen = rng.choice(total, min(self.n_patches, total), replace=False)
+        rows, columns, points = (torch.from_numpy(each) for each in np.unravel_index(chosen, shape))
+        return layer.patches(maps)[:, :, :, rows, columns, points].reshape(layer.d, -1)
+
+    def _maps(self, points: Tensor) -> Tensor:
+        """The maps of the layers fitted so far, shape (channels, height, width, n)."""
+        out = points.new_empty(*self._shape_of_maps(), len(points))
+        for rows, maps in self._tiles(points):
+            out[..., rows] = maps
+        return out
+
+    def _tiles(self, points: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """Maps of some points at a time; those of a tile are gone with the next."""
+        step, runs = self._ready(points)
+        for start in range(0, len(points), step):
+            rows = slice(start, min(start + step, len(points)))
+            maps = _channels_first(points[rows])
+            for run in runs:
+                maps = run(maps)
+            yield rows, maps
+
+    def _ready(self, points: Tensor) -> tuple[int, list[LayerRun]]:
+        """Points of a tile, and the layers with their working memory, which stays mapped from one call to the next."""
+        step = min((layer.points_at_once(points.device) for layer in self.layers_), default=len(points))
+        step = min(step, 1 << (len(points) - 1).bit_length())
+        key, kept = (len(self.layers_), step, points.dtype, points.device), self._runs.of_thread()
+        if kept.get("key") != key:
+            kept.update(key=key, runs=[layer.start(points, step) for layer in self.layers_])
+        return step, kept["runs"]
+
+    def _encode(self, points: Tensor) -> Tensor:
+        out = points.new_empty(len(points), self.n_outputs_)
+        for rows, maps in self._tiles(points):
+            vectors = maps.flatten(0, 2)
+            if self.unit_norm:
+                norms = vectors.square().sum(0).sqrt_()
+                vectors.mul_(norms.reciprocal().masked_fill_(norms == 0, 0.0))
+            out[rows] = vectors.T
+        return out
+
+
+class _PerThread:
+    """A dictionary for each thread. Never part of a pickle or of a copy: those start empty."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    def of_thread(self) -> dict[str, Any]:
+        return self._local.__dict__
+
+    def __reduce__(self) -> tuple:
+        return _PerThread, ()
+
+
+# Parameters of the whole stack, which an entry of ``layers`` does not have.
+_OF_THE_STACK = ("layers", "unit_norm", "n_patches")
+
+
+def _channels_first(points: Tensor) -> Tensor:
+    """Images (n, height, width) or (n, height, width, channels) as maps (channels, height, width, n), contiguous."""
+    # transposed as a matrix: of matrices torch copies blocks that fit the cache
+    pixels = points.flatten(1).T.contiguous().view(*points.shape[1:], len(points))
+    return pixels[None] if points.ndim == 3 else pixels.permute(2, 0, 1, 3).contiguous()

@@ -1,0 +1,334 @@
+"""Encoders: patch features against the exact compositional kernel, gradients, networks from ONNX files."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from samples import smooth_images
+
+import orbit
+from orbit.core.errors import InputError, ParameterError
+from orbit.encoders import NoEncoder, Patches
+
+DEFAULTS = Patches().get_params(deep=False)
+
+
+def encoded(encoder, X):
+    return encoder.encode(torch.from_numpy(np.ascontiguousarray(X))).numpy()
+
+
+def kappa(t, options):
+    """The kernel on the sphere, of a number."""
+    t = min(1.0, max(-1.0, t))
+    if options["kernel"] == "exponential":
+        return math.exp(options["beta"] * (t - 1))
+    theta = math.acos(t)
+    if options["kernel"] == "arccos0":
+        return 1 - theta / math.pi
+    return (math.sin(theta) + (math.pi - theta) * t) / math.pi
+
+
+def windows(options, length):
+    """Pooling weights by the definition, a list of windows."""
+    if options["pooling"] == "none":
+        return np.eye(length)
+    if options["pooling"] == "mean":
+        s = options["pool_stride"]
+        return [
+            [float(u // s == c) / len(range(c * s, min(length, (c + 1) * s))) for u in range(length)]
+            for c in range(-(-length // s))
+        ]
+    if options["pooling"] == "grid":
+        cells = [math.floor(u * options["cells"] / length) for u in range(length)]
+        return [[float(cell == c) / cells.count(c) for cell in cells] for c in range(options["cells"])]
+    s, width = options["pool_stride"], options["pool_width"] or options["pool_stride"] / math.sqrt(2)
+    count = (length - 1) // s + 1
+    first = (length - 1 - s * (count - 1)) / 2
+    rows = [[math.exp(-((u - first - s * c) ** 2) / (2 * width**2)) for u in range(length)] for c in range(count)]
+    return [[weight / sum(row) for weight in row] for row in rows]
+
+
+def patch_kernel(k, positions, options, factors=lambda i, u: 1.0):
+    """The kernel of all pairs of pooled positions of two maps, from one of all pairs of positions of the maps before.
+
+    ``k[x][z]`` is a function of two positions. Everything by explicit sums, in float64.
+    """
+    size, stride = options["size"], options["stride"]
+    rows, columns = ((side - size) // stride + 1 for side in positions)
+    offsets = [(i, j) for i in range(size) for j in range(size)]
+
+    def patch_product(x, z, u, v):
+        return sum(
+            k(x, z, (u[0] * stride + i, u[1] * stride + j), (v[0] * stride + i, v[1] * stride + j)) for i, j in offsets
+        )
+
+    places = [(i, j) for i in range(rows) for j in range(columns)]
+    down, across = windows(options, rows), windows(options, columns)
+
+    def norm(x, u, known={}):  # noqa: B006  a cache
+        key = id(k), x, u
+        if key not in known:
+            known[key] = math.sqrt(max(0.0, patch_product(x, x, u, u)))
+        return known[key]
+
+    def feature_product(x, z, u, v):
+        lengths = norm(x, u) * norm(z, v)
+        if lengths == 0:
+            return 0.0
+        return (lengths if options["homogeneous"] else 1.0) * kappa(patch_product(x, z, u, v) / lengths, options)
+
+    def pooled(x, z, c, e):
+        return sum(
+            down[c[0]][u[0]] * across[c[1]][u[1]] * down[e[0]][v[0]] * across[e[1]][v[1]] * feature_product(x, z, u, v)
+            for u in places
+            if down[c[0]][u[0]] * across[c[1]][u[1]] > 0
+            for v in places
+            if down[e[0]][v[0]] * across[e[1]][v[1]] > 0
+        )
+
+    return pooled, (len(down), len(across))
+
+
+def exact_gram(X, layers):
+    """sum_c k(x, z; c, c) of the last layer, by explicit sums over positions."""
+    images = X if X.ndim == 4 else X[..., None]
+
+    def pixels(x, z, u, v):
+        return float(images[x][u] @ images[z][v])
+
+    k, sides = pixels, images.shape[1:3]
+    for options in layers:
+        k, sides = patch_kernel(k, sides, options)
+        table = {}
+
+        def remembered(x, z, u, v, k=k, table=table):
+            key = x, z, u, v
+            if key not in table:
+                table[key] = k(x, z, u, v)
+            return table[key]
+
+        k = remembered
+    places = [(i, j) for i in range(sides[0]) for j in range(sides[1])]
+    n = len(X)
+    return np.array([[sum(k(x, z, c, c) for c in places) for z in range(n)] for x in range(n)])
+
+
+ONE_LAYER = [
+    {"size": 3},
+    {"size": 3, "stride": 2, "pooling": "none"},
+    {"size": 2, "kernel": "arccos1", "pooling": "mean", "pool_stride": 2},
+    {"size": 2, "kernel": "arccos0", "pooling": "grid", "cells": 2},
+    {"size": 3, "pooling": "gaussian", "pool_stride": 2, "pool_width": 0.8, "beta": 1.5},
+    {"size": 3, "homogeneous": False, "pooling": "mean", "pool_stride": 5},
+]
+
+
+@pytest.mark.parametrize("changes", ONE_LAYER, ids=str)
+@pytest.mark.parametrize("shape", [(6, 7), (5, 6, 2)], ids=str)
+def test_all_patches_as_landmarks_give_the_compositional_kernel(changes, shape, rng):
+    X = rng.standard_normal((3, *shape))
+    encoder = Patches(**changes, n_components=1000, landmarks="uniform", unit_norm=False).fit(X, random_state=0)
+    found = encoded(encoder, X)
+    np.testing.assert_allclose(found @ found.T, exact_gram(X, [DEFAULTS | changes]), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [{"size": 2, "pool_stride": 2}, {"size": 2, "kernel": "arccos1", "pooling": "mean", "pool_stride": 2}],
+        [{"size": 3, "pooling": "none", "kernel": "arccos1"}, {"size": 2, "beta": 2.0, "pooling": "grid", "cells": 1}],
+        [{"size": 2, "pooling": "mean", "pool_stride": 1}, {"size": 2, "stride": 2}, {"size": 1, "beta": 0.5}],
+    ],
+    ids=str,
+)
+def test_layers_of_full_rank_give_the_kernel_of_the_kernel(layers, rng):
+    X = rng.standard_normal((2, 6, 5))
+    encoder = Patches(layers=layers, n_components=1000, landmarks="uniform", unit_norm=False).fit(X, random_state=0)
+    found = encoded(encoder, X)
+    np.testing.assert_allclose(found @ found.T, exact_gram(X, [DEFAULTS | each for each in layers]), rtol=1e-8)
+
+
+def normalised_patches(X, options):
+    """Patches before the division by the norm, shape (n, rows, columns, d), d in the order channels, rows, columns."""
+    images = X if X.ndim == 4 else X[..., None]
+    size = options["size"]
+    found = np.lib.stride_tricks.sliding_window_view(images, (size, size), axis=(1, 2))
+    patches = found.reshape(*found.shape[:3], -1)
+    patches = patches - patches.mean(-1, keepdims=True)
+    if options["normalization"] == "mean":
+        return patches
+    variances = patches.var(-1, keepdims=True)
+    patches = patches / np.sqrt(variances + options["contrast"] ** 2 * variances.mean())
+    if options["normalization"] == "contrast":
+        return patches
+    flat = patches.reshape(-1, patches.shape[-1])
+    covariance = np.cov(flat.T, bias=True) + options["whitening"] * np.eye(flat.shape[1])
+    values, vectors = np.linalg.eigh(covariance)
+    return (patches - flat.mean(0)) @ (vectors / np.sqrt(values)) @ vectors.T
+
+
+@pytest.mark.parametrize("homogeneous", [True, False])
+@pytest.mark.parametrize("normalization", ["mean", "contrast", "whitening"])
+@pytest.mark.parametrize("shape", [(6, 7), (5, 6, 3)], ids=str)
+def test_patches_are_normalised_as_the_formula_says(normalization, shape, homogeneous, rng):
+    X = rng.standard_normal((4, *shape))
+    options = {"size": 3, "normalization": normalization, "pooling": "none", "homogeneous": homogeneous}
+    encoder = Patches(**options, n_components=1000, landmarks="uniform", unit_norm=False).fit(X, random_state=0)
+    found = encoded(encoder, X)
+    patches = normalised_patches(X, DEFAULTS | options)
+    patches = patches.reshape(len(X), -1, patches.shape[-1])
+    norms = np.linalg.norm(patches, axis=2, keepdims=True)
+    units = patches / norms
+    values = np.exp(4.0 * (np.einsum("xpd,zpd->xzp", units, units) - 1))  # the same position in both
+    if homogeneous:
+        values *= np.einsum("xpd,zpd->xzp", norms, norms)
+    np.testing.assert_allclose(found @ found.T, values.sum(-1), rtol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", ["exponential", "arccos0", "arccos1"])
+def test_random_features_come_near_the_kernel(kernel, rng):
+    X = rng.standard_normal((3, 4, 4))
+    options = {"size": 3, "kernel": kernel, "pooling": "none", "unit_norm": False}
+    exact = encoded(Patches(**options, n_components=1000, landmarks="uniform").fit(X, random_state=0), X)
+    errors = []
+    for size in (50, 5000):
+        found = encoded(Patches(**options, approx="rf", n_components=size).fit(X, random_state=0), X)
+        errors.append(np.abs(found @ found.T - exact @ exact.T).max() / (exact @ exact.T).max())
+    assert errors[1] < 0.03
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_rectified_features_are_the_two_sides_of_projections_on_patches(rng):
+    X = rng.standard_normal((2, 4, 4))
+    encoder = Patches(
+        size=3,
+        kernel="rectified",
+        threshold=0.2,
+        landmarks="uniform",
+        n_components=8,
+        pooling="none",
+        homogeneous=False,
+        unit_norm=False,
+    ).fit(X, random_state=0)
+    found = encoded(encoder, X).reshape(2, 2, 8, 4)  # sides, landmarks, positions
+    windows_ = np.lib.stride_tricks.sliding_window_view(X, (3, 3), axis=(1, 2)).reshape(2, 4, 9)
+    units = windows_ / np.linalg.norm(windows_, axis=2, keepdims=True)
+    products = np.einsum("xpd,qd->xqp", units, units.reshape(8, 9))
+    expected = np.stack([np.maximum(products - 0.2, 0), np.maximum(-products - 0.2, 0)], axis=1)
+    # landmarks are all eight patches in an order of their own
+    distances = np.abs(found[:, :, :, None] - expected[:, :, None]).sum((0, 1, 4))
+    order = distances.argmin(0)
+    assert sorted(order) == list(range(8))
+    np.testing.assert_allclose(found[:, :, order], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("normalization", ["norm", "whitening"])
+def test_a_layer_averaged_over_turns_of_the_patch_does_not_see_them(normalization, rng):
+    X = rng.standard_normal((3, 5, 5, 2))
+    options = {"size": 5, "normalization": normalization, "pooling": "none", "n_components": 3, "contrast": 0.0}
+    encoder = Patches(**options, group="dihedral").fit(X, random_state=0)
+    moved = np.rot90(X, axes=(1, 2))[:, :, ::-1]
+    np.testing.assert_allclose(encoded(encoder, moved), encoded(encoder, X), rtol=1e-9)
+    plain = Patches(**options).fit(X, random_state=0)
+    assert np.abs(encoded(plain, moved) - encoded(plain, X)).max() > 1e-3
+
+
+def test_an_average_over_turns_is_the_mean_of_features_of_turned_images(rng):
+    X = rng.standard_normal((3, 3, 3))
+    options = {"size": 3, "pooling": "none", "n_components": 1000, "landmarks": "uniform", "unit_norm": False}
+    turned = np.concatenate([np.rot90(X, k, axes=(1, 2)) for k in range(4)])
+    mirrored = np.concatenate([turned, turned[:, :, ::-1]])
+    mean = encoded(Patches(**options).fit(mirrored, random_state=0), mirrored).reshape(8, 3, -1).mean(0)
+    found = encoded(Patches(**options, group="dihedral").fit(mirrored, random_state=0), X)
+    np.testing.assert_allclose(found @ found.T, mean @ mean.T, rtol=1e-8)
+
+
+def test_features_do_not_depend_on_the_batch_or_the_precision(rng):
+    X = smooth_images(rng, 150, 12, 12)
+    layers = [{"n_components": 20}, {"size": 2, "n_components": 30, "pooling": "grid", "cells": 2}]
+    encoder = Patches(layers=layers).fit(X.astype(np.float32), random_state=0)
+    whole = encoded(encoder, X)
+    np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1, rtol=1e-12)
+    parts = np.concatenate([encoded(encoder, X[rows]) for rows in np.split(np.arange(150), [1, 4, 130])])
+    np.testing.assert_allclose(parts, whole, rtol=1e-9, atol=1e-12)
+    single = encoded(encoder, X.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, whole, atol=2e-4)
+
+
+def test_fits_with_one_seed_are_equal_and_survive_pickling(rng):
+    X = smooth_images(rng, 20, 10, 10).astype(np.float32)
+    first, second = (Patches(n_components=9).fit(X, random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(encoded(first, X), encoded(second, X))
+    np.testing.assert_array_equal(encoded(pickle.loads(pickle.dumps(first)), X), encoded(first, X))
+    other = Patches(n_components=9).fit(X, random_state=4)
+    assert not np.allclose(encoded(other, X), encoded(first, X))
+
+
+@pytest.mark.parametrize("normalization", ["norm", "mean", "contrast", "whitening"])
+@pytest.mark.parametrize("kernel", ["exponential", "arccos1", "rectified"])
+def test_blank_images_are_no_trouble(kernel, normalization, rng):
+    X = np.concatenate([np.zeros((2, 9, 9)), smooth_images(rng, 3, 9, 9), np.ones((1, 9, 9))])
+    for dtype in (np.float32, np.float64):
+        encoder = Patches(kernel=kernel, normalization=normalization, n_components=5).fit(X.astype(dtype), 0)
+        found = encoded(encoder, X.astype(dtype))
+        assert np.isfinite(found).all()
+        np.testing.assert_allclose(np.linalg.norm(found[2:5], axis=1), 1, rtol=1e-4)
+        if normalization != "whitening":
+            assert not found[0].any()
+    encoded(Patches(n_components=5).fit(np.zeros((2, 9, 9)), 0), X)  # a sample without any patch but zero
+
+
+def test_landmarks_of_kmeans_are_nearer_than_random_patches(rng):
+    X = smooth_images(rng, 60, 12, 12)
+
+    def missing(landmarks):
+        """Of the squared norm of features of patches, which is that of the patches where nothing is missing."""
+        encoder = Patches(landmarks=landmarks, n_components=12, pooling="none", unit_norm=False).fit(X, 0)
+        windows_ = np.lib.stride_tricks.sliding_window_view(X, (5, 5), axis=(1, 2))
+        return 1 - np.square(encoded(encoder, X)).sum() / np.square(windows_).sum()
+
+    assert 0 < missing("kmeans") < 0.8 * missing("uniform")
+
+
+WRONG = [
+    ({"n_components": 0}, r"^n_components: expected an integer >= 1, found 0$"),
+    ({"layers": []}, r"^layers: expected at least one layer"),
+    ({"layers": [{"n_components": 0}]}, r"^layers\[0\]\.n_components: expected an integer >= 1, found 0$"),
+    ({"layers": [{}, {"kernel": "cosine"}]}, r"^layers\[1\]\.kernel: expected one of 'exponential', "),
+    ({"layers": [{"n_component": 3}]}, r"^layers\[0\]: a layer has no parameter 'n_component'; did you mean 'n_comp"),
+    ({"layers": [{"unit_norm": True}]}, r"^layers\[0\]: a layer has no parameter 'unit_norm'"),
+    ({"layers": [3]}, r"^layers: expected a list, each item a mapping or null, found \[3\]$"),
+    ({"group": "rotation"}, r"^group: expected a finite group that reorders the pixels of a patch, or None"),
+    ({"layers": [{"group": "turns"}]}, r"^layers\[0\]: .*no such group"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "message"), WRONG, ids=str)
+def test_wrong_parameters_are_said_before_the_fit(parameters, message):
+    with pytest.raises(InputError, match=message):
+        Patches(**parameters).check()
+
+
+def test_points_that_are_no_images_are_refused(rng):
+    with pytest.raises(
+        InputError, match=r"^encoder=patches takes images .* of at least 5 x 5 pixels, found vectors of"
+    ):
+        Patches().fit(np.zeros((3, 64)))
+    with pytest.raises(InputError, match=r"of at least 9 x 9 pixels, found points of shape \(8, 12\)"):
+        Patches(size=9).fit(np.zeros((3, 8, 12)))
+    with pytest.raises(ParameterError, match=r"^layers\[1\]\.size: expected at most 2, the side of the map"):
+        Patches(layers=[{}, {"size": 3}]).fit(np.zeros((3, 8, 12)))
+    encoder = Patches(n_components=2).fit(rng.random((3, 8, 8)), 0)
+    with pytest.raises(InputError, match=r"was fitted on points of shape \(8, 8\), found \(8, 9\)"):
+        encoder.encode(torch.zeros(1, 8, 9))
+
+
+def test_no_encoder_flattens():
+    X = np.arange(8.0).reshape(2, 2, 2)
+    np.testing.assert_array_equal(encoded(NoEncoder().fit(X), X), X.reshape(2, 4))
+    assert orbit.available("encoder") == ["none", "patches"]
