@@ -295,6 +295,18 @@ def test_landmarks_of_kmeans_are_nearer_than_random_patches(rng):
     assert 0 < missing("kmeans") < 0.8 * missing("uniform")
 
 
+def test_reduced_vectors_are_projections_that_hold_most(rng):
+    X = smooth_images(rng, 80, 12, 12)
+    whole = encoded(Patches(n_components=12).fit(X, 0), X)
+    reduced = encoded(Patches(n_components=12, reduce=20).fit(X, 0), X)
+    assert reduced.shape == (80, 20)
+    best = np.linalg.svd(whole, compute_uv=False)
+    lost = 1 - np.square(reduced).sum() / np.square(whole).sum()
+    assert lost < 1.05 * np.square(best[20:]).sum() / np.square(best).sum() + 1e-9
+    full = encoded(Patches(n_components=12, reduce=1000).fit(X, 0), X)
+    np.testing.assert_allclose(full @ full.T, whole @ whole.T, atol=1e-10)
+
+
 WRONG = [
     ({"n_components": 0}, r"^n_components: expected an integer >= 1, found 0$"),
     ({"layers": []}, r"^layers: expected at least one layer"),
