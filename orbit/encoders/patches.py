@@ -306,7 +306,7 @@ class Patches(Encoder):
 
     def _principal_directions(self, images: Tensor, rng: np.random.Generator) -> np.ndarray:
         """Leading right singular vectors of the maps of a sample, scaled; sets ``n_outputs_``."""
-        vectors = torch.cat([self._scaled(maps).T for _, maps in self._tiles(images)]).numpy()
+        vectors = torch.cat([self._scaled(maps).T.clone() for _, maps in self._tiles(images)]).numpy()
         size, seed = min(self.reduce or 1, *vectors.shape), int(rng.integers(2**31))
         directions = randomized_svd(vectors, size, n_iter=_POWER_ITERATIONS, random_state=seed)[2]
         self.n_outputs_ = len(directions)
