@@ -11,7 +11,7 @@
 (20, 128)
 """
 
-from orbit import approx, data, distributions, engine, groups, kernels, learners, representations
+from orbit import approx, data, distributions, encoders, engine, groups, kernels, learners, representations
 from orbit.core.errors import DataFileError, InputError, ParameterError, UnknownNameError
 from orbit.engine import Engine
 from orbit.orbits import Orbit
@@ -31,6 +31,7 @@ __all__ = [
     "build",
     "data",
     "distributions",
+    "encoders",
     "engine",
     "get",
     "groups",

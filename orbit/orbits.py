@@ -11,6 +11,7 @@ import math
 from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
 from scipy.stats import qmc
 from sklearn.base import clone
 from torch import Tensor
@@ -18,7 +19,7 @@ from torch import Tensor
 from orbit.core.component import Component
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
-from orbit.core.random import RandomState, generator
+from orbit.core.random import RandomState, generator, spawn
 from orbit.distributions import Distribution
 from orbit.groups import Group, Identity
 from orbit.groups.domains import Point
@@ -26,6 +27,9 @@ from orbit.registry import build
 
 # Nodes in the tails of a Gauss rule weigh less than rounding, and cost as much as the others.
 _NEGLIGIBLE = 1e-14
+
+# Different elements among random orbit points: each costs a call.
+_DRAWN_ELEMENTS = 64
 
 Rule = Literal["monte_carlo", "qmc", "quadrature"]
 
@@ -170,6 +174,26 @@ class Orbit(Component):
         group, q, asked, rule = self.resolved()
         size = len(self.weights_) if hasattr(self, "weights_") else asked
         return f"{group.name}, q={q.name}, {size} by {rule}"
+
+
+def random_orbit_points(orbit: Orbit, X: np.ndarray, size: int, random_state: RandomState) -> np.ndarray:
+    """At most ``size`` of the points ``X`` (n, *shape), each moved by an element drawn from q.
+
+    They do not depend on the rule and the size of the fitted ``orbit``.
+
+    >>> orb = Orbit(build("group", "dihedral")).fit(np.zeros((1, 2, 2)))
+    >>> random_orbit_points(orb, np.ones((5, 2, 2)), 3, random_state=0).shape
+    (3, 2, 2)
+    """
+    choice_seed, element_seed = spawn(random_state, 2)
+    if len(X) > size:
+        X = X[generator(choice_seed).choice(len(X), size, replace=False)]
+    drawn = Orbit(orbit.group, orbit.distribution, _DRAWN_ELEMENTS, "monte_carlo", random_state=element_seed).fit(X)
+    moved = np.empty_like(X)
+    for i in range(len(drawn.weights_)):
+        mine = slice(i, None, len(drawn.weights_))
+        moved[mine] = drawn.points(torch.from_numpy(np.array(X[mine])), slice(i, i + 1))[0].numpy()
+    return moved
 
 
 def sobol(size: int, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

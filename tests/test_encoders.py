@@ -8,11 +8,11 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from samples import smooth_images
 
 import orbit
 from orbit.core.errors import InputError, ParameterError
 from orbit.encoders import NoEncoder, Patches
+from orbit.testing.samples import smooth_images
 
 DEFAULTS = Patches().get_params(deep=False)
 
@@ -343,4 +343,4 @@ def test_points_that_are_no_images_are_refused(rng):
 def test_no_encoder_flattens():
     X = np.arange(8.0).reshape(2, 2, 2)
     np.testing.assert_array_equal(encoded(NoEncoder().fit(X), X), X.reshape(2, 4))
-    assert orbit.available("encoder") == ["none", "patches"]
+    assert orbit.available("encoder") == ["gradients", "none", "onnx", "patches"]

@@ -19,12 +19,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.component import check_with_parts
 from orbit.core.random import RandomState, spawn
+from orbit.encoders import Encoder, NoEncoder
 from orbit.engine import Engine, Route
 from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten, nbytes
 from orbit.engine.kept import Latest
 from orbit.engine.spectral import SpectralPlan
 from orbit.kernels import Gaussian, Kernel
-from orbit.orbits import Orbit
+from orbit.orbits import Orbit, random_orbit_points
+
+# Moved points that an encoder, and the kernel behind it, are fitted to.
+_ENCODER_POINTS = 2000
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -36,17 +40,18 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Whether the features carry the structure of an operator-valued kernel.
     own_kernel : method without arguments, or None
         The kernel that the features approximate, from the map's parameters; None where the kernel is a choice.
-    encode : callable
-        From moved points, a tensor (n, *shape), to what the kernel sees of them, (n, d).
+    encoder : Encoder or None
+        What turns moved points into the vectors that the kernel sees; None, as in maps that take no encoder, is the
+        points themselves.
     """
 
     kind: ClassVar[str]
     name: ClassVar[str]
     operator_valued: ClassVar[bool] = False
     own_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
-    encode: Encode = staticmethod(flatten)
 
     kernel: Kernel | None
+    encoder: Encoder | None = None
     orbit: Orbit | None
     engine: Engine | None
     random_state: RandomState
@@ -85,7 +90,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def metrics(self) -> dict[str, float]:
         """Fitted figures for the record of a run, by flat names such as ``kernel/lengthscale``."""
-        metrics = self.orbit_.metrics() | self.kernel_.metrics()
+        metrics = self.orbit_.metrics() | self.kernel_.metrics() | self.encoder_.metrics()
         return metrics | (self.route_.metrics() if self.route_ is not None else {})
 
     @property
@@ -105,15 +110,34 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.check()
         X = self._validate(X, reset=True)
         orbit, kernel, self.engine_ = self._parts()
-        orbit_seed, kernel_seed, map_seed = spawn(self.random_state, 3)
+        orbit_seed, kernel_seed, map_seed, encoder_seed = spawn(self.random_state, 4)
         self.orbit_ = clone(orbit)
         if self.orbit_.random_state is None:
             self.orbit_.random_state = orbit_seed
         self.orbit_.fit(X)
-        self.kernel_ = clone(kernel).fit(X, kernel_seed)
+        self.kernel_ = clone(kernel).fit(self._fit_encoder(X, encoder_seed), kernel_seed)
         self.shape_in_ = X.shape[1:]
         self._routes = deque[Route](maxlen=1)
         return X, map_seed
+
+    def _fit_encoder(self, X: np.ndarray, seed: int) -> np.ndarray:
+        """Fit the encoder to moved points; the vectors that the kernel is fitted to.
+
+        The moves are drawn from q whatever the rule and the size of the orbit are, so
+        that maps that differ in those have the same kernel.
+        """
+        self.encoder_ = clone(self.encoder or NoEncoder())
+        if self.encoder_.is_identity:
+            self.encoder_.fit(X[:1])
+            return X
+        points = random_orbit_points(self.orbit_, X, _ENCODER_POINTS, seed)
+        self.encoder_.fit(points, seed)
+        return self.engine_.encoded(points, self.encode)
+
+    @property
+    def encode(self) -> Encode:
+        """From moved points, a tensor (n, *shape), to what the kernel sees of them, (n, d)."""
+        return flatten if self.encoder_.is_identity else self.encoder_.encode
 
     def transform(self, X):
         """psi(x), averaged over the orbit.

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+from torch.nn.functional import normalize
 
 from orbit import kernels
 from orbit.approx.base import AveragedMap
@@ -25,8 +26,9 @@ from orbit.approx.sketch import CountSketch
 from orbit.core.errors import InputError
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState
+from orbit.encoders import Encoder
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding
+from orbit.engine.embedding import Embedding, Encode
 from orbit.kernels import Gaussian, cdf_theory
 from orbit.orbits import Orbit
 from orbit.registry import register
@@ -84,8 +86,9 @@ class CumulativeDistribution(AveragedMap):
         products approximate the same integral, with thresholds where projections
         are: their mean over points differs between templates.
     norm : {"each", "radius"}
-        ``each`` scales every point to norm one, before the group acts. ``radius``
-        leaves points as they are and scales s by the largest norm of the training
+        ``each`` scales every point to norm one, before the group acts; with an
+        encoder, the vector of every moved point. ``radius`` leaves points, or vectors,
+        as they are and scales s by the largest norm of the training
         points (GICDF Remark 3); projections above s, of longer points, are below no
         threshold.
     epsilon : float in (0, 1)
@@ -97,6 +100,8 @@ class CumulativeDistribution(AveragedMap):
         the sketch.
     frequencies : Frequencies or None
         How templates are drawn; None is ``auto``. ``monte_carlo`` is the paper's.
+    encoder : Encoder or None
+        What the kernel sees of a moved point; None is the point itself.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -137,6 +142,7 @@ class CumulativeDistribution(AveragedMap):
         epsilon: Fraction = 0.1,
         sketch: PositiveInt | None = None,
         frequencies: Frequencies | None = None,
+        encoder: Encoder | None = None,
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -149,6 +155,7 @@ class CumulativeDistribution(AveragedMap):
         self.epsilon = epsilon
         self.sketch = sketch
         self.frequencies = frequencies
+        self.encoder = encoder
         self.engine = engine
         self.random_state = random_state
 
@@ -197,7 +204,7 @@ class CumulativeDistribution(AveragedMap):
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)
-        rule, d = self.frequencies or Automatic(), X[0].size
+        rule, d = self.frequencies or Automatic(), self.encoder_.n_outputs_
         self.templates_ = draw_templates(self.templates, self.n_components, d, self.epsilon, rule, rng)
         self._n_columns = self.n_components * (2 * self.n_bins + 1)
         self._n_features_out = self.sketch or self._n_columns
@@ -239,7 +246,15 @@ class CumulativeDistribution(AveragedMap):
         return self._average(counts, self._scaled(X), plan=self._plan)
 
     def _scaled(self, X: np.ndarray) -> np.ndarray:
-        return scale(X, "each", 1.0) if self.norm == "each" else X
+        scales = self.norm == "each" and self.encoder_.is_identity
+        return scale(X, "each", 1.0) if scales else X
+
+    @property
+    def encode(self) -> Encode:
+        """Vectors of moved points, which are scaled in place of the points."""
+        if self.encoder_.is_identity or self.norm == "radius":
+            return super().encode
+        return lambda points: normalize(self.encoder_.encode(points))
 
     def _column_scale(self) -> np.ndarray:
         shape = self.n_components, 2 * self.n_bins + 1
@@ -247,7 +262,7 @@ class CumulativeDistribution(AveragedMap):
 
     def _quantile_thresholds(self, X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         X = X[rng.choice(len(X), min(len(X), _QUANTILE_POINTS), replace=False)]
-        points = Uniform("orbit").select(X, self.kernel_, self.orbit_, self.engine_, _QUANTILE_POINTS, rng)
+        points = Uniform("orbit").select(X, self.kernel_, self.orbit_, self.engine_, _QUANTILE_POINTS, rng, self.encode)
         thresholds = np.empty((self.n_components, 2 * self.n_bins + 1))
         levels, s = np.linspace(0, 1, 2 * self.n_bins), self.kernel_.range_
         for units in self.engine_.row_batches(self.n_components, 4 * len(points) * points.itemsize):

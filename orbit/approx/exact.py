@@ -11,6 +11,7 @@ from orbit.approx.base import FeatureMap
 from orbit.core.linalg import inverse_root
 from orbit.core.params import NonNegativeFloat
 from orbit.core.random import RandomState
+from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, flatten
 from orbit.kernels import Kernel
@@ -54,6 +55,8 @@ class Exact(FeatureMap):
         the squared norm of the features becomes the prior variance, which a Gaussian
         process needs. None is False for a map of its own, and the learner's
         choice on the command line. Costs r^2 kernel values a point.
+    encoder : Encoder or None
+        What the kernel sees of a moved point; None is the point itself.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -80,6 +83,7 @@ class Exact(FeatureMap):
         orbit: Orbit | None = None,
         rank_tolerance: NonNegativeFloat | None = None,
         residual: bool | None = None,
+        encoder: Encoder | None = None,
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -87,6 +91,7 @@ class Exact(FeatureMap):
         self.orbit = orbit
         self.rank_tolerance = rank_tolerance
         self.residual = residual
+        self.encoder = encoder
         self.engine = engine
         self.random_state = random_state
 
@@ -138,7 +143,7 @@ class Exact(FeatureMap):
     def _diagonal(self, X: np.ndarray) -> np.ndarray:
         v = self.orbit_.weights_
         out = np.empty(len(X), dtype=X.dtype)
-        bytes_per_row = 8 * len(v) * (X[0].size + len(v))
+        bytes_per_row = 8 * len(v) * (self.encoder_.n_outputs_ + len(v))
         for rows in self.engine_.row_batches(len(X), bytes_per_row):
             moved = self.engine_.orbit_points(self.orbit_, X[rows], self.encode)  # (r, rows, d)
             if len(v) == 1:
@@ -168,7 +173,7 @@ class Exact(FeatureMap):
         out = np.empty((len(X), len(Z)), dtype=X.dtype)
         symmetric = Z is X
         # orbit points, copies about their mean and in Fourier space, and as much again for the tiles
-        bytes_per_row = 10 * len(self.orbit_.weights_) * Z[0].size * Z.itemsize
+        bytes_per_row = 10 * len(self.orbit_.weights_) * self.encoder_.n_outputs_ * Z.itemsize
         width = max(_NARROWEST_BLOCK, -(-len(Z) // _SYMMETRIC_BLOCKS)) if symmetric else len(Z)
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)

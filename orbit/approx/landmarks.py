@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn import cluster
 
 from orbit.core.component import Component
 from orbit.engine import Engine
+from orbit.engine.embedding import Encode, flatten
 from orbit.kernels import Kernel
 from orbit.orbits import Orbit
 from orbit.registry import register
@@ -45,7 +47,14 @@ class Landmarks(Component):
     source: Literal["data", "orbit"]
 
     def select(
-        self, X: np.ndarray, kernel: Kernel, orbit: Orbit, engine: Engine, size: int, rng: np.random.Generator
+        self,
+        X: np.ndarray,
+        kernel: Kernel,
+        orbit: Orbit,
+        engine: Engine,
+        size: int,
+        rng: np.random.Generator,
+        encode: Encode = flatten,
     ) -> np.ndarray:
         """Landmarks for the fitted kernel and orbit.
 
@@ -53,27 +62,37 @@ class Landmarks(Component):
         ----------
         X : array, shape (n, *shape)
         size : number of landmarks; fewer are returned if there are fewer points
+        encode : what turns moved points into the vectors that the kernel sees
 
         Returns
         -------
         array, shape (at most min(size, number of points), d)
         """
-        return self._choose(self._candidates(X, orbit, engine, size, rng), kernel, size, rng)
+        candidates = self._candidates(X, orbit, size, rng)
+        return self._select(candidates, lambda points: engine.encoded(points, encode), kernel, size, rng)
 
-    def _candidates(
-        self, X: np.ndarray, orbit: Orbit, engine: Engine, size: int, rng: np.random.Generator
+    def _select(
+        self,
+        candidates: np.ndarray,
+        encoded: Callable[[np.ndarray], np.ndarray],
+        kernel: Kernel,
+        size: int,
+        rng: np.random.Generator,
     ) -> np.ndarray:
+        return self._choose(encoded(candidates), kernel, size, rng)
+
+    def _candidates(self, X: np.ndarray, orbit: Orbit, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Points that landmarks are chosen from, shape (m, *shape)."""
         if self.source == "data":
-            return X.reshape(len(X), -1)
+            return X
         count = min(max(size, len(X)), len(X) * len(orbit.weights_))
         # distinct (point, element) pairs: with as many landmarks as orbit points, all of them are taken
         pairs = rng.permutation(len(X) * len(orbit.weights_))[:count]
         points, elements = np.divmod(pairs, len(orbit.weights_))
-        moved = np.empty((count, X[0].size), dtype=X.dtype)
+        moved = np.empty((count, *X.shape[1:]), dtype=X.dtype)
         for i in np.unique(elements):
             chosen = elements == i
-            tile = orbit.points(torch.from_numpy(X[points[chosen]]), slice(i, i + 1))
-            moved[chosen] = tile.reshape(len(tile[0]), -1).numpy()
+            moved[chosen] = orbit.points(torch.from_numpy(X[points[chosen]]), slice(i, i + 1))[0].numpy()
         return moved
 
     @abstractmethod
@@ -100,6 +119,16 @@ class Uniform(Landmarks):
 
     def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
         self.source = source
+
+    def _select(
+        self,
+        candidates: np.ndarray,
+        encoded: Callable[[np.ndarray], np.ndarray],
+        kernel: Kernel,
+        size: int,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        return encoded(self._choose(candidates, kernel, size, rng))  # which does not look at them
 
     def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
         return candidates[rng.choice(len(candidates), min(size, len(candidates)), replace=False)]

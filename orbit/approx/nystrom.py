@@ -10,6 +10,7 @@ from orbit.approx.landmarks import Landmarks, Uniform
 from orbit.core.linalg import inverse_root
 from orbit.core.params import NonNegativeFloat, PositiveInt
 from orbit.core.random import RandomState
+from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, add_weighted
 from orbit.kernels import Kernel
@@ -42,6 +43,8 @@ class Nystrom(AveragedMap):
     rank_tolerance : float >= 0 or None
         Eigenvalues of K_ZZ up to this share of the largest are dropped. None drops
         those whose features would be rounding errors in the precision in use.
+    encoder : Encoder or None
+        What the kernel sees of a moved point; None is the point itself.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -72,6 +75,7 @@ class Nystrom(AveragedMap):
         n_components: PositiveInt = 512,
         landmarks: Landmarks | None = None,
         rank_tolerance: NonNegativeFloat | None = None,
+        encoder: Encoder | None = None,
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -80,6 +84,7 @@ class Nystrom(AveragedMap):
         self.n_components = n_components
         self.landmarks = landmarks
         self.rank_tolerance = rank_tolerance
+        self.encoder = encoder
         self.engine = engine
         self.random_state = random_state
 
@@ -89,7 +94,7 @@ class Nystrom(AveragedMap):
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rule = self.landmarks or Uniform()
         rng = np.random.default_rng(random_state)
-        self.landmarks_ = rule.select(X, self.kernel_, self.orbit_, self.engine_, self.n_components, rng)
+        self.landmarks_ = rule.select(X, self.kernel_, self.orbit_, self.engine_, self.n_components, rng, self.encode)
         precision = float(np.finfo(X.dtype).eps)
         self.normalization_ = inverse_root(self.kernel_.gram(self.landmarks_), self.rank_tolerance, precision)
         self._n_features_out = len(self.normalization_)

@@ -14,6 +14,7 @@ from orbit.approx.hadamard import FastProjection, HadamardBlocks
 from orbit.approx.waves import add_damped_waves, add_waves
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
+from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, add_weighted
 from orbit.kernels import Kernel
@@ -51,6 +52,8 @@ class RandomFourier(AveragedMap):
         How the frequencies are drawn. None is ``auto``: a Sobol sequence for few
         features, orthogonal directions for many; both are more accurate than
         independent draws at the same cost (docs/frequencies.md).
+    encoder : Encoder or None
+        What the kernel sees of a moved point; None is the point itself.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -83,6 +86,7 @@ class RandomFourier(AveragedMap):
         n_components: PositiveInt = 512,
         variant: Literal["pairs", "offset"] = "pairs",
         frequencies: Frequencies | None = None,
+        encoder: Encoder | None = None,
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -91,6 +95,7 @@ class RandomFourier(AveragedMap):
         self.n_components = n_components
         self.variant = variant
         self.frequencies = frequencies
+        self.encoder = encoder
         self.engine = engine
         self.random_state = random_state
 
@@ -104,8 +109,7 @@ class RandomFourier(AveragedMap):
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)
         rule = self.frequencies or Automatic()
-        n_features = int(np.prod(X.shape[1:]))
-        arguments = self.kernel_, self.n_components, n_features, rng
+        arguments = self.kernel_, self.n_components, self.encoder_.n_outputs_, rng
         blocks = rule.blocks(*arguments)
         self._drawn = rule.draw(*arguments) if blocks is None else blocks
         self.offsets_ = rng.uniform(0, 2 * math.pi, self.n_components) if self.variant == "offset" else None

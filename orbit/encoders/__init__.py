@@ -1,6 +1,8 @@
 """Encoders: what the kernel sees of a moved point."""
 
 from orbit.encoders.base import Encoder, NoEncoder
+from orbit.encoders.gradients import Gradients
+from orbit.encoders.onnx import Onnx
 from orbit.encoders.patches import Patches
 
-__all__ = ["Encoder", "NoEncoder", "Patches"]
+__all__ = ["Encoder", "Gradients", "NoEncoder", "Onnx", "Patches"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -13,6 +13,8 @@ from orbit.core.component import Component
 from orbit.core.errors import InputError
 from orbit.core.random import RandomState
 from orbit.registry import register
+
+_KEPT = "_kept_"
 
 
 class Encoder(Component):
@@ -85,6 +87,19 @@ class Encoder(Component):
     @abstractmethod
     def _encode(self, points: Tensor) -> Tensor:
         """:meth:`encode` for points whose shape has been checked."""
+
+    @property
+    def _kept(self) -> dict[str, Any]:
+        """What is made again after a copy, in another process or from a file: working memory, open sessions."""
+        return self.__dict__.setdefault(_KEPT, {})
+
+    def __getstate__(self):
+        return {key: value for key, value in super().__getstate__().items() if key != _KEPT}
+
+    def _check_images(self, shape: tuple[int, ...], side: int) -> None:
+        if len(shape) not in (2, 3) or min(shape[:2]) < side:
+            images = f"images (height, width) or (height, width, channels) of at least {side} x {side} pixels"
+            raise self._refuse(shape, images)
 
     def _refuse(self, shape: tuple[int, ...], expected: str) -> InputError:
         found = f"vectors of length {shape[0]}" if len(shape) == 1 else f"points of shape {shape}"

@@ -185,11 +185,7 @@ class Patches(Encoder):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         layers = self._single_layers()
-        if len(shape) not in (2, 3) or min(shape[:2]) < layers[0].size:
-            size = layers[0].size
-            raise self._refuse(
-                shape, f"images (height, width) or (height, width, channels) of at least {size} x {size} pixels"
-            )
+        self._check_images(shape, layers[0].size)
         sides = shape[0], shape[1]
         for i, layer in enumerate(layers):
             if min(sides) < layer.size:
@@ -253,7 +249,6 @@ class Patches(Encoder):
         images = torch.from_numpy(np.array(X))  # a copy: torch takes no read-only arrays
         singles = self._single_layers()
         self.layers_: list[Layer] = []
-        self._runs = _PerThread()
         for single in singles:
             images = images[: max(1, _SAMPLE_NUMBERS // math.prod(self._shape_of_maps()))]
             maps = self._maps(images)
@@ -299,7 +294,8 @@ class Patches(Encoder):
         """Points of a tile, and the layers with their working memory, which stays mapped from one call to the next."""
         step = min((layer.points_at_once(points.device) for layer in self.layers_), default=len(points))
         step = min(step, 1 << (len(points) - 1).bit_length())
-        key, kept = (len(self.layers_), step, points.dtype, points.device), self._runs.of_thread()
+        key = tuple(map(id, self.layers_)), step, points.dtype, points.device
+        kept = self._kept.setdefault("threads", threading.local()).__dict__
         if kept.get("key") != key:
             kept.update(key=key, runs=[layer.start(points, step) for layer in self.layers_])
         return step, kept["runs"]
@@ -327,19 +323,6 @@ class Patches(Encoder):
             norms = vectors.square().sum(0).sqrt_()
             vectors.mul_(norms.reciprocal().masked_fill_(norms == 0, 0.0))
         return vectors
-
-
-class _PerThread:
-    """A dictionary for each thread. Never part of a pickle or of a copy: those start empty."""
-
-    def __init__(self) -> None:
-        self._local = threading.local()
-
-    def of_thread(self) -> dict[str, Any]:
-        return self._local.__dict__
-
-    def __reduce__(self) -> tuple:
-        return _PerThread, ()
 
 
 # Parameters of the whole stack, which an entry of ``layers`` does not have.

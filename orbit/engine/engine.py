@@ -24,7 +24,7 @@ from orbit.core.errors import ParameterError
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.engine.direct import Direct
 from orbit.engine.embedding import Embedding, Encode, flatten
-from orbit.engine.memory import Workspace, default_workers, slices
+from orbit.engine.memory import TILE_ROWS, Workspace, default_workers, slices
 from orbit.engine.spectral import Spectral, SpectralPlan
 from orbit.engine.strategy import Route, Task, choose
 from orbit.engine.template import Template
@@ -144,6 +144,14 @@ class Engine(Component):
         """All orbit points, encoded: shape (r, n, d). For small sets such as landmarks only."""
         moved = orbit.points(self.tensor(X, X.dtype), slice(None))
         return encode(moved.flatten(0, 1)).reshape(*moved.shape[:2], -1).cpu().numpy()
+
+    def encoded(self, X: np.ndarray, encode: Encode) -> np.ndarray:
+        """Points (n, *shape) as the kernel sees them, (n, d). For small sets such as landmarks only."""
+        if encode is flatten:
+            return X.reshape(len(X), -1)
+        with torch.inference_mode():
+            tiles = [encode(self.tensor(X[rows], X.dtype)).cpu().numpy() for rows in slices(len(X), TILE_ROWS)]
+        return np.concatenate(tiles)
 
     def spectral_plan(self, orbit: Orbit, X: np.ndarray) -> SpectralPlan | None:
         """For :meth:`average`: the Fourier modes that hold the energy of points ``X`` (n, *shape).

@@ -25,7 +25,7 @@ from orbit.core.params import Parameter, config_fields
 
 #: The configuration groups whose choices are registered components.
 KINDS = (
-    *("group", "distribution", "kernel", "frequencies", "landmarks", "approx", "hyper", "representation"),
+    *("group", "distribution", "kernel", "frequencies", "landmarks", "approx", "hyper", "representation", "encoder"),
     *("learner", "selection", "augmentation", "dataset", "runner"),
 )
 
@@ -78,6 +78,7 @@ class Root:
     runner: Any = dataclasses.MISSING
     dataset: Any = None
     representation: Any = None
+    encoder: Any = None
     group: Any = None
     distribution: Any = None
     orbit: Any = None

@@ -81,8 +81,8 @@ class KernelError(Runner):
     ) -> list[dict[str, float]]:
         orbit = self._orbit(job, size, rule, seed)
         truth_orbit = orbit if self.reference is None else self._orbit(job, self.reference, rule, seed + 1)
-        kernel, engine = job.plan.component("kernel"), job.plan.engine()
-        exact = build("approx", "exact", kernel=kernel, orbit=truth_orbit, engine=engine, random_state=seed)
+        parts = {kind: job.plan.component(kind) for kind in ("kernel", "encoder")}
+        exact = build("approx", "exact", **parts, orbit=truth_orbit, engine=job.plan.engine(), random_state=seed)
         truth = exact.fit_gram(X)
         job.log_skeleton(exact.kernel_)
         found = []

@@ -1,0 +1,55 @@
+"""Gradients by direction of moved images."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.core.random import RandomState
+from orbit.encoders.base import Encoder
+from orbit.registry import register
+from orbit.representations import gradients
+
+
+@register("encoder", "gradients")
+class Gradients(Encoder):
+    """The representation ``gradients``, taken after the group has acted: edges face the way they do once moved.
+
+    Parameters are those of :class:`orbit.representations.gradients.Gradients`, which
+    computes it.
+
+    Parameters
+    ----------
+    n_directions : int >= 1
+        Channels, of all 360 degrees.
+    smoothing : float > 0
+        Standard deviation, in pixels, of the Gaussian whose derivative takes the gradient.
+    pooling : float >= 0
+        Standard deviation, in pixels, of the Gaussian that blurs each channel; 0 is none.
+    norm : {"mean", "each", "none"}
+        Scaling of the vectors, as in ``representation=unit_norm``.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> X = np.random.default_rng(0).random((5, 9, 9))
+    >>> Gradients(n_directions=4).fit(X).encode(torch.from_numpy(X)).shape
+    torch.Size([5, 324])
+    """
+
+    __init__ = gradients.Gradients.__init__  # its parameters and their defaults
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        self._check_images(shape, 2)
+
+    def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
+        self.representation_ = self._representation().fit(X)
+        self.n_outputs_ = X.shape[1] * X.shape[2] * self.n_directions
+
+    def _encode(self, points: Tensor) -> Tensor:
+        found = self.representation_.transform(points.cpu().numpy())
+        return torch.from_numpy(found).to(points.device).flatten(1)
+
+    def _representation(self) -> gradients.Gradients:
+        return gradients.Gradients(**self.get_params(deep=False))
