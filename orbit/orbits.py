@@ -188,7 +188,8 @@ def random_orbit_points(orbit: Orbit, X: np.ndarray, size: int, random_state: Ra
     choice_seed, element_seed = spawn(random_state, 2)
     if len(X) > size:
         X = X[generator(choice_seed).choice(len(X), size, replace=False)]
-    drawn = Orbit(orbit.group, orbit.distribution, _DRAWN_ELEMENTS, "monte_carlo", random_state=element_seed).fit(X)
+    count = min(len(X), _DRAWN_ELEMENTS)
+    drawn = Orbit(orbit.group, orbit.distribution, count, "monte_carlo", random_state=element_seed).fit(X)
     moved = np.empty_like(X)
     for i in range(len(drawn.weights_)):
         mine = slice(i, None, len(drawn.weights_))

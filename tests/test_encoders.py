@@ -10,8 +10,10 @@ import pytest
 import torch
 
 import orbit
+from orbit import representations
 from orbit.core.errors import InputError, ParameterError
-from orbit.encoders import NoEncoder, Patches
+from orbit.encoders import Gradients, NoEncoder, Onnx, Patches
+from orbit.testing import ComponentContract
 from orbit.testing.samples import smooth_images
 
 DEFAULTS = Patches().get_params(deep=False)
@@ -344,3 +346,41 @@ def test_no_encoder_flattens():
     X = np.arange(8.0).reshape(2, 2, 2)
     np.testing.assert_array_equal(encoded(NoEncoder().fit(X), X), X.reshape(2, 4))
     assert orbit.available("encoder") == ["gradients", "none", "onnx", "patches"]
+
+
+def test_gradients_are_the_representation_of_moved_points(rng):
+    for shape in ((9, 8), (7, 9, 3)):
+        X = rng.random((4, *shape))
+        encoder = Gradients(n_directions=4, norm="mean").fit(X)
+        expected = representations.gradients.Gradients(n_directions=4, norm="mean").fit_transform(X)
+        np.testing.assert_array_equal(encoded(encoder, X), expected.reshape(4, -1))
+        assert encoder.n_outputs_ == expected[0].size
+    assert Gradients().get_params() == representations.gradients.Gradients().get_params()
+    with pytest.raises(InputError, match=r"^encoder=gradients takes images .* of at least 2 x 2 pixels, found vectors"):
+        Gradients().fit(np.ones((3, 4)))
+
+
+@pytest.mark.parametrize("encoder", [NoEncoder(), Patches(size=2, n_components=3), Gradients()], ids=repr)
+def test_what_is_encoded_outside_of_the_engine_is_an_ordinary_tensor(encoder, rng):
+    X = rng.random((3, 6, 6))
+    points = torch.from_numpy(X)
+    assert not encoder.fit(X, 0).encode(points).is_inference()
+    np.testing.assert_array_equal(points.numpy(), X)
+    copied = pickle.loads(pickle.dumps(encoder))
+    assert not [key for key in vars(copied) if key.startswith("_kept")]
+
+
+class TestNoEncoder(ComponentContract):
+    kind, component = "encoder", NoEncoder
+
+
+class TestPatches(ComponentContract):
+    kind, component, params = "encoder", Patches, {"layers": [{"size": 3}, {"beta": 2.0}]}
+
+
+class TestGradients(ComponentContract):
+    kind, component = "encoder", Gradients
+
+
+class TestOnnx(ComponentContract):
+    kind, component, params = "encoder", Onnx, {"path": "network.onnx", "scale": [1.0, 2.0]}

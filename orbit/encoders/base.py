@@ -7,6 +7,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from orbit.core.component import Component
@@ -55,7 +56,8 @@ class Encoder(Component):
         self.check()
         self.check_shape(tuple(X.shape[1:]))
         self.shape_in_ = tuple(X.shape[1:])
-        self._fit(X, random_state)
+        with torch.inference_mode():
+            self._fit(X, random_state)
         return self
 
     def encode(self, points: Tensor) -> Tensor:
@@ -71,7 +73,10 @@ class Encoder(Component):
             raise InputError(
                 f"{self.label()} was fitted on points of shape {self.shape_in_}, found {tuple(points.shape[1:])}"
             )
-        return self._encode(points)
+        with torch.inference_mode():
+            vectors = self._encode(points)
+        # working memory is kept, so all of it is of inference mode; what a caller outside gets is an ordinary tensor
+        return vectors if torch.is_inference_mode_enabled() else vectors.clone()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise ``InputError`` if points of this shape cannot be encoded."""

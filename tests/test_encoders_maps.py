@@ -1,0 +1,135 @@
+"""Feature maps with encoders: psi(x) = sum_i w_i phi(E(g_i x)), by every approximation, and on the command line."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+import orbit
+from orbit import Engine, Orbit
+from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.approx.landmarks import KMeans, Uniform
+from orbit.core.errors import InputError
+from orbit.distributions import VonMises
+from orbit.encoders import Gradients, NoEncoder, Patches
+from orbit.groups import Rotation
+from orbit.kernels import Gaussian
+from orbit.testing.samples import smooth_images
+
+PATCHES = Patches(size=3, n_components=6, pool_stride=3)
+
+
+@pytest.fixture
+def images(rng):
+    return smooth_images(rng, 12, 9, 9)
+
+
+def turns(size=5):
+    return Orbit(Rotation(), VonMises(0.4), size=size, rule="quadrature")
+
+
+def vectors(feature_map, X):
+    """E(g_i x), shape (r, n, d)."""
+    orb, encoder = feature_map.orbit_, feature_map.encoder_
+    moved = orb.points(torch.from_numpy(X), slice(None))
+    return np.stack([encoder.encode(each).numpy() for each in moved])
+
+
+def encoded_kernel(feature_map, X, Z):
+    """sum_ij w_i w_j k(E(g_i x), E(g_j z)) by explicit sums."""
+    v, total = feature_map.orbit_.weights_, 0.0
+    for a, at_x in zip(v, vectors(feature_map, X), strict=True):
+        for b, at_z in zip(v, vectors(feature_map, Z), strict=True):
+            total = total + a * b * feature_map.kernel_.gram(at_x, at_z)
+    return total
+
+
+@pytest.mark.parametrize("encoder", [PATCHES, Gradients()], ids=repr)
+def test_exact_is_the_kernel_of_encoded_orbit_points(encoder, images):
+    exact = Exact(Gaussian(0.5), turns(), encoder=encoder, random_state=0).fit(images)
+    expected = encoded_kernel(exact, images, images)
+    np.testing.assert_allclose(exact.gram(images), expected, rtol=1e-10)
+    np.testing.assert_allclose(exact.diagonal(images), expected.diagonal(), rtol=1e-10)
+    psi = exact.transform(images)
+    np.testing.assert_allclose(psi @ psi.T, expected, atol=1e-8)
+
+
+def test_nystrom_with_all_orbit_points_is_exact(images):
+    parts = {"encoder": PATCHES, "random_state": 0}
+    nystrom = Nystrom(Gaussian(0.5), turns(), 60, Uniform("orbit"), rank_tolerance=0.0, **parts).fit(images)
+    psi = nystrom.transform(images)
+    np.testing.assert_allclose(psi @ psi.T, encoded_kernel(nystrom, images, images), atol=1e-7)
+
+
+def test_landmarks_are_vectors_of_moved_points(images):
+    for rule in (Uniform("orbit"), Uniform("data"), KMeans("orbit")):
+        nystrom = Nystrom(Gaussian(0.5), turns(), 7, rule, encoder=PATCHES, random_state=0).fit(images)
+        assert nystrom.landmarks_.shape == (7, nystrom.encoder_.n_outputs_)
+        points = (
+            vectors(nystrom, images) if rule.source == "orbit" else nystrom.encoder_.encode(torch.from_numpy(images))
+        )
+        distances = np.linalg.norm(np.asarray(points).reshape(-1, 1, points.shape[-1]) - nystrom.landmarks_, axis=2)
+        if isinstance(rule, Uniform):
+            assert distances.min(0).max() < 1e-12
+
+
+def test_random_fourier_and_cdf_average_features_of_vectors(images):
+    rf = RandomFourier(Gaussian(0.5), turns(), 40, encoder=PATCHES, random_state=0).fit(images)
+    angles = vectors(rf, images) @ rf.frequencies_.T
+    waves = np.concatenate([np.cos(angles), np.sin(angles)], axis=2) / np.sqrt(40)
+    np.testing.assert_allclose(rf.transform(images), np.tensordot(rf.orbit_.weights_, waves, 1), atol=1e-12)
+
+    cdf = orbit.build("approx", "cdf", orbit=turns(), n_components=8, n_bins=4, encoder=PATCHES, random_state=0)
+    psi = cdf.fit(images).transform(images)
+    projections = vectors(cdf, images) @ cdf.templates_.T  # of vectors of norm one
+    below = (projections[..., None] <= cdf.thresholds_) * cdf.scale_
+    np.testing.assert_allclose(psi, np.tensordot(cdf.orbit_.weights_, below, 1).reshape(len(images), -1), atol=1e-12)
+
+
+def test_an_encoder_that_changes_nothing_changes_nothing(images):
+    plain, none = (
+        Nystrom(orbit=turns(), n_components=6, encoder=encoder, random_state=0).fit_transform(images)
+        for encoder in (None, NoEncoder())
+    )
+    np.testing.assert_array_equal(none, plain)
+
+
+def test_lengthscale_and_encoder_are_those_of_moved_points_whatever_the_orbits_size(images):
+    maps = [Exact(Gaussian(), turns(size), encoder=PATCHES, random_state=0).fit(images) for size in (3, 9)]
+    first, second = ([m.kernel_.lengthscale_, vectors(m, images)[0, 0]] for m in maps)
+    assert first[0] == second[0]
+    assert 0.01 < first[0] < 1.5  # vectors have norm one; images have several
+    for m in maps:
+        np.testing.assert_array_equal(m.encoder_.layers_[0].templates, maps[0].encoder_.layers_[0].templates)
+    other = Exact(Gaussian(), turns(), encoder=PATCHES, random_state=1).fit(images)
+    assert other.kernel_.lengthscale_ != first[0]
+
+
+@pytest.mark.parametrize("approx", ["rf", "nystrom", "exact", "cdf"])
+def test_features_depend_on_neither_tiles_nor_workers_and_survive_pickling(approx, images):
+    X = np.concatenate([images] * 30).astype(np.float32)
+
+    def features(**engine):
+        m = orbit.build("approx", approx, orbit=turns(), encoder=PATCHES, engine=Engine(**engine), random_state=0)
+        return m.fit(images.astype(np.float32))
+
+    fitted = features(workers=1)
+    psi = fitted.transform(X)
+    np.testing.assert_allclose(psi[:12], psi[12:24], atol=1e-5)
+    np.testing.assert_allclose(features(workers=2, memory=0.004).transform(X), psi, atol=1e-4)
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(fitted)).transform(X), psi, atol=1e-6)
+
+
+@pytest.mark.parametrize("path", ["template", "spectral"])
+def test_other_paths_say_that_they_do_not_apply(path, images):
+    rf = RandomFourier(orbit=turns(), n_components=5, encoder=PATCHES, engine=Engine(path=path), random_state=0)
+    with pytest.raises(InputError, match=rf"path='{path}' needs points without an encoder, found approx=rf"):
+        rf.fit(images).transform(images)
+
+
+def test_maps_without_an_encoder_refuse_one():
+    with pytest.raises(InputError, match="approx=skeleton has no parameter 'encoder'"):
+        orbit.build("approx", "skeleton", encoder=PATCHES)

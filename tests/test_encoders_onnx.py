@@ -1,0 +1,150 @@
+"""Frozen networks from ONNX files as encoders; the networks are written here."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import orbit
+from orbit.approx import Exact
+from orbit.core.errors import InputError
+from orbit.encoders import Onnx
+from orbit.groups import Dihedral
+from orbit.kernels import Gaussian
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+helper, numpy_helper = onnx.helper, onnx.numpy_helper
+
+
+def write(path, nodes, weights, shape, outputs, element=onnx.TensorProto.FLOAT):
+    """A network of one input ``x`` of the given shape."""
+    graph = helper.make_graph(
+        nodes,
+        "network",
+        [helper.make_tensor_value_info("x", element, shape)],
+        [helper.make_tensor_value_info(name, element, None) for name in outputs],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    path.write_bytes(model.SerializeToString())
+    return str(path)
+
+
+@pytest.fixture
+def filters(rng):
+    return rng.standard_normal((4, 2, 3, 3)).astype(np.float32)
+
+
+@pytest.fixture
+def network(tmp_path, filters):
+    """A convolution, and its rectified maps as a second output; images of 2 channels, 6 x 5 pixels."""
+    nodes = [helper.make_node("Conv", ["x", "w"], ["maps"]), helper.make_node("Relu", ["maps"], ["positive"])]
+    return write(tmp_path / "network.onnx", nodes, {"w": filters}, ["n", 2, 6, 5], ["maps", "positive"])
+
+
+def encode(encoder, X):
+    return encoder.encode(torch.from_numpy(X)).numpy()
+
+
+def test_a_convolution_is_that_of_torch(network, filters, rng):
+    X = rng.random((150, 6, 5, 2)).astype(np.float32)
+    expected = torch.conv2d(torch.from_numpy(2 * X - 1).permute(0, 3, 1, 2), torch.from_numpy(filters))
+    maps = Onnx(network, scale=2.0, shift=-1.0).fit(X[:3])
+    np.testing.assert_allclose(encode(maps, X), expected.flatten(1).numpy(), atol=1e-5)
+    positive = Onnx(network, output="positive", scale=[2.0, 2.0], shift=[-1.0]).fit(X[:3])
+    np.testing.assert_allclose(encode(positive, X), expected.relu().flatten(1).numpy(), atol=1e-5)
+    assert positive.n_outputs_ == 4 * 4 * 3
+    assert encode(positive, X.astype(np.float64)).dtype == np.float64
+
+
+def test_channels_are_scaled_each_by_itself(network, rng):
+    X = rng.random((2, 6, 5, 2)).astype(np.float32)
+    scaled = X * np.array([0.5, 3.0], np.float32) + np.array([1.0, -2.0], np.float32)
+    found = encode(Onnx(network, scale=[0.5, 3.0], shift=[1.0, -2.0]).fit(X), X)
+    np.testing.assert_allclose(found, encode(Onnx(network).fit(X), scaled), atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [["n", 3, 4, 1], [2, 3, 4, 1], [1, 3, "w", "c"]], ids=str)
+def test_images_with_channels_last_and_batches_of_one_size(shape, tmp_path, rng):
+    weights = {"two": np.array(2.0, np.float32)}
+    path = write(tmp_path / "double.onnx", [helper.make_node("Mul", ["x", "two"], ["y"])], weights, shape, ["y"])
+    X = rng.random((7, 3, 4)).astype(np.float32)
+    np.testing.assert_allclose(encode(Onnx(path, layout="NHWC").fit(X), X), 2 * X.reshape(7, 12), rtol=1e-6)
+
+
+def test_vectors_in_double_precision(tmp_path, rng):
+    w = rng.standard_normal((5, 3))
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    path = write(tmp_path / "linear.onnx", nodes, {"w": w}, ["n", 5], ["y"], onnx.TensorProto.DOUBLE)
+    X = rng.standard_normal((4, 5))
+    np.testing.assert_allclose(encode(Onnx(path, layout="none").fit(X), X), X @ w, rtol=1e-12)
+
+
+def test_a_fitted_encoder_needs_the_file_no_longer(network, rng):
+    X = rng.random((3, 6, 5, 2)).astype(np.float32)
+    encoder = Onnx(network).fit(X)
+    expected = encode(encoder, X)
+    saved = pickle.dumps(encoder)
+    open(network, "w").close()
+    np.testing.assert_array_equal(encode(pickle.loads(saved), X), expected)
+
+
+def test_its_outputs_are_averaged_over_the_orbit(tmp_path, rng):
+    w = rng.standard_normal((3, 1, 2, 2)).astype(np.float32)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"])]
+    path = write(tmp_path / "conv.onnx", nodes, {"w": w}, ["n", 1, 5, 5], ["y"])
+    X = rng.random((6, 5, 5)).astype(np.float32)
+    quarters = orbit.Orbit(Dihedral(mirror=False))
+    exact = Exact(Gaussian(2.0), quarters, encoder=Onnx(path), engine=orbit.Engine(workers=2)).fit(X)
+    moved = np.stack([np.rot90(X, k, axes=(1, 2)) for k in range(4)])
+    vectors = [torch.conv2d(torch.tensor(np.ascontiguousarray(each))[:, None], torch.tensor(w)) for each in moved]
+    points = torch.stack(vectors).flatten(2).double().numpy()
+    expected = sum(Gaussian(2.0).gram(a, b) for a in points for b in points) / 16
+    np.testing.assert_allclose(exact.gram(X), expected, rtol=1e-5)
+    np.testing.assert_allclose(exact.transform(np.ascontiguousarray(moved[1])), exact.transform(X), atol=1e-4)
+
+
+def test_what_is_wrong_is_said_in_one_line(network, tmp_path, rng):
+    X = rng.random((3, 6, 5, 2)).astype(np.float32)
+    (tmp_path / "text.onnx").write_text("no network")
+    two = [helper.make_node("Add", ["x", "z"], ["y"])]
+    graph = helper.make_graph(
+        two,
+        "two",
+        [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", 3]) for name in "xz"],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+    )
+    (tmp_path / "two.onnx").write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
+    )
+    wrong = [
+        (Onnx(), X, r"^path: expected the path of an ONNX file, found None$"),
+        (Onnx(str(tmp_path / "none.onnx")), X, r"^path: expected the path of an ONNX file, found '.*none.onnx'$"),
+        (Onnx(str(tmp_path / "text.onnx")), X, r"^path='.*text.onnx': onnxruntime cannot read this file \("),
+        (Onnx(str(tmp_path / "two.onnx"), layout="none"), X[:, 0, 0], r"takes networks with one input, found x, z in"),
+        (Onnx(network, output="positiv"), X, r"^output='positiv': no such output in .*; did you mean 'positive'\? It"),
+        (Onnx(network, layout="NHWC"), X, r"has shape \(n, 2, 6, 5\), points of shape \(6, 5, 2\) have \(n, 6, 5, 2\)"),
+        (Onnx(network), X[..., 0], r"has shape \(n, 2, 6, 5\), points of shape \(6, 5\) have \(n, 1, 6, 5\)"),
+        (
+            Onnx(network),
+            X.reshape(3, 60),
+            r"^encoder=onnx takes images .* in layout='NCHW', found vectors of length 60",
+        ),
+        (Onnx(network, scale=[1.0, 1.0, 1.0]), X, r"^scale: expected a number, or one for each of 2 channels, found"),
+        (Onnx(network, layout="HWC"), X, r"^layout: expected one of 'NCHW', 'NHWC', 'none', found 'HWC'$"),
+    ]
+    for encoder, points, message in wrong:
+        with pytest.raises(InputError, match=message) as error:
+            encoder.fit(points)
+        assert "\n" not in str(error.value)
+
+
+def test_without_onnxruntime_it_says_what_to_install(network, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(InputError, match=r"^encoder=onnx needs onnxruntime: pip install 'orbit\[onnx\]'$"):
+        Onnx(network).check()
