@@ -27,7 +27,18 @@ COMPONENT_PARAMS = {
     "distribution": {"noisy_sort": {}},
     "hyper": {"gaussian": {"n_components": 8}},
 }
-PAIRED = ("group", "distribution", "kernel", "approx", "frequencies", "landmarks", "hyper", "representation", "learner")
+PAIRED = (
+    "group",
+    "distribution",
+    "encoder",
+    "kernel",
+    "approx",
+    "frequencies",
+    "landmarks",
+    "hyper",
+    "representation",
+    "learner",
+)
 
 
 def names(group: str) -> list[str]:

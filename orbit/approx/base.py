@@ -86,7 +86,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def label(self) -> str:
         """``approx=nystrom, kernel=laplacian``: how errors name a fitted map."""
-        return f"{self.kind}={self.name}" + (f", {self.kernel_.label()}" if self.own_kernel is None else "")
+        parts = [self.kernel_] if self.own_kernel is None else []
+        parts += [] if self.encoder_.is_identity else [self.encoder_]
+        return ", ".join([f"{self.kind}={self.name}", *(part.label() for part in parts)])
 
     def metrics(self) -> dict[str, float]:
         """Fitted figures for the record of a run, by flat names such as ``kernel/lengthscale``."""
@@ -200,7 +202,7 @@ class AveragedMap(FeatureMap):
 
     def _fit_parts(self, X) -> tuple[np.ndarray, int]:
         X, map_seed = super()._fit_parts(X)
-        self._plan = self.engine_.spectral_plan(self.orbit_, X) if self.encode is flatten else None
+        self._plan = self.engine_.spectral_plan(self.orbit_, X) if self.encoder_.is_identity else None
         self._embeddings = Latest()
         return X, map_seed
 

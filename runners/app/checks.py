@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orbit
 from orbit.core.distributed import world_size
 from orbit.core.errors import InputError, suggestion
+from orbit.core.params import parameters
 from orbit.kernels import OperatorKernel
 from orbit.learners.base import Learner
 from orbit.learners.streaming import check_streams
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 # A grid may change what is learnt and how, never the data that it is judged on.
 _SELECTABLE = (
-    *("representation", "group", "distribution", "orbit", "kernel"),
+    *("representation", "group", "distribution", "orbit", "encoder", "kernel"),
     *("frequencies", "landmarks", "approx", "hyper", "learner"),
 )
 
@@ -31,6 +32,16 @@ def check_kernel(cls: Any, kernel: object) -> None:
     """An operator-valued kernel needs a feature map for one."""
     if isinstance(kernel, OperatorKernel) and not cls.operator_valued:
         raise InputError(f"{kernel.label()} is operator valued, {cls.kind}={cls.name} is not: choose approx=orff")
+
+
+def check_encoder(cls: Any, config: dict[str, Any]) -> None:
+    """An encoder needs a feature map of the vectors that it gives."""
+    encoder = config["encoder"]["name"]
+    if encoder != "none" and cls.kind == "approx" and "encoder" not in parameters(cls):
+        able = [name for name in orbit.available("approx") if "encoder" in parameters(orbit.get("approx", name))]
+        raise InputError(
+            f"approx={cls.name} takes no encoder, found encoder={encoder}: choose approx={' or approx='.join(able)}"
+        )
 
 
 def check_learner(config: dict[str, Any], task: str) -> None:

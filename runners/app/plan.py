@@ -172,6 +172,7 @@ class Plan:
         if kind in _SEEDED and "random_state" in parameters(cls):
             wired["random_state"] = self.seed(kind)
         checks.check_kernel(cls, wired.get("kernel"))
+        checks.check_encoder(cls, self.config)
         return _checked(orbit.build(kind, name, **section, **wired))
 
     def _changed(self, kind: str, changes: Mapping[str, Any]) -> Any:

@@ -141,8 +141,11 @@ def taken_from_kernel(kernel: str, learner: str) -> list[str]:
     return [key for cls in learners for key in cls.takes_from_kernel if key in known]
 
 
-def run_name(runner: str, group: str, approx: str, kernel: str, learner: str, seed: int) -> str:
-    """``rotation-nystrom-gaussian-s0``: a kernel only where it is a choice, the runner alone where it fits nothing."""
+def run_name(runner: str, group: str, encoder: str, approx: str, kernel: str, learner: str, seed: int) -> str:
+    """``rotation-nystrom-gaussian-s0``: a kernel only where it is a choice, an encoder only where there is one.
+
+    The runner alone where it fits nothing.
+    """
     try:
         runner_class: Any = orbit.get("runner", runner)
         if not runner_class.tracked:
@@ -150,7 +153,7 @@ def run_name(runner: str, group: str, approx: str, kernel: str, learner: str, se
         kernels = [kernel] if kernel_is_a_choice(approx, kernel, learner) else []
     except UnknownNameError:  # reported with its key once the configuration is composed
         kernels = [kernel]
-    return "-".join([group, approx, *kernels, f"s{seed}"])
+    return "-".join([group, *([] if encoder == "none" else [encoder]), approx, *kernels, f"s{seed}"])
 
 
 # on import, because the workers of a launcher resolve the names of their run folders before anything else runs

@@ -1,0 +1,98 @@
+"""Encoders on the command line: every runner that makes features, streams, a second layer, saved models, errors."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from test_run_cli import folders, run  # noqa: F401  a fixture
+
+PATCHES = (
+    *("representation=raw", "encoder=patches", "encoder.size=3", "encoder.n_components=4", "encoder.pool_stride=2"),
+    *("tracking.enabled=false", "engine.workers=1"),
+)
+SMALL = (
+    "dataset.n_train=200",
+    "dataset.n_test=100",
+    "approx.n_components=80",
+    "orbit.size=4",
+    "runner.save_model=false",
+)
+
+
+def metrics(tmp_path):
+    (folder,) = folders(tmp_path)
+    return json.loads((folder / "metrics.json").read_text())
+
+
+def test_a_fit_names_its_encoder_and_its_model_predicts(run, tmp_path):  # noqa: F811
+    code, _, err = run(*PATCHES, *SMALL[:-1])
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    assert folder.name.endswith("rotation-patches-nystrom-gaussian-s0")
+    record = json.loads((folder / "run.json").read_text())
+    assert record["params"]["encoder.name"] == "patches"
+    assert record["params"]["encoder.n_components"] == 4
+    assert metrics(tmp_path)["test/accuracy"] > 0.6
+    X = np.random.default_rng(0).random((3, 8, 8)).astype(np.float32)
+    np.save(tmp_path / "new.npy", X)
+    model = f"runner.model={folder}"
+    code, _, err = run("runner=predict", model, f"runner.input={tmp_path / 'new.npy'}", "tracking.enabled=false")
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("engine.stream=true", "engine.memory=0.001", *SMALL),
+        ("hyper=gaussian", "hyper.n_components=30", *SMALL),
+        ("encoder.layers=[{size: 2}, {n_components: 6, pooling: grid}]", "approx=rf", *SMALL),
+        ("approx=exact", "learner=kernel_svm", *SMALL[:2], *SMALL[3:]),
+        ("runner=kernel_error", "runner.sizes=[8, 30]", "runner.n_points=20", "runner.repeats=1", "orbit.size=3"),
+        ("runner=orbit_error", "runner.sizes=[2, 16]", "runner.n_points=10", "runner.repeats=1", "runner.reference=64"),
+    ],
+    ids=lambda settings: settings[0],
+)
+def test_it_runs(run, tmp_path, settings):  # noqa: F811
+    code, _, err = run(*PATCHES, *settings)
+    assert code == 0, err
+    found = metrics(tmp_path)
+    if settings[0] == "runner=kernel_error":
+        errors = [found[f"kernel/rel_fro_error/error/s{size}"] for size in (8, 30)]
+        assert errors[1] < 0.5 * errors[0] < 0.1  # of the same encoder
+    elif settings[0] == "runner=orbit_error":
+        assert found["error/quadrature/r16"] < 0.5 * found["error/quadrature/r2"]
+    else:
+        assert found["test/accuracy"] > 0.6
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["encoder.layers=[{n_component: 8}]"], "encoder.layers[0]: a layer has no parameter 'n_component'; did you"),
+        (["encoder.layers=[{n_components: 0}]"], "encoder.layers[0].n_components: expected an integer >= 1, found 0"),
+        (
+            ["encoder.size=9"],
+            "encoder=patches takes images (height, width) or (height, width, channels) of at least 9 x",
+        ),
+        (
+            ["encoder=patch"],
+            "encoder=patch: no such encoder; did you mean 'patches'? Choose from gradients, none, onnx",
+        ),
+        (["approx=skeleton", "kernel=skeleton"], "approx=skeleton takes no encoder, found encoder=patches: choose"),
+        (["engine.path=spectral"], "engine.path=spectral needs points without an encoder, found approx=nystrom"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_said_in_one_line(run, settings, message):  # noqa: F811
+    keys = [setting.partition("=")[0] for setting in settings]
+    kept = [
+        each
+        for each in PATCHES
+        if each.partition("=")[0] not in keys and (keys != ["encoder"] or "encoder." not in each)
+    ]
+    code, _, err = run(*kept, *settings, *SMALL[:2])
+    assert code == 2
+    assert f"error: {message}" in err
+    assert "Traceback" not in err
