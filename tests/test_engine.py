@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from collections import Counter
 
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from orbit.approx import Exact, Nystrom, RandomFourier
 from orbit.core.errors import InputError, ParameterError
@@ -112,69 +109,6 @@ def test_a_tile_takes_no_more_than_its_share_of_the_budget(megabytes, workers):
     spy = Spy(400)
     Engine(megabytes / 1024, workers).average(spy, orb, X)
     assert spy.most_bytes <= megabytes * 2**20 / workers
-
-
-class LiveBytes(TorchDispatchMode):
-    """The most bytes that tensors made under it hold at one time; ``tracemalloc`` does not see torch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.live: dict[int, int] = {}
-        self.total = self.most = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        for tensor in tree_leaves(result):
-            if isinstance(tensor, torch.Tensor):
-                storage = tensor.untyped_storage()
-                key, size = storage._cdata, storage.nbytes()
-                if key not in self.live:
-                    self.live[key] = size
-                    self.total += size
-                    weakref.finalize(storage, self.forget, key)
-        self.most = max(self.most, self.total)
-        return result
-
-    def forget(self, key: int) -> None:
-        self.total -= self.live.pop(key)
-
-
-def test_the_measure_of_memory_measures():
-    with torch.inference_mode(), LiveBytes() as memory:
-        kept = torch.zeros(1000)
-        for _ in range(5):
-            torch.ones(500).sin_().reshape(50, 10)
-        torch.stack([kept, kept])
-    assert memory.most == 4000 + 8000
-    assert memory.total == 4000
-
-
-@pytest.mark.parametrize("factor", [1, 64], ids=["tiles of a processor", "of a GPU"])
-@pytest.mark.parametrize("group", [Rotation(), Rotation("polar")], ids=repr)
-@pytest.mark.parametrize(
-    ("make", "size"),
-    [
-        (lambda **p: RandomFourier(n_components=256, random_state=0, **p), 40),
-        (lambda **p: Nystrom(n_components=100, random_state=0, **p), 40),
-        (Exact, 10),
-    ],
-    ids=["rf", "nystrom", "exact"],
-)
-def test_working_memory_stays_within_the_budget(rng, monkeypatch, make, size, group, factor):
-    """Everything above input and output, while all orbit points together would be far above it."""
-    monkeypatch.setattr(engine_memory.Workspace, "tile_factor", factor)
-    X = signals(rng, 300, (16, 16)).astype(np.float32)
-    budget = 2**21
-    orb = Orbit(group, size=size)
-    fitted = make(kernel=Gaussian(0.6), orbit=orb, engine=Engine(budget / 2**30, 1)).fit(X[:100])
-    assert X.nbytes * size > 1.4 * budget
-    with LiveBytes() as memory:
-        fitted.transform(X)
-    model = sum(
-        getattr(fitted, name, np.zeros(0)).size * 4 for name in ("frequencies_", "landmarks_", "normalization_")
-    )
-    assert budget / 20 < memory.most
-    assert memory.most < 1.25 * budget + 2 * model, "a quarter for what is not tiles"
 
 
 @pytest.fixture
