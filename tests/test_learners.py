@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import optimize, stats
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -20,7 +21,7 @@ from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVC, SVR, LinearSVC
 
 from orbit.approx import Exact, Nystrom, RandomFourier
-from orbit.core.errors import ParameterError
+from orbit.core.errors import InputError, ParameterError
 from orbit.core.random import hold_out
 from orbit.distributions import VonMises
 from orbit.groups import Rotation
@@ -447,6 +448,78 @@ def test_gp_knows_where_it_has_no_data(rng):
     near, far = gp.predict(exact.transform(np.array([[0.5], [9.0]])), return_std=True)[1]
     assert near < 0.05
     assert far == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("learner", [KernelRidgeRegressor(1e-3), GaussianProcess(1e-2)], ids=lambda one: one.name)
+def test_one_value_on_precomputed_kernel_values_takes_no_eigendecomposition(rng, monkeypatch, learner):
+    X, Z = signals(rng, 40, (5, 6)), signals(rng, 15, (5, 6))
+    y = np.sin(4 * X.mean((1, 2))) + 0.1 * rng.standard_normal(40)
+    parts = Gaussian(0.8), Orbit(Rotation(), VonMises(0.5), size=6)
+    coordinates = Exact(*parts, residual=True).fit(X)
+    expected = clone(learner).fit(coordinates.transform(X), y)
+
+    def refused(A):
+        raise AssertionError("no eigendecomposition")
+
+    for module in ("orbit.core.linalg.eigh", "orbit.solvers.factorisations.eigh"):
+        monkeypatch.setattr(module, refused)
+    values = Exact(*parts, residual=True, precomputed=True).fit(X)
+    fitted = clone(learner).fit(values.transform(X), y)
+    found = fitted.predict(values.transform(Z))
+    np.testing.assert_allclose(found, expected.predict(coordinates.transform(Z)), atol=1e-7)
+    if learner.gives_std:
+        std = fitted.predict(values.transform(Z), return_std=True)[1]
+        np.testing.assert_allclose(std, expected.predict(coordinates.transform(Z), return_std=True)[1], atol=1e-7)
+        assert fitted.log_marginal_likelihood_ == pytest.approx(expected.log_marginal_likelihood_, rel=1e-7)
+
+
+@pytest.mark.parametrize("selection", ["gcv", "loo"])
+def test_weights_and_paths_on_precomputed_kernel_values(rng, selection):
+    X, y, weights = rng.random((40, 3)), rng.standard_normal(40), rng.integers(0, 3, 40)
+    maps = Exact(Gaussian(0.4)).fit(X), Exact(Gaussian(0.4), precomputed=True).fit(X)
+    for regularization in (1e-2, [1e-4, 1e-2, 1.0]):
+        expected, found = (
+            KernelRidgeRegressor(regularization, selection).fit(phi.transform(X), y, weights) for phi in maps
+        )
+        np.testing.assert_allclose(found.path_scores_, expected.path_scores_, rtol=1e-6)
+        np.testing.assert_allclose(
+            found.predict(maps[1].transform(X)), expected.predict(maps[0].transform(X)), atol=1e-7
+        )
+
+
+def test_a_path_is_predicted_from_precomputed_kernel_values(rng):
+    X, Z, y = rng.random((30, 3)), rng.random((9, 3)), rng.standard_normal(30)
+    phi = Exact(Gaussian(0.4), residual=True, precomputed=True).fit(X)
+    for learner, name in ((KernelRidgeRegressor(), "regularization"), (GaussianProcess(), "noise")):
+        predicted = learner.path_predictions(phi.transform(X), y, np.array([1e-1, 1e-3]), phi.transform(Z))
+        for value, found in zip((1e-1, 1e-3), predicted, strict=True):
+            one = clone(learner).set_params(**{name: value}).fit(phi.transform(X), y)
+            np.testing.assert_allclose(found, one.predict(phi.transform(Z)), atol=1e-8)
+
+
+def test_kernel_values_go_to_those_who_know_them(rng):
+    X, y = rng.random((30, 3)), rng.standard_normal(30)
+    phi = Exact(Gaussian(0.4), precomputed=True).fit(X)
+    with pytest.raises(InputError, match="RidgeRegressor takes no kernel values: set precomputed=False"):
+        RidgeRegressor().fit(phi.transform(X), y)
+    with pytest.raises(InputError, match="selection='hold_out' needs features"):
+        KernelRidgeRegressor(selection="hold_out").fit(phi.transform(X), y)
+    with pytest.raises(ValueError, match="expected those of all 30 training points"):
+        KernelRidgeRegressor(1e-2).fit(phi.transform(X)[:20], y[:20])
+
+
+def test_what_a_learner_says_of_its_choice(rng):
+    X, y = rng.standard_normal((60, 5)), rng.standard_normal(60)
+    ridge = RidgeRegressor(PATH, "loo").fit(X, y)
+    curve = ridge.selection_curve()
+    assert (curve.parameter, curve.criterion, curve.chosen) == ("regularization", "loo", ridge.regularization_)
+    np.testing.assert_array_equal(curve.scores, ridge.path_scores_)
+    assert ridge.metrics() == {"learner/regularization": ridge.regularization_}
+    assert RidgeRegressor(1e-2).fit(X, y).selection_curve() is None
+    gp = GaussianProcess().fit(X, y)
+    assert set(gp.metrics()) == {"learner/noise", "learner/log_marginal_likelihood"}
+    assert gp.selection_curve().criterion == "marginal_likelihood"
+    assert NeighborsRegressor(3).fit(X, y).metrics() == {"learner/n_neighbors": 3.0}
 
 
 # ---- agreement with scikit-learn, the same features given to both ----------------------------------------------------

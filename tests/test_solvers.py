@@ -15,7 +15,7 @@ from orbit.core.errors import ParameterError
 from orbit.engine import Engine
 from orbit.kernels import Gaussian
 from orbit.kernels.structure import Constant
-from orbit.learners import RidgeClassifier, RidgeRegressor
+from orbit.learners import KernelRidgeRegressor, RidgeClassifier, RidgeRegressor
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.solvers.conjugate_gradients import NystromPreconditioner, conjugate_gradients
 from orbit.solvers.factorisations import Cholesky, Eigen, Tridiagonal, factorise
@@ -28,6 +28,7 @@ from orbit.solvers.selection import (
     gcv_scores,
     leave_one_out,
     regularization_path,
+    warn_at_end,
 )
 
 PATH = [1e-6, 1e-4, 1e-2, 1.0]
@@ -389,3 +390,84 @@ def test_regularization_path():
     assert len(path) == len(DEFAULT_PATH) == 29
     with pytest.raises(ParameterError):
         regularization_path([])
+
+
+# ---- a precision that follows the problem ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def smooth(rng):
+    """Float32 features whose best lambda is far below float32 rounding, and others with noise, where it is not."""
+    points = rng.random((400, 2))
+    X = RandomFourier(Gaussian(0.7), n_components=40, random_state=0).fit_transform(points).astype(np.float32)
+    target = np.sin(5 * points[:, 0]) * points[:, 1]
+    return X, target, target + 0.3 * rng.standard_normal(400)
+
+
+@pytest.fixture
+def products(monkeypatch):
+    """Whether the products of each system were taken in float64, in order; systems of 20 columns count as large."""
+    monkeypatch.setattr("orbit.solvers.factorisations._LARGE", 20)
+    taken, original = [], Moments.__init__
+    monkeypatch.setattr(
+        Moments, "__init__", lambda self, precise=False: taken.append(precise) or original(self, precise)
+    )
+    return taken
+
+
+@pytest.mark.parametrize("selection", ["gcv", "hold_out"])
+def test_large_float32_systems_go_over_to_float64_where_the_minimum_needs_it(smooth, products, selection):
+    X, exact, noisy = smooth
+    learner = RidgeRegressor(selection=selection, random_state=0).fit(X, exact)
+    assert products[:2] == [False, True]
+    assert learner.regularization_ < 1e-9
+    error = np.square(learner.predict(X) - exact).mean()
+    assert error < 0.01 * np.square(RidgeRegressor(1e-8).fit(X, exact).predict(X) - exact).mean()
+    products.clear()
+    assert RidgeRegressor(selection=selection, random_state=0).fit(X, noisy).regularization_ > 1e-7
+    assert not any(products), "float32 products are enough"
+
+
+def test_streams_are_gone_through_again_in_float64_where_the_minimum_needs_it(smooth, products):
+    X, exact, noisy = smooth
+    stream = FeatureStream(lambda x: x, X, X.shape[1], Engine(memory=1e-4, progress=False))
+    expected = RidgeRegressor().fit(X.astype(float), exact)
+    products.clear()
+    learner = fit_stream(RidgeRegressor(), stream, exact, "regression")
+    assert products == [False, True]
+    assert learner.regularization_ < 1e-9
+    np.testing.assert_allclose(learner.predict(X), expected.predict(X.astype(float)), atol=1e-3)
+    products.clear()
+    fit_stream(RidgeRegressor(), stream, noisy, "regression")
+    assert products == [False]
+
+
+def test_the_default_path_ends_where_float64_does(rng):
+    X = 1e4 * rng.standard_normal((60, 5))
+    path = RidgeRegressor().fit(X, X[:, 0] + 100 * rng.standard_normal(60)).path_
+    assert 1e-8 < path[0] < 1e-4
+    assert path[-1] == pytest.approx(10)
+
+
+def test_a_choice_at_an_end_of_the_path_is_told(rng):
+    X, noise = rng.standard_normal((60, 5)), rng.standard_normal(60)
+    for y, end in ((X[:, 0], "smallest"), (noise, "largest")):
+        with pytest.warns(UserWarning, match=f"the chosen regularization=.* is the {end} value of its path"):
+            RidgeRegressor([1e-2, 1e-1]).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RidgeRegressor(1e-2).fit(X, noise)
+        RidgeRegressor([1e-9, 1e-2, 1e9]).fit(X, X[:, 0] + 0.3 * noise)
+        warn_at_end(np.array([1.0, 2.0]), np.full(2, np.nan), 1.0)
+
+
+def test_streamed_kernel_ridge_keeps_its_centring(rng):
+    X, y = rng.standard_normal((80, 5)) + 2, rng.standard_normal(80) + 3
+    stream = KernelRidgeRegressor([1e-3, 1.0])
+    for batch in batches(X, y, size=30):
+        stream.partial_fit(*batch)
+    whole = KernelRidgeRegressor([1e-3, 1.0]).fit(X, y)
+    np.testing.assert_allclose(stream.finalize().path_scores_, whole.path_scores_, rtol=1e-8)
+    np.testing.assert_allclose(stream.predict(X), whole.predict(X), atol=1e-9)
+    passes = KernelRidgeRegressor(1e-3).fit_passes(lambda: iter([(X.copy(), y, np.ones(80))]), 2**20)
+    np.testing.assert_allclose(passes.predict(X), KernelRidgeRegressor(1e-3).fit(X, y).predict(X), atol=1e-7)

@@ -16,6 +16,7 @@ from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, flatten
 from orbit.kernels import Kernel
 from orbit.kernels.base import Against, AgainstProjections
+from orbit.kernels.structure import GramStructure, StructuredFeatures
 from orbit.orbits import Orbit
 from orbit.registry import register
 
@@ -57,6 +58,12 @@ class Exact(FeatureMap):
         choice on the command line. Costs r^2 kernel values a point.
     encoder : Encoder or None
         What the kernel sees of a moved point; None is the point itself.
+    precomputed : bool or None
+        Whether :meth:`transform` gives the kernel values with the training points, and
+        with ``residual`` k_{q,G}(x, x), in place of coordinates, in float64. For
+        ``KernelRidgeRegressor`` and ``GaussianProcess`` with a single lambda or noise, which
+        then take one Cholesky factorisation in place of an eigendecomposition. None is
+        False for a map of its own, and the learner's choice on the command line.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -84,6 +91,7 @@ class Exact(FeatureMap):
         rank_tolerance: NonNegativeFloat | None = None,
         residual: bool | None = None,
         encoder: Encoder | None = None,
+        precomputed: bool | None = None,
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -92,6 +100,7 @@ class Exact(FeatureMap):
         self.rank_tolerance = rank_tolerance
         self.residual = residual
         self.encoder = encoder
+        self.precomputed = precomputed
         self.engine = engine
         self.random_state = random_state
 
@@ -117,6 +126,9 @@ class Exact(FeatureMap):
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         self.X_fit_ = X
+        if self.precomputed:
+            self._n_features_out = len(X) + bool(self.residual)
+            return
         self.normalization_ = inverse_root(self._training_gram(X.astype(np.float64)), self.rank_tolerance)
         self._n_features_out = len(self.normalization_) + bool(self.residual)
 
@@ -124,10 +136,20 @@ class Exact(FeatureMap):
         K = self._gram(X, X, "kernel matrix")
         return (K + K.T) / 2
 
+    def transform(self, X):
+        """Coordinates, shape (n, rank), or with ``precomputed`` the kernel values, for ``X``, shape (n, *shape)."""
+        features = super().transform(X)
+        if not self.precomputed:
+            return features
+        return StructuredFeatures(features, GramStructure(len(self.X_fit_), bool(self.residual)))
+
     def _features(self, X: np.ndarray) -> np.ndarray:
         # small eigenvalues magnify rounding, so this product is taken in float64
         points = X.astype(np.float64)
-        psi = self._gram(points, self.X_fit_.astype(np.float64), "features") @ self.normalization_.T
+        K = self._gram(points, self.X_fit_.astype(np.float64), "features")
+        if self.precomputed:
+            return np.column_stack([K, self._diagonal(points)]) if self.residual else K
+        psi = K @ self.normalization_.T
         if self.residual:
             prior = self._diagonal(points)
             missing = prior - np.square(psi).sum(1)

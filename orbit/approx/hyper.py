@@ -15,7 +15,7 @@ from orbit.core.params import Lengthscale, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
 from orbit.kernels import Gaussian
-from orbit.kernels.structure import OperatorFeatures, unpacked
+from orbit.kernels.structure import StructuredFeatures, unpacked
 from orbit.registry import available, build, register
 
 
@@ -56,7 +56,7 @@ class LinearLayer(OneToOneFeatureMixin, Layer):
         check_is_fitted(self)
         structure, X = unpacked(X)
         X = self._validate(X, reset=False)
-        return X if structure is None else OperatorFeatures(X, structure)
+        return X if structure is None else StructuredFeatures(X, structure)
 
 
 @register("hyper", "gaussian")

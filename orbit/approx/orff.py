@@ -14,7 +14,7 @@ from orbit.core.random import RandomState
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Scratch
 from orbit.kernels import Decomposable, Kernel, OperatorKernel
-from orbit.kernels.structure import OperatorFeatures, Structure
+from orbit.kernels.structure import Structure, StructuredFeatures
 from orbit.orbits import Orbit
 from orbit.registry import register
 
@@ -28,7 +28,7 @@ class OperatorRandomFourier(RandomFourier):
 
         psi(x) = D^(-1/2) [ sum_i v_i cos<w_j, g_i x> ; sum_i v_i sin<w_j, g_i x> ]_j,
 
-    which carry the B_j with them (``OperatorFeatures``) to ``learner=stein`` or
+    which carry the B_j with them (``StructuredFeatures``) to ``learner=stein`` or
     ``learner=cg``. Averaging over the orbit makes the outputs invariant.
 
     With ``equivariant`` the outputs move as the points do, f(g x) = g f(x), through
@@ -110,9 +110,9 @@ class OperatorRandomFourier(RandomFourier):
         self.structure_ = Structure(operator, self.frequencies_, width, d if self.equivariant else None, fixed)
         self._n_features_out = width
 
-    def transform(self, X) -> OperatorFeatures:
+    def transform(self, X) -> StructuredFeatures:
         """psi(x), averaged over the orbit, with the structure of the outputs, for ``X``, shape (n, *shape)."""
-        return OperatorFeatures(super().transform(X), self.structure_)
+        return StructuredFeatures(super().transform(X), self.structure_)
 
     def _features(self, X: np.ndarray) -> np.ndarray:
         if not self.equivariant:

@@ -11,7 +11,7 @@ from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
 from orbit.kernels import Decomposable, Kernel, OperatorKernel
-from orbit.kernels.structure import OperatorFeatures, Structure
+from orbit.kernels.structure import Structure, StructuredFeatures
 from orbit.orbits import Orbit
 from orbit.registry import register
 
@@ -106,9 +106,9 @@ class OperatorExact(FeatureMap):
         stacked = None if scalar else d
         self.structure_ = Structure(operator, None, self._n_features_out, stacked, stacked)
 
-    def transform(self, X) -> OperatorFeatures:
+    def transform(self, X) -> StructuredFeatures:
         """psi(x), averaged over the orbit, with the structure of the outputs, for ``X``, shape (n, *shape)."""
-        return OperatorFeatures(super().transform(X), self.structure_)
+        return StructuredFeatures(super().transform(X), self.structure_)
 
     def _features(self, X: np.ndarray) -> np.ndarray:
         # small eigenvalues magnify rounding, so the product is taken in float64

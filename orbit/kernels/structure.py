@@ -290,8 +290,37 @@ class Structure:
         return isinstance(self.kernel, Decomposable) and self.kernel.output == "learned"
 
 
-class OperatorFeatures(NDArrayOperatorsMixin):
-    """Features with the structure of their outputs, which takes it through a pipeline to the learner.
+@dataclass(frozen=True)
+class GramStructure:
+    """Columns that are kernel values with the training points, from the exact kernel.
+
+    Attributes
+    ----------
+    n : number of training points, and of their columns
+    has_prior : whether one more column holds k(x, x)
+    """
+
+    n: int
+    has_prior: bool
+
+    def gram(self, K: np.ndarray) -> np.ndarray:
+        """The kernel matrix of the training points.
+
+        Raises
+        ------
+        ValueError
+            For the values of other points.
+        """
+        if K.shape != (self.n, self.n + self.has_prior):
+            raise ValueError(
+                f"kernel values: expected those of all {self.n} training points with one another, found {len(K)} rows "
+                f"and {K.shape[1]} columns: fit to what the map gives for the points it was fitted to"
+            )
+        return K[:, : self.n]
+
+
+class StructuredFeatures(NDArrayOperatorsMixin):
+    """Features with what a learner must know of them, which takes it through a pipeline.
 
     NumPy's functions and operators take it for the array of features, and give arrays;
     rows keep the structure.
@@ -299,17 +328,17 @@ class OperatorFeatures(NDArrayOperatorsMixin):
     Attributes
     ----------
     values : array, shape (n, F)
-    structure : Structure
+    structure : Structure or GramStructure
     """
 
-    def __init__(self, values: np.ndarray, structure: Structure) -> None:
+    def __init__(self, values: np.ndarray, structure: Structure | GramStructure) -> None:
         self.values, self.structure = values, structure
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, rows) -> OperatorFeatures:
-        return OperatorFeatures(self.values[rows], self.structure)
+    def __getitem__(self, rows) -> StructuredFeatures:
+        return StructuredFeatures(self.values[rows], self.structure)
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return np.array(self.values, dtype=dtype, copy=copy)
@@ -335,12 +364,13 @@ class OperatorFeatures(NDArrayOperatorsMixin):
 
 
 def structure_of(features) -> Structure | None:
-    """The structure of features; None for an array."""
-    return unpacked(features)[0]
+    """The structure of the outputs of operator-valued features; None for others."""
+    structure = unpacked(features)[0]
+    return structure if isinstance(structure, Structure) else None
 
 
-def unpacked(features) -> tuple[Structure | None, np.ndarray]:
+def unpacked(features) -> tuple[Structure | GramStructure | None, np.ndarray]:
     """The structure and the values of features; None for an array, whose outputs are independent."""
-    if isinstance(features, OperatorFeatures):
+    if isinstance(features, StructuredFeatures):
         return features.structure, features.values
     return None, features

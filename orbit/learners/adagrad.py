@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -204,8 +204,8 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         return -(scores - y[:, None, :]).square().mean(2).sum(0)
 
 
-def _operator_of(structure: Structure | None, Y: np.ndarray) -> Operator | None:
-    if structure is None:
+def _operator_of(structure: Any, Y: np.ndarray) -> Operator | None:
+    if not isinstance(structure, Structure):
         return None
     structure.check_targets(Y.shape[1])
     if structure.learns_output:

@@ -55,6 +55,9 @@ class Learner(BaseEstimator):
         Is fitted to points as they are, not to features of a kernel.
     needs_norms : bool
         Needs |psi(x)|^2 to be the prior variance of x, for which exact features have one column more.
+    takes_gram : bool
+        Takes kernel values with the training points (``Exact(precomputed=True)``) as features, and solves by
+        Cholesky's factorisation of their matrix where its parameter is a single value.
     path_parameter : str or None
         The constructor parameter that is a value or a list of values to choose from; the
         chosen one is the fitted attribute of that name with ``_``.
@@ -81,6 +84,7 @@ class Learner(BaseEstimator):
     operator_valued: ClassVar[bool] = False
     takes_points: ClassVar[bool] = False
     needs_norms: ClassVar[bool] = False
+    takes_gram: ClassVar[bool] = False
     path_parameter: ClassVar[str | None] = None
     takes_weights: ClassVar[bool] = False
     streams: ClassVar[bool] = False

@@ -11,7 +11,7 @@ from orbit.core.errors import InputError
 from orbit.core.params import Fraction, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, generator, hold_out
 from orbit.kernels.structure import Structure
-from orbit.learners.targets import NumberTargets, for_map
+from orbit.learners.targets import NumberTargets
 from orbit.registry import register
 from orbit.solvers.conjugate_gradients import MatrixFree
 from orbit.solvers.moments import Centering
@@ -114,7 +114,7 @@ class CGRegressor(NumberTargets):
         self._warn({*unconverged, *solver.unconverged})
         self.regularization_, self.path_, self.path_scores_ = value, path, scores
         warn_at_end(path, scores, value)
-        self._keep(*for_map(structure, W, b), X.dtype)
+        self._keep(*self._for_map(structure, W, b), X.dtype)
 
     def _solver(self, structure: Structure | None, X: np.ndarray, Y: np.ndarray, weights) -> MatrixFree:
         operator, centering = self._operator(structure, Y, weights), self._centering(structure)

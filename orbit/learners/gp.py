@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -10,11 +11,11 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.params import PositiveFloat, check_params
-from orbit.kernels.structure import Constant
+from orbit.kernels.structure import Constant, GramStructure, unpacked
 from orbit.learners.base import Learner
 from orbit.registry import register
 from orbit.solvers.factorisations import Cholesky, Eigen
-from orbit.solvers.least_squares import Dual, LeastSquares, Primal
+from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
 from orbit.solvers.moments import System
 from orbit.solvers.selection import best_of_path, regularization_path
 
@@ -74,6 +75,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
 
     path_parameter = "noise"
     needs_norms = True
+    takes_gram = True
     shares_path = True
     gives_std = True
 
@@ -95,16 +97,17 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k): one noise and one amplitude for all outputs."""
         self.check()
+        structure, X = unpacked(X)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
         self._flat = y.ndim == 1
         Y, self._mean, self._scale = self._scaled(y)
-        problem = _problem(X, Y, self._path())
+        problem = _problem(structure, X, Y, self._path())
         evidence = _Evidence(problem, Y, self.amplitude)
         self._choose(evidence)
         self.amplitude_ = evidence.amplitude(self.noise_)
         self.log_marginal_likelihood_ = evidence(self.noise_)
-        W = problem.solve(self.noise_ / problem.n)[0] * self._scale
-        self._variance = _Variance(problem, X, self.noise_)
+        W = self._coefficients(structure, problem, self.noise_) * self._scale
+        self._variance = _Variance(structure, problem, X, self.noise_)
         self.coef_ = (W[:, 0] if self._flat else W.T).astype(X.dtype)
         self.intercept_ = self._mean[0] if self._flat else self._mean
         return self
@@ -124,7 +127,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         targets' standard deviation, is not in it.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = validate_data(self, unpacked(X)[1], reset=False, dtype=[np.float64, np.float32])
         mean = (X @ self.coef_.T.astype(X.dtype) + self.intercept_).astype(X.dtype)
         if not return_std:
             return mean
@@ -135,10 +138,16 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         """What :meth:`predict` gives for ``X_new`` after a fit with each rho of ``path``, from one factorisation."""
         y = np.asarray(y)
         Y, mean, scale = self._scaled(y)
-        problem = _problem(X, Y, np.sort(path))
+        structure, X = unpacked(X)
+        problem, X_new = _problem(structure, X, Y, np.sort(path)), np.asarray(X_new)
         for noise in path:
-            scores = X_new @ (problem.solve(float(noise) / problem.n)[0] * scale) + mean
+            scores = X_new @ (self._coefficients(structure, problem, float(noise)) * scale) + mean
             yield scores.reshape(len(scores), *y.shape[1:])
+
+    def _coefficients(self, structure: Any, problem: LeastSquares, noise: float) -> np.ndarray:
+        """Coefficients of the columns, zero for that of the prior variance."""
+        W = problem.solve(noise / problem.n)[0]
+        return np.pad(W, ((0, isinstance(structure, GramStructure) and structure.has_prior), (0, 0)))
 
     def metrics(self) -> dict[str, float]:
         return super().metrics() | {"learner/log_marginal_likelihood": self.log_marginal_likelihood_}
@@ -167,11 +176,13 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
             self.noise_ = evidence.maximised_near(self.noise_, self.path_)
 
 
-def _problem(X: np.ndarray, Y: np.ndarray, path: np.ndarray) -> LeastSquares:
+def _problem(structure: Any, X: np.ndarray, Y: np.ndarray, path: np.ndarray) -> LeastSquares:
     """Least squares without intercept, factorised for a path of rho: Cholesky for one, eigenvalues for several."""
     operator = Constant.identity(Y.shape[1])
     problem: LeastSquares
-    if len(X) >= X.shape[1]:
+    if isinstance(structure, GramStructure):
+        problem = Gram(operator, structure.gram(X), Y, None, "none")
+    elif len(X) >= X.shape[1]:
         problem = Primal(operator, System.from_rows(X, Y, None, "none", precise=True))
     else:
         problem = Dual(operator, X, Y, None, "none", precise=True)
@@ -220,14 +231,22 @@ class _Evidence:
 class _Variance:
     """k(x, x) - k(x, X) (K + rho I)^-1 k(X, x) for the kernel of the features."""
 
-    def __init__(self, problem: LeastSquares, X: np.ndarray, noise: float) -> None:
+    def __init__(self, structure: Any, problem: LeastSquares, X: np.ndarray, noise: float) -> None:
+        self._gram = structure if isinstance(structure, GramStructure) else None
         assert isinstance(problem.factorisation, Eigen | Cholesky)
         self._factorisation, self._regularization = problem.factorisation, noise / problem.n
-        self._rows = X.astype(np.float64) if isinstance(problem, Dual) else None
+        self._n, self._rows = problem.n, None
+        if isinstance(problem, Dual) and self._gram is None:
+            self._rows = X.astype(np.float64)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         X = X.astype(np.float64)
-        if self._rows is None:
-            return self._regularization * self._factorisation.inverse_form(X.T, self._regularization)
-        known = self._factorisation.inverse_form(self._rows @ X.T, self._regularization) / len(self._rows)
-        return np.maximum(np.square(X).sum(1) - known, 0.0)
+        if self._gram is not None:
+            return self._left(X[:, -1], X[:, : self._gram.n].T)
+        if self._rows is not None:
+            return self._left(np.square(X).sum(1), self._rows @ X.T)
+        return self._regularization * self._factorisation.inverse_form(X.T, self._regularization)
+
+    def _left(self, prior: np.ndarray, K: np.ndarray) -> np.ndarray:
+        """The prior variance less what the training points explain, by kernel values with them, shape (n, m)."""
+        return np.maximum(prior - self._factorisation.inverse_form(K, self._regularization) / self._n, 0.0)

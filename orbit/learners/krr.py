@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from orbit.core.errors import InputError
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
+from orbit.kernels.structure import Constant
+from orbit.learners.base import checked_weights
 from orbit.learners.least_squares import LeastSquaresRegressor, PassesMixin, Selection
 from orbit.registry import register
+from orbit.solvers.least_squares import Gram, LeastSquares
 
 
 @register("regressor", "krr")
@@ -15,7 +21,8 @@ class KernelRidgeRegressor(PassesMixin, LeastSquaresRegressor):
     f(x) = m + k(x, X) (K + n lambda I)^-1 (y - m), with m the mean of the
     targets: scikit-learn's ``KernelRidge`` with alpha = n lambda on targets less
     their mean. On features of ``approx=exact`` the kernel is the orbit-averaged
-    kernel itself. It is ``ridge`` without the free intercept, which there
+    kernel itself; with its
+    ``precomputed`` values K + n lambda I itself is factorised. It is ``ridge`` without the free intercept, which there
     centres the features, and so the kernel, too. Solved on whichever is smaller, the
     second moments or the Gram matrix; points may be weighted as in ``ridge``.
 
@@ -54,6 +61,7 @@ class KernelRidgeRegressor(PassesMixin, LeastSquaresRegressor):
     """
 
     centering = "targets"
+    takes_gram = True
 
     def __init__(
         self,
@@ -66,3 +74,25 @@ class KernelRidgeRegressor(PassesMixin, LeastSquaresRegressor):
         self.selection = selection
         self.validation_fraction = validation_fraction
         self.random_state = random_state
+
+    def _rows(self, structure, X, Y, sample_weight, of_batch=False):
+        if structure is None:
+            return super()._rows(structure, X, Y, sample_weight, of_batch)
+        K, weights = structure.gram(X), None if sample_weight is None else checked_weights(sample_weight, X)
+        self._kept = np.ones(len(K), dtype=bool) if weights is None else weights > 0
+        return K[:, self._kept], Y, weights
+
+    def _problem(self, structure, rows, path, float32) -> LeastSquares:
+        if structure is None:
+            return super()._problem(structure, rows, path, float32)
+        K, Y, weights = rows
+        if len(K) != K.shape[1]:
+            raise InputError("selection='hold_out' needs features, not kernel values: set precomputed=False")
+        return Gram(Constant.identity(Y.shape[1]), K, Y, weights, self.centering)
+
+    def _for_map(self, structure, W, b):
+        if structure is None:
+            return W, b
+        padded = np.zeros((structure.n + structure.has_prior, W.shape[1]))
+        padded[np.flatnonzero(self._kept)] = W
+        return padded, b

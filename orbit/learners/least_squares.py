@@ -12,7 +12,7 @@ import numpy as np
 from orbit.core.random import hold_out
 from orbit.core.threads import threads_for
 from orbit.kernels.structure import Constant, Operator, Structure
-from orbit.learners.targets import ClassTargets, NumberTargets, TargetsLearner, for_map
+from orbit.learners.targets import ClassTargets, NumberTargets, TargetsLearner
 from orbit.solvers.least_squares import Dual, LeastSquares, Primal
 from orbit.solvers.moments import Moments, System
 from orbit.solvers.output_matrix import learn_output
@@ -62,7 +62,7 @@ class LeastSquaresLearner(TargetsLearner):
         problem = model._problem(structure, (X, Y, weights), ascending, float32=False)
         problem.factorise(ascending)
         for regularization in path:
-            W, b = for_map(structure, *problem.solve(float(regularization)))
+            W, b = model._for_map(structure, *problem.solve(float(regularization)))
             yield model._decoded(values @ W + b)
 
     def _fit_rows(self, structure, X, Y, weights, labels) -> None:
@@ -193,7 +193,7 @@ class LeastSquaresLearner(TargetsLearner):
         operator = choice.problem.operator
         if structure is not None and isinstance(operator, Constant):
             self.output_matrix_ = operator.output_matrix
-        self._keep(*for_map(structure, *choice.problem.solve(choice.value)), dtype)
+        self._keep(*self._for_map(structure, *choice.problem.solve(choice.value)), dtype)
 
 
 class LeastSquaresRegressor(NumberTargets, LeastSquaresLearner):

@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from orbit.core.errors import InputError
 from orbit.core.linalg import rows_with_covariance
 from orbit.core.params import PositiveFloat, check_params
 from orbit.core.random import RandomState
-from orbit.kernels.structure import Constant, Operator, Structure, unpacked
+from orbit.kernels.structure import Constant, GramStructure, Operator, Structure, unpacked
 from orbit.learners.base import Learner, check_classes, checked_weights
 from orbit.solvers.moments import Centering
 from orbit.solvers.selection import drop_zero_weights, regularization_path
@@ -103,9 +104,11 @@ class TargetsLearner(Learner):
         self._fit_rows(structure, X, Y, weights, labels)
         return self
 
-    def _unpacked(self, X) -> tuple[Structure | None, np.ndarray]:
+    def _unpacked(self, X) -> tuple[Any, np.ndarray]:
         structure, X = unpacked(X)
-        return structure if self.operator_valued else None, X
+        if isinstance(structure, GramStructure) and not self.takes_gram:
+            raise InputError(f"{type(self).__name__} takes no kernel values: set precomputed=False for the features")
+        return structure if self.operator_valued or self.takes_gram else None, X
 
     def _rows(
         self, structure: Structure | None, X: np.ndarray, Y: np.ndarray, sample_weight, of_batch: bool = False
@@ -134,6 +137,12 @@ class TargetsLearner(Learner):
     def _centering(self, structure: Structure | None) -> Centering:
         # a constant field is not equivariant
         return "none" if structure is not None and structure.stacked is not None else self.centering
+
+    def _for_map(self, structure: Structure | None, W: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients and intercept for features as the map gives them, from those of the rows solved for."""
+        if structure is None or structure.stacked is None:
+            return W, b
+        return structure.unstacked(W), np.zeros(structure.stacked)
 
     def _keep(self, W: np.ndarray, b: np.ndarray, dtype: np.dtype) -> None:
         self._coefficients, self._intercept = W.astype(dtype), b.astype(dtype)
@@ -197,10 +206,3 @@ class ClassTargets(ClassifierMixin, TargetsLearner):
 
     def _publish(self) -> None:
         self.coef_, self.intercept_ = self._coefficients.T, self._intercept
-
-
-def for_map(structure: Structure | None, W: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients and intercept for features as the map gives them, from those of the rows solved for."""
-    if structure is None or structure.stacked is None:
-        return W, b
-    return structure.unstacked(W), np.zeros(structure.stacked)

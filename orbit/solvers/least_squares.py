@@ -181,3 +181,28 @@ class Dual(LeastSquares):
 
     def _shares(self, rows: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         return np.square(vectors)
+
+
+class Gram(Dual):
+    """The problem in the rows, of a kernel matrix that is given; W are coefficients of its columns.
+
+    Parameters
+    ----------
+    operator : Operator
+    K : array, shape (n, n)
+    Y, weights, centering : as for :class:`Dual`; of the rows nothing can be centred
+    """
+
+    def __init__(
+        self, operator: Operator, K: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centering: Centering
+    ) -> None:
+        if centering == "both":
+            raise InputError("a kernel matrix has no rows to centre: use KernelRidgeRegressor or GaussianProcess")
+        self.operator, self.n, self.fit_intercept = operator, len(K), False
+        rows = Rows(K, Y, weights, centering)
+        self.x_offset, self.y_offset, self._root = rows.x_offset, rows.y_offset, rows.root
+        targets = operator.row_columns(rows.Y)
+        self._set_system(rows.scaled() * self._root.T / self.n, targets, np.square(targets).sum(0) / self.n)
+
+    def _coefficients(self, z: np.ndarray) -> np.ndarray:
+        return self._root * self.operator.rows_to_outputs(z) / self.n

@@ -65,6 +65,7 @@ class Rows:
     ----------
     x_offset, y_offset : the centre, shapes (F,) and (p,)
     Y : targets about it, times the roots of the weights
+    root : the roots of the weights, shape (n, 1)
     """
 
     def __init__(
@@ -75,12 +76,12 @@ class Rows:
         self.x_offset = _mean(X, weights) if centering == "both" else np.zeros(X.shape[1])
         self.y_offset = w @ Y / n if centering != "none" else np.zeros(Y.shape[1])
         self.dtype = np.dtype(np.float64) if precise else X.dtype
-        self._root = np.sqrt(w)[:, None]
-        self.Y = (Y - self.y_offset) * self._root
+        self.root = np.sqrt(w)[:, None]
+        self.Y = (Y - self.y_offset) * self.root
 
     def scaled(self, columns: slice = slice(None)) -> np.ndarray:
         """Some columns of the features."""
-        return (self.X[:, columns] - self.x_offset[columns].astype(self.dtype)) * self._root.astype(self.dtype)
+        return (self.X[:, columns] - self.x_offset[columns].astype(self.dtype)) * self.root.astype(self.dtype)
 
     def column_tiles(self) -> list[slice]:
         """All columns, a tile at a time."""

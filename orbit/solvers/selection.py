@@ -125,9 +125,22 @@ def choose(
     problem.factorise(tried, eigen)
     value, scores = float(tried[0]), np.full(len(tried), np.nan)
     if len(tried) > 1:
-        value, scores = best_of_path(tried, scorer(problem), problem.searches)
-    exhausted = float32 and (value < floor or (value == tried[0] and len(tried) < len(path)))
+        value, scores = best_of_path(tried, _of_definite(scorer(problem)), problem.searches)
+    smaller = np.isfinite(scores[tried < value]).any()
+    exhausted = float32 and (value < floor or (path[0] < value and not smaller))
     return Choice(value, tried, scores, problem, exhausted)
+
+
+def _of_definite(score: Score) -> Score:
+    """The score, and minus infinity where rounding made the matrix indefinite."""
+
+    def finite(regularization: float) -> float:
+        try:
+            return score(regularization)
+        except np.linalg.LinAlgError:
+            return -np.inf
+
+    return finite
 
 
 def warn_at_end(path: np.ndarray, scores: np.ndarray, value: float, name: str = "regularization") -> None:

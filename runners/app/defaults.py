@@ -84,6 +84,17 @@ def _kernel(config: dict[str, Any]) -> list[str]:
     return ["kernel"]
 
 
+def _takes_gram(config: dict[str, Any]) -> bool:
+    """Whether the learner solves with the kernel matrix itself: for one value of its parameter, without a path."""
+    learners: list[Any] = orbit.registry.classes("learner", config["learner"]["name"])
+    plain = config["hyper"]["name"] == "linear" and not config["engine"]["stream"]
+    plain = plain and config["runner"]["name"] in ("fit", "table")
+    return plain and any(
+        learner.takes_gram and isinstance(config["learner"][learner.path_parameter], float | int)
+        for learner in learners
+    )
+
+
 def _learner(config: dict[str, Any]) -> list[str]:
     """What the learner asks of the features, and what it takes over from the kernel."""
     name, filled = config["learner"]["name"], []
@@ -91,6 +102,9 @@ def _learner(config: dict[str, Any]) -> list[str]:
         learners: list[Any] = orbit.registry.classes("learner", name)
         config["approx"]["residual"] = any(learner.needs_norms for learner in learners)
         filled.append("approx.residual")
+    if config["approx"].get("precomputed", False) is None:
+        config["approx"]["precomputed"] = _takes_gram(config)
+        filled.append("approx.precomputed")
     for key in taken_from_kernel(config["kernel"]["name"], name):
         if config["learner"][key] is None and config["kernel"][key] is not None:
             config["learner"][key] = config["kernel"][key]
