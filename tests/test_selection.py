@@ -168,7 +168,9 @@ def test_weights_reach_the_learner_or_are_refused():
     with pytest.raises(InputError, match="learner=knn takes no sample weights, which dataset=digits has: choose from"):
         weights(selecting("learner=knn").learner("classification"), weighted)
     streamed = selecting("learner=adagrad", "engine.stream=true")
-    with pytest.raises(InputError, match="learner=adagrad takes no sample weights, .*: choose from ridge, stein, or leave"):
+    with pytest.raises(
+        InputError, match="learner=adagrad takes no sample weights, .*: choose from ridge, stein, or leave"
+    ):
         fit_and_score(streamed, weighted, Stopwatch())
 
 
