@@ -9,9 +9,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from orbit.approx import Exact, RandomFourier
 from orbit.core.errors import InputError, ParameterError
-from orbit.groups import Rotation
+from orbit.distributions import Haar
+from orbit.groups import Cyclic, Rotation
 from orbit.kernels import Exponential, Gaussian, Kernel, Matern, RationalQuadratic
 from orbit.kernels.base import median_distance
+from orbit.orbits import Orbit
 from orbit.testing import KernelContract, oracles
 
 
@@ -66,6 +68,16 @@ def test_float32_gram_of_points_many_lengthscales_from_their_mean(rng, kernel, d
     expected = kernel.gram(differences.reshape(-1, d), np.zeros((1, d))).reshape(40, 40)  # near the origin, in float64
     # float32 holds the distance from the mean to 6e-8 of it, and so the differences
     np.testing.assert_allclose(gram, expected, atol=max(1e-5, 1e-7 * distance))
+
+
+@pytest.mark.parametrize("kernel", RADIAL[:3], ids=str)
+@pytest.mark.parametrize("distance", [5, 30, 1000])
+def test_float32_orbit_averages_of_far_points_are_those_of_float64_on_the_path_that_is_chosen(rng, kernel, distance):
+    """Fourier transforms of projections lose the digits of close pairs: far from the origin they are not used."""
+    X = (distance / 8 * (1 + 0.001 * rng.standard_normal((6, 64)))).astype(np.float32)  # norms near the distance
+    orbit_ = Orbit(Cyclic(), Haar(), rule="quadrature")
+    single, double = (Exact(kernel, orbit_).fit(P[:2]).gram(P, P) for P in (X, X.astype(np.float64)))
+    np.testing.assert_allclose(single, double, atol=2e-5)
 
 
 def test_a_far_outlier_costs_the_others_no_digits(rng):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orbit.core.params import Lengthscale
 from orbit.kernels.base import Against
-from orbit.kernels.radial import SMOOTH, ProjectedRadialColumns, RadialKernel
+from orbit.kernels.radial import RadialKernel, smooth_columns
 from orbit.registry import register
 
 _VANISHES_AT = 40.0  # exp(-40) is 4e-18
@@ -45,7 +45,7 @@ class Gaussian(RadialKernel):
         return (-delta.square().sum() / (2 * self.lengthscale_**2)).exp()
 
     def against(self, B: Tensor) -> Against:
-        return ProjectedRadialColumns(B, -0.5 / self.lengthscale_**2, torch.exp_, SMOOTH, _VANISHES_AT)
+        return smooth_columns(B, -0.5 / self.lengthscale_**2, torch.exp_, vanishes_at=_VANISHES_AT)
 
     def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return ndtri(uniforms) / self.lengthscale_

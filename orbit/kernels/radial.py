@@ -21,7 +21,10 @@ from orbit.kernels.base import LengthscaleKernel
 _CLOSE = 1e-2
 
 # A smooth profile bears that rounding unless scaled squares exceed this: its values are then off by so many roundings.
-SMOOTH = 32.0
+_SMOOTH = 32.0
+
+# The largest rounding error of a kernel value from projections, which cannot be corrected for close pairs.
+_PROJECTION_ERROR = 1e-5
 
 # The expanded square is off by at most about this many roundings of the largest |a|^2 + |b|^2.
 _ROUNDINGS = 16
@@ -99,6 +102,19 @@ class ProjectedRadialColumns(RadialColumns):
         values = projections.mul_(-2 * self.factor).add_(self.norms[columns])
         values.add_(squares[..., None], alpha=self.factor)
         return self.profile(values.clamp_(min=0) if self.factor > 0 else values.clamp_(max=0))
+
+
+def smooth_columns(
+    B: Tensor, factor: float, profile: Callable[[Tensor], Tensor], slope: float = 1.0, vanishes_at: float = math.inf
+) -> RadialColumns:
+    """Columns of a profile that changes by at most ``slope`` per unit of ``factor |a - b|^2``.
+
+    They offer projections unless points lie so far from the origin that those would lose too many digits.
+    """
+    largest = slope * abs(factor) * float(B.square().sum(1).max())
+    loses_digits = largest * torch.finfo(B.dtype).eps > _PROJECTION_ERROR
+    columns = RadialColumns if loses_digits else ProjectedRadialColumns
+    return columns(B, factor, profile, _SMOOTH / slope, vanishes_at)
 
 
 class RadialKernel(LengthscaleKernel):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orbit.core.params import Lengthscale, PositiveFloat
 from orbit.kernels.base import Against
-from orbit.kernels.radial import SMOOTH, ProjectedRadialColumns, ScaleMixtureKernel
+from orbit.kernels.radial import ScaleMixtureKernel, smooth_columns
 from orbit.registry import register
 
 
@@ -53,10 +53,8 @@ class RationalQuadratic(ScaleMixtureKernel):
         return (1 + delta.square().sum() / (2 * self.alpha * self.lengthscale_**2)) ** -self.alpha
 
     def against(self, B: Tensor) -> Against:
-        profile = partial(_power_, exponent=-self.alpha)  # whose slope is at most alpha
-        return ProjectedRadialColumns(
-            B, 0.5 / (self.alpha * self.lengthscale_**2), profile, exact_above=SMOOTH / self.alpha
-        )
+        profile = partial(_power_, exponent=-self.alpha)
+        return smooth_columns(B, 0.5 / (self.alpha * self.lengthscale_**2), profile, slope=self.alpha)
 
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return np.sqrt(gammaincinv(self.alpha, uniforms) / self.alpha) / self.lengthscale_
