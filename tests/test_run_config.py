@@ -41,11 +41,12 @@ class TestEveryComponent:
         assert OmegaConf.to_container(section) == {"name": name} | expected
 
     def test_information_explains_every_key(self, kind, name):
-        lines = describe_topic(f"{kind}={name}", CONF).splitlines()
+        lines = [*describe_topic(f"{kind}={name}", CONF).splitlines(), ""]
         assert lines[0].startswith(f"{kind}={name}: ")
         for key in config_parameters(kind, name):
             at = next(i for i, line in enumerate(lines) if line.startswith(f"{kind}.{key}="))
             assert lines[at + 1].startswith("    expects ")
+            assert lines[at + 2].startswith("    "), f"the docstring of {kind}={name} says nothing about {key}"
 
 
 def test_no_file_repeats_a_default():

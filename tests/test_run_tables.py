@@ -98,7 +98,7 @@ class TestCurves:
         assert run(*command, f"runner.curves={{c: {curve % 'time/total_s'}}}")[0] == 0
         code, _, err = run(*command, f"runner.curves={{c: {curve % 'test/accuracies'}}}")
         assert code == 2
-        assert "runner.curves.c.metric: no such figure 'test/accuracies'" in err
+        assert "runner.curves.c.metric: no such metric 'test/accuracies'" in err
 
     def test_a_point_equals_the_same_run_by_itself(self, run, tmp_path):
         assert run("runner=table", *SMALL[:-1], self.CURVE, "tracking.enabled=false", "run_name=a")[0] == 0

@@ -92,6 +92,7 @@ class CumulativeDistribution(AveragedMap):
         points (GICDF Remark 3); projections above s, of longer points, are below no
         threshold.
     epsilon : float in (0, 1)
+        s is (1 + epsilon) times the norm of the points.
     sketch : int >= 1 or None
         Columns after a :class:`~orbit.approx.sketch.CountSketch`. The (2n + 1) m columns
         then exist for one tile of rows at a time. The mean of the features over some

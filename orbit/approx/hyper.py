@@ -73,6 +73,7 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, Layer):
     lengthscale : float > 0, or "median"
         In the units of the features; ``median`` is their median distance.
     approx : {"rf", "nystrom"}
+        Random Fourier features or Nyström features.
     n_components : int >= 1
         Frequencies (two columns each) or landmarks.
     frequencies : str

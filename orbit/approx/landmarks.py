@@ -107,6 +107,7 @@ class Uniform(Landmarks):
     Parameters
     ----------
     source : {"data", "orbit"}
+        Data points, or data points moved by random orbit elements.
 
     Examples
     --------
@@ -145,6 +146,7 @@ class KMeans(Landmarks):
     Parameters
     ----------
     source : {"data", "orbit"}
+        Data points, or data points moved by random orbit elements.
 
     References
     ----------
@@ -183,6 +185,7 @@ class RPCholesky(Landmarks):
     Parameters
     ----------
     source : {"data", "orbit"}
+        Data points, or data points moved by random orbit elements.
 
     References
     ----------
@@ -221,6 +224,7 @@ class Leverage(Landmarks):
     Parameters
     ----------
     source : {"data", "orbit"}
+        Data points, or data points moved by random orbit elements.
 
     References
     ----------

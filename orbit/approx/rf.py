@@ -48,6 +48,7 @@ class RandomFourier(AveragedMap):
     n_components : int >= 1
         s, the number of frequencies.
     variant : {"pairs", "offset"}
+        ``pairs``: cosine and sine of each frequency, 2 s columns. ``offset``: one cosine with a random phase.
     frequencies : Frequencies or None
         How the frequencies are drawn. None is ``auto``: a Sobol sequence for few
         features, orthogonal directions for many; both are more accurate than

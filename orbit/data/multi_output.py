@@ -31,6 +31,7 @@ class VectorField(Loader):
     Parameters
     ----------
     field : {"curl_free", "divergence_free"}
+        The gradient field of the bumps, or that field turned by a right angle.
     width : float > 0
         Standard deviation of the bumps.
     noise : float >= 0

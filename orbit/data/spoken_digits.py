@@ -68,7 +68,9 @@ class SpokenDigits(FileLoader):
         The test part: recordings with index 0 to 4, the published split; all recordings of ``n_speakers``
         random speakers; all recordings of ``speaker``.
     n_speakers : int >= 1
+        Speakers of the test part, for ``split="speaker"``.
     speaker : str
+        Name of the test speaker, for ``split="leave_one_speaker_out"``.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
     download : bool

@@ -81,6 +81,7 @@ class KFolds(Selection):
     ----------
     grid, metric : see :class:`Selection`
     folds : int >= 2
+        Number of folds.
 
     Examples
     --------

@@ -285,6 +285,7 @@ class GaussianDistribution(_Normal):
     Parameters
     ----------
     mean : float
+        Centre, in ``unit``.
     sigma : float > 0
         Standard deviation on each axis.
     unit : {"native", "degrees"}

@@ -30,6 +30,7 @@ class ArcCos(Kernel):
     Parameters
     ----------
     order : {0, 1}
+        0: threshold units; 1: rectified linear units.
 
     References
     ----------

@@ -30,6 +30,7 @@ class CDF(Kernel):
     radius : float > 0, or "max"
         Upper bound of the norms of points; ``max`` is the largest norm of the training points.
     epsilon : float in (0, 1)
+        s is (1 + epsilon) times the radius.
     templates : {"gaussian", "sphere"}
         Drawn from N(0, I/d) and kept if |t|^2 < 1 + epsilon, or uniform on the sphere.
 

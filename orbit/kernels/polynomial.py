@@ -22,6 +22,7 @@ class Polynomial(Kernel):
     Parameters
     ----------
     degree : int >= 1
+        Degree of the polynomial.
     gamma : float > 0 or None
         None is one over the number of features of the data.
     coef0 : float >= 0

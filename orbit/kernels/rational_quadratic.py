@@ -27,6 +27,7 @@ class RationalQuadratic(ScaleMixtureKernel):
     ----------
     lengthscale : float > 0, or "median"
     alpha : float > 0
+        Weight of the tails: nearly Gaussian if large, heavy tails if small.
 
     References
     ----------

@@ -32,6 +32,7 @@ class Gradients(ImageRepresentation):
     Parameters
     ----------
     n_directions : int >= 1
+        Directions over all 360 degrees, a channel each.
     smoothing : float > 0
         Standard deviation, in pixels, of the Gaussian whose derivative takes the gradient.
     pooling : float >= 0

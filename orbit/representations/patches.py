@@ -19,6 +19,7 @@ class Crop(ImageRepresentation):
     Parameters
     ----------
     size : int >= 1
+        Side of the square that is kept, in pixels.
 
     Examples
     --------
@@ -52,6 +53,7 @@ class PatchPCA(ImageRepresentation):
     size : int >= 1
         Side of the patches, in pixels.
     stride : int >= 1
+        Distance between patches, in pixels.
     n_components : int >= 1
         At most the numbers in a patch, ``size * size * channels``.
     crop : int >= 1 or None

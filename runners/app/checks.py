@@ -15,7 +15,7 @@ from orbit.learners.streaming import check_streams
 if TYPE_CHECKING:
     from runners.app.plan import Plan
 
-# A grid may change what is learnt and how, never the data that it is judged on.
+# A grid may change the model, never the data that it is evaluated on.
 _SELECTABLE = (
     *("representation", "group", "distribution", "orbit", "encoder", "kernel"),
     *("frequencies", "landmarks", "approx", "hyper", "learner"),

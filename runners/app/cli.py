@@ -1,4 +1,4 @@
-"""The command line: composes a configuration, runs it, and turns what goes wrong into one line and an exit code.
+"""The command line: composes a configuration, runs it, and reports errors as one line and an exit code.
 
 Exit codes: 0 all went well, 1 a defect or a failed job of a sweep, 2 bad input, 130 interrupted.
 """
@@ -94,7 +94,7 @@ def _added_config_dirs(arguments: list[str]) -> list[Path]:
 
 @contextlib.contextmanager
 def _own_folder_unless_first() -> Iterator[None]:
-    """In a job of several processes only the first one tracks and keeps a run folder."""
+    """In a job of several processes only the first tracks and keeps a run folder."""
     if distributed.rank() == 0:
         yield
         return
@@ -155,7 +155,7 @@ def _run_job(cfg: DictConfig) -> float:
                 return _main_metric(job)
             record.run_id = tracker.start(record)
             folder.write_record(record)
-            afterwards.callback(_upload, tracker, folder)  # once the record of how it went is written
+            afterwards.callback(_upload, tracker, folder)  # after the final record is written
         with job.stage("total"):
             runner.run(job)
         job.log_metrics({})
@@ -166,7 +166,7 @@ def _run_job(cfg: DictConfig) -> float:
 
 @contextlib.contextmanager
 def _logged_warnings() -> Iterator[None]:
-    """Python's warnings as lines of the log, on the terminal and in the run's file, instead of on stderr alone."""
+    """Write Python's warnings to the log, which is shown on the terminal and kept in the run folder."""
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         log.warning("%s: %s", category.__name__, " ".join(str(message).split()))
@@ -179,7 +179,7 @@ def _logged_warnings() -> Iterator[None]:
 
 
 def _is_done(job: Job, tracker: Tracker) -> bool:
-    """Whether an earlier run of the same configuration finished, and this one is to be skipped for it."""
+    """Whether an earlier run of the same configuration has finished, so that this one is skipped."""
     done = tracker.finished(job.record.config_hash) if job.plan.config["resume"] else None
     if done is None:
         return False
@@ -196,7 +196,7 @@ def _upload(tracker: Tracker, folder: RunFolder) -> None:
 
 @contextlib.contextmanager
 def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
-    """Keep the record of a job on disk whatever happens, and the traceback of what went wrong beside it."""
+    """Keep the record of a job on disk, also when it fails, then with its traceback."""
     folder.write_record(record)
     try:
         yield
@@ -241,7 +241,7 @@ def _describe(error: BaseException) -> str:
 
 
 def _report(error: BaseException) -> int:
-    """Say what went wrong: bad input in one line (the traceback only in the log file), anything else in full."""
+    """Print an error: bad input in one line (its traceback is in the log file), anything else in full."""
     if isinstance(error, InputError):
         line = in_keys(error)
     elif isinstance(error, distributed.ProcessLostError):

@@ -1,7 +1,7 @@
 """From a composed configuration to a plan: defaults filled in, components built and checked.
 
-Nothing here reads data or computes; what is wrong with a configuration is said
-before any work. Every component is built once: what was checked is what runs.
+Nothing here reads data or computes, so a wrong configuration fails before any work.
+Every component is built once: what was checked is what runs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Plan:
 
     @property
     def model_hash(self) -> str:
-        """Equal for two plans exactly when they fit the same model, whichever runner does it and whatever for."""
+        """Equal for two plans exactly when they fit the same model, by any runner."""
         return self._hash((*_NOT_IN_HASH, "runner", "size"))
 
     def _hash(self, without: tuple[str, ...]) -> str:
@@ -101,7 +101,7 @@ class Plan:
         return clone(self._part("learner", task))
 
     def load(self) -> Dataset:
-        """The data set; for a stream, what this process of a job needs of it."""
+        """The data set; for a stream, the part that this process of a job needs."""
         loader, seed = self.component("dataset"), self.seed("dataset")
         if not self.config["engine"]["stream"]:
             return loader.load(seed)

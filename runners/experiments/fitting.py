@@ -27,7 +27,7 @@ class Fitted:
     model : Pipeline with the steps ``representation``, ``features``, ``hyper``, ``learner``
     predicted : predictions of the test part, shape (n_test,) or (n_test, k)
     metrics : ``train/...``, ``test/...``, sizes and chosen parameters, by flat names
-    selected : what inner validation chose, or None
+    selected : the settings that inner validation chose, or None
     """
 
     model: Pipeline
@@ -39,8 +39,8 @@ class Fitted:
 def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Training | None = None) -> Fitted:
     """dataset -> representation -> features -> hyper -> learner, each stage timed; the metrics on both parts.
 
-    Where the plan selects settings, the best are fitted, to all training points.
-    ``training`` keeps record of the epochs of a stream.
+    Where the plan selects settings, the best ones are fitted to all training points.
+    ``training`` records the epochs of a stream.
     """
     with clock.stage("selection"):
         selected = select(plan, data)
@@ -54,7 +54,7 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
         features.fit(X)
     if engine.stream:
         _fit_streamed(plan, model, data, X, clock, training)
-        # features were forgotten: computing some again will do
+        # the features of a stream are not kept: some are computed again
         seen = sample[sample_rows(len(X), plan.seed("runner"), engine, learner.n_features_in_)]
         fitted_values = predict(model, data.X_train[seen], engine)
     else:
@@ -89,9 +89,9 @@ def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch
 def _fit_streamed(
     plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch, training: Training | None
 ) -> None:
-    """The features of a batch of rows at a time are computed, learnt from and forgotten.
+    """Fit to the features of a batch of rows at a time, none of which are kept.
 
-    ``X`` is the sample that stands for all points, represented.
+    ``X`` is the represented sample that scales and maps are fitted to.
     """
     features, hyper, learner, engine = model["features"], model["hyper"], model["learner"], plan.engine()
     weighted = weights(learner, data, streamed=True)

@@ -35,7 +35,10 @@ class Invariance(Runner):
         (otherwise random elements of the case's own q).
     approximations : list of str
         The columns.
-    n_points, n_moves : int >= 1
+    n_points : int >= 1
+        Points that are moved.
+    n_moves : int >= 1
+        Random elements that each point is moved by.
     """
 
     def __init__(

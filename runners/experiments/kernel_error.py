@@ -31,8 +31,8 @@ class KernelError(Runner):
     rules : list of str or None
         Orbit rules, a curve each; None is the rule of the configuration.
     reference : int >= 1 or None
-        Elements of the orbit of the exact kernel. None is the very orbit of each
-        curve, so that the error is that of the approximation alone.
+        Elements of the orbit of the exact kernel. None is the orbit of each curve,
+        so that the error is that of the approximation alone.
     n_points : int >= 1
         Points whose kernel matrix is compared.
     repeats : int >= 1
@@ -60,7 +60,7 @@ class KernelError(Runner):
         rules: Sequence[str | None] = self.rules or [None]
         settings = list(itertools.product(sizes, rules))
         for orbit in (self._orbit(job, *setting, seed=0) for setting in settings):
-            orbit.check()  # an unknown rule is said before any work
+            orbit.check()  # an unknown rule fails before any work
         data = job.load()
         X = job.plan.component("representation").fit_transform(data.X_train[: self.n_points])
         curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {key: {} for key in _DRAWN}

@@ -15,8 +15,8 @@ from orbit.registry import register
 from runners.base import Job, Runner
 from runners.experiments.pipeline import represented_points
 
-# A tensor rule of a few hundred nodes is finer than the rules compared with it only in so many
-# dimensions: in two, the kinks of interpolated pixels leave it behind qmc.
+# Dimensions in which a tensor rule of a few hundred nodes is finer than the rules compared with it:
+# in two, interpolated pixels are not smooth enough, and qmc is more accurate.
 _QUADRATURE_DIMS = 1
 
 
@@ -67,7 +67,7 @@ class OrbitError(Runner):
         reference = job.plan.approx(orbit=self._reference(job)).fit(X)
         truth = reference.transform(X)
         job.log_skeleton(reference.kernel_)
-        if self.shape is None:  # on an orbit of noise there is nothing to see
+        if self.shape is None:  # an orbit of noise shows nothing
             job.log_orbit(job.plan.orbit().fit(X), X)
         seeds = spawn(job.plan.seed("runner"), self.repeats)
         curves = {}

@@ -17,7 +17,7 @@ from orbit.kernels.operator_bounds import operator_variance_bound
 from orbit.registry import register
 from runners.base import Job, Runner
 
-# Frequencies whose waves are held at once.
+# Frequencies in one block.
 _BLOCK = 4096
 
 
@@ -75,9 +75,9 @@ class OrffError(Runner):
             for name, values in measure(job, kernel).items():
                 curves[f"{label}{name}"] = np.array(self.sizes), values
                 self._record(job, f"{label}{name}", values.mean(0))
-        what = "variance" if self.variance else "largest error"
+        quantity = "variance" if self.variance else "largest error"
         title = f"pairs in [-1, 1]^{self.dim}"
-        job.log_figure("orff_error", plots.convergence(curves, "frequencies D", what, title, slopes=True))
+        job.log_figure("orff_error", plots.convergence(curves, "frequencies D", quantity, title, slopes=True))
 
     def _errors(self, job: Job, kernel: OperatorKernel) -> dict[str, np.ndarray]:
         """The largest spectral norm of K~ - K over the pairs, shape (repeats, sizes)."""

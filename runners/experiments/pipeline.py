@@ -1,4 +1,4 @@
-"""The steps of a plan as one scikit-learn pipeline, and what fitting it shares between runners."""
+"""The steps of a plan as one scikit-learn pipeline, and the steps of fitting it that runners share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pipeline(plan: Plan, task: str) -> Pipeline:
 
 
 def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
-    """Training points, or a sample of them, represented by what is fitted to them, in the engine's precision.
+    """Training points, or a sample of them, in the representation fitted to them, in the engine's precision.
 
     A learner of points is told their shape.
     """
@@ -50,7 +50,7 @@ def represented_points(plan: Plan, n_points: int, shape: list[int] | None) -> np
 
 
 def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
-    """Predictions a batch of rows at a time: the features of a large test set, or its points, are not held together."""
+    """Predictions a batch of rows at a time, so that the features of a large test set are never held together."""
     if isinstance(X, Rows):
         batches = row_batches(X, len(X), width(model), engine)
     else:
@@ -59,12 +59,12 @@ def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
 
 
 def width(model: Pipeline) -> int:
-    """Columns of the widest features on the way."""
+    """Columns of the widest features between the points and the learner."""
     return max(len(model[step].get_feature_names_out()) for step in ("features", "hyper"))
 
 
 def weights(learner: Learner, data: Dataset, streamed: bool = False) -> dict[str, np.ndarray]:
-    """The sample weights of a data set as an argument of a learner; nothing where there are none.
+    """The sample weights of a data set as an argument of a learner; empty where there are none.
 
     Raises
     ------

@@ -103,7 +103,7 @@ class Predict(Runner):
 
 
 def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None) -> pd.DataFrame:
-    """What a pipeline says of points, a column for each thing it says; ``targets`` are the names of several outputs."""
+    """Predictions, and deviations or probabilities where the learner gives them; ``targets`` names several outputs."""
     psi, learner = model[:-1].transform(X), model[-1]
     columns: dict[str, np.ndarray] = {}
     if learner.gives_std:
@@ -117,7 +117,7 @@ def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None
 
 
 def _widest(model: Pipeline, X: np.ndarray) -> int:
-    """Bytes of the largest form that a point, the one in ``X``, takes on its way to the learner."""
+    """Bytes of the largest array that the one point in ``X`` becomes before the learner."""
     sizes = [X.nbytes]
     for _, step in model.steps[:-1]:
         X = step.transform(X)
@@ -125,12 +125,13 @@ def _widest(model: Pipeline, X: np.ndarray) -> int:
     return max(sizes)
 
 
-def _named(what: str, values: np.ndarray, names: list[str] | None) -> dict[str, np.ndarray]:
-    """``{what: values}``, or with several outputs ``{what_NAME: values of that output}``."""
+def _named(name: str, values: np.ndarray, names: list[str] | None) -> dict[str, np.ndarray]:
+    """``{name: values}``, or with several outputs ``{name_OUTPUT: values of that output}``."""
     if values.ndim == 1:
-        return {what: values}
-    names = names if names is not None and len(names) == values.shape[1] else [str(k) for k in range(values.shape[1])]
-    return {f"{what}_{name}": column for name, column in zip(names, values.T, strict=True)}
+        return {name: values}
+    n_outputs = values.shape[1]
+    outputs = names if names is not None and len(names) == n_outputs else [str(k) for k in range(n_outputs)]
+    return {f"{name}_{output}": column for output, column in zip(outputs, values.T, strict=True)}
 
 
 def _unpickled(folder: RunFolder) -> Pipeline:

@@ -1,4 +1,4 @@
-"""runner=table: the tables and curves of a paper, our figures beside the published ones."""
+"""runner=table: the tables and curves of a paper, our results beside the published ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Results = dict[str, list[dict[str, float]]]
 
 @register("runner", "table")
 class Table(Runner):
-    """Fits every row of a table and every point of its curves, over folds or seeds, beside published figures.
+    """Fits every row of a table and every point of its curves, over folds or seeds, beside published results.
 
     Parameters
     ----------
@@ -34,24 +34,24 @@ class Table(Runner):
         Label -> what the row changes in the configuration: whole sections
         (``approx: {name: rf}``) or single keys (``kernel.lengthscale: 4000``).
     columns : dict of dict, or None
-        Label -> what it changes in every row, over what the row says. A row then is one for each
-        column, labelled with both, ``row column``; and each two columns are
-        compared by the rank correlation (Spearman) of their rows.
+        Label -> changes to every row. Each row is then fitted once per column, labelled
+        ``row column``, and every two columns are compared by the rank correlation
+        (Spearman) of their rows.
     curves : dict of dict, or None
         Name of a figure -> ``along``, one key and the values it takes
         (``{dataset.n_train: [100, 1000]}``); ``series``, label -> changes, a line
-        each; ``references``, label -> changes, for which the key does not
-        matter: each is fitted once and drawn as a level; and ``metric`` where it is
+        each; ``references``, label -> changes that do not depend on the key: each is
+        fitted once and drawn as a horizontal line; and ``metric`` where it is
         not the table's, e.g. ``time/total_s``, seconds of a fit and its predictions.
     repeats : dict or None
-        One key -> the values it takes, e.g. ``{dataset.fold: [0, 1, 2, 3, 4]}``. A
-        figure is the mean over them, with its standard deviation.
+        One key -> the values it takes, e.g. ``{dataset.fold: [0, 1, 2, 3, 4]}``. The
+        table shows the mean over them and its standard deviation.
     metric : str
-        The figure of the table, e.g. ``test/rmse``.
+        The metric of the table, e.g. ``test/rmse``.
     published : dict or None
-        Label -> the published figure, in the same unit; rows that no paper has are left out.
+        Label -> the published value, in the same unit, of the rows that have one.
     source : str
-        Where the published figures are from.
+        Where the published values are from.
     """
 
     def __init__(
@@ -83,13 +83,13 @@ class Table(Runner):
             raise InputError(f"runner.published: {', '.join(sorted(unknown))} is not a row of the table")
 
     def plans(self, base: Plan) -> list[Plan]:
-        """The configurations of the first repeat, and of the first row in all others, checked like any other."""
+        """The plans of the first repeat, and of the first row in all other repeats."""
         changes, (first, *others) = self._changes(), self._repeats()
         return [base.variant(c | first) for c in changes] + [base.variant(changes[0] | repeat) for repeat in others]
 
     def run(self, job: Job) -> None:
         trials = Trials(job, self.metric)
-        self.plans(job.plan)  # whatever is wrong with the last row is said before the first is fitted
+        self.plans(job.plan)  # an error in the last row is reported before the first is fitted
         n_fits = len(self._changes()) * len(self._repeats())
         with Progress(n_fits, "table", job.plan.config["engine"]["progress"]) as progress:
             results = self._fit_rows(job, trials, progress)
@@ -251,7 +251,7 @@ class _Curve:
     def value(self, metrics: Mapping[str, float], metric: str) -> float:
         if metric not in metrics:
             raise InputError(
-                f"runner.curves.{self.name}.metric: no such figure {metric!r}; choose from {', '.join(metrics)}"
+                f"runner.curves.{self.name}.metric: no such metric {metric!r}; choose from {', '.join(metrics)}"
             )
         return metrics[metric]
 

@@ -43,6 +43,7 @@ class SkeletonError(Runner):
     n_points : int >= 2
         Random training points whose kernel matrix is compared, others in every repeat.
     repeats : int >= 1
+        Draws of the points and of the features.
     """
 
     def __init__(

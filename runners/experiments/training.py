@@ -1,4 +1,4 @@
-"""The record of a training in several passes: a metric for each epoch, and a checkpoint to go on from."""
+"""The record of a training in epochs: a metric for each, and a checkpoint to resume from."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ log = logging.getLogger(__name__)
 class Training:
     """Follows one learner of a job through its epochs.
 
-    After every epoch its score so far becomes a step of a metric, and everything
-    needed to go on is written to ``outputs/checkpoints``, under the identity of the
-    model. A later run that fits the same model with ``resume=true`` goes on from
-    there and ends with the same result.
+    After every epoch its score is a step of a metric, and its state is written to
+    ``outputs/checkpoints``, under the hash of the model. A later run that fits the
+    same model with ``resume=true`` continues from there and ends with the same result.
 
     Parameters
     ----------
     job : Job
-        What the metrics belong to.
+        Records the metrics.
     plan : Plan
-        What is trained: the job's own, or a variant of it.
+        The plan that is trained: the job's own, or a variant of it.
     label : str
-        Tells the trainings of a job apart.
+        Name of this training where a job has several.
     """
 
     def __init__(self, job: Job, plan: Plan, label: str = "") -> None:
@@ -39,7 +38,7 @@ class Training:
         self.path = Path(plan.config["outputs"]) / "checkpoints" / f"{plan.model_hash}.pkl"
 
     def resume(self, learner: Any, stream: FeatureStream) -> None:
-        """Go on where an earlier run was stopped, if there is one and ``resume`` asks for it."""
+        """Continue from the checkpoint of an earlier run, if there is one and ``resume`` is true."""
         if not (self.job.plan.config["resume"] and self.path.is_file()):
             return
         with open(self.path, "rb") as file:
@@ -47,7 +46,7 @@ class Training:
         vars(learner).update(state)
         for score in learner.history_:
             self.job.log_step(self.metric, score)
-        log.info("training goes on after epoch %d of %d (%s)", learner.epochs_done_, learner.epochs, self.path)
+        log.info("training continues after epoch %d of %d (%s)", learner.epochs_done_, learner.epochs, self.path)
 
     def after_epoch(self, learner: Any, stream: FeatureStream) -> None:
         """Note the score of the epoch and write a checkpoint."""
@@ -62,12 +61,12 @@ class Training:
         os.replace(temporary, self.path)
 
     def draw(self) -> None:
-        """A curve of the epochs, where there were several."""
+        """Draw the scores of the epochs, where there were several."""
         if len(scores := self.job.history.get(self.metric, [])) > 1:
             self.job.log_figure("epochs", plots.epochs({self.metric: scores}))
 
     def end(self) -> None:
-        """The checkpoint is not needed any more."""
+        """Delete the checkpoint: the training is complete."""
         self.path.unlink(missing_ok=True)
 
     def _last(self) -> float:

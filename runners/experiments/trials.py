@@ -16,13 +16,13 @@ from runners.experiments.training import Training
 
 
 class Trials:
-    """Fits variants of a job's plan: the data set loaded last is kept, and nothing is fitted twice.
+    """Fits variants of a job's plan. Keeps the data set loaded last, and fits no variant twice.
 
     Parameters
     ----------
     job : Job
     metric : str
-        The figure that every fit must have, e.g. ``test/accuracy``.
+        The metric that every fit must have, e.g. ``test/accuracy``.
     """
 
     def __init__(self, job: Job, metric: str) -> None:
@@ -38,7 +38,7 @@ class Trials:
         Raises
         ------
         InputError
-            If they lack the metric asked for.
+            If the metric is not among them.
         """
         if plan.config_hash not in self._done:
             clock = Stopwatch()
@@ -51,13 +51,13 @@ class Trials:
                 self._selections += 1
                 record_selection(self._job, fitted.selected, f"{self._selections} {label}".strip())
             if self._metric not in metrics:
-                raise InputError(f"runner.metric: no such figure {self._metric!r}; choose from {', '.join(metrics)}")
+                raise InputError(f"runner.metric: no such metric {self._metric!r}; choose from {', '.join(metrics)}")
             self._done[plan.config_hash] = metrics | clock.metrics
             self._trainings.append(training)
         return self._done[plan.config_hash]
 
     def end(self) -> None:
-        """All is fitted: no checkpoint is needed any more."""
+        """Delete the checkpoints: all is fitted."""
         for training in self._trainings:
             training.end()
 
@@ -68,7 +68,7 @@ class Trials:
         return self._last[key]
 
 
-def settings(key_values: Mapping[str, Any] | None, what: str) -> list[dict[str, Any]]:
+def settings(key_values: Mapping[str, Any] | None, key_path: str) -> list[dict[str, Any]]:
     """One change for each value of the one key of ``{key: values}``; ``[{}]`` where nothing is given.
 
     >>> settings({"seed": [0, 1]}, "runner.repeats")
@@ -82,8 +82,8 @@ def settings(key_values: Mapping[str, Any] | None, what: str) -> list[dict[str, 
     if not key_values:
         return [{}]
     if len(key_values) > 1:
-        raise InputError(f"{what}: expected one key, found {', '.join(key_values)}")
+        raise InputError(f"{key_path}: expected one key, found {', '.join(key_values)}")
     ((key, values),) = key_values.items()
     if not isinstance(values, list) or not values:
-        raise InputError(f"{what}: expected a list of values for {key}, found {values!r}")
+        raise InputError(f"{key_path}: expected a list of values for {key}, found {values!r}")
     return [{key: value} for value in values]

@@ -1,4 +1,4 @@
-"""runner=fields: vector fields learnt with and without their structure (ORFF Figures 4, 5 and 7)."""
+"""runner=fields: learning vector fields with and without their structure (ORFF Figures 4, 5 and 7)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STAGES = ("time/fit_features_s", "time/features_s", "time/learner_s")
 class Fields(Runner):
     """Error against the number of frequencies, time against the number of points, and pictures of the fields.
 
-    What ``selection`` chooses is chosen anew for every error; times are those of the settings as given.
+    ``selection`` chooses settings for every error; times are measured with the settings as given.
 
     Parameters
     ----------
@@ -97,13 +97,13 @@ class Fields(Runner):
         job.log_figure("error", plots.curves(lines, levels, "approx.n_components", "test MSE", log_y=True))
 
     def _times(self, job: Job, trials: Trials) -> None:
-        lines, as_given = {}, {"selection": {"name": "none"}}
+        lines, fixed = {}, {"selection": {"name": "none"}}
         settings = [(label, c | {"approx.n_components": self.timed_components}) for label, c in self.series.items()]  # type: ignore[union-attr]
         for label, changes in [*settings, *(self.exact or {}).items()]:
             found: dict[int, float] = {}
             for size in self.sizes:
                 try:
-                    metrics = trials.fit(job.plan.variant(changes | as_given | {"dataset.size": size}))
+                    metrics = trials.fit(job.plan.variant(changes | fixed | {"dataset.size": size}))
                 except InputError as error:
                     job.row(f"{label}, N={size}", f"stopped: {error}")
                     break
