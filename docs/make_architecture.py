@@ -25,7 +25,7 @@ ROOMS = {
     "approx": "feature maps: rf, nystrom, cdf,\nskeleton, orff, exact",
     "learners": "classifiers and regressors",
     "solvers": "regularised least squares:\nfactorise, select λ",
-    "engine": "Σ wᵢ φ(gᵢx) in tiles: direct,\ntemplate or spectral",
+    "engine": "Σ wᵢ φ(E(gᵢx)) in tiles: direct,\ntemplate or spectral",
     "encoders": "what the kernel sees of\na moved point",
     "orbits": "Orbit: elements gᵢ and weights\nwᵢ, frozen by fit",
     "kernels": "Gram matrices, spectra,\nskeletons, bounds",
@@ -48,13 +48,13 @@ RUNNERS = {
 WAY_OF_X = [
     ("Dataset.load", "X: (n, *shape), y"),
     ("representation", "unit_norm, polar, ..."),
-    ("feature map", "engine: Σ wᵢ φ(gᵢx)"),
+    ("feature map", "engine: Σ wᵢ φ(E(gᵢx))"),
     ("hyper layer", "optional second map"),
     ("learner", "fit, predict"),
     ("metrics", "test/accuracy, ..."),
 ]
 WAY_OF_A_CONFIG = [
-    ("command line", "group=rotation"),
+    ("arguments", "group=rotation"),
     ("Hydra", "composes conf/"),
     ("schema", "checks keys, values"),
     ("plan", "builds components"),
@@ -95,7 +95,7 @@ def room_graph() -> dict[str, set[str]]:
         room.removeprefix("orbit."): {name.removeprefix("orbit.") for name in names}
         for room, names in imports("orbit").items()
     }
-    return {room: graph[room] & ROOMS.keys() for room in graph.keys() & ROOMS.keys()}
+    return {room: names & ROOMS.keys() for room, names in graph.items() if room in ROOMS}
 
 
 def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
@@ -136,16 +136,16 @@ def levels(graph: dict[str, set[str]]) -> dict[str, int]:
 
 # Centre and row of each room in the picture.
 PLACES = {
-    "approx": (1.5, 4),
+    "approx": (1.3, 4),
     "learners": (2.9, 4),
-    "engine": (0.9, 3),
-    "solvers": (2.3, 3),
-    "data": (3.34, 3),
-    "encoders": (0.0, 2),
+    "engine": (1.1, 3),
+    "solvers": (2.34, 3),
+    "data": (3.33, 3),
+    "encoders": (0.0, 3),
     "orbits": (1.1, 2),
     "representations": (0.0, 1),
     "distributions": (1.1, 1),
-    "kernels": (2.3, 1),
+    "kernels": (2.34, 1),
     "groups": (1.1, 0),
 }
 WIDTH, HEIGHT, ROW = 0.94, 0.62, 0.95
@@ -164,6 +164,8 @@ def check(graph: dict[str, set[str]]) -> None:
     rooms = {name.removeprefix("orbit.") for name in imports("orbit")} - {"version", *BASE, *TOP}
     if rooms - ROOMS.keys():
         raise RuntimeError(f"rooms without a place in the picture: {rooms - ROOMS.keys()}")
+    if ROOMS.keys() - rooms:
+        raise RuntimeError(f"rooms of the picture that do not exist: {ROOMS.keys() - rooms}")
     circular = [room for room in graph if room in reachable(graph, room)]
     if circular:
         raise RuntimeError(f"rooms that import each other: {circular}")
@@ -190,8 +192,7 @@ def draw() -> Figure:
     _bar(ax, y, BASE)
     y += 0.75
     for room, (x, row) in PLACES.items():
-        if room in graph:
-            _box(ax, x, y + row * ROW, WIDTH, HEIGHT, room, ROOMS[room], ORBIT_COLOUR)
+        _box(ax, x, y + row * ROW, WIDTH, HEIGHT, room, ROOMS[room], ORBIT_COLOUR)
     for above, below in arrows(graph):
         (x0, row0), (x1, row1) = PLACES[above], PLACES[below]
         _arrow(ax, (x0, y + row0 * ROW - HEIGHT / 2), (x1, y + row1 * ROW + HEIGHT / 2))

@@ -66,6 +66,7 @@ def test_it_names_every_choice():
         "frequencies",
         "landmarks",
         "representation",
+        "encoder",
         "learner",
         "selection",
         "augmentation",
