@@ -8,6 +8,7 @@ orbit.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -207,12 +208,13 @@ class AveragedMap(FeatureMap):
         return X, map_seed
 
     def _features(self, X: np.ndarray) -> np.ndarray:
-        engine = self.engine_
-        embedding = self._embeddings.get(
-            (X.dtype, engine.device),
-            lambda: self._embedding(X.dtype),
-            worth=lambda made: isinstance(made, ProjectedEmbedding) and nbytes(made) <= engine.workspace().kept_bytes,
-        )
+        engine, limit = self.engine_, self.engine_.workspace().kept_bytes
+
+        def worth(made: Embedding) -> bool:
+            templates = made.units * math.prod(X.shape[1:]) * X.itemsize  # which may be made later, from factors
+            return isinstance(made, ProjectedEmbedding) and max(nbytes(made), templates) <= limit
+
+        embedding = self._embeddings.get((X.dtype, engine.device), lambda: self._embedding(X.dtype), worth)
         return self._average(embedding, X, plan=self._plan)
 
     @abstractmethod
