@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from orbit.approx import Exact, Nystrom, RandomFourier
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import ParameterError
 from orbit.distributions import VonMises
 from orbit.engine import Engine, direct
 from orbit.engine import memory as engine_memory
@@ -293,52 +293,3 @@ def test_impossible_parameters_are_refused(params, message):
     with pytest.raises(ParameterError) as error:
         Engine(**params).check()
     assert str(error.value) == message
-
-
-# ---- encoders --------------------------------------------------------------------------------------------------------
-
-
-def squared_sums(points: torch.Tensor) -> torch.Tensor:
-    """Sums of squares along the last axis: fewer numbers than the points have, and not linear in them."""
-    return points.square().sum(-1)
-
-
-def encoded(feature_map, encode):
-    feature_map.encode = encode
-    return feature_map
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda orb, d: RandomFourier(Gaussian(0.6), orb, 20, random_state=0),
-        lambda orb, d: RandomFourier(Gaussian(0.6), orb, 20, "offset", random_state=0),
-        lambda orb, d: Exact(Gaussian(0.6), orb),
-    ],
-    ids=["pairs", "offset", "exact"],
-)
-def test_an_encoder_is_what_the_kernel_sees_of_moved_points(rng, make):
-    X = rng.random((6, 4, 8))
-    orb = Orbit(Rotation("polar"), size=5)
-    moved = Rotation("polar").act(orb.fit(X).elements_, X)
-    codes = np.square(moved).sum(-1)  # (r, n, 4)
-    if isinstance(make(orb, 4), Exact):
-        found = encoded(make(orb, 4), squared_sums).fit(X).gram(X, X)
-        values = Gaussian(0.6).gram(codes.reshape(-1, 4)).reshape(5, 6, 5, 6)
-        np.testing.assert_allclose(found, values.mean((0, 2)), atol=1e-12)
-        return
-    fitted = encoded(make(orb, 4), squared_sums).fit(X)
-    plain = make(None, 4).fit(codes[0])
-    fitted._drawn, fitted.offsets_ = plain._drawn, plain.offsets_  # drawn for as many numbers as the encoder gives
-    expected = np.mean([plain.transform(one) for one in codes], axis=0)
-    np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-12)
-    assert fitted.route_.path == "direct", "though the group shifts an axis"
-
-
-@pytest.mark.parametrize("path", ["template", "spectral"])
-def test_an_encoder_rules_the_other_paths_out(rng, path):
-    orb = Orbit(Rotation("polar"), size=5)
-    phi = encoded(RandomFourier(Gaussian(0.6), orb, 20, engine=Engine(path=path)), squared_sums)
-    message = f"^path='{path}' needs points without an encoder, found approx=rf, kernel=gaussian: choose path='auto'$"
-    with pytest.raises(InputError, match=message):
-        phi.fit(rng.random((6, 4, 8))).transform(rng.random((6, 4, 8)))

@@ -202,7 +202,13 @@ def test_features_by_fast_products_are_features_by_the_matrix(rng, variant, size
     X = rng.standard_normal((30, 30, 30))
     group = orbit.build("group", "rotation" if size > 1 else "identity")
     phi = RandomFourier(
-        Gaussian(30.0), orbit.Orbit(group, size=size), 1500, variant, Structured(), Engine(workers=2), random_state=0
+        Gaussian(30.0),
+        orbit.Orbit(group, size=size),
+        1500,
+        variant,
+        Structured(),
+        engine=Engine(workers=2),
+        random_state=0,
     ).fit(X)
     assert isinstance(phi._projection(X.dtype), FastProjection)
     found = phi.transform(X)
