@@ -32,7 +32,7 @@ CASES = {
 }
 
 SMALLER = {
-    "scipy": ["orbit.size=16"],  # the other side takes 32
+    "scipy": ["orbit.size=16", "runner.n_points=8"],  # scipy: 32 rotations of each point
     "hadamard": ["hyper.n_components=32"],
     "skeleton": ["dataset=digits", "representation=raw", "kernel.layers=null"],
 }
