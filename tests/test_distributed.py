@@ -69,26 +69,26 @@ def metrics(outputs: Path) -> dict[str, float]:
 @pytest.mark.parametrize(
     "settings", [(), pytest.param(FEW_BYTES, marks=pytest.mark.slow)], ids=["one pass", "many passes"]
 )
-def test_two_processes_give_what_one_gives(tmp_path, port, settings):
-    compare(tmp_path, port, *SETTINGS, *settings)
+def test_two_processes_give_what_one_gives(run, tmp_path, port, settings):
+    compare(run, tmp_path, port, *SETTINGS, *settings)
 
 
-def test_two_processes_that_read_a_file_by_rows_give_what_one_gives(tmp_path, port, rng):
+def test_two_processes_that_read_a_file_by_rows_give_what_one_gives(run, tmp_path, port, rng):
     """4,500 training points, of which a sample of 4,096 settles scale, lengthscale and landmarks."""
     files = npy_files(tmp_path, *noisy_digits(rng, 6000))
     settings = [setting for setting in SETTINGS if not setting.startswith("dataset")]
-    compare(tmp_path, port, *settings, *files, "approx=nystrom")
+    compare(run, tmp_path, port, *settings, *files, "approx=nystrom")
 
 
-def compare(tmp_path: Path, port: int, *settings: str) -> None:
-    """Run the same by two processes and by one."""
-    command = ("run.py", *settings)
-    both = [start(rank, port, *command, f"outputs={tmp_path / 'two'}") for rank in (0, 1)]
-    alone = start(0, port, *command, f"outputs={tmp_path / 'one'}", n=1)
-    for process in (*both, alone):
+def compare(run, tmp_path: Path, port: int, *settings: str) -> None:
+    """Run the same by two processes and by this one."""
+    both = [start(rank, port, "run.py", *settings, f"outputs={tmp_path / 'two'}") for rank in (0, 1)]
+    code, _, err = run(*settings)
+    assert code == 0, err
+    for process in both:
         _, err = process.communicate(timeout=240)
         assert process.returncode == 0, err
-    two, one = metrics(tmp_path / "two"), metrics(tmp_path / "one")  # and the second process left no folder
+    two, one = metrics(tmp_path / "two"), metrics(tmp_path / "out")  # and the second process left no folder
     assert one["test/accuracy"] > 0.5
     for key in ("test/accuracy", "train/accuracy", "learner/regularization", "kernel/lengthscale"):
         assert two[key] == pytest.approx(one[key], rel=1e-9)
