@@ -136,7 +136,7 @@ def levels(graph: dict[str, set[str]]) -> dict[str, int]:
 
 # Centre and row of each room in the picture.
 PLACES = {
-    "approx": (1.3, 4),
+    "approx": (1.47, 4),
     "learners": (2.9, 4),
     "engine": (1.1, 3),
     "solvers": (2.34, 3),

@@ -49,7 +49,7 @@ def compared(
             ax.plot(values, np.full(len(values), i), "k.", ms=5)
         right = max(centre, high, published.get(name) or centre)  # right of all marks
         ax.annotate(f"{centre:.4g}", (right, i), xytext=(6, 0), textcoords="offset points", va="center")
-    ax.margins(x=0.18)
+    ax.margins(x=0.22)
     known = [(float(published[name]), i) for i, name in enumerate(results) if published.get(name) is not None]
     if known:
         ax.plot(*np.transpose(known), "D", color="C3", ms=6, label="published")
