@@ -169,7 +169,7 @@ class TestStream:
 
     def test_a_learner_that_needs_everything_is_refused(self, rng):
         stream = FeatureStream(lambda x: x, rng.random((5, 2)), 2, Engine())
-        with pytest.raises(InputError, match="learner=svm needs all features at once"):
+        with pytest.raises(InputError, match="the learner 'svm' needs all features at once"):
             fit_stream(SVMClassifier(), stream, np.arange(5), "classification")
 
     @pytest.mark.parametrize("learner", ["ridge", "adagrad"])

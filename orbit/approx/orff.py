@@ -98,7 +98,8 @@ class OperatorRandomFourier(RandomFourier):
         rng = np.random.default_rng(random_state)
         d = int(np.prod(X.shape[1:]))
         rule = self.frequencies or Automatic()
-        self._drawn = rule.draw(self._scalar_kernel(self.kernel_), self.n_components, d, rng)
+        scalar = self.kernel_.base_ if isinstance(self.kernel_, OperatorKernel) else self.kernel_
+        self._drawn = rule.draw(scalar, self.n_components, d, rng)
         self.offsets_ = None
         operator = self.kernel_ if isinstance(self.kernel_, OperatorKernel) else None
         width = 2 * self.n_components
@@ -138,7 +139,7 @@ class OperatorRandomFourier(RandomFourier):
     def _scalar_kernel(self, kernel: OperatorKernel | Kernel) -> Kernel:
         if not isinstance(kernel, OperatorKernel):
             return kernel
-        return kernel.base_ if hasattr(kernel, "base_") else kernel.base_kernel()
+        return kernel.base_kernel()
 
 
 class _Turned(Embedding):

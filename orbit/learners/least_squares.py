@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Literal
 
@@ -81,7 +82,9 @@ class LeastSquaresLearner(TargetsLearner):
     ) -> Choice:
         """The value of the path in use, and the problem of all rows, solved for it."""
         path, trim, selection = regularization_path(self.regularization), self.regularization is None, self.selection
-        float32 = in_float32(X.dtype, min(X.shape), path, trim) and selection != "loo"
+        # with given values operator-valued systems of any size take products in float32
+        size = min(X.shape) if trim or not self.operator_valued else math.inf
+        float32 = in_float32(X.dtype, size, path, trim) and selection != "loo"
 
         def chosen(path: np.ndarray, float32: bool, scorer, rows=None, eigen: bool = False) -> Choice:
             problem = self._problem(structure, rows or (X, Y, weights), path, float32)
@@ -152,7 +155,7 @@ class LeastSquaresLearner(TargetsLearner):
         X, Y, weights = self._rows(structure, X, self._encoded(y), sample_weight, of_batch=True)
         if first:
             path = regularization_path(self.regularization)
-            float32 = in_float32(X.dtype, 10**9, path, self.regularization is None) and not self._precise
+            float32 = in_float32(X.dtype, math.inf, path, self.regularization is None) and not self._precise
             self._stream = _Stream(structure, Moments(not float32), X.dtype)
             self._precise = False
         assert self._stream is not None

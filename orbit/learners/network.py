@@ -42,7 +42,7 @@ def make_network(layers: Sequence[Layer], shape: Sequence[int], channels: int, w
     convolves = layers[0].size is not None
     if convolves:
         if len(shape) not in (2, 3):
-            raise InputError(f"learner=network: convolutions take images, found points of shape {tuple(shape)}")
+            raise InputError(f"layers: convolutions take images, found points of shape {tuple(shape)}")
         height, breadth, depth = (*shape, 1)[:3]
         modules.append(_Images(height, breadth, depth))
     inputs = math.prod(shape)
@@ -57,7 +57,7 @@ def make_network(layers: Sequence[Layer], shape: Sequence[int], channels: int, w
                 for n, s, step, p in zip((height, breadth), layer.size, layer.stride, layer.padding, strict=True)
             )
             if min(height, breadth) < 1:
-                raise InputError(f"learner.layers[{i}]: patches of {layer.size} do not fit: change representation")
+                raise InputError(f"layers[{i}]: patches of {layer.size} do not fit points of shape {tuple(shape)}")
             depth, inputs = channels, channels * height * breadth
         modules += _nonlinearity(layer, i)
     return nn.Sequential(*modules, *([nn.Flatten()] if layers[-1].size else []), nn.Linear(inputs, n_outputs))
@@ -138,10 +138,7 @@ class NetworkClassifier(EpochClassifier):
             _nonlinearity(layer, i)
 
     def _layers(self) -> list[Layer]:
-        try:
-            return read_layers([{"kind": "full"}] if self.layers is None else self.layers, "relu")
-        except InputError as error:
-            raise InputError(f"learner.{error}") from None
+        return read_layers([{"kind": "full"}] if self.layers is None else self.layers, "relu")
 
     def _coded(self, y: np.ndarray) -> np.ndarray:
         unknown = np.setdiff1d(y, self.classes_)
@@ -153,8 +150,7 @@ class NetworkClassifier(EpochClassifier):
         shape = [X.shape[1]] if self.shape is None else self.shape
         if math.prod(shape) != X.shape[1]:
             raise ValueError(
-                f"learner.shape: points of shape {list(shape)} are rows of {math.prod(shape)} numbers, "
-                f"found {X.shape[1]}"
+                f"shape: points of shape {list(shape)} are rows of {math.prod(shape)} numbers, found {X.shape[1]}"
             )
         seed = spawn(self.random_state, 1)[0]
         self._networks, self._optimizers = [], []
@@ -220,10 +216,7 @@ def _nonlinearity(layer: Layer, i: int) -> list[nn.Module]:
         return [nn.ReLU()]
     if layer.activation == Series((0.0, 1.0)):
         return []
-    raise InputError(
-        f"learner=network has activations relu and identity, found {layer.activation} in layer {i}: "
-        "change kernel.layers"
-    )
+    raise InputError(f"layers[{i}]: a network has activations relu and identity, found {layer.activation}")
 
 
 def _initialise(network: nn.Module, seed: int) -> None:

@@ -138,7 +138,7 @@ def fit_stream(
     memory = stream.engine.memory * 2**30
     if learner.many_passes and stream.n_outputs**2 * 8 > memory:
         log.info(
-            "second moments of %d columns do not fit in engine.memory: %g GiB; taking passes instead",
+            "second moments of %d columns do not fit in the memory of the engine, %g GiB: taking passes instead",
             stream.n_outputs,
             stream.engine.memory,
         )
@@ -185,11 +185,11 @@ def check_streams(learner: Any) -> None:
     """Raise ``InputError`` if a learner cannot learn from batches."""
     if not learner.streams:
         raise InputError(
-            f"engine.stream=true: learner={learner.name} needs all features at once; choose ridge, stein (for "
-            "approx=orff) or adagrad"
+            f"the learner {learner.name!r} needs all features at once, and cannot learn from a stream: choose "
+            "'ridge', 'stein' (for operator-valued features) or 'adagrad'"
         )
     if distributed.world_size() > 1 and not learner.distributes:
-        raise InputError(f"learner={learner.name} cannot be shared by several processes; choose learner=ridge")
+        raise InputError(f"the learner {learner.name!r} cannot be shared by several processes: choose 'ridge'")
 
 
 def sample_rows(n: int, random_state: RandomState, engine: Engine, n_outputs: int = 0, at_least: int = 0) -> np.ndarray:

@@ -33,7 +33,7 @@ _REFLECTIONS = 64
 _EPS = np.finfo(np.float64).eps
 
 
-def is_large(size: int) -> bool:
+def is_large(size: float) -> bool:
     """Whether Cholesky factorisations of some lambdas are cheaper than one reduction that serves all."""
     return size > _LARGE
 

@@ -96,7 +96,7 @@ class Choice:
     exhausted: bool = False
 
 
-def in_float32(dtype: np.dtype, size: int, path: np.ndarray, trim: bool) -> bool:
+def in_float32(dtype: np.dtype, size: float, path: np.ndarray, trim: bool) -> bool:
     """Whether products of a system may be taken in float32: rows are, it is large, and no lambda asks for more."""
     return dtype == np.float32 and is_large(size) and (trim or bool(path[0] >= _FLOAT32_FLOOR))
 
