@@ -167,8 +167,15 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _average(self, embedding: Embedding, X: np.ndarray, **options: Any) -> np.ndarray:
         """``embedding`` averaged over the orbit; ``options`` as for :meth:`orbit.engine.Engine.average`."""
+        encoded_bytes = 0 if self.encoder_.is_identity else self.encoder_.bytes_per_point(X.itemsize)
         features, route = self.engine_.average(
-            embedding, self.orbit_, X, encode=self.encode, label=self.label(), **options
+            embedding,
+            self.orbit_,
+            X,
+            encode=self.encode,
+            encoded_bytes=encoded_bytes,
+            label=self.label(),
+            **options,
         )
         self._routes.append(route)
         return features

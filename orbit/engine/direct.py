@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.engine.embedding import ProjectedEmbedding, Scratch, flatten
+from orbit.engine.embedding import ProjectedEmbedding, Scratch
 from orbit.engine.kept import Reused
 from orbit.engine.memory import TILE_ROWS, Tiling, slices
 from orbit.engine.strategy import Cost, Route, Strategy
@@ -94,13 +94,7 @@ class Direct(Strategy):
         fair = -(-n // workspace.workers)  # rather two small tiles than one worker idle
         tall = max(1, workspace.tile_factor * base.rows * base.units // max(units, base.units) // together)
         # a block of orbit points while the next one is made from its parts, and some copies of the points
-        moved = d * (3 * elements + 4) + self._encoded_numbers() * together
+        moved = d * (3 * elements + 4)
         sums = 0 if self.sums_in_result() else 2 * embedding.width + embedding.n_outputs
-        per_row = (moved + sums + 3 * units * together) * task.X.dtype.itemsize
+        per_row = (moved + sums + 3 * units * together) * task.X.dtype.itemsize + task.encoded_bytes * together
         return Tiling(max(1, min(tall, workspace.affordable(per_row), fair)), elements, units)
-
-    def _encoded_numbers(self) -> int:
-        """Numbers of one encoded point, where that is not the point itself."""
-        if self.task.encode is flatten:
-            return 0
-        return self.task.encode(self.workspace.tensor(np.zeros((1, *self.task.shape)), self.task.X.dtype)).shape[1]

@@ -170,6 +170,7 @@ class Engine(Component):
         weights: np.ndarray | None = None,
         plan: SpectralPlan | None = None,
         encode: Encode = flatten,
+        encoded_bytes: int = 0,
         label: str = "this map",
     ) -> tuple[np.ndarray, Route]:
         """psi(x) for every row of ``X``: the embedding averaged over the fitted orbit.
@@ -189,6 +190,8 @@ class Engine(Component):
             modes are chosen by the points ``X``.
         encode : callable
             From moved points (n, *shape) to what the embedding sees, (n, d). Only the direct path has encoders.
+        encoded_bytes : int
+            Working memory of ``encode`` for each point, its result included.
         label : str
             The map's name in errors.
 
@@ -203,7 +206,7 @@ class Engine(Component):
         InputError
             If ``path`` names one that does not apply to the embedding or the orbit.
         """
-        task = Task(embedding, orbit, X, self._tolerance(X.dtype), weights, plan, encode, description)
+        task = Task(embedding, orbit, X, self._tolerance(X.dtype), weights, plan, encode, encoded_bytes, description)
         workspace = self.workspace()
         strategies = [strategy(workspace, task) for strategy in _STRATEGIES]
         with self.precision():

@@ -67,6 +67,8 @@ class Task:
     weights : array, shape (r, ...), or None for the orbit's own
     plan : SpectralPlan or None
     encode : callable
+    encoded_bytes : int
+        Working memory of ``encode`` for each point.
     description : str
         Shown with the progress.
     """
@@ -78,6 +80,7 @@ class Task:
     weights: np.ndarray | None = None
     plan: Any = None
     encode: Encode = flatten
+    encoded_bytes: int = 0
     description: str = "features"
 
     @property
