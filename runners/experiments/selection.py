@@ -1,4 +1,4 @@
-"""Inner validation: every point of a grid of settings is judged on training points kept from its fit."""
+"""Inner validation: every point of a grid of settings is scored on training points held out of its fit."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Selected:
-    """What was tried, how good it was, and the winner.
+    """The result of a selection: the settings tried, their scores and the best.
 
     Attributes
     ----------
     points : list of dict
         Configuration key -> value, for every point of the grid.
     scores : array, shape (points, splits)
-        The figure of merit of each on each part that judged.
-    metric : its name
-    best : index of the best mean
-    plan : the plan with the best point's settings, and nothing left to select
+        The metric of each point on each validation part.
+    metric : name of the metric
+    best : index of the point with the best mean
+    plan : the plan with the settings of the best point, without selection
     """
 
     points: list[dict[str, Any]]
@@ -51,7 +51,7 @@ class Selected:
         return self.points[self.best]
 
     def metrics(self) -> dict[str, float]:
-        """The chosen values that are numbers, and the winner's score."""
+        """The chosen values that are numbers, and the best mean score."""
         found = {key: value for key, value in self.chosen.items() if _is_number(value)}
         return {
             f"selection/{key}": float(value) for key, value in (found | {self.metric: self._mean[self.best]}).items()
@@ -89,11 +89,11 @@ class Selected:
 
 
 def select(plan: Plan, data: Dataset) -> Selected | None:
-    """Judge every point of the plan's grid on training points only; None where there is nothing to select.
+    """Score every point of the plan's grid on training points only; None where there is nothing to select.
 
-    Points that differ only in the learner share their features, and those that
-    differ only in its strength share one factorisation where the learner has a
-    short cut (``path_predictions``).
+    Points that differ only in the learner share their features. Those that differ
+    only in its path parameter share one factorisation where the learner offers it
+    (``shares_path``).
 
     Raises
     ------
@@ -110,8 +110,8 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
     scores = np.empty((len(points), len(splits)))
     groups = _alike([variant.config | {"learner": None} for variant in variants])
     with Progress(len(groups) * len(splits), "selection", plan.config["engine"]["progress"]) as progress:
-        for split, (fit, judge) in enumerate(splits):
-            part = data.split(fit, judge)
+        for split, (fit, validation) in enumerate(splits):
+            part = data.split(fit, validation)
             for members in groups:
                 found = _predictions([variants[i] for i in members], part)
                 for i, predicted in zip(members, found, strict=True):
@@ -125,13 +125,13 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
 
 
 def _predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
-    """Of plans that differ only in the learner, for the points that judge."""
+    """Predictions for the validation part of plans that differ only in the learner."""
     model, engine = pipeline(plans[0], part.task), plans[0].engine()
     X = represented(model, part.X_train, engine)
     psi = model["hyper"].fit_transform(model["features"].fit(X).transform(X))
     psi_new = model[:-1].transform(part.X_test)
     found: dict[int, np.ndarray] = {}
-    for members in _alike([_without_strength(plan, part.task, i) for i, plan in enumerate(plans)]):
+    for members in _alike([_without_path_parameter(plan, part.task, i) for i, plan in enumerate(plans)]):
         learner = plans[members[0]].learner(part.task)
         weighted = weights(learner, part)
         if len(members) == 1:
@@ -143,13 +143,13 @@ def _predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
     return [found[i] for i in range(len(plans))]
 
 
-def _without_strength(plan: Plan, task: str, i: int) -> Any:
-    """What two plans must share so that one path of strengths serves both; nothing else is like ``i`` without one."""
+def _without_path_parameter(plan: Plan, task: str, i: int) -> Any:
+    """What two plans must have in common to be predicted from one path; ``i`` itself where the learner shares none."""
     learner, section = plan.learner(task), plan.config["learner"]
-    strength = learner.path_parameter
-    if not learner.shares_path or not _is_number(section.get(strength)):
+    parameter = learner.path_parameter
+    if not learner.shares_path or not _is_number(section.get(parameter)):
         return i
-    return section | {strength: None}
+    return section | {parameter: None}
 
 
 def _alike(values: Sequence[Any]) -> list[list[int]]:
@@ -166,7 +166,7 @@ def _metric(name: str | None, task: str) -> str:
         return known[0]
     if name not in known:
         raise InputError(
-            f"selection.metric={name}: no such figure for {task}{suggestion(name, known)} "
+            f"selection.metric={name}: no such metric for {task}{suggestion(name, known)} "
             f"Choose from {', '.join(known)}."
         )
     return name

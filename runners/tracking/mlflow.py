@@ -1,8 +1,8 @@
 """MLflow: the only file that imports it.
 
-A run folder is complete before anything here is called, and everything logged
-is read back from it. A tracking failure therefore loses nothing: the folder is
-noted as pending, and the next run, or ``runner=sync``, uploads it.
+A run folder is complete before anything here is called, and all that is logged is
+read from it. A tracking failure therefore loses nothing: the folder is marked as
+pending, and the next run, or ``runner=sync``, uploads it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 _REACH_TIMEOUT_S = 5.0
 _METRICS_IN_A_BATCH = 1000  # MLflow takes no more
 _RUNS_ON_A_PAGE = 1000
-_LONGEST_TAG = 5000  # MLflow cuts longer ones, and half a command line is none
+_LONGEST_TAG = 5000  # MLflow truncates longer ones; a truncated command line is left out
 _PACKAGES = ("numpy", "torch", "scikit-learn", "mlflow", "hydra-core")
 
 
@@ -242,7 +242,7 @@ class Tracker:
 
     @contextlib.contextmanager
     def _usable(self) -> Iterator[None]:
-        """Whatever goes wrong with the store as one line that says what to change."""
+        """Errors of the store as one line that says what to change."""
         self._check_reachable()
         try:
             yield
@@ -305,7 +305,7 @@ def _split(command: str) -> list[str]:
 
 
 def _metric_name(name: str) -> str:
-    """The name with what MLflow refuses left out, such as the comma in a row's label."""
+    """The name without the characters that MLflow refuses, such as the comma in a row's label."""
     return re.sub(r"[^\w\-./ :]", "", name)
 
 
@@ -331,8 +331,8 @@ def _git(root: Path, *args: str) -> str | None:
 
 def _mlflow() -> Any:
     """MLflow, imported on first use (it takes seconds) and told to be quiet."""
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # experiments are their owner's business
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # a bar a file says nothing
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # no usage data is sent
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # one bar per file is of no use
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import mlflow

@@ -1,4 +1,4 @@
-"""The run folder: everything a run leaves behind, written before any tracking server is called."""
+"""The run folder: all results of a run, written before any tracking server is called."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONFIG = "config.yaml"
 
 @dataclass
 class Record:
-    """What identifies a run, and how it went: the content of ``run.json``.
+    """Identity and outcome of a run: the content of ``run.json``.
 
     ``status`` is one of RUNNING, FINISHED, FAILED, KILLED, SKIPPED; times are in
     seconds since the epoch; ``run_id`` and ``parent_id`` are MLflow's.
@@ -74,7 +74,8 @@ class RunFolder:
     def write_config(self, config: dict[str, Any], defaults: list[str]) -> None:
         header = "# The configuration of this run, every default filled in.\n"
         header += "".join(
-            f"# {key} was not named, or is no choice here: its value is the one that fits.\n" for key in defaults
+            f"# {key} was not named, or is not a choice here: its value follows from other choices.\n"
+            for key in defaults
         )
         _write_whole(self.path / CONFIG, header + OmegaConf.to_yaml(OmegaConf.create(config)))
 
@@ -100,7 +101,7 @@ class RunFolder:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Write so that a reader, or a kill, never sees half a file."""
+    """Write atomically: a reader never sees half a file, even if the process is killed."""
     temporary = path.with_name(path.name + ".part")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)

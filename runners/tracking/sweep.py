@@ -1,4 +1,4 @@
-"""Sweeps: one parent run for all jobs, opened before any of them starts and closed with a table of all."""
+"""Sweeps: one parent run for all jobs, opened before the first starts and closed with a summary of all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runners.tracking.record import Record, RunFolder
 
 log = logging.getLogger(__name__)
 
-#: How jobs, possibly in other processes, learn of their sweep.
+#: Environment variables that tell jobs, possibly in other processes, of their sweep.
 PARENT_ENV = "ORBIT_PARENT_RUN_ID"
 SWEEP_ENV = "ORBIT_SWEEP_ID"
 
@@ -134,7 +134,7 @@ def _over_seeds(records: Jobs) -> str:
 
 
 def _figure(records: Jobs) -> Figure | None:
-    """The main metric of every configuration of the sweep, seeds together; None where there is nothing to compare."""
+    """The main metric of every configuration of the sweep, seeds together; None if nothing varied."""
     metric = next((key for key in MAIN_METRICS if any(key in m for _, m in records)), None)
     varied = [key for key in _varied(records) if key != "seed"]
     if metric is None or not varied:
