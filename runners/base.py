@@ -1,4 +1,4 @@
-"""What a runner is, and the job it is handed: the only way a runner measures, draws and records."""
+"""The base class of runners, and the job through which they measure, draw and record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 # Points whose orbits are drawn.
 EXAMPLES = 3
 
-#: What runs are judged by, the first that a run has, and whether more of it is better.
+#: The main metric of a run is the first of these that it has; True where higher is better.
 MAIN_METRICS = {"test/accuracy": True, "test/rmse": False}
 
 
@@ -75,12 +75,12 @@ class Job(Stopwatch):
         return data
 
     def log_metrics(self, metrics: dict[str, float]) -> None:
-        """Record metrics; the folder has them at once, so a later failure cannot lose them."""
+        """Record metrics. They are written to the folder at once, so that a later failure does not lose them."""
         self.metrics.update({key: float(value) for key, value in metrics.items()})
         self.folder.write_metrics(self.metrics)
 
     def log_step(self, name: str, value: float) -> None:
-        """Record the next value of a metric that is measured again and again, such as once an epoch."""
+        """Record the next value of a metric with several steps, such as epochs."""
         self.history.setdefault(name, []).append(float(value))
         self.folder.write_history(self.history)
 
@@ -125,7 +125,7 @@ class Job(Stopwatch):
 
 
 def suffix(label: str) -> str:
-    """What tells the files of several things of one run apart, from a label for people.
+    """The end of a file name, made from a label, for runs with several files of a kind.
 
     >>> suffix("two convolutions"), suffix("")
     ('-two_convolutions', '')
@@ -134,7 +134,7 @@ def suffix(label: str) -> str:
 
 
 def slug(label: str) -> str:
-    """A label for people as part of a file name.
+    """A label as part of a file name.
 
     >>> slug("two convolutions/../")
     'two_convolutions_.._'
@@ -158,7 +158,7 @@ class Runner(Component):
 
     @abstractmethod
     def run(self, job: Job) -> None:
-        """Do the work, recording through the job."""
+        """Do the work, and record it through the job."""
 
 
 def peak_memory_mb() -> float:

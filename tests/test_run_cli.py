@@ -50,7 +50,7 @@ class TestOneRun:
         for text in (out + err, (folder / "run.log").read_text()):
             (line,) = (line for line in text.splitlines() if "conjugate gradients stopped after" in line)
             assert "ConvergenceWarning: " in line
-            assert line.endswith("or choose learner=stein")
+            assert line.endswith("or use SteinRegressor")
 
     @pytest.mark.usefixtures("database")
     def test_mlflow_has_the_whole_run(self, run, tmp_path):
