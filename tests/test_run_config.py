@@ -176,3 +176,20 @@ def test_a_run_that_fits_nothing_is_not_named_by_what_it_would_fit(runner):
 def test_seeds_of_purposes_differ():
     made = plan(composed())
     assert len({made.seed(purpose) for purpose in ("dataset", "approx", "learner", "runner")}) == 4
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["learner=krr", "learner.regularization=0.001"], True),
+        (["learner=gp", "learner.noise=0.01"], True),
+        (["learner=krr"], False),
+        (["learner=ridge", "learner.regularization=0.001"], False),
+        (["learner=krr", "learner.regularization=0.001", "hyper=gaussian"], False),
+        (["learner=krr", "learner.regularization=0.001", "engine.stream=true"], False),
+    ],
+    ids=str,
+)
+def test_the_exact_kernel_is_passed_on_as_it_is_where_one_value_is_solved_for(overrides, expected):
+    resolved = plan(composed("dataset=vector_field", "group=identity", "approx=exact", *overrides)).config
+    assert resolved["approx"]["precomputed"] is expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -174,7 +175,17 @@ def _go_through(
     if distributed.world_size() > 1:
         learner.gather()
     if distributed.rank() == 0:
+        _finalize(learner)
+
+
+def _finalize(learner: Any) -> None:
+    """Solve; warnings about a solution that will be replaced by one in float64 are dropped."""
+    with warnings.catch_warnings(record=True) as caught:
         learner.finalize()
+    if learner.needs_float64():
+        return
+    for one in caught:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _needs_float64(learner: Any) -> bool:
