@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
 from orbit.core.errors import InputError, ParameterError, suggestion
+from orbit.core.linalg import eigh
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt, check_params, parameters
 from orbit.core.random import RandomState, generator
 from orbit.encoders.base import Encoder
@@ -24,8 +24,8 @@ from orbit.registry import build, register
 # Images that patches are drawn from: more of them change nothing but the time.
 _SAMPLE_IMAGES = 2000
 
-# Of the singular vectors of a sample: they need not be exact.
-_POWER_ITERATIONS = 3
+# Of the principal directions of a sample, which need not be exact: iterations, and directions more than are kept.
+_POWER_ITERATIONS, _MORE_DIRECTIONS = 2, 16
 
 # Numbers in the maps that a layer is fitted to.
 _SAMPLE_NUMBERS = 2**26
@@ -301,19 +301,20 @@ class Patches(Encoder):
         return step, kept["runs"]
 
     def _principal_directions(self, images: Tensor, rng: np.random.Generator) -> np.ndarray:
-        """Leading right singular vectors of the maps of a sample, scaled; sets ``n_outputs_``."""
-        vectors = torch.cat([self._scaled(maps).T.clone() for _, maps in self._tiles(images)]).numpy()
-        size, seed = min(self.reduce or 1, *vectors.shape), int(rng.integers(2**31))
-        directions = randomized_svd(vectors, size, n_iter=_POWER_ITERATIONS, random_state=seed)[2]
+        """Leading right singular vectors of the vectors of a sample; sets ``n_outputs_``."""
+        directions = leading_directions(self._vectors(images), self.reduce or 1, rng)
         self.n_outputs_ = len(directions)
-        return directions
+        return directions.numpy()
 
     def _encode(self, points: Tensor) -> Tensor:
-        out = points.new_empty(len(points), self.n_outputs_)
-        directions = None if self.directions_ is None else torch.as_tensor(self.directions_).to(points)
+        vectors = self._vectors(points)
+        return vectors if self.directions_ is None else vectors @ torch.as_tensor(self.directions_).to(points).T
+
+    def _vectors(self, points: Tensor) -> Tensor:
+        """The maps of all points as rows."""
+        out = points.new_empty(len(points), math.prod(self._shape_of_maps()))
         for rows, maps in self._tiles(points):
-            vectors = self._scaled(maps)
-            out[rows] = (vectors if directions is None else directions @ vectors).T
+            out[rows] = self._scaled(maps).T
         return out
 
     def _scaled(self, maps: Tensor) -> Tensor:
@@ -327,6 +328,20 @@ class Patches(Encoder):
 
 # Parameters of the whole stack, which an entry of ``layers`` does not have.
 _OF_THE_STACK = ("layers", "unit_norm", "reduce", "n_patches")
+
+
+def leading_directions(V: Tensor, size: int, rng: np.random.Generator) -> Tensor:
+    """Leading right singular vectors of ``V`` (n, d), shape (at most size, d), by subspace iteration from random rows.
+
+    >>> leading_directions(torch.diag(torch.tensor([1.0, 3.0, 2.0])), 1, np.random.default_rng(0)).abs().round()
+    tensor([[0., 1., 0.]])
+    """
+    rows = torch.from_numpy(rng.choice(len(V), min(size + _MORE_DIRECTIONS, *V.shape), replace=False))
+    Q = torch.linalg.qr(V[rows].T)[0]
+    for _ in range(_POWER_ITERATIONS):
+        Q = torch.linalg.qr(V.T @ (V @ Q))[0]
+    vectors = eigh(((V @ Q).T @ (V @ Q)).numpy())[1][:, ::-1]
+    return (Q @ torch.tensor(vectors[:, :size].copy(), dtype=Q.dtype)).T.contiguous()
 
 
 def _channels_first(points: Tensor) -> Tensor:
