@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from test_run_cli import folders, run  # noqa: F401  a fixture
+from command_line import folders
 
 PATCHES = (
     *("representation=raw", "encoder=patches", "encoder.size=3", "encoder.n_components=4", "encoder.pool_stride=2"),
@@ -26,7 +26,7 @@ def metrics(tmp_path):
     return json.loads((folder / "metrics.json").read_text())
 
 
-def test_a_fit_names_its_encoder_and_its_model_predicts(run, tmp_path):  # noqa: F811
+def test_a_fit_names_its_encoder_and_its_model_predicts(run, tmp_path):
     code, _, err = run(*PATCHES, *SMALL[:-1])
     assert code == 0, err
     (folder,) = folders(tmp_path)
@@ -54,7 +54,7 @@ def test_a_fit_names_its_encoder_and_its_model_predicts(run, tmp_path):  # noqa:
     ],
     ids=lambda settings: settings[0],
 )
-def test_it_runs(run, tmp_path, settings):  # noqa: F811
+def test_it_runs(run, tmp_path, settings):
     code, _, err = run(*PATCHES, *settings)
     assert code == 0, err
     found = metrics(tmp_path)
@@ -85,7 +85,7 @@ def test_it_runs(run, tmp_path, settings):  # noqa: F811
     ],
     ids=str,
 )
-def test_what_is_wrong_is_said_in_one_line(run, settings, message):  # noqa: F811
+def test_what_is_wrong_is_said_in_one_line(run, settings, message):
     keys = [setting.partition("=")[0] for setting in settings]
     kept = [
         each

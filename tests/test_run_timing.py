@@ -28,6 +28,7 @@ CASES = {
     "skeleton": {"features", "copy", "streaming"},
     "hadamard": {"hadamard", "matrix"},
     "state": {"as shipped", "fresh buffers", "nothing kept", "plain executor", "kept executor"},
+    "encoder": {"encoder", "products"},
     "lbfgs": {"one lambda", "path", "lbfgs 100", "lbfgs", "one lambda from points", "path from points"},
 }
 

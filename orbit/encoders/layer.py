@@ -189,7 +189,7 @@ class LayerRun:
     """A layer with its matrices and its working memory, for one thread."""
 
     def __init__(self, layer: Layer, like: Tensor, points: int) -> None:
-        self.layer = layer
+        self.layer, self.points = layer, points
         rows, columns = layer.positions
         n, m = rows * columns * points, layer.n_templates
         templates = torch.as_tensor(layer.templates).to(like)
@@ -211,6 +211,10 @@ class LayerRun:
             0 if self.linear is None else len(self.linear) * pooled_rows * pooled_columns * points
         )
         self._pooled = like.new_empty(layer.features.columns * m * pooled_rows * pooled_columns * points)
+
+    def fits(self, points: int, like: Tensor) -> bool:
+        """Whether it is one for so many points, of that precision and on that device."""
+        return self.points == points and self._patches.dtype == like.dtype and self._patches.device == like.device
 
     def __call__(self, maps: Tensor) -> Tensor:
         """Maps (channels, height, width, n) to maps of features, overwritten by the next call."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -74,7 +74,9 @@ class Patches(Encoder):
         of unit vectors z instead of a kernel in closed form: two for each, and no
         K_ZZ.
     beta : float > 0
+        Of the exponential kernel: the Gaussian one of lengthscale beta^(-1/2) on the sphere.
     threshold : float >= 0
+        Of the rectified features.
     approx : {"nystrom", "rf"}
         ``rf``: random features of kappa instead; two for each component with the
         exponential kernel. For ``rectified``: random directions z.
@@ -94,9 +96,11 @@ class Patches(Encoder):
         positions. ``grid``: means of ``cells`` x ``cells`` parts of the map. The
         weights of a window sum to one.
     pool_stride : int >= 1
+        Positions from one window to the next.
     pool_width : float > 0 or None
-        None is pool_stride / sqrt(2).
+        In positions; None is pool_stride / sqrt(2).
     cells : int >= 1
+        Parts of the map along each axis, for ``grid``.
     layers : list of dict, or None
         None is one layer.
     unit_norm : bool
@@ -249,6 +253,7 @@ class Patches(Encoder):
         images = torch.from_numpy(np.array(X))  # a copy: torch takes no read-only arrays
         singles = self._single_layers()
         self.layers_: list[Layer] = []
+        self._kept.clear()
         for single in singles:
             images = images[: max(1, _SAMPLE_NUMBERS // math.prod(self._shape_of_maps()))]
             maps = self._maps(images)
@@ -282,23 +287,25 @@ class Patches(Encoder):
 
     def _tiles(self, points: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Maps of some points at a time; those of a tile are gone with the next."""
-        step, runs = self._ready(points)
+        step = min((layer.points_at_once(points.device) for layer in self.layers_), default=len(points))
+        step = min(step, 1 << (len(points) - 1).bit_length())
+        runs = self._take_runs(step, points)
         for start in range(0, len(points), step):
             rows = slice(start, min(start + step, len(points)))
             maps = _channels_first(points[rows])
             for run in runs:
                 maps = run(maps)
             yield rows, maps
+        self._kept["runs"].append(runs)
 
-    def _ready(self, points: Tensor) -> tuple[int, list[LayerRun]]:
-        """Points of a tile, and the layers with their working memory, which stays mapped from one call to the next."""
-        step = min((layer.points_at_once(points.device) for layer in self.layers_), default=len(points))
-        step = min(step, 1 << (len(points) - 1).bit_length())
-        key = tuple(map(id, self.layers_)), step, points.dtype, points.device
-        kept = self._kept.setdefault("threads", threading.local()).__dict__
-        if kept.get("key") != key:
-            kept.update(key=key, runs=[layer.start(points, step) for layer in self.layers_])
-        return step, kept["runs"]
+    def _take_runs(self, step: int, like: Tensor) -> list[LayerRun]:
+        """The layers with working memory for ``step`` points, which stays mapped from one call to the next."""
+        kept = self._kept.setdefault("runs", [])
+        with contextlib.suppress(IndexError):  # list.pop is atomic: two threads never share one
+            runs = kept.pop()
+            if len(runs) == len(self.layers_) and all(run.fits(step, like) for run in runs):
+                return runs
+        return [layer.start(like, step) for layer in self.layers_]
 
     def _principal_directions(self, images: Tensor, rng: np.random.Generator) -> np.ndarray:
         """Leading right singular vectors of the vectors of a sample; sets ``n_outputs_``."""

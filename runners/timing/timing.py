@@ -22,13 +22,16 @@ from runners.timing.rounds import interleaved, pinned_threads
 _SWEPT = {"N": "points", "s": "components", "r": "orbit size", "D": "columns of a ridge fit"}
 
 
+Compared = Literal["scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs", "state", "encoder"]
+
+
 @register("runner", "timing")
 class Timing(Runner):
     """Seconds against N, s, r and D, or one named comparison; all values are medians over interleaved rounds.
 
     Parameters
     ----------
-    compare : {"scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs", "state"} or None
+    compare : {"scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs", "state", "encoder"} or None
         ``scipy``: against scipy.ndimage.rotate and scikit-learn's RBFSampler.
         ``direct``: the direct path against its own matrix products and
         trigonometry. ``spectral``: the spectral path against the direct one.
@@ -36,7 +39,8 @@ class Timing(Runner):
         second layer by fast transforms against one by a matrix. ``skeleton``:
         skeleton features against plain copies in memory. ``lbfgs``: closed forms
         of operator-valued least squares against scipy's L-BFGS. ``state``: features
-        with and without state that is kept between calls. None: the sweep.
+        with and without state that is kept between calls. ``encoder``: patch
+        features against their own matrix products and exponentials. None: the sweep.
     sweep : dict or None
         Values of N (points), s (components), r (orbit size) and D (columns of a
         ridge fit); one is varied while the others keep the configured values.
@@ -48,7 +52,7 @@ class Timing(Runner):
 
     def __init__(
         self,
-        compare: Literal["scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs", "state"] | None = None,
+        compare: Compared | None = None,
         sweep: dict | None = None,
         n_points: PositiveInt = 1000,
         rounds: PositiveInt = 7,

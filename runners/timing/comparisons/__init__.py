@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from runners.app.plan import Plan
 from runners.timing.comparisons.base import Comparison, represented_images
+from runners.timing.comparisons.encoders import encoder
 from runners.timing.comparisons.kept_state import state
 from runners.timing.comparisons.learners import lbfgs, path
 from runners.timing.comparisons.maps import hadamard, skeleton
@@ -19,6 +20,7 @@ COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
     "hadamard": hadamard,
     "lbfgs": lbfgs,
     "state": state,
+    "encoder": encoder,
 }
 
 __all__ = ["COMPARISONS", "Comparison", "represented_images"]
