@@ -491,7 +491,7 @@ def test_random_features_approach_the_exact_fit(rng):
 
 
 def test_the_exact_kernel_stops_with_a_message(rng):
-    with pytest.raises(InputError, match=r"would have 60 rows.*dataset.n_train.*approx.max_size \(50\).*approx=orff"):
+    with pytest.raises(InputError, match=r"would have 60 rows.*fewer points.*max_size=50.*approx=orff"):
         OperatorExact(CurlFree(), max_size=50).fit(rng.random((30, 2)))
     OperatorExact(Decomposable(), max_size=50).fit(rng.random((30, 2)))
     with pytest.raises(InputError, match="approx=ovk does not average over group=orthogonal"):

@@ -93,7 +93,7 @@ class OperatorExact(FeatureMap):
         if size > self.max_size:
             raise InputError(
                 f"approx=ovk: the exact kernel matrix would have {size:,} rows, {8 * size**2 / 2**30:.1f} GiB; "
-                f"take fewer points (dataset.n_train), raise approx.max_size ({self.max_size:,}), or choose approx=orff"
+                f"take fewer points, raise max_size={self.max_size}, or choose approx=orff"
             )
         if scalar:
             self._gram = (operator.base_ if operator is not None else self.kernel_).gram

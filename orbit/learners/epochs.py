@@ -62,15 +62,15 @@ class EpochLearner(Learner):
         return self.epochs - (self.epochs_done_ if self._in_training() else 0)
 
     def finalize(self):
-        """End a stream: keep the best learning rate and let go of what only training needs."""
+        """End a stream: keep the best learning rate and free what only training needs."""
         if self._in_training():
-            self._settle()
+            self._publish_best()
             self._forget()
         return self
 
     def end_epoch(self) -> None:
         """Note that the stream begins again: from now on its points have been seen."""
-        self._settle()
+        self._publish_best()
         self.history_.append(float(self._means()[self._best()]))
         if self.epochs_done_ == 0:
             self._keep(self._best())
@@ -131,9 +131,9 @@ class EpochLearner(Learner):
                 rows = slice(start, start + self.batch_size)
                 self._score_sums += self._step(X[rows], Y[rows].astype(X.dtype)).double().cpu().numpy()
                 self._seen += len(X[rows])
-        self._settle()
+        self._publish_best()
 
-    def _settle(self) -> None:
+    def _publish_best(self) -> None:
         if self.epochs_done_ == 0:
             self.path_scores_ = self._means()
             self.learning_rate_ = float(self.path_[self._best()])

@@ -37,14 +37,15 @@ def selection_curve(
     """
     ax = axes_or_new(ax, 5, 3.4)
     finite = np.isfinite(scores)
-    is_error = bool((scores[finite] <= 0).all())
+    likelihood = criterion.replace("_", "-") == "marginal-likelihood"
+    is_error = not likelihood and bool((scores[finite] <= 0).all())
     ax.plot(path[finite], -scores[finite] if is_error else scores[finite], "o-", ms=4)
     ax.axvline(chosen, color="C1", ls="--", label=f"chosen {chosen:.3g}")
     ax.set_xscale("log")
     if is_error:
         ax.set_yscale("log")
     ax.set_xlabel("regularisation $\\lambda$" if name == "regularization" else name)
-    ax.set_ylabel(f"{criterion} {'error' if is_error else 'accuracy'}")
+    ax.set_ylabel("log marginal likelihood" if likelihood else f"{criterion} {'error' if is_error else 'accuracy'}")
     ax.legend()
     ax.grid(alpha=0.3)
     return figure_of(ax)
