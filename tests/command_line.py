@@ -1,12 +1,24 @@
-"""What tests of whole runs share: a small run, and where its results are."""
+"""What tests of whole runs share: configurations, a small run, and where its results are."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import mlflow
+from hydra import compose, initialize_config_dir
 
+from runners.app.schema import register_schemas
+
+CONF = Path(__file__).parent.parent / "conf"
 SMALL = ("dataset.n_train=60", "dataset.n_test=40", "approx.n_components=20", "orbit.size=4", "runner.save_model=false")
+
+register_schemas(CONF)
+
+
+def composed(*overrides: str):
+    """The resolved configuration of a command line."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("config", overrides=list(overrides))
 
 
 def folders(tmp_path: Path) -> list[Path]:

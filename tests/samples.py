@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 from sklearn.datasets import load_digits
 
 
@@ -21,3 +22,18 @@ def npy_files(folder: Path, X: np.ndarray, y: np.ndarray) -> tuple[str, ...]:
     np.save(folder / "X.npy", X)
     np.save(folder / "y.npy", y)
     return "dataset=arrays", f"dataset.path={folder / 'X.npy'}", f"dataset.y_path={folder / 'y.npy'}"
+
+
+def draw(path: Path, values: np.ndarray, **how) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(values).save(path, **how)
+
+
+def draw_classes(folder: Path, n: int = 20, shape: tuple[int, ...] = (6, 8)) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    pictures = {}
+    for i in range(2 * n):
+        name = f"{'cat' if i % 2 else 'owl'}/{i}.png"
+        pictures[name] = rng.integers(0, 256, shape, dtype=np.uint8)
+        draw(folder / name, pictures[name])
+    return pictures

@@ -33,9 +33,11 @@ CONTRACTS = [
 
 @pytest.fixture(scope="module", autouse=True)
 def _all_tests_are_imported():
-    for path in Path(__file__).parent.glob("test_*.py"):
-        if "Contract" in path.read_text():
-            importlib.import_module(path.stem)
+    with pytest.MonkeyPatch.context() as patch:
+        for path in Path(__file__).parent.rglob("test_*.py"):
+            if "Contract" in path.read_text():
+                patch.syspath_prepend(path.parent)
+                importlib.import_module(path.stem)
 
 
 def leaves(contract: type) -> list[type]:

@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import composed
+from samples import draw_classes
 from sklearn.pipeline import Pipeline
-from test_run_config import composed, plan
-from test_tables import draw_classes
 
 from orbit.core.errors import InputError
 from orbit.data import Digits
 from orbit.learners.base import Learner
 from orbit.representations import Raw
+from runners.app.plan import plan
 from runners.base import Job
 from runners.experiments.fit import Fit
 from runners.experiments.predict import Predict, predictions

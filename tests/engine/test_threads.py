@@ -146,7 +146,7 @@ threading.Thread(target=outlives).start()
 
 
 def test_a_process_that_ends_waits_for_no_daemon_and_helps_who_goes_on():
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=100, cwd=root, check=False
     )

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import weakref
-
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from live_bytes import LiveBytes
 
 from orbit.approx import Exact, Nystrom, RandomFourier
 from orbit.engine import Engine
@@ -17,31 +14,6 @@ from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
 from orbit.testing.samples import signals
-
-
-class LiveBytes(TorchDispatchMode):
-    """The most bytes that tensors made under it hold at one time; ``tracemalloc`` does not see torch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.live: dict[int, int] = {}
-        self.total = self.most = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        for tensor in tree_leaves(result):
-            if isinstance(tensor, torch.Tensor):
-                storage = tensor.untyped_storage()
-                key, size = storage._cdata, storage.nbytes()
-                if key not in self.live:
-                    self.live[key] = size
-                    self.total += size
-                    weakref.finalize(storage, self.forget, key)
-        self.most = max(self.most, self.total)
-        return result
-
-    def forget(self, key: int) -> None:
-        self.total -= self.live.pop(key)
 
 
 def test_the_measure_of_memory_measures():

@@ -17,7 +17,7 @@ from runners.report.results import experiments
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import Record, RunFolder
 
-CONF = Path(__file__).parent.parent / "conf"
+CONF = Path(__file__).parents[2] / "conf"
 SMALL = ("dataset=digits", "dataset.n_train=60", "dataset.n_test=40", "approx.n_components=10", "orbit.size=2")
 HOSTILE = "<script>alert('x')</script>|[a](javascript:b)\n`*_"
 

@@ -6,8 +6,8 @@ import numpy as np
 import oracles
 import pytest
 import torch
+from live_bytes import LiveBytes
 from scipy import integrate, stats
-from test_engine import LiveBytes
 
 from orbit.approx import CumulativeDistribution, Exact
 from orbit.approx.bins import BinCounts, QuantileBins, UniformBins, trapezoid_widths, uniform_thresholds

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from command_line import SMALL, folders
+from command_line import SMALL, composed, folders
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from test_run_config import composed, plan
 
 import orbit
 from orbit import plots
 from orbit.core.errors import InputError
 from orbit.data.validation import GivenFolds, HoldOut, KFolds, NoSelection
 from orbit.testing import SelectionContract, SplittingContract
+from runners.app.plan import plan
 from runners.base import Stopwatch
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.pipeline import weights

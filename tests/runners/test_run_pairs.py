@@ -6,12 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from test_run_config import composed, plan
+from command_line import composed
 
 import orbit
 from orbit.core.errors import InputError
 from orbit.kernels import OperatorKernel
-from runners.app.plan import Plan
+from runners.app.plan import Plan, plan
 from runners.base import Stopwatch
 from runners.experiments.fitting import fit_and_score
 

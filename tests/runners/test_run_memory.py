@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import psutil
 import pytest
-from command_line import folders
-from test_run_config import composed, plan
+from command_line import composed, folders
 
+from runners.app.plan import plan
 from runners.base import peak_memory_mb
 from runners.timing.memory import Waves, measure
 from runners.tracking.record import RunFolder

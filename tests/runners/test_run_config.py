@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
-from hydra import compose, initialize_config_dir
+from command_line import CONF, composed
 from omegaconf import OmegaConf
 
 import orbit
@@ -15,20 +14,11 @@ import runners.app.cli  # noqa: F401  registers the runners
 from orbit.core.errors import InputError, UnknownNameError
 from runners.app.info import describe_topic, requested
 from runners.app.plan import plan
-from runners.app.schema import KINDS, config_parameters, register_schemas
+from runners.app.schema import KINDS, config_parameters
 from runners.experiments.result_table import Table
 
-CONF = Path(__file__).parent.parent / "conf"
 COMPONENTS = [(kind, name) for kind in KINDS for name in orbit.available(kind)]
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
-
-
-register_schemas(CONF)
-
-
-def composed(*overrides: str):
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose("config", overrides=list(overrides))
 
 
 @pytest.mark.parametrize(("kind", "name"), COMPONENTS)

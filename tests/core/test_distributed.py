@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from samples import noisy_digits, npy_files
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SETTINGS = (
     "dataset=digits",
     "dataset.n_train=400",
@@ -112,9 +112,10 @@ def test_a_process_that_dies_ends_the_job_clearly(tmp_path, port):
     ],
 )
 def test_what_cannot_be_shared_is_refused_before_work(monkeypatch, setting, expected):
-    from test_run_config import composed, plan
+    from command_line import composed
 
     from orbit.core.errors import InputError
+    from runners.app.plan import plan
 
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(InputError, match=expected):
@@ -153,11 +154,12 @@ def test_sums_of_one_process_are_left_alone():
 @pytest.mark.parametrize("approx", ["rf", "nystrom"])
 def test_a_process_sees_its_share_and_the_sample_and_no_other_row(tmp_path, rng, monkeypatch, approx):
     """All else in the file is NaN for one process, which ends the other at once."""
-    from test_run_config import composed, plan
+    from command_line import composed
 
     from orbit.core.errors import InputError
     from orbit.data.rows import own_rows
     from orbit.learners.streaming import FeatureStream
+    from runners.app.plan import plan
     from runners.experiments.pipeline import pipeline, represented, width
 
     monkeypatch.setattr("orbit.learners.streaming._SAMPLE_ROWS", 100)

@@ -9,8 +9,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from command_line import folders
-from test_run_config import composed, plan
+from command_line import composed, folders
 
 from orbit.approx import RawPoints
 from orbit.core.errors import InputError
@@ -19,6 +18,7 @@ from orbit.learners import AdaGradClassifier, NetworkClassifier
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.representations import ImageAugmentation
 from orbit.testing import ClassifierContract, FeatureMapContract
+from runners.app.plan import plan
 from runners.experiments.training import Training
 from runners.tracking.record import RunFolder
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from command_line import composed
 from samples import noisy_digits, npy_files
 from sklearn.linear_model import SGDClassifier
-from test_run_config import composed, plan
 
 from orbit.core.errors import InputError
 from orbit.data import Arrays
@@ -21,6 +21,7 @@ from orbit.learners import (
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.representations import UnitNorm
 from orbit.testing import ClassifierContract, RegressorContract
+from runners.app.plan import plan
 from runners.base import Stopwatch
 from runners.experiments.fitting import fit_and_score
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
+from samples import draw, draw_classes
 
 from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.data import MNIST, Arrays, Digits, Images, Table
@@ -223,21 +223,6 @@ class TestNewRows:
 
 
 # ---- pictures --------------------------------------------------------------------------------------------------------
-
-
-def draw(path: Path, values: np.ndarray, **how) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(values).save(path, **how)
-
-
-def draw_classes(folder: Path, n: int = 20, shape: tuple[int, ...] = (6, 8)) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(0)
-    pictures = {}
-    for i in range(2 * n):
-        name = f"{'cat' if i % 2 else 'owl'}/{i}.png"
-        pictures[name] = rng.integers(0, 256, shape, dtype=np.uint8)
-        draw(folder / name, pictures[name])
-    return pictures
 
 
 class TestImages(DatasetContract):
