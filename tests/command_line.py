@@ -7,6 +7,7 @@ from pathlib import Path
 import mlflow
 from hydra import compose, initialize_config_dir
 
+import runners.app.cli  # noqa: F401  registers the runners
 from runners.app.schema import register_schemas
 
 CONF = Path(__file__).parent.parent / "conf"
