@@ -18,6 +18,7 @@ CONTRACTS = [
     testing.DistributionContract,
     testing.KernelContract,
     testing.OperatorKernelContract,
+    testing.EncoderContract,
     testing.FrequenciesContract,
     testing.LandmarksContract,
     testing.FeatureMapContract,

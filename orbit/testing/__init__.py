@@ -39,6 +39,7 @@ from orbit.testing.distributions import (
     AnyDomainContract,
     DistributionContract,
 )
+from orbit.testing.encoders import EncoderContract
 from orbit.testing.groups import FiniteGroupContract, GroupContract
 from orbit.testing.kernels import (
     DotProductKernelContract,
@@ -63,6 +64,7 @@ __all__ = [
     "DatasetContract",
     "DistributionContract",
     "DotProductKernelContract",
+    "EncoderContract",
     "FeatureMapContract",
     "FiniteGroupContract",
     "FrequenciesContract",

@@ -13,7 +13,7 @@ import orbit
 from orbit import representations
 from orbit.core.errors import InputError, ParameterError
 from orbit.encoders import Gradients, NoEncoder, Onnx, Patches
-from orbit.testing import ComponentContract
+from orbit.testing import ComponentContract, EncoderContract
 from orbit.testing.samples import smooth_images
 
 DEFAULTS = Patches().get_params(deep=False)
@@ -370,17 +370,22 @@ def test_what_is_encoded_outside_of_the_engine_is_an_ordinary_tensor(encoder, rn
     assert not [key for key in vars(copied) if key.startswith("_kept")]
 
 
-class TestNoEncoder(ComponentContract):
-    kind, component = "encoder", NoEncoder
+class TestNoEncoder(EncoderContract):
+    component = NoEncoder
 
 
-class TestPatches(ComponentContract):
-    kind, component, params = "encoder", Patches, {"layers": [{"size": 3}, {"beta": 2.0}]}
+class TestPatches(EncoderContract):
+    component, params = Patches, {"size": 3, "n_components": 4}
 
 
-class TestGradients(ComponentContract):
-    kind, component = "encoder", Gradients
+class TestPatchesInLayers(EncoderContract):
+    component, params = Patches, {"n_components": 4, "layers": [{"size": 3}, {"beta": 2.0}]}
+    shape = (16, 16)
 
 
-class TestOnnx(ComponentContract):
+class TestGradients(EncoderContract):
+    component = Gradients
+
+
+class TestOnnx(ComponentContract):  # with a file, in test_encoders_onnx.py
     kind, component, params = "encoder", Onnx, {"path": "network.onnx", "scale": [1.0, 2.0]}
