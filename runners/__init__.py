@@ -1,1 +1,1 @@
-"""Runners execute experiments described by configuration files and record what came out."""
+"""Runners run the experiments described by configuration files, and record their results."""

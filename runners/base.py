@@ -27,12 +27,12 @@ log = logging.getLogger(__name__)
 # Points whose orbits are drawn.
 EXAMPLES = 3
 
-#: The main metric of a run is the first of these that it has; True where higher is better.
+#: Metric -> whether larger is better. The main metric of a run is the first of these that it has.
 MAIN_METRICS = {"test/accuracy": True, "test/rmse": False}
 
 
 class Stopwatch:
-    """Seconds spent in named stages, as metrics ``time/NAME_s``."""
+    """Times named stages, as metrics ``time/NAME_s`` in seconds."""
 
     def __init__(self) -> None:
         self.metrics: dict[str, float] = {}
@@ -67,7 +67,7 @@ class Job(Stopwatch):
         self._texts: list[str] = []
 
     def load(self) -> Dataset:
-        """The data set of the plan; noted for tracking."""
+        """Load the data set of the plan, and record its name and source."""
         data = self.plan.load()
         self.record.dataset = {"name": data.name, "source": data.source, "description": data.describe()}
         self.record.dataset["form"] = data.form
@@ -75,12 +75,12 @@ class Job(Stopwatch):
         return data
 
     def log_metrics(self, metrics: dict[str, float]) -> None:
-        """Record metrics. They are written to the folder at once, so that a later failure does not lose them."""
+        """Record metrics. They are written to the run folder immediately, so a later failure does not lose them."""
         self.metrics.update({key: float(value) for key, value in metrics.items()})
         self.folder.write_metrics(self.metrics)
 
     def log_step(self, name: str, value: float) -> None:
-        """Record the next value of a metric with several steps, such as epochs."""
+        """Record the next step of a metric with several steps, such as epochs."""
         self.history.setdefault(name, []).append(float(value))
         self.folder.write_history(self.history)
 
@@ -88,12 +88,12 @@ class Job(Stopwatch):
         self.folder.write_figure(name, figure)
 
     def log_orbit(self, orbit: Orbit, X: np.ndarray, label: str = "") -> None:
-        """Draw the first of some represented points on a fitted orbit, if there is anything to see."""
+        """Draw the first few represented points on a fitted orbit; nothing for vectors under the identity."""
         if X.ndim > 2 or orbit.group_.name != "identity":
             self.log_figure(f"orbit{suffix(label)}", plots.orbit_examples(orbit, X[:EXAMPLES]))
 
     def log_skeleton(self, kernel: Any, label: str = "") -> None:
-        """Draw the skeleton of a fitted kernel, if it has one and it is not drawn already; ``label`` names it."""
+        """Draw the skeleton of a fitted kernel, if it has one, once; ``label`` is part of the file name."""
         skeleton = None if kernel is None else kernel.skeleton_
         if skeleton is None:
             return
@@ -110,22 +110,22 @@ class Job(Stopwatch):
         self.folder.write_model(model, X, np.asarray(model.predict(X)))
 
     def row(self, label: str, value: str) -> None:
-        """A row of the table shown at the end."""
+        """Add a row to the summary table, which is printed at the end of the run."""
         self._table.append((label, value))
 
     def say(self, text: str) -> None:
-        """Text shown at the end, above the table."""
+        """Add text above the summary table."""
         self._texts.append(text)
 
     def summary(self) -> str:
-        """What is shown at the end."""
+        """The text printed at the end of the run: the texts, then the table."""
         width = max((len(label) for label, _ in self._table), default=0)
         rows = [f"  {label:<{width}}  {value}" for label, value in self._table]
         return "\n".join([*self._texts, *rows])
 
 
 def suffix(label: str) -> str:
-    """The end of a file name, made from a label, for runs with several files of a kind.
+    """A label as the end of a file name, for runs with several files of one kind.
 
     >>> suffix("two convolutions"), suffix("")
     ('-two_convolutions', '')
@@ -134,7 +134,7 @@ def suffix(label: str) -> str:
 
 
 def slug(label: str) -> str:
-    """A label as part of a file name.
+    """A label with the characters that file names should not have replaced.
 
     >>> slug("two convolutions/../")
     'two_convolutions_.._'
@@ -148,9 +148,9 @@ class Runner(Component):
     Attributes
     ----------
     tracked : bool
-        Whether a run of it becomes a run in MLflow.
+        Whether its runs are logged in MLflow.
     uses_data : bool
-        Whether it loads the data set of the plan, whose files then must be there.
+        Whether it loads the data set of the plan, whose files must then exist.
     """
 
     tracked: ClassVar[bool] = True
@@ -158,7 +158,7 @@ class Runner(Component):
 
     @abstractmethod
     def run(self, job: Job) -> None:
-        """Do the work, and record it through the job."""
+        """Do the work, and record the results through the job."""
 
 
 def peak_memory_mb() -> float:

@@ -1,4 +1,4 @@
-"""A description of the machine, for records and measurements."""
+"""Description of the machine, for run records and timings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 
 
 def describe_machine(threads: int) -> str:
-    """The processor, its cores, the threads in use, the linear algebra libraries and the load of other work."""
+    """The processor, its cores, the threads in use, the system load, and the linear algebra libraries."""
     libraries = sorted({f"{pool['internal_api']} {pool['version']}" for pool in threadpool_info()})
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     versions = f"torch {torch.__version__} (MKL: {torch.backends.mkl.is_available()}), numpy {np.__version__}"

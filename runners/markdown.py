@@ -21,7 +21,7 @@ def markdown_table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def mean_and_spread(values: list[float]) -> str:
-    """Mean and standard deviation over seeds or folds; of a single value the value alone.
+    """Mean and standard deviation over seeds or folds; a single value without a deviation.
 
     >>> mean_and_spread([0.5, 1.0]), mean_and_spread([2.0])
     ('0.75 ± 0.25', '2')

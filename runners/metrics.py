@@ -1,4 +1,4 @@
-"""Metrics, by the names that runs log them under."""
+"""Metrics of predictions and of kernel matrices, under the names that runs log."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The command line: compose a configuration, plan it, run it, and say what went wrong."""
+"""The command line: compose a configuration, plan it, run it and report errors."""

@@ -1,4 +1,4 @@
-"""Which choices go together: checks of a configuration that no single component can make."""
+"""Checks of a configuration that involve several components."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def learner_classes(task: str) -> dict[str, type[Learner]]:
 
 
 def check_kernel(cls: Any, kernel: object) -> None:
-    """An operator-valued kernel needs a feature map for one."""
+    """Raise InputError for an operator-valued kernel in a feature map of scalar kernels."""
     if isinstance(kernel, OperatorKernel) and not cls.operator_valued:
-        raise InputError(f"{kernel.label()} is operator valued, {cls.kind}={cls.name} is not: choose approx=orff")
+        raise InputError(f"{kernel.label()} is operator-valued, {cls.kind}={cls.name} is not: choose approx=orff")
 
 
 def check_encoder(cls: Any, config: dict[str, Any]) -> None:
-    """An encoder needs a feature map of the vectors that it gives."""
+    """Raise InputError for an encoder in a feature map that takes none."""
     encoder = config["encoder"]["name"]
     if encoder != "none" and cls.kind == "approx" and "encoder" not in parameters(cls):
         able = [name for name in orbit.available("approx") if "encoder" in parameters(orbit.get("approx", name))]
@@ -45,7 +45,7 @@ def check_encoder(cls: Any, config: dict[str, Any]) -> None:
 
 
 def check_learner(config: dict[str, Any], task: str) -> None:
-    """The learner is for the task, and learns from what approx and hyper make."""
+    """Raise InputError unless the learner is for the task, and can use the features of approx and hyper."""
     name, approx, hyper = (config[kind]["name"] for kind in ("learner", "approx", "hyper"))
     known = learner_classes(task)
     if name not in known:
@@ -58,7 +58,7 @@ def check_learner(config: dict[str, Any], task: str) -> None:
         _check_operator_valued(config, task, [able for able, cls in known.items() if cls.operator_valued])
     if known[name].takes_points and (approx, hyper) != ("points", "linear"):
         raise InputError(
-            f"learner={name} makes its own features, found approx={approx}, hyper={hyper}: "
+            f"learner={name} computes its own features, found approx={approx}, hyper={hyper}: "
             "choose approx=points hyper=linear"
         )
 
@@ -67,7 +67,7 @@ def _check_operator_valued(config: dict[str, Any], task: str, able: list[str]) -
     learner, approx, hyper = (config[kind]["name"] for kind in ("learner", "approx", "hyper"))
     if task == "regression" and config["kernel"].get("output") == "simplex":
         raise InputError(
-            f"kernel.output=simplex codes classes, dataset={config['dataset']['name']} has numbers: "
+            f"kernel.output=simplex is for classes, the targets of dataset={config['dataset']['name']} are numbers: "
             "choose kernel.output=identity, covariance, low_rank, graph or learned"
         )
     if learner not in able:
@@ -80,14 +80,14 @@ def _check_operator_valued(config: dict[str, Any], task: str, able: list[str]) -
 
 
 def check_selection(plan: Plan) -> None:
-    """Every point of the grid is a plan."""
+    """Raise InputError unless every point of the grid is a valid plan."""
     selection = plan.component("selection")
     points = selection.points()
     if selection.name == "none":
         return
     if not points:
         raise InputError(
-            f"selection.grid: selection={selection.name} needs a key and its values, {{kernel.lengthscale: [1, 2]}}"
+            f"selection.grid: selection={selection.name} needs keys with values, e.g. {{kernel.lengthscale: [1, 2]}}"
         )
     if plan.config["engine"]["stream"]:
         raise InputError(
@@ -103,7 +103,7 @@ def check_selection(plan: Plan) -> None:
 
 
 def check_augmentation(config: dict[str, Any]) -> None:
-    """Points that change in every pass need a stream, and a learner that takes several passes."""
+    """Raise InputError for augmentation without a stream, or with a learner that does not train in epochs."""
     name, learner = config["augmentation"]["name"], config["learner"]["name"]
     if name == "none":
         return
@@ -115,22 +115,24 @@ def check_augmentation(config: dict[str, Any]) -> None:
     classes: list[Any] = orbit.registry.classes("learner", learner)
     if not any(cls.trains_in_epochs for cls in classes):
         raise InputError(
-            f"augmentation={name}: learner={learner} passes over its points once; "
+            f"augmentation={name}: learner={learner} makes only one pass over the points; "
             "choose learner=adagrad or learner=network"
         )
 
 
 def check_stream(config: dict[str, Any], learner: Learner) -> None:
-    """A stream needs a learner that learns from batches."""
+    """Raise InputError for a stream with a learner that cannot learn from batches."""
     if config["engine"]["stream"]:
         check_streams(learner)
 
 
 def check_processes(config: dict[str, Any]) -> None:
-    """Several processes share the stream of one fit."""
+    """Raise InputError for several processes in a run that is not the fit of a stream."""
     if world_size() == 1:
         return
     if not config["engine"]["stream"]:
-        raise InputError("several processes share a stream: set engine.stream=true, or start one process")
+        raise InputError("several processes need a stream: set engine.stream=true, or start one process")
     if (runner := config["runner"]["name"]) != "fit":
-        raise InputError(f"several processes share one fit, found runner={runner}: choose runner=fit, or start one")
+        raise InputError(
+            f"several processes need runner=fit, found runner={runner}; start one process for other runners"
+        )

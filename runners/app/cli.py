@@ -1,6 +1,6 @@
 """The command line: composes a configuration, runs it, and reports errors as one line and an exit code.
 
-Exit codes: 0 all went well, 1 a defect or a failed job of a sweep, 2 bad input, 130 interrupted.
+Exit codes: 0 success, 1 a defect or a failed job of a sweep, 2 bad input, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _exit_code = 0  # of the last job run in this process
 
 
 def main(config_dir: Path) -> int:
-    """Run the command line with the configuration files in ``config_dir``; the exit code."""
+    """Run the command line with the configuration files in ``config_dir``, and return the exit code."""
     global _exit_code
     _exit_code = 0
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach us instead of being printed
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         if (topic := info.requested(sys.argv[1:])) is not None:
@@ -71,14 +71,14 @@ def main(config_dir: Path) -> int:
             hydra.main(version_base="1.3", config_path=str(config_dir), config_name="config")(run_job)()
     except KeyboardInterrupt:
         close_sweep(interrupted=True)
-        print("interrupted; what was finished is kept", file=sys.stderr)
+        print("interrupted; finished results are kept", file=sys.stderr)
         return 130
     except Exception as error:
         close_sweep()
         if isinstance(error, OSError) and not is_configuration_error(error):
-            # a job reports its own errors, so this is Hydra making the run folder
-            what = f"outputs: cannot write to {error.filename} ({error.strerror})"
-            return _report(InputError(f"{what}; set outputs to a folder you can write to"))
+            # a job reports its own errors, so this one is from Hydra's creation of the run folder
+            problem = f"outputs: cannot write to {error.filename} ({error.strerror})"
+            return _report(InputError(f"{problem}; set outputs to a folder you can write to"))
         return _report(error)
     failed = close_sweep()
     return _exit_code if failed is None else int(failed > 0)
@@ -94,7 +94,7 @@ def _added_config_dirs(arguments: list[str]) -> list[Path]:
 
 @contextlib.contextmanager
 def _own_folder_unless_first() -> Iterator[None]:
-    """In a job of several processes only the first tracks and keeps a run folder."""
+    """In a job of several processes, only the first logs to MLflow and keeps its run folder."""
     if distributed.rank() == 0:
         yield
         return
@@ -104,11 +104,11 @@ def _own_folder_unless_first() -> Iterator[None]:
 
 
 def run_job(cfg: DictConfig) -> float:
-    """One job: what Hydra calls, once for a run and once for every job of a sweep.
+    """Run one job. Hydra calls it once for a run, and once for each job of a sweep.
 
-    Returns the main metric for Hydra's search plugins, NaN if there is none or
-    the job failed. It raises only when interrupted: an exception would make Hydra
-    stop a sweep without its summary.
+    Returns the main metric, for Hydra's search plugins; NaN if there is none or
+    the job failed. It raises only when interrupted: on any other exception Hydra
+    would stop the sweep without its summary.
     """
     global _exit_code
     try:
@@ -179,11 +179,11 @@ def _logged_warnings() -> Iterator[None]:
 
 
 def _is_done(job: Job, tracker: Tracker) -> bool:
-    """Whether an earlier run of the same configuration has finished, so that this one is skipped."""
+    """Whether this run is skipped, because an earlier run of the same configuration has finished."""
     done = tracker.finished(job.record.config_hash) if job.plan.config["resume"] else None
     if done is None:
         return False
-    log.info("skipped: run %s has finished with this configuration (resume=true)", done)
+    log.info("skipped: run %s with this configuration has finished (resume=true)", done)
     job.record.status, job.record.run_id = "SKIPPED", done
     job.log_metrics(tracker.metrics(done))
     return True
@@ -196,7 +196,7 @@ def _upload(tracker: Tracker, folder: RunFolder) -> None:
 
 @contextlib.contextmanager
 def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
-    """Keep the record of a job on disk, also when it fails, then with its traceback."""
+    """Keep the record of a job on disk; if the job fails, its traceback too."""
     folder.write_record(record)
     try:
         yield

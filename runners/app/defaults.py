@@ -1,4 +1,4 @@
-"""The defaults that depend on other choices: what the data set, the group, the features and the kernel suggest."""
+"""Defaults that depend on the data set, the representation, the group, the features or the learner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runners.app.schema import config_parameters, kernel_is_a_choice, taken_from
 
 
 def fill_defaults(config: dict[str, Any]) -> list[str]:
-    """Replace ``auto`` and null, in place, where another choice says what they stand for; the keys filled in."""
+    """Replace ``auto`` and null, in place, by the values that follow from other choices; return the keys filled in."""
     return [
         *_representation(config),
         *_group(config),
@@ -22,7 +22,7 @@ def fill_defaults(config: dict[str, Any]) -> list[str]:
 
 
 def complete(kind: str, section: dict[str, Any]) -> dict[str, Any]:
-    """A section with the component's other parameters spelled out, so that the resolved config hides nothing."""
+    """A section with all other parameters of its component, at their defaults."""
     if section["name"] == "auto":
         return section
     check_name(kind, section)
@@ -53,7 +53,7 @@ def _representation(config: dict[str, Any]) -> list[str]:
 
 
 def _group(config: dict[str, Any]) -> list[str]:
-    """What the representation makes of points, such as polar samples."""
+    """Parameters of the group that follow from the representation, such as polar samples."""
     params = _class(config, "representation").group_params
     filled = [key for key in params if key in config["group"] and config["group"][key] is None]
     config["group"] |= {key: params[key] for key in filled}
@@ -85,7 +85,7 @@ def _kernel(config: dict[str, Any]) -> list[str]:
 
 
 def _takes_gram(config: dict[str, Any]) -> bool:
-    """Whether the learner solves with the kernel matrix itself: for one value of its parameter, without a path."""
+    """Whether the learner solves with the kernel matrix: without a path, a second layer or a stream."""
     learners: list[Any] = orbit.registry.classes("learner", config["learner"]["name"])
     plain = config["hyper"]["name"] == "linear" and not config["engine"]["stream"]
     plain = plain and config["runner"]["name"] in ("fit", "table")
@@ -96,7 +96,7 @@ def _takes_gram(config: dict[str, Any]) -> bool:
 
 
 def _learner(config: dict[str, Any]) -> list[str]:
-    """What the learner asks of the features, and what it takes over from the kernel."""
+    """Parameters of the features that depend on the learner, and of the learner that come from the kernel."""
     name, filled = config["learner"]["name"], []
     if config["approx"].get("residual", False) is None:
         learners: list[Any] = orbit.registry.classes("learner", name)

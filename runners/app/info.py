@@ -1,6 +1,6 @@
-"""``python run.py --info KIND=NAME``: what a component is and what its keys mean, from its class.
+"""``python run.py --info KIND=NAME``: the documentation of a component and its keys, from its class.
 
-The constructor's signature gives type, range and default of a key, the docstring
+The constructor's signature gives the type, range and default of a key; the docstring
 gives its unit and meaning.
 """
 
@@ -20,7 +20,7 @@ from orbit.core.errors import UnknownNameError, suggestion
 from orbit.core.params import Parameter, config_fields, describe
 from runners.app.schema import KINDS, OWN_DEFAULTS, SECTIONS, Root, config_parameters
 
-#: What Hydra's own ``--info`` shows.
+#: Topics of Hydra's own ``--info``.
 _HYDRA = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
 _WIDTH = 100
@@ -32,7 +32,7 @@ _ROLE = re.compile(r":\w+:`~?(?:\w+\.)*(\w+)`")  # a cross-reference of Sphinx
 
 
 def requested(arguments: list[str]) -> str | None:
-    """The topic that the command line asks about; None where it asks nothing, or asks Hydra."""
+    """The topic given to ``--info``; None without that option, and for Hydra's own topics."""
     for i, argument in enumerate(arguments):
         flag, _, topic = argument.partition("=")
         if flag == "--info":
@@ -42,7 +42,7 @@ def requested(arguments: list[str]) -> str | None:
 
 
 def describe_topic(topic: str, config_dir: Path) -> str:
-    """A kind's names, or one component, section or preset file with its keys.
+    """The names of a kind, or one component, section or preset file with its keys.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def describe_topic(topic: str, config_dir: Path) -> str:
 
 
 def documented(classes: Iterable[type]) -> dict[str, str]:
-    """Parameter -> its meaning, from the docstrings of the classes or, where those say nothing, of their bases."""
+    """Parameter -> its documentation, from the docstrings of the classes or of their bases."""
     found: dict[str, str] = {}
     for base in (base for cls in classes for base in reversed(cls.__mro__)):
         section = _PARAMETERS.search(inspect.cleandoc(vars(base).get("__doc__") or "") + "\n")
@@ -107,5 +107,5 @@ def _summary(cls: type) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A value as it is written on the command line."""
+    """A value as written on the command line."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,8 +1,8 @@
-"""Errors as one line that says which configuration key to change.
+"""One-line error messages that name the configuration key to change.
 
-The library names parameters, as a Python user writes them: ``n_components``,
-``path='spectral'``. Here they become keys: the section is the kind of the component
-that raised the error.
+The library's messages name parameters, as a Python user writes them: ``n_components``,
+``path='spectral'``. This module replaces them by configuration keys, whose section is the
+kind of the component that raised the error.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _LITERALS = {"None": "null", "True": "true", "False": "false"}
 
 
 class ConfigError(InputError):
-    """Bad input, named by its configuration key."""
+    """An error whose message names configuration keys."""
 
 
 @contextlib.contextmanager
 def config_keys() -> Iterator[None]:
-    """Raise the library's errors anew with the configuration keys of the parameters that they name."""
+    """Re-raise the library's errors with configuration keys in place of parameters."""
     try:
         yield
     except ConfigError:
@@ -53,7 +53,7 @@ def in_keys(error: InputError) -> str:
     section = _SECTIONS.get(owner.kind, owner.kind)
     if isinstance(error, ParameterError):
         return f"{section}.{error}"
-    if section == "runner":  # runners know the keys
+    if section == "runner":  # its messages name configuration keys already
         return str(error)
     names = "|".join(config_fields(type(owner)))
     if not names:
@@ -68,7 +68,7 @@ def _assignment(section: str, match: re.Match[str]) -> str:
 
 
 def _component_of(error: BaseException) -> object | None:
-    """The innermost component that was at work; a second layer, rather than the components it is made of."""
+    """The component that raised the error, the innermost one; for a second layer, the layer and not its parts."""
     found: Any = None
     registered = (cls for kind in KINDS for name in orbit.available(kind) for cls in orbit.registry.classes(kind, name))
     known = {*registered, orbit.Orbit, orbit.Engine}
@@ -82,7 +82,7 @@ def _component_of(error: BaseException) -> object | None:
 
 
 def one_line(error: BaseException) -> str:
-    """What is wrong with a configuration, and what would be right."""
+    """The message of an error of Hydra or OmegaConf as one line, with suggestions."""
     if isinstance(error, MissingConfigException) and error.options is not None:
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         choices = [option for option in error.options if option != "auto"]

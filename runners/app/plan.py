@@ -1,7 +1,7 @@
 """From a composed configuration to a plan: defaults filled in, components built and checked.
 
-Nothing here reads data or computes, so a wrong configuration fails before any work.
-Every component is built once: what was checked is what runs.
+This module does not read data or compute, so a wrong configuration fails before any work.
+Every component is built once, and a run uses copies of the components that were checked.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from runners.app.defaults import check_name, complete, fill_defaults
 from runners.app.messages import ConfigError, config_keys
 from runners.app.schema import KINDS, Root, config_parameters
 
-# What does not change a result does not change its identity.
+# Settings that do not change results, and therefore not the hash of a configuration.
 _NOT_IN_HASH = ("tracking", "outputs", "resume", "run_name")
 _ENGINE_NOT_IN_HASH = ("memory", "workers", "progress")
 
@@ -45,9 +45,9 @@ class Plan:
     config : dict
         The configuration with every default filled in.
     defaults : list of str
-        The keys whose values were filled in because none was named.
+        The keys whose values follow from other choices, because none was given.
     composed : dict
-        The configuration as it was composed, before defaults were filled in.
+        The configuration before defaults were filled in.
     """
 
     config: dict[str, Any]
@@ -58,12 +58,12 @@ class Plan:
 
     @property
     def config_hash(self) -> str:
-        """Equal for two runs exactly when they compute the same thing."""
+        """Hash of the settings that affect results: equal for two runs if they compute the same."""
         return self._hash(_NOT_IN_HASH)
 
     @property
     def model_hash(self) -> str:
-        """Equal for two plans exactly when they fit the same model, by any runner."""
+        """Hash of the settings that affect the model: equal for two plans if they fit the same one, by any runner."""
         return self._hash((*_NOT_IN_HASH, "runner", "size"))
 
     def _hash(self, without: tuple[str, ...]) -> str:
@@ -73,7 +73,7 @@ class Plan:
         return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
     def seed(self, purpose: str) -> int:
-        """An independent seed for each purpose, from the run's one seed."""
+        """An independent seed for each purpose, derived from the seed of the run."""
         purposes = ("dataset", "approx", "learner", "runner", "hyper", "selection", "sample")
         return spawn(self.config["seed"], len(purposes))[purposes.index(purpose)]
 
@@ -101,7 +101,7 @@ class Plan:
         return clone(self._part("learner", task))
 
     def load(self) -> Dataset:
-        """The data set; for a stream, the part that this process of a job needs."""
+        """The data set; for a stream, only the rows that this process needs."""
         loader, seed = self.component("dataset"), self.seed("dataset")
         if not self.config["engine"]["stream"]:
             return loader.load(seed)
@@ -109,19 +109,18 @@ class Plan:
         return data.own(self.sample(len(data.X_train)))
 
     def sample(self, n: int) -> np.ndarray:
-        """Of ``n`` training points of a stream, the rows that representation, maps and second layer are fitted to."""
+        """Rows, of ``n`` training points of a stream, that representation, features and second layer are fitted to."""
         wanted = max(self._part(kind).points_wanted(n) for kind in ("approx", "hyper"))
         return sample_rows(n, self.seed("sample"), self._part("engine"), at_least=wanted)
 
     def variant(self, changes: Mapping[str, Any]) -> Plan:
-        """The plan with some settings changed, checked like any other; the same one for the same changes.
+        """The plan with some settings changed, checked like any other. Equal changes return the same object.
 
         Parameters
         ----------
         changes : mapping
-            Sections (``{"approx": {"name": "rf"}}``: with a name, another component
-            with its own defaults; without, other values of the same one), or
-            single keys (``{"dataset.fold": 3}``).
+            Whole sections, ``{"approx": {"name": "rf"}}``, or single keys, ``{"dataset.fold": 3}``. A section with a
+            name replaces the component, with the defaults of the new one; without a name it changes parameters.
         """
         key = json.dumps(changes, sort_keys=True, default=str)
         if key not in self._variants:
@@ -129,11 +128,11 @@ class Plan:
         return self._variants[key]
 
     def without_selection(self, changes: Mapping[str, Any]) -> Plan:
-        """A variant with nothing left to select: one point of a grid."""
+        """A variant without selection, such as one point of the grid."""
         return self.variant({**changes, "selection": {"name": "none"}})
 
     def params(self) -> dict[str, Any]:
-        """What was computed, as flat names: ``approx.n_components`` and so on, for tracking."""
+        """The settings that affect results, under flat names such as ``approx.n_components``, for tracking."""
         flat: dict[str, Any] = {}
         for section, value in self.config.items():
             if section in _NOT_IN_HASH:
@@ -145,7 +144,7 @@ class Plan:
         return flat
 
     def _part(self, kind: str, task: str | None = None) -> Any:
-        """The component itself, built and checked on first use. It stays unfitted: runners get copies."""
+        """The component itself, built and checked on first use. It is never fitted: runners get copies."""
         if (kind, task) not in self._parts:
             with config_keys():
                 self._parts[kind, task] = self._build(kind, task)
@@ -162,7 +161,7 @@ class Plan:
             assert task is not None
             checks.check_learner(self.config, task)
             known = parameters(orbit.get(kind, name, task))
-            for key in config_parameters(kind, name).keys() - known.keys():  # of the same name's other task
+            for key in config_parameters(kind, name).keys() - known.keys():  # for the other task's class of that name
                 section.pop(key, None)
             section["task"] = task
         cls = orbit.get(kind, name, task)
@@ -188,12 +187,12 @@ class Plan:
 
 
 def plan(cfg: DictConfig) -> Plan:
-    """Fill in the defaults that fit and check everything that can be checked without data.
+    """Fill in defaults, and check everything that can be checked without data.
 
     Raises
     ------
     InputError
-        In one line, with the configuration key to change.
+        For a configuration that cannot run. The message is one line and names the key to change.
     """
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     return make_plan(config)
@@ -212,7 +211,7 @@ def make_plan(composed: dict[str, Any]) -> Plan:
         raise ConfigError(f"seed: expected an integer >= 0, found {config['seed']!r}")
     result = Plan(config, fill_defaults(config), composed)
     for kind in (*KINDS, "engine", "orbit"):
-        if kind not in ("learner", "runner"):  # the task may need the data; a variant is for another runner
+        if kind not in ("learner", "runner"):  # the task may depend on the data; variants are run by another runner
             result._part(kind)
     loader = result._part("dataset")
     runner: Any = orbit.get("runner", config["runner"]["name"])

@@ -2,9 +2,10 @@
 
 A component's constructor is the only place where its parameters are declared.
 Here it becomes a structured configuration, stored as ``schema/KIND/NAME``; the
-component itself is ``KIND/NAME``, without any file. A file of that name, or of
-another one (a preset), names the schema in its defaults list and holds only what
-differs. What a key means is in the docstring: ``python run.py --info KIND=NAME``.
+component itself is ``KIND/NAME``; it needs no file. A file of that name, or of
+another one (a preset), names the schema in its defaults list and holds only the
+values that differ. Keys are documented in the docstring of the component:
+``python run.py --info KIND=NAME``.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ KINDS = (
     *("learner", "selection", "augmentation", "dataset", "runner"),
 )
 
-#: The command line's own defaults: long runs are for a terminal, and float32 is twice as fast. In Python a feature map
-#: keeps the precision of its data, as scikit-learn's do, and is silent.
+#: Defaults of the command line that differ from those in Python, where a feature map keeps the precision of its data,
+#: as scikit-learn's do, and shows no progress. float32 is twice as fast, and runs at a terminal can be long.
 OWN_DEFAULTS: dict[str, dict[str, Any]] = {"engine": {"dtype": "float32", "progress": True}}
 
 
 @dataclass
 class Tracking:
-    """Where results are logged beyond the run folder.
+    """Where results are logged in addition to the run folder.
 
     Parameters
     ----------
     enabled : bool
         False: only the run folder is written.
     uri : str or None
-        An MLflow tracking URI; None is sqlite, in ``outputs/mlflow.db``.
+        An MLflow tracking URI; None is the SQLite database ``outputs/mlflow.db``.
     experiment : str
         Name of the MLflow experiment.
     """
@@ -53,7 +54,7 @@ class Tracking:
     experiment: str = "orbit"
 
 
-#: Sections of the configuration that are not a choice, by the class of their keys.
+#: Sections of the configuration that are not a choice of component -> the class that declares their keys.
 SECTIONS: dict[str, type] = {"orbit": orbit.Orbit, "engine": orbit.Engine, "tracking": Tracking}
 
 
@@ -64,9 +65,9 @@ class Root:
     Parameters
     ----------
     seed : int >= 0
-        Every random draw of the run comes from it.
+        Seed of every random draw in the run.
     size : {"small", "paper"}
-        Of an experiment: a few minutes on two cores, or the numbers of its paper.
+        Size of an experiment: a few minutes on two cores, or the numbers of its paper.
     resume : bool
         Skip a job whose configuration already has a finished run.
     outputs : str
@@ -100,13 +101,13 @@ class Root:
 
 
 def register_schemas(*config_dirs: Path) -> None:
-    """Give Hydra every registered component by its name. Safe to call twice.
+    """Register every component with Hydra under its name. Safe to call twice.
 
     Parameters
     ----------
     config_dirs : Path
-        Where configuration files are: a component with a file of its name there is
-        left to that file, which names ``/schema/KIND/NAME@_here_`` in its defaults.
+        Folders of configuration files. A component with a file of its name there is configured
+        by that file, which lists ``/schema/KIND/NAME@_here_`` in its defaults.
     """
     OmegaConf.register_new_resolver("orbit_choices", choices, replace=True)
     store = ConfigStore.instance()
@@ -122,29 +123,30 @@ def register_schemas(*config_dirs: Path) -> None:
 
 
 def config_parameters(kind: str, name: str) -> dict[str, Parameter]:
-    """The keys of a component's section: the parameters of every class of that name."""
+    """The keys of a component's section: the parameters of all classes of that name."""
     return {
         key: parameter for cls in orbit.registry.classes(kind, name) for key, parameter in config_fields(cls).items()
     }
 
 
 def kernel_is_a_choice(approx: str, kernel: str, learner: str) -> bool:
-    """Whether the section ``kernel`` has an effect: the features have none of their own, or the learner reads it."""
+    """Whether the section ``kernel`` has an effect: the features have no own kernel, or the learner reads it."""
     feature_map: Any = orbit.get("approx", approx)
     return feature_map.own_kernel is None or bool(taken_from_kernel(kernel, learner))
 
 
 def taken_from_kernel(kernel: str, learner: str) -> list[str]:
-    """Parameters of the kernel that the learner takes over where it is given none."""
+    """Parameters that the learner takes from the kernel where its own are None."""
     learners: list[Any] = orbit.registry.classes("learner", learner)
     known = config_parameters("kernel", kernel)
     return [key for cls in learners for key in cls.takes_from_kernel if key in known]
 
 
 def run_name(runner: str, group: str, encoder: str, approx: str, kernel: str, learner: str, seed: int) -> str:
-    """``rotation-nystrom-gaussian-s0``: a kernel only where it is a choice, an encoder only where there is one.
+    """The default name of a run, ``rotation-nystrom-gaussian-s0``.
 
-    The runner alone where it fits nothing.
+    The kernel is part of it only where it is a choice, the encoder only where there is one. A run that is not tracked
+    has the name of its runner.
     """
     try:
         runner_class: Any = orbit.get("runner", runner)
@@ -156,12 +158,12 @@ def run_name(runner: str, group: str, encoder: str, approx: str, kernel: str, le
     return "-".join([group, *([] if encoder == "none" else [encoder]), approx, *kernels, f"s{seed}"])
 
 
-# on import, because the workers of a launcher resolve the names of their run folders before anything else runs
+# on import, because the workers of a launcher resolve the names of their run folders before they call anything
 OmegaConf.register_new_resolver("orbit_run_name", run_name, replace=True)
 
 
 def choices() -> str:
-    """A line for each kind of component and its names, for ``--help``."""
+    """A line for each kind of component with its names, for ``--help``."""
     return "\n".join(f"{kind}: {', '.join(orbit.available(kind))}" for kind in KINDS)
 
 

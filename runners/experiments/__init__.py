@@ -1,1 +1,1 @@
-"""Runners that fit, evaluate and compare."""
+"""Runners that fit and evaluate models, and measure errors."""

@@ -1,4 +1,4 @@
-"""runner=fit: train, select, evaluate, log."""
+"""runner=fit: select settings, fit, evaluate and log."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Fit(Runner):
 
 
 def record_selection(job: Job, selected: Selected, name: str = "") -> None:
-    """Everything that was tried, as a figure, JSON and CSV; ``name`` tells several selections of a run apart."""
+    """Record all settings tried, as a figure, JSON and CSV; ``name`` distinguishes several selections of a run."""
     end = suffix(name)
     job.log_figure(f"grid{end}", selected.figure())
     job.log_text(f"selection{end}.json", selected.json())
@@ -88,10 +88,10 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted) -> None:
 
 
 def _chosen(learner: Learner) -> str:
-    """The value of the learner's path parameter; a warning where it is an end of the path."""
+    """The value of the learner's path parameter, with a warning if it is at an end of the path."""
     parameter, curve = learner.path_parameter, learner.selection_curve()
     value = f"{learner.metrics()[f'learner/{parameter}']:.3g}"
     if curve is None or curve.path.min() < curve.chosen < curve.path.max():
         return value
     end = "smallest" if curve.chosen <= curve.path.min() else "largest"
-    return f"{value} (the {end} of {len(curve.path)} values: a better one may lie beyond, set learner.{parameter})"
+    return f"{value} (the {end} of {len(curve.path)} values; extend the range with learner.{parameter})"

@@ -20,14 +20,14 @@ from runners.metrics import evaluate
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted pipeline and how well it does.
+    """A fitted pipeline with its predictions and metrics.
 
     Attributes
     ----------
     model : Pipeline with the steps ``representation``, ``features``, ``hyper``, ``learner``
-    predicted : predictions of the test part, shape (n_test,) or (n_test, k)
-    metrics : ``train/...``, ``test/...``, sizes and chosen parameters, by flat names
-    selected : the settings that inner validation chose, or None
+    predicted : predictions for the test points, shape (n_test,) or (n_test, k)
+    metrics : ``train/...``, ``test/...``, sizes and fitted parameters, under flat names
+    selected : result of the selection by inner validation, or None
     """
 
     model: Pipeline
@@ -37,9 +37,9 @@ class Fitted:
 
 
 def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Training | None = None) -> Fitted:
-    """dataset -> representation -> features -> hyper -> learner, each stage timed; the metrics on both parts.
+    """Fit a plan and evaluate it on training and test points, with each stage timed.
 
-    Where the plan selects settings, the best ones are fitted to all training points.
+    If the plan selects settings, the model with the best ones is fitted to all training points.
     ``training`` records the epochs of a stream.
     """
     with clock.stage("selection"):
@@ -54,7 +54,7 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
         features.fit(X)
     if engine.stream:
         _fit_streamed(plan, model, data, X, clock, training)
-        # the features of a stream are not kept: some are computed again
+        # the features of a stream are not kept; those of a sample are computed again
         seen = sample[sample_rows(len(X), plan.seed("runner"), engine, learner.n_features_in_)]
         fitted_values = predict(model, data.X_train[seen], engine)
     else:
@@ -89,9 +89,9 @@ def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch
 def _fit_streamed(
     plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch, training: Training | None
 ) -> None:
-    """Fit to the features of a batch of rows at a time, none of which are kept.
+    """Fit to one batch of rows at a time, without keeping features.
 
-    ``X`` is the represented sample that scales and maps are fitted to.
+    ``X`` is the sample, in its representation, that the second layer is fitted to.
     """
     features, hyper, learner, engine = model["features"], model["hyper"], model["learner"], plan.engine()
     weighted = weights(learner, data, streamed=True)

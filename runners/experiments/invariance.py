@@ -1,4 +1,4 @@
-"""runner=invariance: how much features change when their point is moved, for each group and approximation."""
+"""runner=invariance: the change of features when points are moved, for each group and approximation."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from runners.base import Job, Runner
 from runners.experiments.pipeline import represented_points
 from runners.markdown import markdown_table
 
-_OWN = ("shape", "moves")  # keys of a case that are not settings of the configuration
+_OWN = ("shape", "moves")  # keys of a case that are not keys of the configuration
 
 
 @register("runner", "invariance")
 class Invariance(Runner):
     """The invariance error mean |psi(g x) - psi(x)| / |psi(x)| over points and random group elements.
 
-    Zero to rounding where the orbit average is exact: a whole finite group, or
-    turns of polar images on their grid.
+    It is zero up to rounding where the orbit average is exact: for a whole finite
+    group, and for rotations of polar images on their grid.
 
     Parameters
     ----------
     cases : dict of dict, at least one
-        Label -> settings, as in a row of ``runner=table``. Two keys are the
-        case's own: ``shape``, to use random points of that shape and not the data
-        set, and ``moves``, settings of the orbit that the moves are drawn from
-        (otherwise random elements of the case's own q).
+        Label -> settings, as in a row of ``runner=table``, and two more keys:
+        ``shape`` uses random points of that shape instead of the data set, and
+        ``moves`` has settings of the orbit that the moves are drawn from (by
+        default random elements drawn from the q of the case).
     approximations : list of str
-        The columns.
+        Values of ``approx``, one column each.
     n_points : int >= 1
-        Points that are moved.
+        Number of points that are moved.
     n_moves : int >= 1
-        Random elements that each point is moved by.
+        Number of random elements that each point is moved by.
     """
 
     def __init__(

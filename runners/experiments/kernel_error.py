@@ -1,4 +1,4 @@
-"""runner=kernel_error: any approximation against the exact orbit-averaged kernel."""
+"""runner=kernel_error: the error of any approximation of the exact orbit-averaged kernel."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class KernelError(Runner):
     sizes : list of int >= 1
         Values of ``approx.n_components``.
     orbit_sizes : list of int >= 1 or None
-        Orbit sizes r, a curve each; None is the orbit of the configuration.
+        Orbit sizes r, one curve each; None is the orbit size of the configuration.
     rules : list of str or None
-        Orbit rules, a curve each; None is the rule of the configuration.
+        Orbit rules, one curve each; None is the rule of the configuration.
     reference : int >= 1 or None
-        Elements of the orbit of the exact kernel. None is the orbit of each curve,
-        so that the error is that of the approximation alone.
+        Orbit size of the exact kernel. None uses the orbit of each curve, so that
+        the error is that of the approximation alone.
     n_points : int >= 1
-        Points whose kernel matrix is compared.
+        Number of points in the kernel matrix.
     repeats : int >= 1
-        Seeds.
+        Number of seeds.
     """
 
     def __init__(

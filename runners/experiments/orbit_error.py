@@ -1,4 +1,4 @@
-"""runner=orbit_error: how fast the orbit average converges in the number of elements, for each rule."""
+"""runner=orbit_error: the error of the orbit average against the number of elements, for each rule."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from orbit.registry import register
 from runners.base import Job, Runner
 from runners.experiments.pipeline import represented_points
 
-# Dimensions in which a tensor rule of a few hundred nodes is finer than the rules compared with it:
-# in two, interpolated pixels are not smooth enough, and qmc is more accurate.
+# Dimensions up to which a tensor rule of a few hundred nodes is a more accurate reference than qmc: in two, functions
+# of interpolated pixels are not smooth enough for it.
 _QUADRATURE_DIMS = 1
 
 
 @register("runner", "orbit_error")
 class OrbitError(Runner):
-    """Mean square feature error |psi_r(x) - psi(x)|^2 / |psi(x)|^2 against the orbit size r, a curve a rule.
+    """Mean square feature error |psi_r(x) - psi(x)|^2 / |psi(x)|^2 against the orbit size r, one curve for each rule.
 
     psi is the average over a fine rule. Frequencies and landmarks are the
     same for every r and rule, so the error is that of the orbit average alone
-    (what LGIKA's proposition on r bounds by 1/sqrt(r) for random elements).
+    (for random elements, LGIKA's proposition on r bounds it by 1/sqrt(r)).
 
     Parameters
     ----------
     sizes : list of int >= 1
         Orbit sizes r.
     rules : list of str
-        Orbit rules compared; null is all that exist for the group and its q.
+        Orbit rules compared; None is all rules that the group and its q have.
     reference : int >= 1
-        Elements of the rule that stands for the truth: quadrature where there is
-        one in one dimension, eight times as many by qmc elsewhere.
+        Orbit size of the reference: by quadrature in one dimension where there is
+        such a rule, otherwise by qmc with eight times this size.
     n_points : int >= 1
-        Points whose features are compared.
+        Number of points whose features are compared.
     shape : list of int >= 1 or None
-        Random points of this shape instead of the data set.
+        Shape of random points that are used instead of the data set.
     repeats : int >= 1
-        Seeds; a deterministic rule is repeated with a random phase where it has one.
+        Number of seeds; deterministic rules get a random phase where they have one.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class OrbitError(Runner):
         reference = job.plan.approx(orbit=self._reference(job)).fit(X)
         truth = reference.transform(X)
         job.log_skeleton(reference.kernel_)
-        if self.shape is None:  # an orbit of noise shows nothing
+        if self.shape is None:  # orbits of random points are not worth drawing
             job.log_orbit(job.plan.orbit().fit(X), X)
         seeds = spawn(job.plan.seed("runner"), self.repeats)
         curves = {}
@@ -82,7 +82,7 @@ class OrbitError(Runner):
         job.log_figure("orbit_error", figure)
 
     def _rules(self, job: Job) -> list[str]:
-        """The rules compared: those asked for, each checked before any work, or all that exist."""
+        """The rules compared: those of ``rules``, each checked before any work, or all that exist."""
         if self.rules is not None:
             for rule in self.rules:
                 job.plan.orbit(rule=rule)

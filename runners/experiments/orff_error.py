@@ -1,4 +1,4 @@
-"""runner=orff_error: operator-valued random features against the exact kernel, and their variance against its bound."""
+"""runner=orff_error: the error of operator-valued random features, and their variance with its bound."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from orbit.kernels.operator_bounds import operator_variance_bound
 from orbit.registry import register
 from runners.base import Job, Runner
 
-# Frequencies in one block.
+# Frequencies in a block.
 _BLOCK = 4096
 
 
 @register("runner", "orff_error")
 class OrffError(Runner):
-    """The largest error over pairs in [-1, 1]^d (ORFF Figure 1), or the variance at one of them (Figure 6).
+    """The largest error over pairs in [-1, 1]^d (ORFF Figure 1), or the variance at one pair (Figure 6).
 
     Parameters
     ----------
     kernels : dict of dict, at least one
-        Label -> a ``kernel`` section of an operator-valued kernel, a curve each.
+        Label -> a ``kernel`` section of an operator-valued kernel, one curve each.
     sizes : list of int >= 1
         Numbers of frequencies D.
     dim : int >= 1
-        d, of inputs and outputs.
+        The dimension d of inputs and outputs.
     n_points : int >= 1
-        Random pairs; for the variance, one.
+        Number of random pairs; not used for the variance, which is measured at one pair.
     variance : bool
-        Draw the spectral norm of E[(K~ - K)^2] and its bound instead of the error.
+        Measure the spectral norm of E[(K~ - K)^2] and its bound instead of the error.
     repeats : int >= 1
-        Draws of the frequencies.
+        Number of draws of the frequencies.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class OrffError(Runner):
         measure = self._variance if self.variance else self._errors
         for label, kernel in kernels.items():
             if not isinstance(kernel, OperatorKernel):
-                raise InputError(f"runner.kernels.{label}: {kernel.label()} is not operator valued")
+                raise InputError(f"runner.kernels.{label}: {kernel.label()} is not operator-valued")
             for name, values in measure(job, kernel).items():
                 curves[f"{label}{name}"] = np.array(self.sizes), values
                 self._record(job, f"{label}{name}", values.mean(0))

@@ -1,4 +1,4 @@
-"""The steps of a plan as one scikit-learn pipeline, and the steps of fitting it that runners share."""
+"""The components of a plan as a scikit-learn pipeline, and functions for fitting it that runners share."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from runners.app.plan import Plan
 
 
 def pipeline(plan: Plan, task: str) -> Pipeline:
-    """The steps of a plan, not fitted."""
+    """The unfitted pipeline of a plan."""
     steps = {"representation": plan.component("representation"), "features": plan.approx()}
     steps |= {"hyper": plan.hyper(), "learner": plan.learner(task)}
     return Pipeline(list(steps.items()))
 
 
 def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
-    """Training points, or a sample of them, in the representation fitted to them, in the engine's precision.
+    """Fit the representation to training points, and return them transformed, in the engine's precision.
 
-    A learner of points is told their shape.
+    Sets the parameter ``shape`` of a learner that takes points.
     """
     X, learner = model["representation"].fit_transform(X), model["learner"]
     if learner.takes_points and learner.shape is None:
@@ -36,11 +36,11 @@ def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
 
 
 def represented_points(plan: Plan, n_points: int, shape: list[int] | None) -> np.ndarray:
-    """The first training points of the plan's data, represented; or standard normal points of ``shape``.
+    """The first training points of the plan's data, in its representation; or standard normal points of ``shape``.
 
     Returns
     -------
-    array, shape (at most n_points, *shape), in the engine's precision
+    array, shape (n, *shape) with n <= n_points, in the engine's precision
     """
     if shape is None:
         X = plan.component("representation").fit_transform(plan.load().X_train[:n_points])
@@ -50,7 +50,7 @@ def represented_points(plan: Plan, n_points: int, shape: list[int] | None) -> np
 
 
 def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
-    """Predictions a batch of rows at a time, so that the features of a large test set are never held together."""
+    """Predict one batch of rows at a time, so that the features of all rows are never in memory together."""
     if isinstance(X, Rows):
         batches = row_batches(X, len(X), width(model), engine)
     else:
@@ -59,17 +59,17 @@ def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
 
 
 def width(model: Pipeline) -> int:
-    """Columns of the widest features between the points and the learner."""
+    """Number of columns of the feature map or the second layer, whichever has more."""
     return max(len(model[step].get_feature_names_out()) for step in ("features", "hyper"))
 
 
 def weights(learner: Learner, data: Dataset, streamed: bool = False) -> dict[str, np.ndarray]:
-    """The sample weights of a data set as an argument of a learner; empty where there are none.
+    """The sample weights of a data set as a keyword argument of ``fit``; empty if there are none.
 
     Raises
     ------
     InputError
-        If there are, and the learner takes none.
+        If there are weights and the learner takes none.
     """
     if data.sample_weight is None:
         return {}

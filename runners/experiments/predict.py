@@ -26,12 +26,12 @@ _FILE = "predictions.csv"
 
 @register("runner", "predict")
 class Predict(Runner):
-    """Reads new points as the model's own data set was read, and writes a prediction for each.
+    """Predicts new points, which are read in the same way as the data set of the model.
 
     ``predictions.csv`` has a row for each point: ``point`` (row number or file name), ``prediction`` (several outputs:
     ``prediction_NAME``), and ``probability_CLASS`` or ``std`` where the learner gives them.
 
-    A model is a pickle, which can run code as it is loaded: use models of your own.
+    A model is a pickle, which can run code when it is loaded: load only models that you trust.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Predict(Runner):
         New points: an .npz or .npy file; for a model of ``dataset=table`` a CSV or Parquet file, of
         ``dataset=images`` or ``spoken_digits`` also a folder. Required.
     output : str or None
-        Where to write; None is ``predictions.csv`` in the run folder.
+        File of the predictions; None is ``predictions.csv`` in the run folder.
     """
 
     tracked: ClassVar[bool] = False
@@ -79,7 +79,7 @@ class Predict(Runner):
         job.row("predictions", str(path.absolute()))
 
     def _load(self, job: Job) -> tuple[Pipeline, Loader, Mapping[str, Any]]:
-        """The fitted pipeline, the loader of its data, and the form of that data."""
+        """The fitted pipeline, the loader of its data set, and the form of that data set (``Dataset.form``)."""
         assert self.model is not None
         if not self.model.startswith(_RUNS):
             folder = RunFolder(Path(self.model).expanduser())
@@ -103,7 +103,7 @@ class Predict(Runner):
 
 
 def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None) -> pd.DataFrame:
-    """Predictions, and deviations or probabilities where the learner gives them; ``targets`` names several outputs."""
+    """Predictions, with standard deviations or probabilities if the learner has them; ``targets`` are output names."""
     psi, learner = model[:-1].transform(X), model[-1]
     columns: dict[str, np.ndarray] = {}
     if learner.gives_std:
@@ -117,7 +117,7 @@ def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None
 
 
 def _widest(model: Pipeline, X: np.ndarray) -> int:
-    """Bytes of the largest array that the one point in ``X`` becomes before the learner."""
+    """Bytes of the largest array before the learner for the single point in ``X``."""
     sizes = [X.nbytes]
     for _, step in model.steps[:-1]:
         X = step.transform(X)
@@ -138,8 +138,8 @@ def _unpickled(folder: RunFolder) -> Pipeline:
     path = folder.path / MODEL
     if not path.is_file():
         raise InputError(
-            f"runner.model: expected a run folder with a {MODEL} at {folder.path.absolute()}, found none; it is "
-            "written by runner=fit unless runner.save_model=false"
+            f"runner.model: expected a run folder with a {MODEL} at {folder.path.absolute()}, found none; "
+            "runner=fit writes it unless runner.save_model=false"
         )
     try:
         with open(path, "rb") as file:
@@ -149,11 +149,11 @@ def _unpickled(folder: RunFolder) -> Pipeline:
 
 
 def _data_of(folder: RunFolder) -> tuple[Loader, Mapping[str, Any]]:
-    """The loader of the data that a run was fitted to, and the form of its points."""
+    """The loader of the data set that a run was fitted to, and the form of that data set."""
     record = folder.read_record()
     if record is None or "form" not in record.dataset:
         raise InputError(
-            f"runner.model: the run of {folder.path.absolute()} has no record of the data it was fitted to"
+            f"runner.model: the run in {folder.path.absolute()} has no record of the data it was fitted to"
         )
     section = folder.read_config()["dataset"]
     return orbit.build("dataset", section.pop("name"), **section), record.dataset["form"]

@@ -1,4 +1,4 @@
-"""runner=table: the tables and curves of a paper, our results beside the published ones."""
+"""runner=table: the tables and curves of a paper, with the published values beside the results."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ Results = dict[str, list[dict[str, float]]]
 
 @register("runner", "table")
 class Table(Runner):
-    """Fits every row of a table and every point of its curves, over folds or seeds, beside published results.
+    """Fits every row of a table and every point of its curves, over folds or seeds, and shows published values too.
 
     Parameters
     ----------
     rows : dict of dict, or None
-        Label -> what the row changes in the configuration: whole sections
-        (``approx: {name: rf}``) or single keys (``kernel.lengthscale: 4000``).
+        Label -> changes to the configuration: whole sections (``approx: {name: rf}``)
+        or single keys (``kernel.lengthscale: 4000``).
     columns : dict of dict, or None
-        Label -> changes to every row. Each row is then fitted once per column, labelled
-        ``row column``, and every two columns are compared by the rank correlation
-        (Spearman) of their rows.
+        Label -> changes to every row. Each row is then fitted once for each column, with
+        label ``row column``, and every pair of columns is compared by the rank
+        correlation (Spearman) of their rows.
     curves : dict of dict, or None
-        Name of a figure -> ``along``, one key and the values it takes
-        (``{dataset.n_train: [100, 1000]}``); ``series``, label -> changes, a line
+        Name of a figure -> ``along``, one key with its values
+        (``{dataset.n_train: [100, 1000]}``); ``series``, label -> changes, one line
         each; ``references``, label -> changes that do not depend on the key: each is
-        fitted once and drawn as a horizontal line; and ``metric`` where it is
-        not the table's, e.g. ``time/total_s``, seconds of a fit and its predictions.
+        fitted once and drawn as a horizontal line; and ``metric``, if it differs from
+        the table's, e.g. ``time/total_s``, seconds of a fit and its predictions.
     repeats : dict or None
-        One key -> the values it takes, e.g. ``{dataset.fold: [0, 1, 2, 3, 4]}``. The
-        table shows the mean over them and its standard deviation.
+        One key with its values, e.g. ``{dataset.fold: [0, 1, 2, 3, 4]}``. The table
+        shows the mean and standard deviation over them.
     metric : str
         The metric of the table, e.g. ``test/rmse``.
     published : dict or None
-        Label -> the published value, in the same unit, of the rows that have one.
+        Label -> published value, in the same unit, for rows that have one.
     source : str
-        Where the published values are from.
+        Source of the published values.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Table(Runner):
         self._curves()
         unknown = set(self.published or {}) - set(self._cells())
         if unknown:
-            raise InputError(f"runner.published: {', '.join(sorted(unknown))} is not a row of the table")
+            raise InputError(f"runner.published: no such rows in the table: {', '.join(sorted(unknown))}")
 
     def plans(self, base: Plan) -> list[Plan]:
         """The plans of the first repeat, and of the first row in all other repeats."""
@@ -105,7 +105,7 @@ class Table(Runner):
         trials.end()
 
     def _cells(self) -> dict[str, dict[str, Any]]:
-        """Label -> changes, of every row in every column."""
+        """Label -> changes, for every row in every column."""
         if not self.columns:
             return self.rows or {}
         cells = itertools.product((self.rows or {}).items(), self.columns.items())
@@ -142,8 +142,8 @@ class Table(Runner):
 
     def _fit_rows(self, job: Job, trials: Trials, progress: Progress) -> Results:
         results: Results = {label: [] for label in self._cells()}
-        # all rows of a fold before the next fold: its data is loaded once, and a table
-        # that is stopped half-way has whole folds
+        # all rows of a fold before the next fold: data is loaded once for each fold, and an
+        # interrupted table has complete folds
         for repeat in self._repeats():
             for label, changes in self._cells().items():
                 results[label].append(trials.fit(job.plan.variant(changes | repeat), label))
@@ -202,7 +202,7 @@ class Table(Runner):
 
 
 def rank_correlation(pairs: Mapping[str, tuple[float, float]]) -> float:
-    """Spearman's, of the first numbers with the second.
+    """Spearman's rank correlation between the first and the second numbers of the pairs.
 
     >>> round(rank_correlation({"a": (1, 10), "b": (2, 30), "c": (3, 20)}), 3)
     0.5
@@ -212,7 +212,7 @@ def rank_correlation(pairs: Mapping[str, tuple[float, float]]) -> float:
 
 
 def _chosen(found: list[dict[str, float]]) -> str:
-    """The settings that were selected, a value for each repeat."""
+    """The selected settings, with the distinct values over all repeats."""
     keys = [key for key in found[0] if key.startswith("selection/") and "." in key]
     values = {
         key.removeprefix("selection/"): [f"{metrics[key]:g}" for metrics in found if key in metrics] for key in keys
@@ -222,7 +222,7 @@ def _chosen(found: list[dict[str, float]]) -> str:
 
 @dataclass
 class _Curve:
-    """A figure: lines over the values of one key, and levels."""
+    """A figure: lines over the values of one key, and horizontal reference lines."""
 
     name: str
     points: list[dict[str, Any]]

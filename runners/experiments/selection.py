@@ -1,4 +1,4 @@
-"""Inner validation: every point of a grid of settings is scored on training points held out of its fit."""
+"""Selection of settings by inner validation: every point of a grid is scored on training points held out of its fit."""
 
 from __future__ import annotations
 
@@ -89,16 +89,16 @@ class Selected:
 
 
 def select(plan: Plan, data: Dataset) -> Selected | None:
-    """Score every point of the plan's grid on training points only; None where there is nothing to select.
+    """Score every point of the plan's grid, on training points only. Returns None if the plan selects nothing.
 
-    Points that differ only in the learner share their features. Those that differ
-    only in its path parameter share one factorisation where the learner offers it
-    (``shares_path``).
+    Points that differ only in the learner share their features. Points that differ
+    only in the learner's path parameter share one factorisation if the learner
+    supports it (``shares_path``).
 
     Raises
     ------
     InputError
-        For a metric that the task does not have, and splits that the data do not allow.
+        For a metric that the task does not have, and for splits that the data do not allow.
     """
     selection = plan.component("selection")
     points = selection.points()
@@ -144,7 +144,7 @@ def _predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
 
 
 def _without_path_parameter(plan: Plan, task: str, i: int) -> Any:
-    """What two plans must have in common to be predicted from one path; ``i`` itself where the learner shares none."""
+    """A key equal for plans that one path can predict: the learner's section; ``i`` if the learner shares no path."""
     learner, section = plan.learner(task), plan.config["learner"]
     parameter = learner.path_parameter
     if not learner.shares_path or not _is_number(section.get(parameter)):
@@ -153,7 +153,7 @@ def _without_path_parameter(plan: Plan, task: str, i: int) -> Any:
 
 
 def _alike(values: Sequence[Any]) -> list[list[int]]:
-    """Indices of equal values together, in order."""
+    """Group the indices of equal values, in order of first appearance."""
     groups: dict[str, list[int]] = {}
     for i, value in enumerate(values):
         groups.setdefault(json.dumps(value, sort_keys=True, default=str), []).append(i)

@@ -1,4 +1,4 @@
-"""runner=skeleton_error: random features of skeletons against their exact kernels, over budgets (RFS Figure 3)."""
+"""runner=skeleton_error: the error of random features of skeletons against their number (RFS Figure 3)."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _MEASURES = {
     "correlation": "correlation",
 }
 
-# Features drawn at once where they are independent: Fourier features of whole images have thousands of entries each.
+# Independent features drawn at once: Fourier features of whole images have thousands of entries each.
 _PART = 2000
 
 
 @register("runner", "skeleton_error")
 class SkeletonError(Runner):
-    """Four measures of error for several kernels, several ways of drawing features, and a range of budgets.
+    """Four measures of error for several kernels, several kinds of features, and a range of numbers of features.
 
     Parameters
     ----------
     kernels : dict of dict, at least one
-        Label -> what it changes in the configuration; a row of panels each.
+        Label -> changes to the configuration; one row of panels each.
     series : dict of dict, at least one
-        Label -> what it changes; a curve in every panel.
+        Label -> changes to the configuration; one curve in every panel.
     sizes : list of int >= 1
-        Budgets: values of ``approx.n_components``.
+        Values of ``approx.n_components``.
     n_points : int >= 2
-        Random training points whose kernel matrix is compared, others in every repeat.
+        Number of random training points in the kernel matrix, drawn again in every repeat.
     repeats : int >= 1
-        Draws of the points and of the features.
+        Number of draws of the points and of the features.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class SkeletonError(Runner):
         return [kernel_errors(truth, self._gram(plan, X, size, seed)) for size in self.sizes]
 
     def _gram(self, plan: Plan, X: np.ndarray, size: int, seed: int) -> np.ndarray:
-        """Inner products of ``size`` features; independent ones in parts, because whole patches take much memory."""
+        """Gram matrix of ``size`` features; independent features are drawn in parts, to save memory."""
         merged = plan.config["approx"].get("deduplicate", False)
         parts = [size] if merged else [min(_PART, size - done) for done in range(0, size, _PART)]
         total = np.zeros((len(X), len(X)))

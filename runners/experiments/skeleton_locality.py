@@ -1,4 +1,4 @@
-"""runner=skeleton_locality: which pixels meet in the random features of a skeleton (RFS Figure 4)."""
+"""runner=skeleton_locality: which pixels occur together in the random features of a skeleton (RFS Figure 4)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from runners.base import Job, Runner
 
 @register("runner", "skeleton_locality")
 class SkeletonLocality(Runner):
-    """Correlation, over random features, of the occurrence of a few pixels with that of every other.
+    """Correlation, over random features, of the occurrence of a few pixels with that of every pixel.
 
     Parameters
     ----------
     kernels : dict of dict, at least one
-        Label -> what it changes in the configuration; a map each.
+        Label -> changes to the configuration; one map each.
     shape : list of int >= 1
-        Height, width and perhaps channels of the images.
+        Height and width of the images, and the number of channels if there are several.
     pixels : list of list of int >= 0
-        Row and column of the pixels that are looked at.
+        Row and column of each chosen pixel.
     n_features : int >= 1
-        Draws, equal ones not merged.
+        Number of draws; equal draws are not merged.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SkeletonLocality(Runner):
         job.log_figure("locality", plots.locality(maps, self.pixels))
 
     def _correlations(self, exponents: sparse.csr_matrix) -> np.ndarray:
-        """Of the occurrence of each chosen pixel with every pixel's: shape ``(chosen, height, width)``."""
+        """Correlations of the occurrence of chosen pixels with all pixels', shape ``(chosen, height, width)``."""
         height, width = self.shape[:2]
         channels = exponents.shape[1] // (height * width)
         shape = exponents.shape[0], height * width

@@ -1,4 +1,4 @@
-"""The record of a training in epochs: a metric for each, and a checkpoint to resume from."""
+"""Records training in epochs: a metric value and a checkpoint after each epoch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ log = logging.getLogger(__name__)
 class Training:
     """Follows one learner of a job through its epochs.
 
-    After every epoch its score is a step of a metric, and its state is written to
-    ``outputs/checkpoints``, under the hash of the model. A later run that fits the
-    same model with ``resume=true`` continues from there and ends with the same result.
+    After every epoch the score is logged as a step of a metric, and the state is written
+    to ``outputs/checkpoints`` under the hash of the model. A later run that fits the same
+    model with ``resume=true`` continues from there and ends with the same result.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Training:
     plan : Plan
         The plan that is trained: the job's own, or a variant of it.
     label : str
-        Name of this training where a job has several.
+        Name of this training, for jobs with several.
     """
 
     def __init__(self, job: Job, plan: Plan, label: str = "") -> None:
@@ -49,7 +49,7 @@ class Training:
         log.info("training continues after epoch %d of %d (%s)", learner.epochs_done_, learner.epochs, self.path)
 
     def after_epoch(self, learner: Any, stream: FeatureStream) -> None:
-        """Note the score of the epoch and write a checkpoint."""
+        """Record the score of the epoch and write a checkpoint."""
         if not learner.trains_in_epochs:
             return
         self.job.log_step(self.metric, learner.history_[-1])
@@ -61,7 +61,7 @@ class Training:
         os.replace(temporary, self.path)
 
     def draw(self) -> None:
-        """Draw the scores of the epochs, where there were several."""
+        """Draw the scores of the epochs, if there are several."""
         if len(scores := self.job.history.get(self.metric, [])) > 1:
             self.job.log_figure("epochs", plots.epochs({self.metric: scores}))
 

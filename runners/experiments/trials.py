@@ -16,13 +16,13 @@ from runners.experiments.training import Training
 
 
 class Trials:
-    """Fits variants of a job's plan. Keeps the data set loaded last, and fits no variant twice.
+    """Fits variants of a job's plan, each only once. Keeps the last data set in memory.
 
     Parameters
     ----------
     job : Job
     metric : str
-        The metric that every fit must have, e.g. ``test/accuracy``.
+        Metric that every fit must have, e.g. ``test/accuracy``.
     """
 
     def __init__(self, job: Job, metric: str) -> None:
@@ -33,7 +33,7 @@ class Trials:
         self._trainings: list[Training] = []
 
     def fit(self, plan: Plan, label: str = "") -> dict[str, float]:
-        """The metrics of a plan, with ``time/total_s``; ``label`` names what it selects, if it does.
+        """The metrics of a plan, with ``time/total_s``; ``label`` is part of the names of its files and metrics.
 
         Raises
         ------
@@ -57,7 +57,7 @@ class Trials:
         return self._done[plan.config_hash]
 
     def end(self) -> None:
-        """Delete the checkpoints: all is fitted."""
+        """Delete the checkpoints: all fits are complete."""
         for training in self._trainings:
             training.end()
 
@@ -69,7 +69,7 @@ class Trials:
 
 
 def settings(key_values: Mapping[str, Any] | None, key_path: str) -> list[dict[str, Any]]:
-    """One change for each value of the one key of ``{key: values}``; ``[{}]`` where nothing is given.
+    """``{key: values}`` as a list with one ``{key: value}`` for each value; ``[{}]`` if it is empty.
 
     >>> settings({"seed": [0, 1]}, "runner.repeats")
     [{'seed': 0}, {'seed': 1}]
@@ -77,7 +77,7 @@ def settings(key_values: Mapping[str, Any] | None, key_path: str) -> list[dict[s
     Raises
     ------
     InputError
-        For several keys, or values that are no list.
+        For several keys, or values that are not a list.
     """
     if not key_values:
         return [{}]

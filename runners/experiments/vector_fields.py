@@ -17,7 +17,7 @@ from runners.experiments.fitting import fit_and_score
 from runners.experiments.trials import Trials
 
 _GRID = 18
-_NEAR = 1.2  # times the variance of the noise: a test error below has reached the noise level
+_NEAR = 1.2  # a test MSE below this multiple of the noise variance has reached the noise level
 _STAGES = ("time/fit_features_s", "time/features_s", "time/learner_s")
 
 
@@ -30,10 +30,10 @@ class Fields(Runner):
     Parameters
     ----------
     series : dict of dict, at least one
-        Label -> changes, for random features, a curve each.
+        Label -> changes, for random features; one curve each.
     exact : dict of dict, or None
-        Label -> changes, for exact kernels: a level in the first figure, a curve in
-        the second that ends where ``approx.max_size`` stops it.
+        Label -> changes, for exact kernels: a horizontal line in the first figure, a
+        curve in the second that ends at ``approx.max_size``.
     components : list of int >= 1
         Values of ``approx.n_components`` in the first figure.
     sizes : list of int >= 1
@@ -41,7 +41,7 @@ class Fields(Runner):
     timed_components : int >= 1
         ``approx.n_components`` in the second.
     repeats : int >= 1
-        Seeds of the first figure.
+        Number of seeds in the first figure.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Fields(Runner):
     def check(self) -> None:
         super().check()
         if not self.series:
-            raise InputError("runner.series: expected at least one; choose experiment=orff_curl")
+            raise InputError("runner.series: expected at least one series; choose experiment=orff_curl")
 
     def run(self, job: Job) -> None:
         if not isinstance(job.plan.component("dataset"), VectorField):
-            raise InputError("runner=fields draws fields of dataset=vector_field: choose that")
+            raise InputError("runner=fields needs dataset=vector_field")
         trials = Trials(job, "test/rmse")
         self._errors(job, trials)
         self._pictures(job)

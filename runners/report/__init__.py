@@ -1,4 +1,4 @@
-"""``runner=report``: all results on one page, the experiments beside the papers' values."""
+"""``runner=report``: all results on one page, with the papers' values beside them."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ _PICTURES = "figures"
 
 @register("runner", "report")
 class Report(Runner):
-    """Writes the logged results as ``index.html``, ``report.md`` and their figures.
+    """Writes all logged results as ``index.html`` and ``report.md``, with their figures.
 
-    For every experiment and size the report shows the newest finished run: its tables and figures, how it was made,
-    and the runs of other configurations. Runs and sweeps of no experiment follow, then the experiments that have not
-    run. Runs are read from MLflow, and from run folders where MLflow does not have them (with
+    For every experiment and size the report shows the newest finished run: its tables and figures, its command, and
+    the runs of other configurations. Runs and sweeps that belong to no experiment follow, then the experiments that
+    have not run. Runs are read from MLflow, and from run folders where MLflow does not have them (with
     ``tracking.enabled=false`` from run folders only). The same runs give the same text.
 
     Parameters
     ----------
     folder : str or None
-        Where to write; an earlier report there is replaced. None is ``report`` in ``outputs``.
+        Folder of the report; an earlier report in it is replaced. None is ``report`` in ``outputs``.
     only : list of str, or None
         Names of the experiments shown; None shows all.
     latest : int >= 0
-        How many runs and sweeps of no experiment are shown, the newest.
+        Number of runs and sweeps without an experiment that are shown, newest first.
     """
 
     tracked: ClassVar[bool] = False
@@ -90,13 +90,13 @@ def write_report(
     only : list of str, or None
         Names of the experiments shown; None shows all.
     latest : int >= 0
-        How many runs and sweeps of no experiment are shown.
+        Number of runs and sweeps without an experiment that are shown.
 
     Returns
     -------
     content : Content
     n_experiments : int
-        How many experiments the report is about.
+        Number of experiments in the report, with or without runs.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def write_report(
 
 
 def _chosen(known: list[Experiment], results: Results, only: list[str] | None) -> list[Experiment]:
-    """The experiments to show, also those that have runs but no file any more."""
+    """The experiments to show, including those that have runs but whose file no longer exists."""
     removed = sorted({run.experiment for run in results.runs} - {experiment.name for experiment in known} - {""})
     every = [*known, *(Experiment(name, "", [f"python run.py experiment={name}"], []) for name in removed)]
     if only is None:
@@ -124,7 +124,7 @@ def _chosen(known: list[Experiment], results: Results, only: list[str] | None) -
     for name in only:
         if name not in choices:
             raise InputError(
-                f"runner.only: no such experiment as {name!r}{suggestion(str(name), choices)} "
+                f"runner.only: no such experiment {name!r}{suggestion(str(name), choices)} "
                 f"Choose from {', '.join(choices)}."
             )
     return [experiment for experiment in every if experiment.name in only]
@@ -150,12 +150,12 @@ def _sources(results: Results, tracker: Tracker | None, outputs: Path) -> list[s
 
 @contextlib.contextmanager
 def _replacing(target: Path) -> Iterator[Path]:
-    """A new folder that replaces ``target`` when the body succeeds; until then the old one stays.
+    """A new folder that replaces ``target`` when the body succeeds; until then the old one is kept.
 
     Raises
     ------
     InputError
-        If it cannot be written, or the old one holds other files than a report's.
+        If the folder cannot be written, or the old one has files that are not part of a report.
     """
     new, old = (target.with_name(f".{target.name}-{os.getpid()}-{suffix}") for suffix in ("new", "old"))
     try:

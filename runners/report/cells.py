@@ -1,4 +1,4 @@
-"""How a run is written in the cells of a table."""
+"""Formats a run for the cells of a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_ERROR = 300
 
 
 def command_line(overrides: list[str], *options: str) -> Code:
-    """The command of a run, without passwords.
+    """The command line of a run, without passwords.
 
     >>> command_line(["approx=rf", "tracking.uri=http://me:secret@host", "kernel={a: 1}"])
     "python run.py approx=rf tracking.uri=http://***@host 'kernel={a: 1}'"
@@ -23,7 +23,7 @@ def command_line(overrides: list[str], *options: str) -> Code:
 
 
 def without_password(text: str) -> str:
-    """Text whose web addresses have no user names and passwords.
+    """The text with user names and passwords in web addresses masked.
 
     >>> without_password("postgresql://me:secret@host/runs")
     'postgresql://***@host/runs'

@@ -1,4 +1,4 @@
-"""The content of a report, independent of its format: tables, pictures and sections, as the templates use them."""
+"""The content of a report, independent of its format: the tables, pictures and sections that the templates use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Section:
     command : Code
         The command that repeats the run.
     facts : list of (label, value)
-        Where, when and from which code the run was made.
+        When and on which machine the run was made, with which code.
     parts : list of (title, Table or str)
         The tables that the run wrote, and the text between them.
     pictures : list of Picture
@@ -55,7 +55,7 @@ class Section:
     failed : Table or None
         Later runs that did not finish.
     lost : bool
-        Whether the files of the run no longer exist.
+        True if the files of the run no longer exist.
     """
 
     name: str
@@ -83,9 +83,9 @@ class Content:
         A row for each section.
     sections : list of Section
     runs, failed : Table or None
-        Runs and sweeps of no experiment, and which of them did not finish.
+        Runs and sweeps without an experiment, and those of them that did not finish.
     hidden : int
-        How many older runs and sweeps are left out.
+        Number of older runs and sweeps that are left out.
     sweeps : list of (name, command)
     pictures : list of Picture
         Figures of the sweeps.

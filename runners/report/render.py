@@ -1,4 +1,4 @@
-"""The report as HTML and as Markdown. Text that comes from runs is escaped here, and only here."""
+"""Renders a report as HTML and Markdown. Text that comes from runs is escaped here, and only here."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from runners.markdown import markdown_table
 from runners.report.content import Code, Content, Link, Table
 
-#: File of the report -> its template.
+#: File of the report -> template.
 FILES = {"index.html": "page.html", "report.md": "page.md"}
 
-# Names of the types in tests of the templates.
+# Types by the names of their Jinja tests: {% if cell is code %}.
 _KINDS: dict[str, type] = {"code": Code, "link": Link, "table": Table}
 
 
 def render(content: Content, template: str) -> str:
-    """A report in the format of a template."""
+    """Render a report with a template."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=select_autoescape(["html"]),

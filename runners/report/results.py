@@ -31,7 +31,7 @@ class Run:
     record : Record
     metrics : dict of str to float
     folder : RunFolder or None
-        Set for a run that is not in MLflow, or not completely.
+        Set for a run that is not in MLflow, or only in part.
     """
 
     record: Record
@@ -44,7 +44,7 @@ class Run:
 
     @property
     def sweep(self) -> str:
-        """The sweep that the run belongs to, as its parent or as a job; empty for a single run."""
+        """The id of the sweep whose parent or job the run is; empty for a single run."""
         return self.record.tags.get("sweep", "")
 
     @property
@@ -54,7 +54,7 @@ class Run:
 
     @property
     def experiment(self) -> str:
-        """The name of the experiment file of the run; empty without one."""
+        """The name of the experiment that was run; empty without one."""
         return self.record.tags.get("experiment", "")
 
     @property
@@ -63,7 +63,7 @@ class Run:
 
     @property
     def order(self) -> tuple[float, str]:
-        """Sort key: the time of the start."""
+        """Sort key: the start time."""
         return self.record.start, self.record.run_id or self.record.tags.get("folder", "")
 
     @property
@@ -79,7 +79,7 @@ class Run:
         if key == "experiment":
             return self.experiment
         params = self.record.params
-        if not params:  # refused before its configuration was complete
+        if not params:  # rejected before its configuration was complete
             given = (override.lstrip("+~").partition("=") for override in self.record.overrides)
             return {name: value for name, _, value in given}.get(key)
         found = params.get(key, params.get(f"{key}.name"))
@@ -183,7 +183,7 @@ class Results:
         return target if any(target.iterdir()) else None
 
     def _local(self) -> list[Run]:
-        """Runs that are not in MLflow, or not completely."""
+        """Runs that are not in MLflow, or only in part."""
         pending = set() if self._tracker is None else {folder.path for folder in self._tracker.pending()}
         found = []
         for path in sorted(p for depth in ("*/*", "*/*/*") for p in self._outputs.glob(f"{depth}/{RECORD}")):
@@ -191,14 +191,14 @@ class Results:
             record = _readable(folder)
             if record is None or not _is_run(record):
                 continue
-            if record.job is not None:  # a job refused before it started has no tags
+            if record.job is not None:  # a job rejected before it started has no tags
                 record.tags.setdefault("sweep", "/".join(folder.path.parent.parts[-2:]))
             if self._tracker is None or record.run_id is None or folder.path in pending:
                 found.append(Run(record, folder.read_metrics(), folder))
         return found
 
     def _completed(self, run: Run) -> Run:
-        """The run with overrides and error from its ``run.json``, where MLflow does not have them."""
+        """The run, with overrides and error from its ``run.json`` where MLflow does not have them."""
         record = run.record
         if run.opens_sweep or ("experiment" in record.tags and record.status in ("FINISHED", "RUNNING")):
             return run
@@ -209,7 +209,7 @@ class Results:
         return replace(run, record=replace(record, overrides=kept.overrides, error=kept.error))
 
     def _named(self, run: Run) -> Run:
-        """The run with its experiment, also if it was made before runs recorded that."""
+        """The run with its experiment, also if its version did not record the experiment."""
         record = run.record
         if "experiment" in record.tags or run.opens_sweep:
             return run
@@ -224,16 +224,16 @@ class Results:
 def _readable(folder: RunFolder) -> Record | None:
     try:
         return folder.read_record()
-    except (ValueError, TypeError) as error:  # cut off, or written by another program
+    except (ValueError, TypeError) as error:  # truncated, or written by another program
         log.warning("%s is left out: its %s cannot be read (%s)", folder.path, RECORD, error)
         return None
 
 
 def _is_run(record: Record) -> bool:
-    """Whether a record is of a run that MLflow would have if tracking was enabled."""
+    """Whether MLflow would have the run if tracking was enabled."""
     runner = record.params.get("runner.name")
-    refused = not record.config_hash and record.job is None  # refused jobs of a sweep are shown
-    if refused or record.status == "SKIPPED":
+    rejected = not record.config_hash and record.job is None  # rejected jobs of a sweep are shown
+    if rejected or record.status == "SKIPPED":
         return False
     if runner not in orbit.available("runner"):
         return True

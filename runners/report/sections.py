@@ -1,4 +1,4 @@
-"""Arranges results as the content of a report, and copies the figures it shows."""
+"""Arranges results as the content of a report, and copies its figures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def arrange(results: Results, shown: list[Experiment], sources: list[str], lates
     sources : list of str
         Where the results were read from.
     latest : int >= 0
-        How many runs and sweeps of no experiment are shown, the newest.
+        Number of runs and sweeps without an experiment that are shown, newest first.
     folder : Path
         The folder of the report.
     """
@@ -89,7 +89,7 @@ def _newest_finished(runs: list[Run]) -> Run:
 
 
 def _parts(files: Path) -> list[tuple[str, Table | str]]:
-    """The tables and texts that a run wrote as Markdown, each file's first part with its title."""
+    """The tables and texts in the Markdown files of a run; the first part of a file has the title of the file."""
     parts = []
     for path in sorted(files.glob("*.md"), key=_main_first):
         title = "" if path.stem == _MAIN else path.stem.replace("_", " ")
@@ -125,7 +125,7 @@ def _facts(results: Results, run: Run) -> list[tuple[str, str]]:
 
 
 def _older(newest: Run, runs: list[Run]) -> Table | None:
-    """The newest finished run of every other configuration."""
+    """The newest finished run of each configuration other than that of ``newest``."""
     others: dict[str, Run] = {}
     for run in runs:
         if run.finished and run.record.config_hash != newest.record.config_hash:
@@ -153,7 +153,7 @@ def _overview(sections: list[Section], done: Runs) -> Table | None:
 
 
 def _missing(shown: list[Experiment], by_key: Runs) -> dict[str, Table]:
-    """Experiments without a finished run, with their commands. Those from papers have sizes, the others have none."""
+    """Experiments without a finished run, with their commands. Only experiments from papers have sizes."""
     rows: dict[str, list[list[str]]] = {"From the papers": [], "This project's own": []}
     for experiment in shown:
         tried = {size: runs for (name, size), runs in by_key.items() if name == experiment.name}
@@ -175,7 +175,7 @@ def _last_try(runs: list[Run]) -> str:
 
 
 def _pictures(results: Results, run: Run, folder: Path) -> list[Picture]:
-    """The figures of a run, copied into a folder of its own within the report."""
+    """Copy the figures of a run into a folder of their own within the report."""
     files = results.files(run)
     found = sorted((files / "figures").glob("*.png"), key=_main_first) if files is not None else []
     if not found:
@@ -205,5 +205,5 @@ def _main_first(path: Path) -> tuple[bool, str]:
 
 
 def _numbers_by_size(name: str) -> list[tuple[int, str]]:
-    """Sorts names so that r8 comes before r16."""
+    """Sort key of a name with which r8 comes before r16."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]

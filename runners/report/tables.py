@@ -23,7 +23,7 @@ def group_sweeps(runs: list[Run]) -> list[list[Run]]:
 
 
 def runs_table(entries: list[list[Run]]) -> Table | None:
-    """A row for each run, with the settings that differ; the jobs of a sweep follow a row for the sweep."""
+    """A row for each run, with the settings that differ between runs; the jobs of a sweep follow its own row."""
     jobs = [run for entry in entries for run in entry if not run.opens_sweep]
     keys = _varied(jobs)
     metrics = [name for name in MAIN_METRICS if any(name in run.metrics for run in jobs)]
@@ -79,7 +79,7 @@ def _sweep_row(entry: list[Run], n_empty: int) -> list[str]:
 
 
 def _varied(runs: list[Run]) -> list[str]:
-    """Keys set on some command line whose values differ between runs, in the order of the oldest run."""
+    """Keys on any command line whose values differ between runs, in the order in which they first appear."""
     given = dict.fromkeys(
         override.lstrip("+~").partition("=")[0] for run in reversed(runs) for override in run.record.overrides
     )

@@ -23,7 +23,7 @@ from runners.base import Job, Runner, peak_memory_mb
 from runners.machine import describe_machine
 from runners.markdown import markdown_table
 
-_SAMPLE = 2048  # points that the feature map is fitted to, and that are predicted
+_SAMPLE = 2048  # points for fitting the feature map, and for the accuracy
 _PEAK = "peak resident MiB"
 _WAVES = 16
 _SIDE = 28
@@ -33,15 +33,15 @@ _CHILD = "from runners.timing.memory import child; child()"
 
 @register("runner", "memory")
 class Memory(Runner):
-    """Peak resident memory and seconds of streamed fits, including the solve, against the number of points.
+    """Peak resident memory and time of streamed fits, including the solve, against the number of points.
 
     Parameters
     ----------
     cases : dict of dict, or None
         Label -> settings of the case. ``points`` is the number of generated images
-        (28 x 28, computed when rows are read, so that none are stored), or ``data``
-        for all points of the data set. All other keys change the configuration, as
-        in the rows of ``runner=table``.
+        (28 x 28, computed when rows are read, never stored), or ``data`` for all
+        points of the data set. All other keys change the configuration, as in the
+        rows of ``runner=table``.
     """
 
     def __init__(self, cases: dict[str, Any] | None = None) -> None:
@@ -55,8 +55,7 @@ class Memory(Runner):
             points = case.get("points") if isinstance(case, dict) else None
             if points != "data" and not (isinstance(points, int) and points >= 1):
                 raise InputError(
-                    "runner.cases: expected in every case points: data, or points: an integer >= 1, "
-                    f"found {label}: {case!r}"
+                    f"runner.cases: every case needs points, an integer >= 1 or data, found {label}: {case!r}"
                 )
 
     def run(self, job: Job) -> None:
@@ -84,9 +83,9 @@ class Memory(Runner):
 
 
 class Waves:
-    """An array of generated images of shape (n, 28, 28), float32, whose rows are computed when they are indexed.
+    """An array of generated images, shape (n, 28, 28), float32, whose rows are computed when they are indexed.
 
-    An image is the tanh of a weighted sum of 16 fixed images made of waves; the weights are a function of its index.
+    An image is the tanh of a weighted sum of 16 fixed images, sums of cosines; the weights are a function of its index.
     There are two classes, the signs of the first weight.
     """
 
@@ -156,7 +155,7 @@ def measure(plan: Plan, points: int | str) -> dict[str, float]:
 
 
 def child() -> None:
-    """Read configuration and points as JSON from standard input, and print what :func:`measure` returns."""
+    """Read a configuration and the points as JSON from standard input, and print the result of :func:`measure`."""
     case = json.load(sys.stdin)
     print(json.dumps(measure(make_plan(case["config"]), case["points"])))
 

@@ -1,4 +1,4 @@
-"""Fair timing of several cases."""
+"""Timing of several cases in interleaved rounds."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-# BLAS threads spin for tens of milliseconds after their last product, on a core that the next case needs.
+# BLAS threads spin for tens of milliseconds after their last product, and would slow down the next case.
 PAUSE_S = 0.2
-# A shorter case is repeated for this time: a single call would be timed with cold caches.
+# Shorter cases are repeated for this time, because a single call would be timed with cold caches.
 MIN_CASE_S = 0.2
 
 
 def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, np.ndarray]:
-    """Seconds of every case in every round, in turn (A B A B), so that other load on the machine affects all alike.
+    """Seconds of every case in every round. Cases are interleaved (A B A B), so that other load affects all equally.
 
     Each case runs before the first round without being measured. A case shorter than ``MIN_CASE_S`` is repeated
-    for that time in every round, and the mean taken.
+    for that time in every round, and the mean is taken.
 
     Returns
     -------
     dict of str to array, shape (rounds, 2)
-        For each case wall-clock seconds, and processor seconds summed over threads. The latter do not include
-        waiting for cores that other processes use.
+        For each case, wall-clock seconds, and processor seconds summed over threads. Processor seconds do not
+        include waiting for cores that other processes use.
     """
     repeats = {name: _repeats(case) for name, case in cases.items()}
     seconds: dict[str, list[np.ndarray]] = {name: [] for name in cases}
@@ -38,7 +38,7 @@ def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int) -> dict[
 
 
 def _repeats(case: Callable[[], object]) -> int:
-    """How many calls take at least ``MIN_CASE_S``, the slow first one among them."""
+    """The number of calls that take at least ``MIN_CASE_S``, including the slow first call."""
     start, calls = time.perf_counter(), 0
     while calls == 0 or time.perf_counter() - start < MIN_CASE_S:
         case()
@@ -47,7 +47,7 @@ def _repeats(case: Callable[[], object]) -> int:
 
 
 def _timed(case: Callable[[], object], repeats: int) -> np.ndarray:
-    """Wall-clock and processor seconds of one call."""
+    """Wall-clock and processor seconds of one call, the mean over ``repeats``."""
     clock, processor = time.perf_counter(), time.process_time()
     for _ in range(repeats):
         case()
@@ -56,7 +56,7 @@ def _timed(case: Callable[[], object], repeats: int) -> np.ndarray:
 
 @contextlib.contextmanager
 def pinned_threads(threads: int) -> Iterator[None]:
-    """Limit the threads of torch and of the BLAS and OpenMP libraries to ``threads``, while the body runs."""
+    """Limit the threads of torch, BLAS and OpenMP to ``threads`` while the body runs."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -1,4 +1,4 @@
-"""``runner=timing``: seconds of a transform against its sizes, or ratios between ways of computing the same."""
+"""``runner=timing``: time of a transform against its sizes, or ratios of times in a named comparison."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Compared = Literal["scipy", "direct", "spectral", "path", "hadamard", "skeleton"
 
 @register("runner", "timing")
 class Timing(Runner):
-    """Seconds against N, s, r and D, or one named comparison; all values are medians over interleaved rounds.
+    """Time against N, s, r and D, or one named comparison; all values are medians over interleaved rounds.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ class Timing(Runner):
         with and without state that is kept between calls. ``encoder``: patch
         features against their own matrix products and exponentials. None: the sweep.
     sweep : dict or None
-        Values of N (points), s (components), r (orbit size) and D (columns of a
-        ridge fit); one is varied while the others keep the configured values.
+        Lists of values of N (points), s (components), r (orbit size) and D (columns
+        of a ridge fit). Each is varied alone, with the others as configured.
     n_points : int >= 1
         Points of a comparison, and of a sweep over s, r or D.
     rounds : int >= 1
-        Measured rounds. Every case runs once in each, and once before.
+        Measured rounds, with one run of every case in each, and one before the first.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Timing(Runner):
             clock, processor = np.median(values, axis=0)
             metrics |= {f"time/{name}_s": clock, f"cpu/{name}_s": processor}
             rows.append([name, *(f"{value:.4g}" for value in (clock, *_range(values), processor))])
-        table = markdown_table(["case", "median s", "least", "most", "processor s"], rows)
+        table = markdown_table(["case", "median s", "min", "max", "processor s"], rows)
         job.log_metrics(metrics | self._ratios(job, comparison, seconds))
         job.log_text("table.md", table + "\n")
         job.say(table)
@@ -109,13 +109,13 @@ class Timing(Runner):
         metrics: dict[str, float] = {}
         rows = []
         for label, (numerator, denominator) in comparison.ratios.items():
-            ratios = seconds[numerator] / seconds[denominator]  # within each round: measured next to each other
+            ratios = seconds[numerator] / seconds[denominator]  # within a round, where both have the same load
             clock, processor = np.median(ratios, axis=0)
             least, most = _range(ratios)
             metrics |= {f"ratio/{label}": clock, f"cpu_ratio/{label}": processor}
-            job.row(f"ratio {label}", f"{clock:.3g} ({least:.3g} to {most:.3g}), of processor time {processor:.3g}")
+            job.row(f"ratio {label}", f"{clock:.3g} ({least:.3g} to {most:.3g}), processor time {processor:.3g}")
             rows.append([label, *(f"{value:.3g}" for value in (clock, least, most, processor))])
-        table = markdown_table(["ratio", "median", "least", "most", "of processor time"], rows)
+        table = markdown_table(["ratio", "median", "min", "max", "processor time"], rows)
         job.log_text("ratios.md", table + "\n")
         return metrics
 
@@ -149,5 +149,5 @@ class Timing(Runner):
 
 
 def _range(values: np.ndarray) -> tuple[float, float]:
-    """The smallest and largest wall-clock value of (rounds, 2) values."""
+    """The smallest and largest wall-clock value, the first column of ``values``, shape (rounds, 2)."""
     return values[:, 0].min(), values[:, 0].max()

@@ -1,1 +1,1 @@
-"""Where results go: the run folder first, then MLflow."""
+"""Recording of results: first in the run folder, then in MLflow."""

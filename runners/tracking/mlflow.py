@@ -1,8 +1,8 @@
-"""MLflow: the only file that imports it.
+"""Logging to MLflow. No other module imports it.
 
-A run folder is complete before anything here is called, and all that is logged is
-read from it. A tracking failure therefore loses nothing: the folder is marked as
-pending, and the next run, or ``runner=sync``, uploads it.
+Everything that is logged is read from the run folder, which is complete before it is uploaded.
+If an upload fails, no result is lost: the folder is marked as pending, and the next
+run, or ``runner=sync``, uploads it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from runners.tracking.record import CONFIG, EXAMPLE, MODEL, RECORD, Record, RunF
 log = logging.getLogger(__name__)
 
 _REACH_TIMEOUT_S = 5.0
-_METRICS_IN_A_BATCH = 1000  # MLflow takes no more
+_METRICS_IN_A_BATCH = 1000  # the limit of MLflow
 _RUNS_ON_A_PAGE = 1000
-_LONGEST_TAG = 5000  # MLflow truncates longer ones; a truncated command line is left out
+_LONGEST_TAG = 5000  # MLflow truncates longer ones; longer command lines are left out
 _PACKAGES = ("numpy", "torch", "scikit-learn", "mlflow", "hydra-core")
 
 
@@ -88,15 +88,15 @@ class Tracker:
         return run.info.run_id
 
     def upload(self, folder: RunFolder) -> bool:
-        """Log everything a finished run folder holds. Returns False, keeping the folder pending, on failure."""
+        """Log all content of a finished run folder. On failure, return False and keep the folder marked as pending."""
         marker = self._mark_pending(folder)
         try:
             self._upload(folder)
         except Exception as error:
             log.debug("upload failed", exc_info=True)
             log.warning(
-                "MLflow could not be reached (%s). Nothing is lost: everything is in %s, and the next run, "
-                "or python run.py runner=sync, uploads it.",
+                "Upload to MLflow failed (%s). Nothing is lost: all results are in %s, and the next run, "
+                "or python run.py runner=sync, uploads them.",
                 str(error).strip().split("\n")[0],
                 folder.path,
             )
@@ -110,7 +110,7 @@ class Tracker:
         return [RunFolder(Path(marker.read_text())) for marker in markers]
 
     def sync(self) -> tuple[int, int]:
-        """Upload what is pending; how many succeeded and how many did not."""
+        """Upload the pending run folders. Returns the numbers of successes and failures."""
         results = [self.upload(folder) for folder in self.pending() if folder.path.is_dir()]
         return results.count(True), results.count(False)
 
@@ -150,7 +150,7 @@ class Tracker:
         return dict(self._client().get_run(run_id).data.metrics)
 
     def runs(self) -> list[tuple[Record, dict[str, float]]]:
-        """Every run of the experiment, however it went, with its metrics; none if there is no such experiment.
+        """All runs of the experiment, of any status, with their metrics; empty if there is no such experiment.
 
         Raises
         ------
@@ -170,23 +170,23 @@ class Tracker:
             return [(_record(run), dict(run.data.metrics)) for run in runs]
 
     def download(self, run_id: str, target: Path, endings: Collection[str], folders: Collection[str] = ()) -> None:
-        """Copy a run's files, and those in some of its folders, whose names end in one of ``endings``.
+        """Copy the files of a run, at its top level and in ``folders``, whose names end in one of ``endings``.
 
         Raises
         ------
         InputError
-            If the server cannot be reached, or its files are gone.
+            If the server cannot be reached, or the files no longer exist.
         """
         with self._usable():
             client = self._client()
             found = [item for folder in ("", *folders) for item in client.list_artifacts(run_id, folder)]
             for path in (item.path for item in found if not item.is_dir and item.path.endswith(tuple(endings))):
                 (target / path).parent.mkdir(exist_ok=True)
-                with tempfile.TemporaryDirectory(dir=target) as arrived:  # under its path or its name: stores differ
+                with tempfile.TemporaryDirectory(dir=target) as arrived:  # stores differ in where they put the file
                     shutil.move(client.download_artifacts(run_id, path, arrived), target / path)
 
     def pages(self) -> str | None:
-        """The address of a run's page, less the run's id at its end; None where no server shows it."""
+        """The web address of a run's page without the run id at its end; None without a server."""
         if urlparse(self.uri).scheme not in ("http", "https"):
             return None
         return f"{self.uri.rstrip('/')}/#/experiments/{self._experiment_id()}/runs/"
@@ -242,7 +242,7 @@ class Tracker:
 
     @contextlib.contextmanager
     def _usable(self) -> Iterator[None]:
-        """Errors of the store as one line that says what to change."""
+        """Re-raise errors of the store as an InputError of one line, with the key to change."""
         self._check_reachable()
         try:
             yield
@@ -279,7 +279,7 @@ class Tracker:
 
 
 def _record(run: Any) -> Record:
-    """A run of MLflow as its record."""
+    """The record of a run in MLflow."""
     tags = {key: value for key, value in run.data.tags.items() if not key.startswith("mlflow.")}
     job = tags.get("job", "")
     return Record(
@@ -305,12 +305,12 @@ def _split(command: str) -> list[str]:
 
 
 def _metric_name(name: str) -> str:
-    """The name without the characters that MLflow refuses, such as the comma in a row's label."""
+    """The name without the characters that MLflow rejects, such as a comma in the label of a row."""
     return re.sub(r"[^\w\-./ :]", "", name)
 
 
 def environment_tags() -> dict[str, str]:
-    """The machine, versions, git commit and whether the tree had uncommitted changes."""
+    """Tags for the machine, the versions, the git commit, and whether there were uncommitted changes."""
     tags = {"machine": hardware(), "version.orbit": __version__}
     tags |= {f"version.{name}": importlib.metadata.version(name) for name in _PACKAGES}
     root = Path(__file__).resolve().parent.parent
@@ -330,9 +330,9 @@ def _git(root: Path, *args: str) -> str | None:
 
 
 def _mlflow() -> Any:
-    """MLflow, imported on first use (it takes seconds) and told to be quiet."""
+    """MLflow, imported on first use (it takes seconds), with warnings and progress bars turned off."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # no usage data is sent
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # one bar per file is of no use
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # it shows one bar per file
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import mlflow
@@ -345,7 +345,7 @@ def _mlflow() -> Any:
 
 @contextlib.contextmanager
 def _fluent_run(mlflow: Any, run_id: str) -> Iterator[None]:
-    """The run as MLflow's active one, left without changing its status to FINISHED on an error."""
+    """Make the run MLflow's active one. Its status stays RUNNING; the caller sets the final one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         mlflow.start_run(run_id=run_id)
@@ -356,7 +356,7 @@ def _fluent_run(mlflow: Any, run_id: str) -> Iterator[None]:
 
 
 def _log_history(client: Any, run_id: str, history: dict[str, list[float]]) -> None:
-    """Values of a metric as its steps, from 1."""
+    """Log the values of each metric as steps, from 1."""
     from mlflow.entities import Metric
 
     now = int(time.time() * 1000)

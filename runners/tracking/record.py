@@ -72,9 +72,9 @@ class RunFolder:
         return _read_json(self.path / HISTORY) or {}
 
     def write_config(self, config: dict[str, Any], defaults: list[str]) -> None:
-        header = "# The configuration of this run, every default filled in.\n"
+        header = "# The configuration of this run, with all defaults filled in.\n"
         header += "".join(
-            f"# {key} was not named, or is not a choice here: its value follows from other choices.\n"
+            f"# {key} was not given, or has no effect here: its value follows from other settings.\n"
             for key in defaults
         )
         _write_whole(self.path / CONFIG, header + OmegaConf.to_yaml(OmegaConf.create(config)))
@@ -94,14 +94,14 @@ class RunFolder:
         return path
 
     def write_model(self, model: Any, X: np.ndarray, y: np.ndarray) -> None:
-        """The fitted pipeline, with a few inputs and its outputs as an example of their form."""
+        """Write the fitted pipeline, with a few inputs and their predictions as an example."""
         with open(self.path / MODEL, "wb") as file:
             pickle.dump(model, file)
         np.savez(self.path / EXAMPLE, X=X, y=y)
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Write atomically: a reader never sees half a file, even if the process is killed."""
+    """Write atomically: a reader never sees a partial file, even if the process is killed."""
     temporary = path.with_name(path.name + ".part")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)

@@ -1,4 +1,4 @@
-"""Sweeps: one parent run for all jobs, opened before the first starts and closed with a summary of all."""
+"""Sweeps: one parent run for all jobs, created before the first starts and closed with a summary of all jobs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from runners.tracking.record import Record, RunFolder
 
 log = logging.getLogger(__name__)
 
-#: Environment variables that tell jobs, possibly in other processes, of their sweep.
+#: Environment variables that identify the sweep to its jobs, which may run in other processes.
 PARENT_ENV = "ORBIT_PARENT_RUN_ID"
 SWEEP_ENV = "ORBIT_SWEEP_ID"
 
-#: Shown in the table of a sweep, where the jobs have them.
+#: Metrics in the table of a sweep, where the jobs have them.
 _SHOWN_METRICS = (*MAIN_METRICS, "features/dim", "time/total_s")
 
 Jobs = list[tuple[Record, dict[str, float]]]  # each job's record and metrics
@@ -34,7 +34,7 @@ _open: list[SweepCallback] = []
 
 
 class SweepCallback(Callback):
-    """Hydra's hook into multirun. Hydra builds it from the ``hydra.callbacks`` section."""
+    """Callback for multirun, created by Hydra from the section ``hydra.callbacks``."""
 
     def __init__(self) -> None:
         self.tracker: Tracker | None = None
@@ -50,11 +50,11 @@ class SweepCallback(Callback):
             if config.tracking.enabled:
                 self._open_parent(config)
         except (InputError, OSError) as error:
-            # Hydra turns an exception of a callback into a warning; a sweep must not start without its record.
-            what = (
+            # Hydra turns an exception of a callback into a warning; a sweep must not start without its parent run.
+            message = (
                 error if isinstance(error, InputError) else f"outputs: cannot write to {self.folder} ({error.strerror})"
             )
-            print(f"error: {what}", file=sys.stderr)
+            print(f"error: {message}", file=sys.stderr)
             raise SystemExit(2) from error
         _open.append(self)
 
@@ -62,7 +62,7 @@ class SweepCallback(Callback):
         """Nothing: Hydra does not call this when a job failed, so ``close_sweep`` does the work."""
 
     def close(self, interrupted: bool) -> int:
-        """Print and log the table of all jobs; the number of jobs that did not succeed."""
+        """Print and log the table of all jobs, and return the number of jobs that failed."""
         records = _job_records(self.folder)
         failed = [record for record, _ in records if record.status not in ("FINISHED", "SKIPPED")]
         if records:
@@ -90,7 +90,7 @@ class SweepCallback(Callback):
 
 
 def close_sweep(interrupted: bool = False) -> int | None:
-    """Close the sweep of this process, if there is one: the number of failed jobs, or None without a sweep."""
+    """Close the sweep of this process, and return the number of failed jobs; None without a sweep."""
     if not _open:
         return None
     failed = _open.pop().close(interrupted)
@@ -100,7 +100,7 @@ def close_sweep(interrupted: bool = False) -> int | None:
 
 
 def summary(records: Jobs) -> str:
-    """A Markdown table: a line a job, the overrides that differ between jobs, and the metrics."""
+    """A Markdown table with a row for each job: the overrides that differ between jobs, and the metrics."""
     varied = _varied(records)
     metrics = [key for key in _SHOWN_METRICS if any(key in m for _, m in records)]
     header = ["job", "run", *varied, *metrics, "status"]
@@ -119,7 +119,7 @@ def summary(records: Jobs) -> str:
 
 
 def _over_seeds(records: Jobs) -> str:
-    """A line for each configuration: mean and standard deviation of every metric over its seeds."""
+    """A Markdown table with a row for each configuration: means and standard deviations over its seeds."""
     varied = [key for key in _varied(records) if key != "seed"]
     groups: dict[tuple[str, ...], list[dict[str, float]]] = {}
     for record, metrics in records:
@@ -134,7 +134,7 @@ def _over_seeds(records: Jobs) -> str:
 
 
 def _figure(records: Jobs) -> Figure | None:
-    """The main metric of every configuration of the sweep, seeds together; None if nothing varied."""
+    """A figure of the main metric of every configuration, over its seeds; None if only seeds differ."""
     metric = next((key for key in MAIN_METRICS if any(key in m for _, m in records)), None)
     varied = [key for key in _varied(records) if key != "seed"]
     if metric is None or not varied:

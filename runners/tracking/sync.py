@@ -13,7 +13,7 @@ from runners.tracking.mlflow import Tracker
 
 @register("runner", "sync")
 class Sync(Runner):
-    """Uploads every run folder whose tracking failed. Needs nothing but ``outputs`` and ``tracking``."""
+    """Uploads every run folder whose upload failed. Uses only the settings ``outputs`` and ``tracking``."""
 
     tracked: ClassVar[bool] = False
     uses_data: ClassVar[bool] = False
@@ -29,4 +29,4 @@ class Sync(Runner):
         job.row("uploaded", str(uploaded))
         job.row("still pending", str(failed))
         if failed:
-            raise InputError(f"tracking.uri: {failed} runs could not be uploaded to {tracker.uri}; they are kept")
+            raise InputError(f"tracking.uri: {failed} runs could not be uploaded to {tracker.uri}; they stay pending")

@@ -108,7 +108,7 @@ def test_a_process_that_dies_ends_the_job_clearly(tmp_path, port):
     [
         ("engine.stream=false", "set engine.stream=true"),
         ("learner=adagrad", "cannot be shared by several processes"),
-        ("runner=kernel_error", "share one fit, found runner=kernel_error: choose runner=fit"),
+        ("runner=kernel_error", "need runner=fit, found runner=kernel_error; start one process for other runners"),
     ],
 )
 def test_what_cannot_be_shared_is_refused_before_work(monkeypatch, setting, expected):

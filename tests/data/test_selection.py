@@ -131,7 +131,7 @@ def test_whole_parts_can_be_selected():
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
-        (("selection=k_fold",), "selection.grid: selection=k_fold needs a key and its values"),
+        (("selection=k_fold",), "selection.grid: selection=k_fold needs keys with values"),
         (("selection=k_fold", "selection.grid={kernel.lengthscal: [1]}"), "did you mean 'lengthscale'"),
         (("selection=k_fold", "selection.grid={kernl.lengthscale: [1]}"), "did you mean 'kernel'"),
         (("selection=k_fold", "selection.grid={kernel.lengthscale: [1, -1]}"), "kernel.lengthscale: expected"),

@@ -105,10 +105,10 @@ def test_networks_that_cannot_be_are_refused(params, message):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["learner=network"], "learner=network makes its own features, found approx=nystrom.*choose approx=points"),
+        (["learner=network"], "learner=network computes its own features, found approx=nystrom.*choose approx=points"),
         (
             ["augmentation=image", "engine.stream=true"],
-            "learner=ridge passes over its points once; choose learner=ada",
+            "learner=ridge makes only one pass over the points; choose learner=ada",
         ),
         (["augmentation=image"], "augmentation=image changes points.*set engine.stream=true"),
     ],

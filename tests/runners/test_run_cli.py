@@ -86,10 +86,10 @@ class TestOneRun:
     def test_config_marks_defaults(self, run, tmp_path):
         assert run(*SMALL, "tracking.enabled=false", "distribution=von_mises")[0] == 0
         text = (folders(tmp_path)[0] / "config.yaml").read_text()
-        assert "# representation was not named" in text
-        assert "# orbit.rule was not named" in text
-        assert "# distribution was not named" not in text
-        assert "# orbit.size was not named" not in text
+        assert "# representation was not given" in text
+        assert "# orbit.rule was not given" in text
+        assert "# distribution was not given" not in text
+        assert "# orbit.size was not given" not in text
 
     def test_polar_representation_makes_the_rotation_exact(self, run, tmp_path):
         assert run(*SMALL, "tracking.enabled=false", "representation=polar")[0] == 0
@@ -171,7 +171,7 @@ class TestBadInput:
             (["approx.n_components"], "missing EQUAL"),
             ([*FIELD, "kernel=curl_free", "kernel.base=polynomial"], "base: kernel=polynomial is not shift invariant"),
             ([*FIELD, "kernel=curl_free", "kernel.base={name: matern, nu: -1}"], "kernel.base.nu: expected"),
-            ([*FIELD, "kernel=decomposable", "kernel.output=simplex"], "kernel.output=simplex codes classes"),
+            ([*FIELD, "kernel=decomposable", "kernel.output=simplex"], "kernel.output=simplex is for classes"),
             (
                 [*FIELD, "kernel=decomposable", "kernel.output=graph", "kernel.adjacency=gone.npy"],
                 "kernel.adjacency: ex",

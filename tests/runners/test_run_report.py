@@ -264,7 +264,7 @@ def test_only_and_latest_choose(report, tmp_path):
     assert "plain2" in text
     assert "plain0" not in text
     assert "1 older runs and sweeps are left out" in text
-    with pytest.raises(InputError, match=r"runner.only: no such experiment as 'xprem'; did you mean 'xperm'\?"):
+    with pytest.raises(InputError, match=r"runner.only: no such experiment 'xprem'; did you mean 'xperm'\?"):
         report(tracked=False, only=["xprem"])
 
 

@@ -1,4 +1,4 @@
-"""The named comparisons of ``runner=timing``: what is timed against what, on the components of the plan."""
+"""The named comparisons of ``runner=timing``, each between cases made from the components of the plan."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a comparison is, and what several of them need."""
+"""The result of a comparison, and functions that several comparisons share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Comparison:
     Attributes
     ----------
     cases : mapping of str to callable
-        Name -> the work of one call.
+        Name -> function that is timed.
     ratios : mapping of str to (str, str)
         Label -> names of the cases in the numerator and the denominator.
     metrics : dict of str to float
@@ -52,12 +52,12 @@ def represented_images(plan: Plan, n_points: int) -> np.ndarray:
 
 
 def engine(plan: Plan, **changes: Any) -> Engine:
-    """The engine of the plan with other options."""
+    """The engine of the plan with some options changed."""
     return Engine(**(plan.config["engine"] | changes))
 
 
 def slices(length: int, step: int) -> list[slice]:
-    """Consecutive slices of ``step`` that cover ``length``.
+    """Consecutive slices of size ``step`` that cover ``length``.
 
     >>> slices(5, 2)
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]

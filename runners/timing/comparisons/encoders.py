@@ -1,4 +1,4 @@
-"""Patch features against the matrix products and exponentials that they are made of."""
+"""Comparison of patch features with their own matrix products and exponentials."""
 
 from __future__ import annotations
 

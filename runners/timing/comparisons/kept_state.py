@@ -1,4 +1,4 @@
-"""What state kept between calls is worth: the engine as it is, with less of it, and with more."""
+"""Comparison of the engine with variants that keep less, or more, state between calls."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from runners.timing.comparisons.base import Comparison, represented_images
 
 
 def state(plan: Plan, n_points: int, threads: int) -> Comparison:
-    """The plan's features with less, and with more, state that outlives a call.
+    """The plan's features with less, and with more, state kept between calls.
 
     ``as shipped``: templates and buffers are kept, threads are started in every call. ``fresh buffers``: buffers are
-    made in every call. ``nothing kept``: templates too. ``plain executor``: a ``ThreadPoolExecutor`` of
-    ``concurrent.futures`` for each call. ``kept executor``: one for all calls.
+    allocated in every call. ``nothing kept``: templates are also computed in every call. ``plain executor``: a
+    ``ThreadPoolExecutor`` of ``concurrent.futures`` for each call. ``kept executor``: one for all calls.
     """
     X = represented_images(plan, n_points)
     features = plan.approx().fit(X)

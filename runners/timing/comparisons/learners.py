@@ -17,7 +17,7 @@ _CAPPED, _CONVERGED = 100, 15_000  # iterations
 
 
 def path(plan: Plan, n_points: int, threads: int) -> Comparison:
-    """A ridge fit that chooses among 20 regularisations against a fit with one."""
+    """A ridge fit that selects one of 20 regularisations against a fit with one."""
     psi = plan.approx().fit_transform(represented_images(plan, n_points))
     y = np.random.default_rng(plan.seed("runner")).integers(10, size=n_points)
     grids = {"one": [1e-4], f"path of {_PATH}": np.logspace(-8, 0, _PATH).tolist()}
@@ -32,7 +32,7 @@ def lbfgs(plan: Plan, n_points: int, threads: int) -> Comparison:
     L-BFGS computes the gradient by the same matrix-free operators, without dense
     features: once to its own tolerance, once for at most 100 iterations. The cases
     ``... from points`` compute features and solution; the others start from the
-    features. Metrics ``objective/...``: the values reached of
+    features. Metrics ``objective/...``: the final values of
     (1/n) |P theta - Y|^2 + lambda |theta|^2 (Brault et al. 2016, equation 10).
     """
     data = plan.load()

@@ -18,10 +18,10 @@ LAYER_FEATURES = 14_000
 
 
 def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
-    """Skeleton features against plain copies in memory by as many threads.
+    """Skeleton features against plain copies in memory by the same number of threads.
 
-    ``copy`` copies as many bytes as the features have. ``streaming`` copies half as
-    many bytes as evaluation must move (the angles that each feature sums, and its
+    ``copy`` copies the number of bytes of the features. ``streaming`` copies half the
+    bytes that evaluation must move (the angles that each feature sums, and its
     columns), since a copy both reads and writes.
     """
     X = plan.component("representation").fit_transform(plan.load().X_train)
@@ -52,7 +52,7 @@ def hadamard(plan: Plan, n_points: int, threads: int) -> Comparison:
 
     The points are random; their values do not affect the time. Metric
     ``error/product``: relative error of features by transforms against features by
-    the matrix, on a layer of a sixteenth of the size.
+    the matrix, on a layer of one sixteenth the size.
     """
     layer = plan.hyper()
     rng = np.random.default_rng(plan.seed("runner"))

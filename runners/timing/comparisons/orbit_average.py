@@ -18,10 +18,10 @@ from runners.app.plan import Plan
 from runners.timing.comparisons.base import Comparison, engine, images, relative_error, represented_images, slices
 
 _TURNS = 32
-REFERENCE_TURNS = 128  # of the kernel that errors are measured against
+REFERENCE_TURNS = 128  # for the kernel that errors are measured against
 _REFERENCE_POINTS = 60
 
-# Tile sizes of the direct path (points, templates); its products alone are measured at the same.
+# Tile sizes of the direct path (points, templates), also used for its products alone.
 _ROWS, _UNITS = 256, 512
 
 
@@ -29,9 +29,9 @@ def against_scipy(plan: Plan, n_points: int, threads: int) -> Comparison:
     """scipy.ndimage.rotate and scikit-learn's RBFSampler at 32 turns against features on polar samples.
 
     Both estimate the Gaussian kernel averaged over turns, from the same number of
-    columns; scipy from 32 turns, orbit from ``orbit.size``. Images are float64, as
-    bytes divided by 255 are; orbit's time includes the conversion to float32. The
-    case ``scipy float32`` starts from float32 images. All maps are fitted before.
+    columns; scipy from 32 turns, orbit from ``orbit.size``. Images are float64, the
+    type of bytes divided by 255; orbit's time includes the conversion to float32. The
+    case ``scipy float32`` starts from float32 images. Fitting is not timed.
 
     Metrics: ``error/kernel``, relative Frobenius error of the Gram matrix of 60
     images against that kernel by cubic splines at 128 turns; ``error/orbit``,
@@ -71,7 +71,7 @@ class _ScipyFeatures:
         self.columns = columns
         self.unit_norm = UnitNorm().fit(X)
         sampler = RBFSampler(gamma=0.5 / lengthscale**2, n_components=columns, random_state=plan.seed("approx"))
-        self._samplers = {  # RBFSampler keeps its frequencies in the precision that it was fitted to
+        self._samplers = {  # RBFSampler keeps its frequencies in the precision of the data it was fitted to
             dtype: clone(sampler).fit(self.unit_norm.transform(X.astype(dtype)).reshape(len(X), -1))
             for dtype in (np.dtype(np.float32), np.dtype(np.float64))
         }
@@ -85,7 +85,7 @@ class _ScipyFeatures:
 
 
 def _turned(X: np.ndarray, angles: np.ndarray, order: int) -> Iterator[np.ndarray]:
-    """For each angle the images turned counter-clockwise by splines of ``order``, shape (n, height * width)."""
+    """Yield, for each angle, the images turned counter-clockwise by splines of ``order``, shape (n, height * width)."""
     for angle in np.degrees(angles):
         yield ndimage.rotate(X, angle, axes=(2, 1), reshape=False, order=order).reshape(len(X), -1)
 
