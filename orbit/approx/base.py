@@ -1,4 +1,4 @@
-"""What every feature map shares: validation, seeds, fitting the orbit and the kernel, averaging.
+"""The base classes of feature maps: validation, seeds, fitting the orbit and the kernel, averaging.
 
 A new approximation subclasses :class:`AveragedMap` and implements two methods:
 ``_fit_map`` draws its frequencies, landmarks or templates, and ``_embedding``
@@ -28,7 +28,7 @@ from orbit.engine.spectral import SpectralPlan
 from orbit.kernels import Gaussian, Kernel
 from orbit.orbits import Orbit, random_orbit_points
 
-# Moved points that an encoder, and the kernel behind it, are fitted to.
+# Number of moved points to which an encoder, and the kernel of its vectors, are fitted.
 _ENCODER_POINTS = 2000
 
 
@@ -42,8 +42,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     own_kernel : method without arguments, or None
         The kernel that the features approximate, from the map's parameters; None where the kernel is a choice.
     encoder : Encoder or None
-        What turns moved points into the vectors that the kernel sees; None, as in maps that take no encoder, is the
-        points themselves.
+        Maps moved points to the vectors that the kernel takes; None, as in maps without encoders, takes the points
+        themselves.
     """
 
     kind: ClassVar[str]
@@ -58,7 +58,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     random_state: RandomState
 
     def check(self) -> None:
-        """Raise ``InputError`` for wrong parameters, or parts that do not go together. Needs no data."""
+        """Raise ``InputError`` for invalid parameters or incompatible components. Needs no data."""
         check_with_parts(self)
 
     def fit(self, X, y=None):
@@ -86,13 +86,13 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self
 
     def label(self) -> str:
-        """``approx=nystrom, kernel=laplacian``: how errors name a fitted map."""
+        """Name of a fitted map in error messages, e.g. ``approx=nystrom, kernel=laplacian``."""
         parts = [self.kernel_] if self.own_kernel is None else []
         parts += [] if self.encoder_.is_identity else [self.encoder_]
         return ", ".join([f"{self.kind}={self.name}", *(part.label() for part in parts)])
 
     def metrics(self) -> dict[str, float]:
-        """Fitted figures for the record of a run, by flat names such as ``kernel/lengthscale``."""
+        """Fitted values for the record of a run, by flat names such as ``kernel/lengthscale``."""
         metrics = self.orbit_.metrics() | self.kernel_.metrics() | self.encoder_.metrics()
         return metrics | (self.route_.metrics() if self.route_ is not None else {})
 
@@ -102,9 +102,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._routes[-1] if self._routes else None
 
     def points_wanted(self, n: int) -> int:
-        """Of ``n`` points, how many :meth:`fit` should see at least where a sample stands for all of them.
+        """Minimum size of a sample of ``n`` points to which :meth:`fit` should be applied.
 
-        0 for maps that only estimate scales from them.
+        0 for maps that only estimate scales from the sample.
         """
         return 0
 
@@ -124,10 +124,10 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return X, map_seed
 
     def _fit_encoder(self, X: np.ndarray, seed: int) -> np.ndarray:
-        """Fit the encoder to moved points; the vectors that the kernel is fitted to.
+        """Fit the encoder to moved points; returns the vectors to which the kernel is fitted.
 
-        The moves are drawn from q whatever the rule and the size of the orbit are, so
-        that maps that differ in those have the same kernel.
+        The elements are drawn from q, independent of the rule and size of the orbit, so
+        that maps that differ only in those have the same kernel.
         """
         self.encoder_ = clone(self.encoder or NoEncoder())
         if self.encoder_.is_identity:
@@ -139,7 +139,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def encode(self) -> Encode:
-        """From moved points, a tensor (n, *shape), to what the kernel sees of them, (n, d)."""
+        """The function from moved points, a tensor (n, *shape), to the vectors that the kernel takes, (n, d)."""
         return flatten if self.encoder_.is_identity else self.encoder_.encode
 
     def transform(self, X):
@@ -159,7 +159,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @abstractmethod
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
-        """Draw what the map needs and set ``_n_features_out``. Orbit and kernel are fitted already."""
+        """Draw frequencies, landmarks or templates and set ``_n_features_out``, after fitting orbit and kernel."""
 
     @abstractmethod
     def _features(self, X: np.ndarray) -> np.ndarray:
@@ -202,8 +202,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 class AveragedMap(FeatureMap):
     """A base map phi averaged over the orbit: psi(x) = sum_i w_i phi(g_i x) (LGIKA eqs. 7 and 8).
 
-    The Fourier modes of the spectral path are those in which the points of ``fit`` have energy, so points that are
-    mapped in batches are mapped alike.
+    The spectral path uses the Fourier modes in which the points of ``fit`` have energy, so the features do not depend
+    on how points are divided into batches.
     """
 
     _plan: SpectralPlan | None = None
@@ -218,7 +218,7 @@ class AveragedMap(FeatureMap):
         engine, limit = self.engine_, self.engine_.workspace().kept_bytes
 
         def worth(made: Embedding) -> bool:
-            templates = made.units * math.prod(X.shape[1:]) * X.itemsize  # which may be made later, from factors
+            templates = made.units * math.prod(X.shape[1:]) * X.itemsize  # may be computed later, from factors
             return isinstance(made, ProjectedEmbedding) and max(nbytes(made), templates) <= limit
 
         embedding = self._embeddings.get((X.dtype, engine.device), lambda: self._embedding(X.dtype), worth)

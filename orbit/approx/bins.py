@@ -1,4 +1,4 @@
-"""Projections sorted into bins, and the distribution functions that follow from the counts."""
+"""Binning of projections, and distribution functions as cumulative sums of the counts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Bins(ABC):
 
 
 class UniformBins(Bins):
-    """By arithmetic: <t, x> <= s k / n exactly if k >= n <t, x> / s."""
+    """Uniform bins, found by arithmetic: <t, x> <= s k / n if and only if k >= n <t, x> / s."""
 
     def __init__(self, n_bins: int, s: float) -> None:
         self.n_bins, self.s = n_bins, s
@@ -69,7 +69,7 @@ class UniformBins(Bins):
 
 
 class QuantileBins(Bins):
-    """By bisection among each template's own thresholds, shape (units, count)."""
+    """Bins found by bisection among each template's own thresholds, shape (units, count)."""
 
     def __init__(self, thresholds: Tensor) -> None:
         self.thresholds = thresholds
@@ -89,7 +89,7 @@ class BinCounts(ProjectedEmbedding):
     scale : tensor, shape (count,), (m, count) or (1,)
         Factors of the distribution functions.
     sketch, centre
-        A sketch of the features less ``centre``, or neither.
+        A sketch of the features minus ``centre``; both or neither are None.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class BinCounts(ProjectedEmbedding):
             counts.scatter_add_(1, index, weight.expand(index.shape))
 
     def finish(self, total: Tensor) -> Tensor:
-        # in place, and the last bin, above all thresholds, is in no distribution function
+        # in place; the last bin, above all thresholds, contributes to no distribution function
         cumulated = total.view(len(total), self.units, self.bins_a_unit).cumsum_(-1)[..., :-1]
         features = (cumulated * self.scale).view(len(total), -1)
         if self.sketch is None:
@@ -126,7 +126,7 @@ class BinCounts(ProjectedEmbedding):
 
 @dataclass(frozen=True)
 class CompactFeatures:
-    """Features as whole numbers or short floats with one scale a column; batches come out in full precision.
+    """Features stored as integers or half-precision floats with one scale per column; rows are read in full precision.
 
     Attributes
     ----------

@@ -34,14 +34,14 @@ from orbit.orbits import Orbit
 from orbit.registry import register
 from orbit.representations import scale
 
-# Orbit points whose projections place quantile thresholds: every threshold lies within a few percent of its level.
+# Number of orbit points from which quantiles are estimated: every threshold lies within a few percent of its level.
 _QUANTILE_POINTS = 1000
 
-# Points whose features are averaged to the centre of a sketch: its error is a tenth of the spread of the features.
+# Number of points whose mean features are the centre of a sketch: its error is a tenth of the spread of the features.
 _CENTRE_POINTS = 128
 
-# Share of s that a quantile threshold lies above the projection it comes from, so that rounding cannot lift
-# that projection over it.
+# Distance of a quantile threshold above its projection, as a share of s, so that rounding cannot raise the projection
+# above it.
 _ABOVE = 1e-6
 
 # Redraws after which drawing templates is given up.
@@ -87,22 +87,20 @@ class CumulativeDistribution(AveragedMap):
         are: their mean over points differs between templates.
     norm : {"each", "radius"}
         ``each`` scales every point to norm one, before the group acts; with an
-        encoder, the vector of every moved point. ``radius`` leaves points, or vectors,
-        as they are and scales s by the largest norm of the training
-        points (GICDF Remark 3); projections above s, of longer points, are below no
-        threshold.
+        encoder, the vector of every moved point. ``radius`` keeps points, or vectors,
+        unchanged and scales s by the largest norm of the training points (GICDF
+        Remark 3); projections of longer points may exceed s and all thresholds.
     epsilon : float in (0, 1)
         s is (1 + epsilon) times the norm of the points.
     sketch : int >= 1 or None
         Columns after a :class:`~orbit.approx.sketch.CountSketch`. The (2n + 1) m columns
         then exist for one tile of rows at a time. The mean of the features over some
-        training points is subtracted first. For a learner with an intercept that
-        changes nothing; without it the constant part s would dominate the error of
-        the sketch.
+        training points is subtracted first: it would dominate the error of the sketch,
+        and does not change a learner with an intercept.
     frequencies : Frequencies or None
         How templates are drawn; None is ``auto``. ``monte_carlo`` is the paper's.
     encoder : Encoder or None
-        What the kernel sees of a moved point; None is the point itself.
+        Maps a moved point to the vector that the kernel takes; None takes the point itself.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -161,11 +159,11 @@ class CumulativeDistribution(AveragedMap):
         self.random_state = random_state
 
     def compact(self, X, dtype: Literal["auto", "uint8", "float16"] = "auto") -> CompactFeatures:
-        """psi(x) in one or two bytes a number, read in batches of full precision.
+        """psi(x) stored in one or two bytes per number, and read in batches of full precision.
 
-        Equal orbit weights make every entry a count of at most r, which fits one
-        byte exactly up to r = 255: a quarter of the memory of ``transform``. Any
-        weights fit two bytes with a relative error of 2^-11.
+        With equal orbit weights every entry is a count of at most r, which one byte
+        stores exactly up to r = 255: a quarter of the memory of ``transform``. Two bytes
+        store any weights with a relative error of 2^-11.
 
         Parameters
         ----------
@@ -193,14 +191,14 @@ class CumulativeDistribution(AveragedMap):
         use_counts = exact and dtype != "float16"
         unit = len(weights) if use_counts else 1
         codes = np.empty((len(X), self._n_columns), dtype=np.uint8 if use_counts else np.float16)
-        # half the budget for a batch in full precision; the engine's tiles have their own
+        # half the budget for a batch in full precision; the engine's tiles have a separate budget
         for rows in self.engine_.row_batches(len(X), 2 * self._n_columns * X.itemsize):
             values = self._averaged(X[rows], np.ones(1)) * unit
             codes[rows] = np.rint(values) if use_counts else values
         return CompactFeatures(codes, (self._column_scale() / unit).astype(X.dtype))
 
     def own_kernel(self) -> kernels.CDF:
-        """The kernel that inner products approximate."""
+        """The kernel that inner products of the features approximate."""
         return kernels.CDF(1.0 if self.norm == "each" else "max", self.epsilon, self.templates)
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
@@ -252,7 +250,7 @@ class CumulativeDistribution(AveragedMap):
 
     @property
     def encode(self) -> Encode:
-        """Vectors of moved points, which are scaled in place of the points."""
+        """As for every feature map; with an encoder, its vectors are scaled instead of the points."""
         if self.encoder_.is_identity or self.norm == "radius":
             return super().encode
         return lambda points: normalize(self.encoder_.encode(points))

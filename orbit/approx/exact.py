@@ -1,4 +1,4 @@
-"""The orbit-averaged kernel itself: the reference of every approximation."""
+"""The exact orbit-averaged kernel: the reference for every approximation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from orbit.kernels.structure import GramStructure, StructuredFeatures
 from orbit.orbits import Orbit
 from orbit.registry import register
 
-# Of a symmetric matrix in b blocks of columns a share (1 + 1/b) / 2 is computed, but every block moves the
+# A symmetric matrix in b blocks of columns takes a share (1 + 1/b) / 2 of its entries, but every block moves the
 # points along the orbit again, and blocks narrower than a tile cost more than they save.
 _SYMMETRIC_BLOCKS = 4
 _NARROWEST_BLOCK = 512
@@ -54,16 +54,16 @@ class Exact(FeatureMap):
         Whether to add a column with the square root of k_{q,G}(x, x) - |psi(x)|^2. It
         is zero for training points, so inner products with them do not change, and
         the squared norm of the features becomes the prior variance, which a Gaussian
-        process needs. None is False for a map of its own, and the learner's
-        choice on the command line. Costs r^2 kernel values a point.
+        process needs. None is False; a run chooses it by the learner. Costs r^2 kernel
+        values per point.
     encoder : Encoder or None
-        What the kernel sees of a moved point; None is the point itself.
+        Maps a moved point to the vector that the kernel takes; None takes the point itself.
     precomputed : bool or None
         Whether :meth:`transform` gives the kernel values with the training points, and
-        with ``residual`` k_{q,G}(x, x), in place of coordinates, in float64. For
+        with ``residual`` k_{q,G}(x, x), instead of coordinates, in float64. For
         ``KernelRidgeRegressor`` and ``GaussianProcess`` with a single lambda or noise, which
-        then take one Cholesky factorisation in place of an eigendecomposition. None is
-        False for a map of its own, and the learner's choice on the command line.
+        then need one Cholesky factorisation instead of an eigendecomposition. None is
+        False; a run chooses it by the learner.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -194,7 +194,7 @@ class Exact(FeatureMap):
     def _gram(self, X: np.ndarray, Z: np.ndarray, description: str) -> np.ndarray:
         out = np.empty((len(X), len(Z)), dtype=X.dtype)
         symmetric = Z is X
-        # orbit points, copies about their mean and in Fourier space, and as much again for the tiles
+        # orbit points, centred copies, Fourier coefficients, and the same amount for the tiles
         bytes_per_row = 10 * len(self.orbit_.weights_) * self.encoder_.n_outputs_ * Z.itemsize
         width = max(_NARROWEST_BLOCK, -(-len(Z) // _SYMMETRIC_BLOCKS)) if symmetric else len(Z)
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
@@ -216,7 +216,7 @@ class Exact(FeatureMap):
         return OrbitColumns(columns, weights, len(Z))
 
     def _has_single_sum(self) -> bool:
-        """Whether k(g x, h z) = k(h^-1 g x, z) takes the same values for every h, so that one orbit stands for both."""
+        """Whether the sum over g of k(g x, h z) is the same for every h, so that a sum over one orbit suffices."""
         invariant = self.encode is flatten and self.kernel_.is_invariant_under(self.orbit_.group_, self.shape_in_)
         return invariant and self.orbit_.is_whole_group
 
@@ -224,7 +224,7 @@ class Exact(FeatureMap):
 class OrbitColumns(Embedding):
     """sum_j v_j k(x, g_j z) for fixed points z: one side of the double sum over the orbit.
 
-    Units are all orbit points g_j z, those of one element after those of another.
+    Units are all orbit points g_j z, ordered by element.
     """
 
     sums_are_features = True

@@ -33,7 +33,7 @@ _TINY = float(np.finfo(np.float64).epsneg)
 class Frequencies(Component):
     """A rule that draws frequencies for random Fourier features.
 
-    A subclass implements ``_draw``, with the kernel's ``spectrum_ppf``.
+    A subclass implements ``_draw`` by the kernel's ``spectrum_ppf``.
     """
 
     def check_kernel(self, kernel: Kernel) -> None:
@@ -47,13 +47,13 @@ class Frequencies(Component):
         Raises
         ------
         InputError
-            If the kernel has no spectrum, or not one that this rule can draw from.
+            If the kernel has no spectrum, or this rule cannot draw from it.
         """
         self.check_kernel(kernel)
         return self._draw(kernel, size, n_features, rng)
 
     def blocks(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks | None:
-        """The frequencies of ``draw`` as factors that are faster to multiply with; None if the rule has none."""
+        """The frequencies of ``draw`` as fast factors; None if the rule does not give factors."""
         self.check_kernel(kernel)
         return self._blocks(kernel, size, n_features, rng)
 
@@ -116,14 +116,14 @@ class QuasiMonteCarlo(Frequencies):
                 "choose frequencies=monte_carlo"
             )
         sobol = qmc.Sobol(dim, bits=_SOBOL_BITS, rng=rng)
-        # powers of two, because scipy warns of other sizes; points of the sequence are the lower corners of
-        # their cells, which include zero, and are moved to the middle
+        # powers of two, because scipy warns about other sizes; points of the sequence are the lower corners of
+        # their cells, which include zero, and are moved to the centres
         uniforms = sobol.random_base2(max(0, (size - 1).bit_length()))[:size]
         return kernel.spectrum_ppf(uniforms + 0.5 * 2.0**-_SOBOL_BITS)
 
 
 class IsotropicFrequencies(Frequencies):
-    """Rules that draw directions and lengths separately, for spectra unchanged by rotations."""
+    """Base class of rules that draw directions and lengths separately, for isotropic spectra."""
 
     def check_kernel(self, kernel: Kernel) -> None:
         super().check_kernel(kernel)
@@ -186,7 +186,7 @@ class Structured(IsotropicFrequencies):
     features are padded with zeros to a power of two, so that a product with a block
     takes d log d operations and 3 d random bits (:mod:`orbit.approx.hadamard`). The directions are only nearly
     uniform: the estimate is biased by an amount that falls with d, and for eight
-    features or fewer there is a warning.
+    features or fewer it issues a warning.
 
     References
     ----------
@@ -223,10 +223,10 @@ class Structured(IsotropicFrequencies):
 
 @register("frequencies", "auto")
 class Automatic(Frequencies):
-    """The most accurate rule in measurements, for the kernel and the number of features (docs/frequencies.md).
+    """The rule measured as most accurate for the kernel and the number of features (docs/frequencies.md).
 
-    ``qmc`` for up to 12 features, and for every kernel that ``orthogonal`` cannot
-    serve, up to the largest dimension of Sobol sequences; otherwise ``orthogonal``,
+    ``qmc`` for up to 12 features, and for every kernel that ``orthogonal`` does not
+    support, up to the largest dimension of Sobol sequences; otherwise ``orthogonal``,
     and ``structured`` above 4,096 features, where orthogonal matrices take minutes.
 
     Examples
@@ -241,7 +241,7 @@ class Automatic(Frequencies):
         pass
 
     def choice(self, kernel: Kernel, n_features: int) -> Frequencies:
-        """The rule in use for points of ``n_features`` numbers."""
+        """The rule chosen for points of ``n_features`` numbers."""
         if kernel.is_isotropic and n_features > _QMC_MAX_FEATURES:
             return Orthogonal() if n_features <= _ORTHOGONAL_MAX_FEATURES else Structured()
         return QuasiMonteCarlo() if kernel.spectrum_dim(n_features) <= qmc.Sobol.MAXDIM else MonteCarlo()

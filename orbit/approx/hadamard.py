@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Factors of the Hadamard matrix are products of matrices of this side: on a processor with wide
-# vectors twice as fast as two factors of side sqrt(d) and four times as passes of additions.
+# The Hadamard matrix is a product of factors of at most this side: on a processor with wide
+# vectors twice as fast as two factors of side sqrt(d), and four times as fast as passes of additions.
 _SIDE_BITS = 5
 
 # The rate of products with such small factors, relative to that of one large matrix product (docs/performance.md).
@@ -20,7 +20,7 @@ _DENSE_COLUMNS = 256
 
 
 class HadamardBlocks:
-    """Rows of ``diag(lengths) H D1 H D2 H D3``, one block of them after the other, as signs and lengths.
+    """Rows of ``diag(lengths) H D1 H D2 H D3``, block by block, as signs and lengths.
 
     H is the normalised Hadamard matrix of side 2^k >= ``n_features``, points are padded
     with zeros. Takes 3 bytes for each row of a block and 8 for each length, where the
@@ -42,18 +42,18 @@ class HadamardBlocks:
 
     @property
     def block(self) -> int:
-        """Rows of a block, all but the last one."""
+        """Rows of each block; the last one may have fewer."""
         return self.signs.shape[2]
 
     @property
     def cost(self) -> float:
-        """Time of the products with one point, as the number of operations of a dense product that takes as long."""
+        """Cost of the products with one point, as the number of operations of a dense product of equal time."""
         last = len(self) - (len(self.signs) - 1) * self.block
         stages = 3 * len(self.signs) - 1 + last / self.block
         return stages * 2 * self.block * sum(_sides(self.block)) / _RATE
 
     def dense(self) -> np.ndarray:
-        """The matrix itself, float64, shape ``(size, n_features)``."""
+        """The dense matrix, float64, shape ``(size, n_features)``."""
         product = FastProjection(self, torch.zeros(1, dtype=torch.float64))
         matrix = np.empty((len(self), self.n_features))
         for start in range(0, self.n_features, _DENSE_COLUMNS):
@@ -71,7 +71,7 @@ class FastProjection:
     ----------
     blocks : HadamardBlocks
     like : tensor
-        Of the device and precision.
+        Has the device and precision.
     """
 
     def __init__(self, blocks: HadamardBlocks, like: Tensor) -> None:
@@ -85,11 +85,11 @@ class FastProjection:
 
     @cached_property
     def dense(self) -> Tensor:
-        """The matrix itself, shape ``(size, n_features)``."""
+        """The dense matrix, shape ``(size, n_features)``."""
         return torch.from_numpy(self.blocks.dense()).to(self.lengths)
 
     def __call__(self, points: Tensor, units: slice, out: Tensor) -> Tensor:
-        """``points`` (n, d) times the rows ``units``, whole blocks of them, into ``out``, shape (n, units)."""
+        """Write ``points`` (n, d) times the rows ``units``, which are whole blocks, to ``out``, shape (n, units)."""
         n, d = points.shape
         buffers = [points.new_empty(n * self.block) for _ in range(2)]
         for start in range(units.start, units.stop, self.block):
@@ -107,16 +107,16 @@ class FastProjection:
         return out
 
     def _kept(self, rows: int) -> int:
-        """Rows that a transform computes when ``rows`` are needed: a multiple of those of its first factor."""
+        """Rows that a transform computes if ``rows`` are needed: a multiple of the rows of its first factor."""
         rest = self.block // len(self.factors[0])
         return -(-rows // rest) * rest
 
     def _transformed(self, buffers: list[Tensor], n: int, rows: int) -> list[Tensor]:
-        """The Hadamard transform of the first buffer, at least its first ``rows``; the result is first again."""
+        """The buffers after the Hadamard transform of the first, of which at least the first ``rows`` are computed."""
         source, target = buffers
         outer, rest = n, self.block
         for factor in self.factors:
-            # a factor acts on the first axis of (side, rest); later factors see only the rows that earlier ones kept
+            # a factor acts on the first axis of (side, rest); later factors take only the rows kept by earlier ones
             side = len(factor)
             rest //= side
             kept = factor[: self._kept(rows) // rest] if outer == n else factor
@@ -132,7 +132,7 @@ class FastProjection:
 
 
 def _sides(length: int) -> list[int]:
-    """Powers of two that multiply to ``length``, about equal and none above 32, the largest first."""
+    """About equal powers of two up to 32 whose product is ``length``, in descending order."""
     bits = length.bit_length() - 1
     count = max(1, -(-bits // _SIDE_BITS))
     return [1 << (bits // count + (i < bits % count)) for i in range(count)]

@@ -23,7 +23,7 @@ class Layer(TransformerMixin, Component):
     """Base class of second layers: transformers of features (n, d)."""
 
     def points_wanted(self, n: int) -> int:
-        """Of ``n`` points, how many :meth:`fit` should see at least where a sample stands for all of them."""
+        """Minimum size of a sample of ``n`` points to which :meth:`fit` should be applied."""
         return 0
 
     def _validate(self, X, reset: bool) -> np.ndarray:
@@ -37,7 +37,7 @@ class Layer(TransformerMixin, Component):
 
 @register("hyper", "linear")
 class LinearLayer(OneToOneFeatureMixin, Layer):
-    """The inner product of orbit-averaged features themselves: no second layer.
+    """No second layer: the inner product of the orbit-averaged features.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class LinearLayer(OneToOneFeatureMixin, Layer):
     """
 
     def fit(self, X, y=None):
-        """Note the number of features of ``X``, shape (n, d)."""
+        """Store the number of features of ``X``, shape (n, d)."""
         self._validate(unpacked(X)[1], reset=True)
         return self
 
@@ -64,9 +64,9 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, Layer):
     """Features of exp(-|psi(x) - psi(z)|^2 / (2 lengthscale^2)), a kernel on the embeddings of orbits.
 
     The distance of psi(x) and psi(z) is that of the orbits' mean embeddings (LGIKA
-    section 2.1), so this tells apart orbit distributions that no linear function
-    of the embeddings does. ``fit`` needs as many features as the median and the
-    landmarks do; ``transform`` takes the rest in batches.
+    section 2.1), so this layer distinguishes orbit distributions that no linear
+    function of the embeddings does. ``fit`` needs only the rows for the median and
+    the landmarks; ``transform`` may be applied in batches.
 
     Parameters
     ----------
@@ -77,16 +77,16 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, Layer):
     n_components : int >= 1
         Frequencies (two columns each) or landmarks.
     frequencies : str
-        The rule by which ``rf`` draws frequencies, a name of that kind.
+        Name of the rule by which ``rf`` draws frequencies.
     landmarks : str
-        The rule by which ``nystrom`` chooses landmarks, a name of that kind.
+        Name of the rule by which ``nystrom`` chooses landmarks.
     engine : Engine or None
     random_state : int, RandomState or None
 
     Attributes
     ----------
     map_ : FeatureMap
-        The fitted second layer.
+        The fitted feature map of the second layer.
 
     References
     ----------

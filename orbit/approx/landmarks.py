@@ -22,8 +22,8 @@ _KMEANS_ITERATIONS = 10
 
 _PIVOT_BLOCK = 64
 
-# Points drawn for each dimension: of 2, 4 and 8 four had the smallest error on clustered data; in theory it is a
-# logarithm.
+# Points drawn for each dimension: 4 had a smaller error than 2 and 8 on clustered data; in theory the number grows
+# logarithmically.
 _POINTS_PER_DIMENSION = 4
 
 # Shares below this are rounding errors of float64 sums.
@@ -39,7 +39,7 @@ class Landmarks(Component):
         ``data``: landmarks are data points. ``orbit``: each is a data point moved
         by a random orbit element (LGIKA section 2.2.2 allows both).
     points_each : int
-        How many points a sample of the data should have for each landmark.
+        Number of points that a sample of the data should have for each landmark.
     """
 
     points_each: ClassVar[int] = 4
@@ -62,7 +62,7 @@ class Landmarks(Component):
         ----------
         X : array, shape (n, *shape)
         size : number of landmarks; fewer are returned if there are fewer points
-        encode : what turns moved points into the vectors that the kernel sees
+        encode : maps moved points (m, *shape) to the vectors (m, d) that the kernel takes
 
         Returns
         -------
@@ -82,7 +82,7 @@ class Landmarks(Component):
         return self._choose(encoded(candidates), kernel, size, rng)
 
     def _candidates(self, X: np.ndarray, orbit: Orbit, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Points that landmarks are chosen from, shape (m, *shape)."""
+        """Points to choose landmarks from, shape (m, *shape)."""
         if self.source == "data":
             return X
         count = min(max(size, len(X)), len(X) * len(orbit.weights_))
@@ -129,7 +129,7 @@ class Uniform(Landmarks):
         size: int,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        return encoded(self._choose(candidates, kernel, size, rng))  # which does not look at them
+        return encoded(self._choose(candidates, kernel, size, rng))  # the choice does not depend on the vectors
 
     def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
         return candidates[rng.choice(len(candidates), min(size, len(candidates)), replace=False)]
@@ -178,9 +178,8 @@ class RPCholesky(Landmarks):
 
     The residual at point x is k(x, x) minus its Nyström approximation by the
     landmarks so far. Takes ``m`` rows of the kernel matrix of n points, O(n m^2)
-    operations and O(n m) memory, in float64. Pivots are proposed in
-    blocks and accepted with the probability that makes their distribution that of
-    drawing one at a time.
+    operations and O(n m) memory, in float64. Pivots are proposed in blocks and
+    accepted with probabilities that give the distribution of sequential draws.
 
     Parameters
     ----------
@@ -206,7 +205,7 @@ class RPCholesky(Landmarks):
     def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
         size = min(size, len(candidates))
         pivots = _random_pivots(_Rows(candidates, kernel), kernel.diagonal(candidates), size, rng)
-        # a kernel matrix of smaller rank has fewer pivots; the other landmarks are drawn uniformly
+        # a kernel matrix of lower rank has fewer pivots; the other landmarks are drawn uniformly
         others = rng.permutation(np.setdiff1d(np.arange(len(candidates)), pivots))
         return candidates[np.concatenate([pivots, others[: size - len(pivots)]])]
 
@@ -267,7 +266,7 @@ class _Rows:
 
 
 def _random_pivots(rows: _Rows, diagonal: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """At most ``size`` pivots; fewer if the kernel matrix has smaller rank, to rounding."""
+    """At most ``size`` pivots; fewer if the numerical rank of the kernel matrix is lower."""
     residual = diagonal.copy()
     factor = np.empty((size, len(diagonal)))  # F with K close to F^T F
     pivots = np.empty(0, dtype=np.int64)
@@ -287,7 +286,7 @@ def _random_pivots(rows: _Rows, diagonal: np.ndarray, size: int, rng: np.random.
 
 
 def _accept(missing: np.ndarray, proposal: np.ndarray, least: np.ndarray, rng: np.random.Generator) -> list[int]:
-    """The proposed pivots to accept, each with the probability of its residual after those before it."""
+    """Indices of the accepted proposals, each accepted in proportion to its residual after those before it."""
     missing, accepted = missing.copy(), []
     thresholds = np.maximum(rng.random(len(proposal)) * proposal, least)
     for i, threshold in enumerate(thresholds):
@@ -304,7 +303,7 @@ def _leverage_scores(
     """Approximate ridge leverage scores of ``points`` from the dictionary ``chosen``, drawn with ``chance``.
 
     (diag(K) - diag(K_S^T (K_SS + ridge C)^-1 K_S)) / ridge for the diagonal matrix C
-    of chances, Musco and Musco eq. 7, cut to [0, 1].
+    of probabilities ``chance``, Musco and Musco eq. 7, clipped to [0, 1].
     """
     cross = rows(chosen)
     inner, cross = cross[:, chosen], cross[:, points]
@@ -319,7 +318,7 @@ def _leverage_scores(
 
 
 def _shares(scores: np.ndarray) -> np.ndarray:
-    """Scores as probabilities, mixed with one percent of a uniform distribution against underestimated scores."""
+    """Scores as probabilities, with one percent of a uniform distribution in case scores are underestimated."""
     if not scores.any():
         return np.full(len(scores), 1 / len(scores))
     return 0.99 * scores / scores.sum() + 0.01 / len(scores)

@@ -1,4 +1,4 @@
-"""Sums of cosines and sines of many angles in one pass over them, compiled by numba.
+"""Sums of cosines and sines of many angles in one pass, compiled by numba.
 
 Importing this module imports numba and compiles, which takes a second or more.
 Without numba these are plain Python functions, thousands of times slower, for tests.
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-# Angles are reduced to half a turn by subtracting whole turns in two parts (Cody and Waite 1980): the first has
-# so few digits that its products with up to some ten thousand turns are exact.
+# Angles are reduced to half a turn by subtracting whole turns in two parts (Cody and Waite 1980): the first part is
+# short enough that its products with up to some ten thousand turns are exact.
 _TURN_HIGH = 6.28125
 _TURN_LOW = 2 * math.pi - _TURN_HIGH
 
-# Degrees of the polynomials in the square of an angle within half a turn: off by 2e-8, less than rounding.
+# Degree of the polynomials in the square of an angle within half a turn: their error is 2e-8, below rounding.
 _DEGREE = 6
 
 
@@ -38,7 +38,7 @@ _PER_TURN, _HIGH, _LOW = np.float32(0.5 / math.pi), np.float32(_TURN_HIGH), np.f
 
 
 def _compiled(*signature: str) -> Callable[[Callable], Callable]:
-    """Compile for these argument types, or for those of the first call; the plain function without numba."""
+    """Decorator that compiles for these argument types, or those of the first call; no effect without numba."""
 
     def decorate(function: Callable) -> Callable:
         try:
@@ -58,7 +58,7 @@ def _compiled(*signature: str) -> Callable[[Callable], Callable]:
 
 @_compiled()
 def _within(angle):
-    """The angle minus its whole turns."""
+    """The angle modulo whole turns, within half a turn of zero."""
     turns = np.rint(angle * _PER_TURN)
     return (angle - turns * _HIGH) - turns * _LOW
 
@@ -75,7 +75,7 @@ def _sin(y, square):
     return y * (s0 + square * (s1 + square * (s2 + square * (s3 + square * (s4 + square * (s5 + square * s6))))))
 
 
-# One loop in each function, over vectors given as arguments: only then does the compiler vectorise it.
+# One loop in each function, over arrays passed as arguments: otherwise the compiler does not vectorise it.
 
 
 @_compiled()

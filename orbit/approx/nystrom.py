@@ -39,12 +39,12 @@ class Nystrom(AveragedMap):
     n_components : int >= 1
         Number of landmarks; fewer if there are fewer points.
     landmarks : Landmarks or None
-        How they are chosen; None is uniformly from the data.
+        How landmarks are chosen; None is uniformly from the data.
     rank_tolerance : float >= 0 or None
         Eigenvalues of K_ZZ up to this share of the largest are dropped. None drops
-        those whose features would be rounding errors in the precision in use.
+        eigenvalues whose features would be rounding errors in the precision in use.
     encoder : Encoder or None
-        What the kernel sees of a moved point; None is the point itself.
+        Maps a moved point to the vector that the kernel takes; None takes the point itself.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -108,7 +108,7 @@ class Nystrom(AveragedMap):
 
 
 class KernelColumns(Embedding):
-    """k(x, z_j) for fixed points z_j, then a linear map L: what Nyström averages over the orbit."""
+    """k(x, z_j) for fixed points z_j, then a linear map L: the embedding of Nyström features."""
 
     def __init__(self, columns: Against, linear: Tensor) -> None:
         self.columns, self.linear = columns, linear

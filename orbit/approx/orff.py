@@ -21,17 +21,17 @@ from orbit.registry import register
 
 @register("approx", "orff")
 class OperatorRandomFourier(RandomFourier):
-    """Random Fourier features of an operator-valued kernel, for learners that know its operator.
+    """Random Fourier features of an operator-valued kernel, for learners that use its operator.
 
     Phi(x)^T theta = sum_j phi_j(x) B_j theta_j needs the scalar features alone and one
     small matrix for each frequency, so :meth:`transform` gives the scalar features
 
         psi(x) = D^(-1/2) [ sum_i v_i cos<w_j, g_i x> ; sum_i v_i sin<w_j, g_i x> ]_j,
 
-    which carry the B_j with them (``StructuredFeatures``) to ``learner=stein`` or
-    ``learner=cg``. Averaging over the orbit makes the outputs invariant.
+    with the B_j attached (``StructuredFeatures``), for ``SteinRegressor``, ``SteinClassifier``
+    and ``CGRegressor``. Averaging over the orbit makes the outputs invariant.
 
-    With ``equivariant`` the outputs move as the points do, f(g x) = g f(x), through
+    With ``equivariant`` the outputs move like the points, f(g x) = g f(x), through
     the kernel E_g[g^-1 K(g x, z)]. The features then have an output axis,
 
         T(x) = sum_i v_i phi_j(g_i x) g_i^-1 B_j,   columns (p, 2 D q).
@@ -44,7 +44,7 @@ class OperatorRandomFourier(RandomFourier):
     n_components : int >= 1
         D, the number of frequencies.
     equivariant : bool
-        Whether the group moves outputs as it moves points. It must act linearly, and
+        Whether the group acts on outputs as it does on points. It must act linearly, and
         outputs need one number for each coordinate of a point.
     frequencies : Frequencies or None
         None is ``auto``.
@@ -143,7 +143,7 @@ class OperatorRandomFourier(RandomFourier):
 
 
 class _Turned(Embedding):
-    """Cosines and sines times a matrix for each orbit point: total has columns (p, cosines then sines, q)."""
+    """Cosines and sines times a matrix for each orbit point; columns are ordered (p, cosines then sines, q)."""
 
     def __init__(self, frequencies: Tensor, factors: Tensor) -> None:
         self.frequencies, self.factors = frequencies, factors

@@ -1,4 +1,4 @@
-"""Exact operator-valued kernels: what operator-valued random features are measured against."""
+"""Exact operator-valued kernels: the reference for operator-valued random features."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OperatorExact(FeatureMap):
 
     With the Gram matrix K = U diag(e) U^T of the training points, the features of x
     are diag(e)^(-1/2) U^T K(X_train, x), so least squares on them, by
-    ``learner=stein``, is exact regression with the operator-valued kernel. A
+    ``SteinRegressor``, is exact regression with the operator-valued kernel. A
     decomposable kernel takes the n x n Gram matrix of its scalar kernel; the others
     take the n p x n p one, and an axis of outputs in the features. Cost grows as
     the cube of that size and memory as its square, so there is a limit.
@@ -32,10 +32,10 @@ class OperatorExact(FeatureMap):
     kernel : OperatorKernel, Kernel or None
         A scalar kernel k is k I; None is decomposable over a Gaussian.
     orbit : Orbit or None
-        Only the trivial group: average approx=orff instead.
+        Only the trivial group; for others use ``OperatorRandomFourier``.
     max_size : int >= 1
-        Largest Gram matrix, in rows, before the run is stopped with a message. The
-        default takes some gigabytes and minutes.
+        Largest number of rows of the Gram matrix; more raise ``InputError``. The default
+        takes some gigabytes and minutes.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -107,7 +107,7 @@ class OperatorExact(FeatureMap):
         self.structure_ = Structure(operator, None, self._n_features_out, stacked, stacked)
 
     def transform(self, X) -> StructuredFeatures:
-        """psi(x), averaged over the orbit, with the structure of the outputs, for ``X``, shape (n, *shape)."""
+        """psi(x) with the structure of the outputs, for ``X``, shape (n, *shape)."""
         return StructuredFeatures(super().transform(X), self.structure_)
 
     def _features(self, X: np.ndarray) -> np.ndarray:

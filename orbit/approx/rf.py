@@ -54,7 +54,7 @@ class RandomFourier(AveragedMap):
         features, orthogonal directions for many; both are more accurate than
         independent draws at the same cost (docs/frequencies.md).
     encoder : Encoder or None
-        What the kernel sees of a moved point; None is the point itself.
+        Maps a moved point to the vector that the kernel takes; None takes the point itself.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -131,7 +131,7 @@ class RandomFourier(AveragedMap):
         return _Offset(frequencies, self.engine_.tensor(self.offsets_, dtype))
 
     def _projection(self, dtype: np.dtype) -> Tensor | FastProjection:
-        """The frequencies as factors where products with those are cheaper than with the matrix."""
+        """The frequencies, as fast factors if their products are cheaper than those with the matrix."""
         drawn = self._drawn
         if isinstance(drawn, HadamardBlocks) and drawn.cost < 2 * drawn.n_features * len(drawn):
             return FastProjection(drawn, self.engine_.tensor(np.zeros(1), dtype))
@@ -139,7 +139,7 @@ class RandomFourier(AveragedMap):
 
 
 class _Waves(ProjectedEmbedding):
-    """What both variants share: projections on the frequencies."""
+    """Base class of both variants: projections on the frequencies."""
 
     sums_are_features = True
     mirrored = True

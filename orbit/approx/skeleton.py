@@ -32,8 +32,8 @@ class RandomSkeleton(AveragedMap):
     it takes l factors with the probability of the activation's degree l, and each
     goes on at a random parent. Equal draws are one feature of weight
     sqrt(count / total), and drawing goes on until there are ``n_components``
-    distinct ones, so few columns represent many draws. Averaged over the orbit like
-    every map, so a group makes the features invariant.
+    distinct features, so few columns represent many draws. Averaging over the orbit
+    of a group makes the features invariant.
 
     Parameters
     ----------
@@ -42,20 +42,21 @@ class RandomSkeleton(AveragedMap):
     orbit : Orbit or None
         What to average over; None is no averaging.
     n_components : int >= 1
-        Distinct features. A skeleton of finite degree may have fewer in all; then
-        there are as many as ``max_draws`` draws found.
+        Number of distinct features. A skeleton of finite degree may have fewer; then
+        all those found within ``max_draws`` are used.
     variant : {"pairs", "phase"}
         ``pairs`` has two columns a feature, R cos(theta) and R sin(theta). ``phase`` has
         one, 2^(1/2) R cos(theta + b) with b = 0 or pi/2 (RFS comment 1). Features of
-        base binary are real: one column, either way.
+        ``base="binary"`` are real: one column in both variants.
     deduplicate : bool
-        False: exactly ``n_components`` draws, with a column for each of several equal ones.
+        Whether equal draws share columns. False: exactly ``n_components`` draws, each
+        with its own columns.
     bottom : {"paths", "fourier"}
         ``fourier`` stops at the nodes above the inputs, which must be ``exp`` on
         circles, and draws random Fourier features of their whole patches: the
         baseline of RFS section 6.
     max_draws : int >= 1
-        Draws for each distinct feature, at most.
+        Largest number of draws per distinct feature.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -66,7 +67,7 @@ class RandomSkeleton(AveragedMap):
     n_components_ : int
     complexity_ : float
         C(S), the expected number of base factors of a draw (RFS eq. 11);
-        ``features_.mean_factors`` is what was drawn.
+        ``features_.mean_factors`` is the mean of the draws.
     orbit_, kernel_ : the fitted parts
 
     References
@@ -162,14 +163,14 @@ class RandomSkeleton(AveragedMap):
 class _BaseProducts(Embedding):
     """Products of base features: sums of a few angles each, by ``embedding_bag``, then cosine and sine.
 
-    On one core ``embedding_bag`` took 0.25 ns an angle where scipy's product took 0.5 and torch's sparse matrices
-    0.6 (docs/skeletons.md). It adds rows of a matrix, so points are columns until the angles are complete.
+    ``embedding_bag`` is twice as fast as sparse products of scipy and torch (docs/skeletons.md). It adds rows of a
+    matrix, so points are columns until the angles are complete.
     """
 
     sums_are_features = True
 
     # Tiles of few rows and many columns: the angles of few points stay in a core's cache, and columns are written
-    # contiguously. With 256 points by 512 features all but the trigonometry took 1.5 times as long (docs/skeletons.md).
+    # contiguously. Tiles of 256 x 512 take 1.5 times as long, apart from the trigonometry (docs/skeletons.md).
     unit_tile = 2048
 
     def __init__(self, features: Features, space: Space, columns: str, engine: Engine, dtype: np.dtype) -> None:
@@ -208,7 +209,7 @@ class _BaseProducts(Embedding):
 
 
 class _SparseRows:
-    """A sparse matrix whose product with a dense one is, row by row, a weighted sum of a few rows of that."""
+    """A sparse matrix whose product with a dense matrix is computed as weighted sums of a few rows of the latter."""
 
     def __init__(self, matrix: sparse.csr_matrix, engine: Engine, dtype: np.dtype) -> None:
         self.starts = np.asarray(matrix.indptr, dtype=np.int64)

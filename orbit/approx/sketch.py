@@ -1,4 +1,4 @@
-"""Fewer columns for the same inner products, in expectation."""
+"""A random sketch with fewer columns that preserves inner products in expectation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class CountSketch:
-    """Every column is added, with a random sign, to one of ``size`` random buckets.
+    """Adds every column, with a random sign, to one of ``size`` random buckets.
 
     For fixed vectors E<Sx, Sy> = <x, y>, and the variance is
 

@@ -1,6 +1,6 @@
 """Weighted sums of cosines and sines of many angles: in one pass by a compiled loop, or by torch.
 
-Once the products are cheap, trigonometry is most of the cost of a projection. torch
+If products are cheap, trigonometry is most of the cost of a projection. torch
 takes three passes over a tile for the cosines and three for the sines, and writes both
 to memory. Where numba is installed (``pip install 'orbit[fast]'``) one loop of
 :mod:`orbit.approx.loops` reads the angles, evaluates two polynomials and adds to the
@@ -42,7 +42,7 @@ def add_waves(angles: Tensor, weights: Tensor, cosines: Tensor, sines: Tensor, s
 def add_damped_waves(
     angles: Tensor, others: Tensor, weights: Tensor, cosines: Tensor, sines: Tensor, spare: Tensor
 ) -> None:
-    """:func:`add_waves` with every weight times ``cos(others[i])``; ``others`` may be overwritten too."""
+    """:func:`add_waves` with weights multiplied by ``cos(others[i])``; ``others`` may be overwritten too."""
     if loops := _loops(angles):
         loops.add_waves(*(array.numpy() for array in (angles, others, weights, cosines, sines)))
         return
@@ -63,5 +63,5 @@ def _loops(angles: Tensor) -> ModuleType | None:
 
 @functools.cache
 def _compiled() -> ModuleType | None:
-    """The loops, or None without numba. Compiling takes seconds; numba caches the result on disk if it can."""
+    """The loops, or None without numba. Compilation takes seconds; numba caches the result on disk if possible."""
     return importlib.import_module("orbit.approx.loops") if is_available() else None

@@ -1,1 +1,1 @@
-"""What every room uses: parameters, errors, seeds, progress, threads, processes and dense linear algebra."""
+"""Code shared by all subpackages: parameters, errors, seeds, progress, threads, processes, dense linear algebra."""

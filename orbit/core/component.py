@@ -1,4 +1,4 @@
-"""The base of every small building block: a value object with typed parameters."""
+"""The base class of all components: a value object with typed parameters."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from orbit.core.params import check_params, parameters
 class Component(BaseEstimator):
     """A value object whose constructor only stores its parameters.
 
-    Being a scikit-learn ``BaseEstimator`` gives ``get_params``, ``set_params``,
-    ``clone`` and a readable repr, so that ``kernel__lengthscale`` can be searched
-    over by ``GridSearchCV``.
+    scikit-learn's ``BaseEstimator`` provides ``get_params``, ``set_params``, ``clone``
+    and a readable repr, so that ``GridSearchCV`` can search over ``kernel__lengthscale``.
     """
 
     kind: ClassVar[str]
@@ -25,21 +24,21 @@ class Component(BaseEstimator):
         check_with_parts(self)
 
     def metrics(self) -> dict[str, float]:
-        """Fitted figures for the record of a run, by flat names such as ``kernel/lengthscale``."""
+        """Fitted values for the record of a run, by flat names such as ``kernel/lengthscale``."""
         return {}
 
     def label(self) -> str:
-        """``group=rotation``: how errors and figures name this component."""
+        """Name of this component in errors and figures, e.g. ``group=rotation``."""
         return f"{self.kind}={self.name}"
 
 
 def check_with_parts(component: object) -> None:
-    """Check the parameters of a component, and of the components among them.
+    """Check the parameters of a component, and of components among its parameters.
 
     Raises
     ------
     ParameterError
-        For the first one that is wrong.
+        For the first invalid parameter.
     """
     check_params(component)
     for name in parameters(type(component)):

@@ -1,12 +1,12 @@
-"""One stream shared by several processes, on one machine or many, started by ``torchrun``.
+"""One stream shared by several processes, on one or several machines, started by ``torchrun``.
 
 Every process fits the representation and the feature map to the same sample of
 the training points, with the same seeds, and so has the same map. Beyond the
-sample it takes the points of its own share only (:func:`orbit.data.rows.own_rows`):
-it reads no others from a file that can be read in parts (``dataset=arrays`` with
-.npy files), and keeps no others of a data set that is loaded whole. The sums of
-a stream (:class:`~orbit.solvers.moments.Moments`) are added up over the processes;
-the first one solves, predicts the test part, which only it reads, and logs. All
+sample it uses only the points of its own share (:func:`orbit.data.rows.own_rows`):
+from a file that can be read in parts (an .npy file) it reads no others, and of a
+data set that is loaded whole it keeps no others. The sums of a stream
+(:class:`~orbit.solvers.moments.Moments`) are added over the processes; the first
+process solves, predicts the test part, which only it reads, and logs. All
 processes hold all targets and weights.
 
     torchrun --nproc-per-node 2 run.py engine.stream=true approx=rf
@@ -28,25 +28,25 @@ class ProcessLostError(RuntimeError):
 
 
 class ShareDone(Exception):  # noqa: N818  not an error
-    """This process has done its share; the first one goes on."""
+    """This process has finished its share; only the first process continues."""
 
 
 def rank() -> int:
-    """Which process of the job this is, from 0; 0 for a job of one process."""
+    """The index of this process in the job, from 0; 0 for a single process."""
     return int(os.environ.get("RANK", "0"))
 
 
 def world_size() -> int:
-    """How many processes share the job."""
+    """The number of processes of the job."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 @contextlib.contextmanager
 def job(device: str = "cpu") -> Iterator[None]:
-    """Connected to the other processes inside the ``with`` statement. Nothing happens in a job of one process.
+    """Context manager that connects this process to the others of the job; no effect for a single process.
 
-    Processes on one machine each take a GPU of their own; where there are fewer GPUs than
-    processes they share them, and sums travel through main memory.
+    Each process on a machine uses a separate GPU; if there are fewer GPUs than processes,
+    processes share GPUs, and sums are exchanged through main memory.
     """
     if world_size() == 1:
         yield
@@ -65,7 +65,7 @@ def job(device: str = "cpu") -> Iterator[None]:
 
 
 def broadcast(array: np.ndarray) -> np.ndarray:
-    """The first process's ``array``, in all of them."""
+    """The ``array`` of the first process, in all processes."""
     if world_size() == 1:
         return array
     shared = _tensor(array)
@@ -86,12 +86,12 @@ def all_reduce(*arrays: np.ndarray) -> None:
 
 
 def share(rows: np.ndarray) -> np.ndarray:
-    """This process's part of ``rows``: a run of them, so that one of a file is read in one go."""
+    """The part of ``rows`` of this process: consecutive entries, so that rows of a file are read sequentially."""
     return np.array_split(rows, world_size())[rank()]
 
 
 def end_other_processes() -> None:
-    """Raise ``ShareDone`` in every process but the first."""
+    """Raise ``ShareDone`` in every process except the first."""
     if rank() > 0:
         raise ShareDone(f"process {rank()} has done its share")
 
@@ -105,7 +105,7 @@ def _tensor(array: np.ndarray) -> torch.Tensor:
 def _clear_errors() -> Iterator[None]:
     try:
         yield
-    except RuntimeError as error:  # what torch raises for every lost connection and time-out
+    except RuntimeError as error:  # raised by torch for all lost connections and time-outs
         reason = str(error).splitlines()[0]
         raise ProcessLostError(
             f"process {rank()} of {world_size()} lost touch with another one, which died or cannot be reached "

@@ -1,4 +1,4 @@
-"""The errors a user can cause. Each is one line: what was expected, what was found, what to change."""
+"""Errors caused by user input. Each message is one line: what was expected, what was found, what to change."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterable
 class InputError(ValueError):
     """Bad input from the user: parameters, arrays, files or combinations of components.
 
-    The command line prints it as one line and exits with status 2; anything
-    else that is raised is a defect of the program and is shown with its traceback.
+    The command line prints it as one line and exits with status 2; any other
+    exception is a bug and is shown with its traceback.
     """
 
 
@@ -27,7 +27,7 @@ class ParameterError(InputError):
         return type(self), (self.name, self.expected, self.found)
 
     def prefixed(self, prefix: str) -> ParameterError:
-        """The same error named by its configuration key, e.g. ``approx.n_components``."""
+        """The same error with a prefixed name, e.g. ``factors[1].sigma`` for the prefix ``factors[1]``."""
         return ParameterError(f"{prefix}.{self.name}", self.expected, self.found)
 
 
@@ -36,7 +36,7 @@ class UnknownNameError(InputError):
 
 
 class DataFileError(InputError):
-    """A data file is missing, or is not the file it should be."""
+    """A data file is missing or does not have the expected content."""
 
 
 def suggestion(name: str, choices: Iterable[str]) -> str:

@@ -11,11 +11,11 @@ import torch
 from orbit.core.errors import InputError
 from orbit.core.threads import single_threaded
 
-# Columns of second moments that are updated at once; the temporary is this wide.
+# Number of columns of second moments updated at once, which limits temporary arrays.
 _BLOCK_COLUMNS = 2048
 
-# Up to this size a second thread gains an eigendecomposition nothing, and where other work shares the cores it costs
-# up to ten times as much.
+# Up to this size a second thread does not speed up an eigendecomposition, and on shared cores makes it up to ten times
+# slower.
 _SINGLE_THREADED = 512
 
 
@@ -25,13 +25,13 @@ def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     try:
         with single_threaded() if len(A) <= _SINGLE_THREADED else contextlib.nullcontext():
             values, vectors = torch.linalg.eigh(torch.from_numpy(A))
-    except torch.linalg.LinAlgError:  # divide and conquer can give up where many eigenvalues are equal, such as zero
+    except torch.linalg.LinAlgError:  # divide and conquer can fail if many eigenvalues are equal, such as zero
         return scipy.linalg.eigh(A, driver="ev")
     return values.numpy(), vectors.numpy()
 
 
 def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
-    """``total += Z^T Z`` in the upper triangle; products in the precision of ``Z``, shape (m, d), sums in total's."""
+    """``total += Z^T Z`` in the upper triangle; products in the dtype of ``Z`` (m, d), sums in that of ``total``."""
     for start in range(0, len(total), _BLOCK_COLUMNS):
         columns = slice(start, start + _BLOCK_COLUMNS)
         total[columns, start:] += Z[:, columns].T @ Z[:, start:]
@@ -61,20 +61,20 @@ def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.f
         Eigenvalues up to this share of the largest one count as zero. None is
         the rounding error of ``precision``.
     precision : float
-        Relative rounding error of the kernel values that L will be multiplied
-        with. L scales their errors e along an eigenvector by e / sqrt(value), where
-        the feature itself is of size sqrt(value / m): below e sqrt(m) there is
-        nothing but noise. The eigenvalues themselves are good to float64.
+        Relative rounding error of the kernel values to be multiplied by L. L scales
+        their errors e along an eigenvector to e / sqrt(value), where the feature itself
+        is of size sqrt(value / m): for values below e sqrt(m) it is only noise. The
+        eigenvalues themselves are accurate to float64.
 
     Returns
     -------
     float64 array, shape (rank, m)
-        Rows in the order of falling eigenvalues.
+        Rows in descending order of eigenvalues.
 
     Raises
     ------
     InputError
-        If K has no positive eigenvalue at all.
+        If K has no positive eigenvalue.
     """
     values, vectors = eigh(K)
     values, vectors = values[::-1], vectors[:, ::-1]
@@ -92,7 +92,7 @@ def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.f
 
 
 def rows_with_covariance(covariance: np.ndarray) -> np.ndarray:
-    """Rows whose covariance is the matrix given, shape (2 p, p), up to a factor.
+    """Rows, shape (2 p, p), whose covariance is the given matrix, shape (p, p), up to a factor.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""One source of truth for parameters: the typed signature of a component's constructor.
+"""Parameters of components, defined by the typed signatures of their constructors.
 
-The signature says a parameter's type, its range and its default. From it come
-the check before any work starts (:func:`check_params`) and the schema that the
-command line validates configuration files against (:func:`config_fields`).
+The signature gives the type, range and default of each parameter. It is used to
+check values before any work starts (:func:`check_params`) and to make the schema
+of the command line's configuration files (:func:`config_fields`).
 
 >>> from orbit.core.params import check_params
 >>> from orbit.approx import RandomFourier
@@ -28,7 +28,7 @@ from orbit.core.errors import ParameterError
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a number, to be used as ``Annotated[float, Range(low=0.0, open_low=True)]``."""
+    """Bounds of a number, used as in ``Annotated[float, Range(low=0.0, open_low=True)]``."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -92,8 +92,8 @@ def check_params(component: object) -> None:
 def config_fields(cls: type) -> dict[str, Parameter]:
     """The parameters of ``cls`` that a configuration file can set.
 
-    Parameters annotated with component classes (a kernel, an orbit) are wired by
-    the runner, and the seed comes from the run, so neither is a configuration key.
+    Parameters annotated with component classes (a kernel, an orbit) are set by the
+    runner, and the seed comes from the run, so neither is a configuration key.
     """
     return {
         name: parameter
@@ -147,7 +147,7 @@ def _matches_one(value: Any, option: Any) -> bool:
 
 
 def describe(annotation: Any) -> str:
-    """What an annotation allows, in words.
+    """The values that an annotation allows, in words.
 
     >>> describe(Lengthscale | None)
     "a finite number > 0 or 'median' or null"

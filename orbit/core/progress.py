@@ -22,7 +22,7 @@ class Progress:
     ----------
     total : number of steps
     description : shown in front, e.g. ``"features"``
-    shown : False shows nothing
+    shown : whether to show anything
     """
 
     def __init__(self, total: int, description: str, shown: bool = True) -> None:
@@ -43,7 +43,7 @@ class Progress:
             self._bar.close()
 
     def step(self) -> None:
-        """One more step is finished."""
+        """Count one finished step."""
         with self._lock:
             self.done += 1
             if self._bar is not None:

@@ -1,4 +1,4 @@
-"""Seeds. Every random draw in the library comes from a generator made here."""
+"""Seeds and generators for all random draws of the library."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def generator(random_state: RandomState) -> np.random.Generator:
 def hold_out(
     n: int, fraction: float, labels: np.ndarray | None, random_state: RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Indices for fitting and for validation; stratified by ``labels`` where every class has two members.
+    """Indices for fitting and for validation, stratified by ``labels`` if every class has at least two members.
 
     Raises
     ------
     InputError
-        For a single point.
+        If ``n`` is 1.
     """
     if n < 2:
         raise InputError("selection by hold-out needs at least 2 points, found n_samples=1")

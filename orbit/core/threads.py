@@ -1,4 +1,4 @@
-"""Threads that do not wait for each other: each takes tiles of work, with single-threaded linear algebra in them."""
+"""Threads that process tiles of work without synchronisation, with single-threaded linear algebra."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
-# torch.set_num_threads is one setting of the process that every new thread starts with. A thread that is started
-# while others are single-threaded would take their 1 for the default, and set it for all when it is done. So: the
-# settings that single_threaded blocks in progress will restore, and which threads have seen the true one.
+# torch.set_num_threads sets a value of the process that every new thread starts with. A thread started while others
+# are single-threaded would take their 1 for the default, and restore it for all at the end. Therefore we store the
+# values that active single_threaded blocks will restore, and which threads have seen the true default.
 _TO_RESTORE: list[int] = []
 _THREAD = threading.local()
 
-# Up to so many multiplications, some milliseconds of them, the threads of a linear algebra library gain nothing.
+# Number of multiplications, a few milliseconds, up to which several threads do not speed up linear algebra.
 _FEW = 1e9
 
 
 @contextlib.contextmanager
 def single_threaded() -> Iterator[None]:
-    """One thread for torch's operations inside the ``with`` statement.
+    """Context manager in which torch's operations use one thread.
 
-    torch's own threads wait for each other at the end of every operation. For small ones, or where other
-    processes use the cores, that takes longer than the operation.
+    torch's threads synchronise at the end of every operation. For small operations, or on shared cores, that takes
+    longer than the operation.
     """
     before = default_threads()
     _TO_RESTORE.append(before)
@@ -50,7 +50,7 @@ def default_threads() -> int:
 
 @contextlib.contextmanager
 def threads_for(multiplications: float) -> Iterator[None]:
-    """One thread for NumPy, SciPy and torch inside the ``with`` statement, if there is little to compute."""
+    """Context manager in which NumPy, SciPy and torch use one thread if there are few ``multiplications``."""
     if multiplications > _FEW:
         yield
         return
@@ -64,7 +64,7 @@ def _libraries() -> ThreadpoolController:
 
 
 def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | None = None) -> None:
-    """``work`` on every tile, by threads that each take the next one; the calling thread is one of them.
+    """Call ``work`` on every tile, by threads that each take the next tile; the calling thread is one of them.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | Non
         Linear algebra in it is single-threaded.
     tiles : in the order in which they are started
     count : int or None
-        Threads; None is as many as torch would use.
+        Number of threads; None is the number that torch would use.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | Non
 
     def help_out() -> None:
         _THREAD.has_default = True
-        torch.set_num_threads(1)  # or a batched product that comes first starts threads of its own
+        torch.set_num_threads(1)  # otherwise a batched product before any other starts threads of its own
         take_tiles()
 
     try:
@@ -101,14 +101,14 @@ def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | Non
         if errors:
             raise errors[0]
     finally:
-        errors.clear()  # an error that its own traceback refers to would keep the buffers of its tile
+        errors.clear()  # an error referenced by its own traceback would keep the buffers of its tile alive
 
 
 @contextlib.contextmanager
 def _threads(call: Callable[[], object], count: int) -> Iterator[None]:
-    """``call`` in ``count`` other threads, which are waited for at the end of the ``with`` statement.
+    """Context manager that runs ``call`` in ``count`` other threads, and waits for them at the end.
 
-    They are daemons, unlike those of ``concurrent.futures``: a process that ends does not wait for a daemon's tiles.
+    They are daemons, unlike the threads of ``concurrent.futures``, so that an exiting process does not wait for them.
     """
     ended: list[threading.Event] = []
 
@@ -118,7 +118,7 @@ def _threads(call: Callable[[], object], count: int) -> Iterator[None]:
         finally:
             end.set()
 
-    with contextlib.suppress(RuntimeError):  # the system gives no more threads, or the interpreter is shutting down
+    with contextlib.suppress(RuntimeError):  # no more threads available, or the interpreter is shutting down
         for _ in range(count):
             end = threading.Event()
             threading.Thread(target=run, args=(end,), daemon=True).start()
@@ -129,11 +129,11 @@ def _threads(call: Callable[[], object], count: int) -> Iterator[None]:
         try:
             _wait(ended)
         except KeyboardInterrupt:
-            _wait(ended)  # they still write to the result; who presses Ctrl-C twice does not wait
+            _wait(ended)  # they still write to the result; a second Ctrl-C ends the wait
             raise
 
 
 def _wait(ended: list[threading.Event]) -> None:
-    """Not ``Thread.join``, which returns at once where Ctrl-C has interrupted it before."""
+    """Wait for the events; ``Thread.join`` would return at once if Ctrl-C has interrupted it before."""
     for end in ended:
         end.wait()

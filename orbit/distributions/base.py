@@ -21,23 +21,23 @@ from orbit.groups.domains import MAX_ELEMENTS, Domain, Point, ProductDomain
 class Distribution(Component):
     """A distribution on a group.
 
-    A subclass gives ``domains``, ``density``, ``ppf`` and ``quadrature`` for
-    every domain in ``domains``. On the trivial group every distribution is accepted
-    and is the point mass.
+    A subclass defines ``domains``, and implements ``density``, ``ppf`` and ``quadrature``
+    for each of them. On the trivial group every distribution is accepted and is the
+    point mass.
 
     Attributes
     ----------
     data_dependent : bool
-        Whether the elements depend on the point they move. Then ``ppf`` returns
-        random numbers instead of elements, and :meth:`move` computes the elements
-        of each point from them.
+        Whether the elements depend on the point that they act on. Then ``ppf`` returns
+        random numbers instead of elements, from which :meth:`move` computes the
+        elements of each point.
     """
 
     domains: ClassVar[tuple[type[Domain], ...]] = ()
     data_dependent: ClassVar[bool] = False
 
     def for_group(self, group: Group) -> Distribution:
-        """This distribution with parameters that default to the group's filled in."""
+        """This distribution with the parameters that depend on the group filled in."""
         return self
 
     def accepts(self, domain: Domain) -> bool:
@@ -71,9 +71,9 @@ class Distribution(Component):
             )
 
     def atoms(self, domain: Domain) -> int | None:
-        """The number of elements that carry all the mass; None if q is continuous or the number is unknown.
+        """The number of elements with positive mass; None if q is continuous or the number is unknown.
 
-        The quadrature of such a q lists them all, whatever the size.
+        If it is known, the quadrature lists all of them, for every size.
         """
         return domain.order
 
@@ -94,7 +94,7 @@ class Distribution(Component):
     def ppf(self, domain: Domain, u: np.ndarray) -> np.ndarray:
         """The inverse of the distribution function: elements of q from uniforms in [0, 1).
 
-        Independent uniforms give a sample, low-discrepancy ones a ``qmc`` rule.
+        Independent uniforms give a sample, low-discrepancy uniforms a ``qmc`` rule.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Distribution(Component):
     def quadrature(self, domain: Domain, size: int, phase: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes ``(m, *domain.shape)`` and weights ``(m,)`` summing to one, by a deterministic rule.
 
-        At most ``size`` nodes, but all atoms of a q with finitely many. ``phase`` in
+        At most ``size`` nodes, or all atoms if q has finitely many. ``phase`` in
         [0, 1) shifts a periodic rule by that fraction of its step; rules with fixed
         nodes ignore it.
         """
@@ -119,5 +119,5 @@ class Distribution(Component):
         return size
 
     def move(self, group: Group, draws: np.ndarray, X: Tensor) -> Tensor:
-        """The points moved by the elements, or each by its own: ``(n, *shape)`` to ``(r, n, *shape)``."""
+        """Points ``(n, *shape)`` moved by the elements, which may differ by point: shape ``(r, n, *shape)``."""
         return group.act(draws, X)

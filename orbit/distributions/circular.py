@@ -13,7 +13,7 @@ from orbit.groups.domains import Circle, Domain, interior
 from orbit.groups.quadrature import gauss, trapezoid
 from orbit.registry import register
 
-# The fine grid that Gauss rules and inverses start from: its angles, and its reach in standard deviations.
+# Number of angles of the fine grid for Gauss rules and inverses, and its range in standard deviations.
 _FINE = 2048
 _REACH = 12
 _NEWTON_STEPS = 3
@@ -58,7 +58,7 @@ class VonMises(Distribution):
         table = stats.vonmises.cdf(angles, self.concentration)
         cell = np.clip(np.searchsorted(table, u, side="right"), 1, _FINE)
         x = np.interp(u, table, angles)
-        for _ in range(_NEWTON_STEPS):  # scipy's own inverse bisects, a millisecond a number
+        for _ in range(_NEWTON_STEPS):  # scipy's inverse uses bisection, a millisecond per number
             slope = np.maximum(self.density(domain, x) / (2 * math.pi), np.finfo(float).tiny)
             step = (stats.vonmises.cdf(x, self.concentration) - u) / slope
             x = np.clip(x - step, angles[cell - 1], angles[cell])

@@ -1,7 +1,7 @@
-"""Distributions of numbers that add: shifts, angles, log scales; the same law on every axis.
+"""Distributions on additive groups: shifts, angles, log scales; the same law on every axis.
 
-Each law is defined on the real line. On a grid of whole steps it is a list of atoms
-with probabilities; on a circle or torus it is wrapped.
+Each law is defined on the real line. On a grid of whole steps it is discrete, a list of
+atoms with probabilities; on a circle or torus it is wrapped.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ Unit = Literal["native", "degrees"]
 # A Gaussian on a grid is cut where one tail holds less than this.
 _TAIL = 1e-6
 
-# A quadrature that leaves out more mass than this says so.
+# A quadrature that omits more mass than this issues a warning.
 _LOST_MASS = 1e-4
 
 
 class AxisLaw(Distribution):
     """One law on the real line, drawn independently on every axis.
 
-    A subclass gives the density, distribution function and inverse of the law,
-    its Gauss rule, and the interval that holds its mass, all in native units.
+    A subclass implements the density of the law, its inverse distribution function,
+    atoms and Gauss rule, and the interval that holds its mass, all in native units.
     """
 
     domains = (Line,)
@@ -92,7 +92,7 @@ class AxisLaw(Distribution):
         return line.wrapped(np.stack(nodes, axis=-1).reshape(-1, *line.shape)), weights
 
     def default_size(self, domain: Domain, size: int) -> int:
-        """On whole steps all elements that carry mass: a fixed number would give another distribution."""
+        """The number of atoms on whole steps, since fewer would change the distribution; otherwise ``size``."""
         line = cast(Line, domain)
         if not line.step:
             return size
@@ -100,13 +100,13 @@ class AxisLaw(Distribution):
         return max(size, min(needed, MAX_ELEMENTS))
 
     def _wrapped_atoms(self, line: Line) -> list[Rule]:
-        """The law on the whole steps of each axis; steps that are one element of a torus are merged."""
+        """The law on the whole steps of each axis; steps that are the same element of a torus are merged."""
         assert line.step
         points, mass = self._atoms(line.step)
         return [_wrapped(points, mass, line.step, period) for period in _periods(line)]
 
     def _grid_rules(self, line: Line, size: int) -> list[Rule]:
-        """For each axis all atoms, or the ``size`` most probable ones if the law has a tail to leave out."""
+        """For each axis all atoms, or the most probable ones within ``size`` nodes if the law has tails."""
         rules = self._wrapped_atoms(line)
         if self.atoms(line) is not None:
             return rules
@@ -149,8 +149,8 @@ class AxisLaw(Distribution):
 class Uniform(AxisLaw):
     """Uniform on the range ``[low, high]`` of every axis: the truncated Haar measure of GICDF section 5.
 
-    Where only whole steps are elements (whole pixels), every step in the range
-    is equally likely: ``low=-3, high=3`` are 7 x 7 shifts of an image.
+    If only whole steps are elements (whole pixels), every step in the range is
+    equally likely: ``low=-3, high=3`` are 7 x 7 shifts of an image.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ class Uniform(AxisLaw):
 
 
 class _Normal(AxisLaw):
-    """What the Gaussian and the log-normal share: a normal law with a mean and a deviation."""
+    """Base class of the Gaussian and the log-normal: a normal law with a mean and a standard deviation."""
 
     @abstractmethod
     def _moments(self) -> tuple[float, float]:
@@ -276,9 +276,9 @@ class _Normal(AxisLaw):
 
 @register("distribution", "gaussian")
 class GaussianDistribution(_Normal):
-    """Normal on every axis; wrapped around a circle, rounded to the nearest element where only whole steps are.
+    """Normal on every axis; wrapped around a circle, and rounded to the nearest element on a grid of whole steps.
 
-    There the quadrature lists the most probable elements, at most ``size``, with
+    On a grid the quadrature lists the most probable elements, at most ``size``, with
     a warning if the others hold more than 1e-4 of the mass; without a size it
     lists all of them.
 
@@ -289,7 +289,7 @@ class GaussianDistribution(_Normal):
     sigma : float > 0
         Standard deviation on each axis.
     unit : {"native", "degrees"}
-        Of both: ``native`` is the unit of the group's elements, radians for
+        Unit of both: ``native`` is the unit of the group's elements, radians for
         angles, pixels for shifts, the logarithm for scales.
 
     Examples
@@ -324,7 +324,7 @@ class LogNormal(_Normal):
     Parameters
     ----------
     mean, sigma : float, sigma > 0
-        Of the natural logarithm of the scale.
+        Mean and standard deviation of the natural logarithm of the scale.
 
     Examples
     --------
@@ -350,7 +350,7 @@ def _periods(line: Line) -> Sequence[float | None]:
 
 
 def _wrapped(points: np.ndarray, mass: np.ndarray, step: float, period: float | None) -> Rule:
-    """Atoms at whole multiples of ``step`` brought to ``[-period/2, period/2)``, equal ones merged."""
+    """Atoms at whole multiples of ``step``, reduced to ``[-period/2, period/2)``, with equal atoms merged."""
     if period is None:
         return points, mass
     order = round(period / step)
@@ -361,7 +361,7 @@ def _wrapped(points: np.ndarray, mass: np.ndarray, step: float, period: float | 
 
 
 def _most_probable(points: np.ndarray, mass: np.ndarray, size: int) -> Rule:
-    """At most ``size`` atoms; of a tail an odd number is kept, so that the rule stays symmetric about the mean."""
+    """At most ``size`` most probable atoms; an odd number if some are dropped, to keep symmetry about the mean."""
     if size >= len(points):
         return points, mass
     kept = np.sort(np.argsort(-mass, kind="stable")[: size - 1 + size % 2])

@@ -46,7 +46,7 @@ class ProductDistribution(Distribution):
         return build_sections("distribution", "factors", self.factors or [])
 
     def check(self) -> None:
-        """As for every component; errors name the factor, ``factors[1].sigma``."""
+        """Raise ``InputError`` for an invalid parameter, also of a factor, named e.g. ``factors[1].sigma``."""
         super().check()
         for i, part in enumerate(self.parts()):
             try:

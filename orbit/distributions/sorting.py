@@ -1,4 +1,4 @@
-"""Noisy sorting: permutations that depend on the point they move."""
+"""Noisy sorting: permutations that depend on the point that they act on."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class NoisySort(Distribution):
         return False
 
     def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
-        """The density of the noise vectors (Lebesgue measure); that of the permutations has no closed form."""
+        """The density of the noise vectors (Lebesgue measure); the permutations have no density in closed form."""
         if self.sigma == 0:
             return np.where((np.asarray(coordinates) == 0).all(1), np.inf, 0.0)
         z = np.asarray(coordinates) / self.sigma

@@ -1,4 +1,4 @@
-"""Encoders: what the kernel sees of a moved point."""
+"""Encoders: maps from moved points to the vectors that the kernel takes."""
 
 from orbit.encoders.base import Encoder, NoEncoder
 from orbit.encoders.gradients import Gradients

@@ -1,4 +1,4 @@
-"""What the kernel sees of a moved point: psi(x) = sum_i w_i phi(E(g_i x)) with an encoder E."""
+"""Encoders E of moved points: psi(x) = sum_i w_i phi(E(g_i x))."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ class Encoder(Component):
             )
         with torch.inference_mode():
             vectors = self._encode(points)
-        # working memory is kept, so all of it is of inference mode; what a caller outside gets is an ordinary tensor
+        # working memory is kept in inference mode; callers outside of inference mode get an ordinary tensor
         return vectors if torch.is_inference_mode_enabled() else vectors.clone()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise ``InputError`` if points of this shape cannot be encoded."""
 
     def bytes_per_point(self, itemsize: int) -> int:
-        """Working memory of :meth:`encode` for each point, its result included; for the engine's tiles."""
+        """Working memory of :meth:`encode` in bytes for each point, including the result; for the engine's tiles."""
         return itemsize * self.n_outputs_
 
     @abstractmethod
@@ -95,7 +95,7 @@ class Encoder(Component):
 
     @property
     def _kept(self) -> dict[str, Any]:
-        """What is made again after a copy, in another process or from a file: working memory, open sessions."""
+        """State that is neither pickled nor copied, such as working memory and open sessions, by name."""
         return self.__dict__.setdefault(_KEPT, {})
 
     def __getstate__(self):
@@ -113,7 +113,7 @@ class Encoder(Component):
 
 @register("encoder", "none")
 class NoEncoder(Encoder):
-    """E(x) = x, flattened: the kernel sees the moved point itself.
+    """E(x) = x, flattened: the kernel takes the moved point itself.
 
     Examples
     --------

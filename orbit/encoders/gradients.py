@@ -14,21 +14,20 @@ from orbit.representations import gradients
 
 @register("encoder", "gradients")
 class Gradients(Encoder):
-    """The representation ``gradients``, taken after the group has acted: edges face the way they do once moved.
+    """The representation :class:`~orbit.representations.gradients.Gradients`, computed after the group has acted.
 
-    Parameters are those of :class:`orbit.representations.gradients.Gradients`, which
-    computes it.
+    The directions of edges are therefore those of the moved image.
 
     Parameters
     ----------
     n_directions : int >= 1
-        Channels, of all 360 degrees.
+        Directions over all 360 degrees, one channel each.
     smoothing : float > 0
         Standard deviation, in pixels, of the Gaussian whose derivative takes the gradient.
     pooling : float >= 0
         Standard deviation, in pixels, of the Gaussian that blurs each channel; 0 is none.
     norm : {"mean", "each", "none"}
-        Scaling of the vectors, as in ``representation=unit_norm``.
+        Scaling of the vectors, as for :class:`~orbit.representations.UnitNorm`; ``none`` is no scaling.
 
     Examples
     --------

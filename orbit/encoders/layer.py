@@ -17,15 +17,15 @@ from orbit.groups import Group
 Normalization = Literal["norm", "mean", "contrast", "whitening"]
 KernelName = Literal["exponential", "arccos0", "arccos1", "rectified"]
 
-# Numbers in each of the two large arrays of a tile, patches and features. Long rows gain more than a tile that fits
-# the second-level cache: pooling 64 points at once takes a third of the time of eight.
+# Numbers in each of the two large arrays of a tile, patches and features. Long rows matter more than fitting in the
+# second-level cache: pooling 64 points at once takes a third of the time per point of eight.
 _TILE_NUMBERS = 2**20
 _GPU_BREADTH = 256
 
-# Points of a tile, which are the last axis in the products of pooling.
+# Limits on the points of a tile, the last axis in the products of pooling.
 _FEWEST_POINTS, _MOST_POINTS = 8, 64
 
-# Patches shorter than this share of the root mean square have no direction: what is left of them is rounding.
+# Patches with a norm below this share of the root mean square have no direction, only rounding errors.
 _NO_DIRECTION = 1e-5
 
 _KMEANS_ITERATIONS = 12
@@ -34,7 +34,7 @@ _KMEANS_ROWS = 4096
 
 @dataclass(frozen=True)
 class LayerOptions:
-    """What :class:`~orbit.encoders.patches.Patches` says of a layer, checked; the names are explained there."""
+    """Validated parameters of a layer; see :class:`~orbit.encoders.patches.Patches` for their meaning."""
 
     size: int
     stride: int
@@ -55,14 +55,14 @@ class LayerOptions:
 
 
 class Layer:
-    """A fitted layer: maps of shape (channels, height, width, n) to maps of features, n points in the last axis.
+    """A layer, from maps of shape (channels, height, width, n) to maps of features, with n points in the last axis.
 
     Parameters
     ----------
     options : LayerOptions
     group : Group or None
         A finite group whose elements reorder the entries of a patch; features are averaged over it.
-    shape : (channels, height, width) of the maps before
+    shape : (channels, height, width) of the input maps
     """
 
     def __init__(self, options: LayerOptions, group: Group | None, shape: tuple[int, int, int]) -> None:
@@ -80,7 +80,7 @@ class Layer:
     # ---- fit ---------------------------------------------------------------------------------------------------
 
     def fit(self, patches: Tensor, rng: np.random.Generator) -> None:
-        """Fit to patches as they are in the maps, shape (d, count); they are overwritten."""
+        """Fit to patches of the input maps, shape (d, count), which are overwritten."""
         o, precision = self.options, torch.finfo(patches.dtype).eps
         self.contrast_, self.floor_ = 0.0, 0.0
         self.mean_, self.whitening_ = np.zeros(self.d), np.eye(self.d)
@@ -115,7 +115,7 @@ class Layer:
         self.templates = np.stack([self.features.augmented(moved) for moved in self._orbit(templates)])
 
     def _kernel(self) -> PatchKernel | None:
-        """None for features without a kernel in closed form."""
+        """The kernel of the patches; None for features without a kernel in closed form."""
         o = self.options
         if o.kernel == "rectified":
             return None
@@ -144,7 +144,7 @@ class Layer:
         values, vectors = eigh((moved - mean).T @ (moved - mean) / len(moved))
         return mean, (vectors / np.sqrt(np.maximum(values, 0) + self.options.whitening)) @ vectors.T
 
-    # ---- what is done with every tile ----------------------------------------------------------------------------
+    # ---- transforming tiles --------------------------------------------------------------------------------------
 
     def points_at_once(self, device: torch.device) -> int:
         """Points of a tile."""
@@ -161,11 +161,11 @@ class Layer:
         return maps.as_strided((channels, size, size, *self.positions, n), strides)
 
     def start(self, like: Tensor, points: int) -> LayerRun:
-        """The layer ready for tiles of at most so many points, in the precision and on the device of ``like``."""
+        """The layer for tiles of at most ``points`` points, in the precision and on the device of ``like``."""
         return LayerRun(self, like, points)
 
     def _centre(self, patches: Tensor) -> None:
-        """Mean removed, divided by sqrt(var + c^2), in place."""
+        """Subtract the mean, and divide by sqrt(var + c^2) for contrast normalisation, in place."""
         patches.sub_(patches.mean(0))
         if self.options.normalization != "mean":
             variance = patches.square().mean(0).add_(self.contrast_**2)
@@ -177,7 +177,7 @@ class Layer:
         return patches.square().sum(0).sqrt_()
 
     def _normalize(self, patches: Tensor) -> Tensor:
-        """All but the division by the norm, in place for patches (d, count); the norms."""
+        """Normalise patches (d, count) in place, except for the division by the norm; returns the norms."""
         if self.options.normalization != "norm":
             self._centre(patches)
         if self.options.normalization == "whitening":
@@ -197,7 +197,7 @@ class LayerRun:
         many = _GPU_BREADTH if like.device.type == "cuda" else 1
         per_template = self.order * layer.features.columns * n
         blocks = -(-m // max(1, many * _TILE_NUMBERS // per_template))
-        self.block = -(-m // blocks)  # of equal size, but for the last
+        self.block = -(-m // blocks)  # of equal size, except the last
         self.templates = [
             templates[:, start : start + self.block].flatten(0, 1).contiguous() for start in range(0, m, self.block)
         ]
@@ -213,7 +213,7 @@ class LayerRun:
         self._pooled = like.new_empty(layer.features.columns * m * pooled_rows * pooled_columns * points)
 
     def fits(self, points: int, like: Tensor) -> bool:
-        """Whether it is one for so many points, of that precision and on that device."""
+        """Whether it was made for this number of points, precision and device."""
         return self.points == points and self._patches.dtype == like.dtype and self._patches.device == like.device
 
     def __call__(self, maps: Tensor) -> Tensor:
@@ -233,7 +233,7 @@ class LayerRun:
         return self._linear(pooled.flatten(0, 1))
 
     def _add_block(self, templates: Tensor, patches: Tensor, factor: Tensor | None, out: Tensor) -> None:
-        """Features of some templates, pooled, into ``out`` (columns, m, rows, columns, n)."""
+        """Write pooled features of some templates to ``out`` (columns, m, rows, columns, n)."""
         layer, (count, n) = self.layer, (len(templates), patches.shape[1])
         c = layer.features.columns
         values = self._values[: c * count * n].view(c, count, n)
@@ -261,7 +261,7 @@ class LayerRun:
         return out
 
     def _unit_patches(self, maps: Tensor, out: Tensor) -> Tensor:
-        """Directions of the patches into the first rows of ``out``; the norms, shape (count,)."""
+        """Write the directions of the patches to the first rows of ``out``; returns the norms, shape (count,)."""
         layer = self.layer
         view = layer.patches(maps)
         if layer.options.normalization == "norm":
@@ -276,7 +276,7 @@ class LayerRun:
         return norms
 
     def _norms(self, maps: Tensor) -> Tensor:
-        """Norms of all patches from running sums of squares: many times as fast as from the patches."""
+        """Norms of all patches from cumulative sums of squares: many times faster than from the patches."""
         size, stride = self.layer.options.size, self.layer.options.stride
         rows, columns = self.layer.positions
         squares = maps.square().sum(0) if len(maps) > 1 else maps[0].square()
@@ -291,13 +291,13 @@ def _positions(side: int, options: LayerOptions) -> int:
 
 
 def spherical_kmeans(units: Tensor, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Unit vectors that unit vectors (count, d) are near to: k-means by the cosine (Dhillon and Modha 2001).
+    """Centres of unit vectors (count, d) by spherical k-means (Dhillon and Modha 2001).
 
     Returns
     -------
-    float64 array, shape (size, d); all distinct vectors where there are no more than that
+    float64 array, shape (size, d), of unit vectors; all distinct vectors if there are at most ``size``
     """
-    if len(units) <= 4 * size:  # rare, and sorting all is not cheap
+    if len(units) <= 4 * size:  # only then: finding distinct vectors takes a sort
         distinct = torch.from_numpy(np.unique(units.numpy(), axis=0))
         if len(distinct) <= size:
             return distinct.double().numpy()
@@ -319,5 +319,5 @@ def _directions(rng: np.random.Generator, size: int, d: int) -> np.ndarray:
 
 
 def _inverse(norms: Tensor, floor: float) -> Tensor:
-    """1 / norm; 1 / floor for norms below it, and 0 for 0."""
+    """1 / norm; 1 / floor for norms below ``floor``, and 0 for norms of 0."""
     return norms.clamp(min=floor).reciprocal_().masked_fill_(norms == 0, 0.0)

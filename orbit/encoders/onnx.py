@@ -1,4 +1,4 @@
-"""Outputs of a frozen network that somebody trained elsewhere, from an ONNX file."""
+"""Outputs of a pretrained network from an ONNX file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from orbit.core.random import RandomState
 from orbit.encoders.base import Encoder
 from orbit.registry import register
 
-# Points that a network sees at once, where it leaves that open.
+# Batch size for networks that do not fix it.
 _BATCH = 64
 
 _PRECISIONS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
@@ -27,26 +27,27 @@ _PRECISIONS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tenso
 class Onnx(Encoder):
     """One output of a frozen network, flattened; needs onnxruntime (``pip install orbit[onnx]``).
 
-    The network sees moved points, so that its outputs are averaged over the orbit. It
-    runs on the processor, with ONNX's own operators only, one thread for each worker of
-    the engine. The fitted encoder holds the file's content, not its path.
+    The network takes moved points, so that its outputs are averaged over the orbit. It
+    runs on the processor, with ONNX's standard operators only, one thread for each worker
+    of the engine. The fitted encoder holds the file's content, not its path.
 
     Parameters
     ----------
     path : str or None
         The file, with its weights inside. There is no default.
     output : str or None
-        Name of the output; None is the first. Intermediate results have to be
-        outputs of the file to be named.
+        Name of the output; None is the first. An intermediate result can only be
+        chosen if it is an output of the file.
     layout : {"NCHW", "NHWC", "none"}
-        How images (height, width) or (height, width, channels) are given to the
-        network; ``none``: points as they are, for vectors and sequences.
+        How images (height, width) or (height, width, channels) are passed to the
+        network; ``none``: points unchanged, for vectors and sequences.
     scale, shift : float or list of float
-        The network sees scale x + shift; a list has one number for each channel.
+        The network takes scale x + shift; a list has one number for each channel.
 
     Attributes
     ----------
     model_ : bytes
+        Content of the file.
 
     Examples
     --------
@@ -136,7 +137,7 @@ class Onnx(Encoder):
         return torch.from_numpy(np.concatenate(found)).to(points)
 
     def _run(self, session: Any, name: str, points: np.ndarray, fixed: int | None) -> np.ndarray:
-        """Outputs for a batch; of a network for batches of one size, those of the points among as many."""
+        """Outputs for a batch, which is padded to ``fixed`` points if the network fixes the batch size."""
         missing = (fixed or len(points)) - len(points)
         padded = np.concatenate([points, np.repeat(points[-1:], missing, axis=0)]) if missing else points
         (found,) = session.run([self.output_], {name: np.ascontiguousarray(padded)})
@@ -165,7 +166,7 @@ def _runtime() -> Any:
 def _open(model: bytes, path: str) -> Any:
     runtime = _runtime()
     options = runtime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1  # the engine has threads of its own
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # the engine has its own threads
     options.log_severity_level = 4
     try:
         return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -1,4 +1,4 @@
-"""Layers of patch features: the layer-by-layer approximation of a compositional kernel with pooling."""
+"""Layers of patch features, which approximate a compositional kernel with pooling layer by layer."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from orbit.encoders.pooling import Pooling
 from orbit.groups import Group
 from orbit.registry import build, register
 
-# Images that patches are drawn from: more of them change nothing but the time.
+# Number of images from which patches are drawn: more only take more time.
 _SAMPLE_IMAGES = 2000
 
-# Of the principal directions of a sample, which need not be exact: iterations, and directions more than are kept.
+# Iterations and additional directions of the subspace iteration for principal directions, which need not be exact.
 _POWER_ITERATIONS, _MORE_DIRECTIONS = 2, 16
 
-# Numbers in the maps that a layer is fitted to.
+# Limit on the entries of the maps to which a layer is fitted.
 _SAMPLE_NUMBERS = 2**26
 
 
@@ -36,7 +36,7 @@ class Patches(Encoder):
     """Patches of an image or map as kernel features, pooled over positions, layer by layer.
 
     The patches p_u of an image at positions u are normalised and compared by a
-    homogeneous kernel |p| |q| kappa(<p, q> / |p| |q|). With unit vectors Z, the
+    homogeneous kernel |p| |q| kappa(<p, q> / |p| |q|). With unit vectors Z as
     landmarks,
 
         f_u = K_ZZ^(-1/2) |p_u| kappa(Z p_u / |p_u|),      E(x)_c = sum_u a_c(u) f_u,
@@ -46,11 +46,11 @@ class Patches(Encoder):
 
         <E(x), E(z)> = sum_c sum_{u, u'} a_c(u) a_c(u') |p_u| |p_u'| kappa(<p_u, p_u'> / |p_u| |p_u'|),
 
-    a compositional kernel with pooling, of which fewer landmarks are the Nyström
-    approximation. A next layer takes patches of the map.
+    a compositional kernel with pooling; with fewer landmarks it is its Nyström
+    approximation. The next layer takes patches of the map.
 
     The parameters below are those of a single layer. ``layers`` stacks several:
-    each entry says what differs from them, e.g.
+    each entry overrides some of them, e.g.
     ``layers=[{"n_components": 32}, {"size": 3, "n_components": 128}]``.
 
     Parameters
@@ -60,9 +60,9 @@ class Patches(Encoder):
     stride : int >= 1
         Positions from one patch to the next.
     normalization : {"norm", "mean", "contrast", "whitening"}
-        ``norm``: only the division by the norm, which all have. ``mean``: the mean
-        of the patch is removed before. ``contrast``: then divided by
-        sqrt(var + c^2). ``whitening``: then multiplied by (C + epsilon I)^(-1/2),
+        ``norm``: only the division by the norm, the last step of all four. ``mean``:
+        the mean of the patch is subtracted first. ``contrast``: then it is divided by
+        sqrt(var + c^2). ``whitening``: then it is multiplied by (C + epsilon I)^(-1/2),
         where C is the covariance of such patches.
     contrast : float >= 0
         c, as a share of the root mean variance of the patches.
@@ -74,15 +74,15 @@ class Patches(Encoder):
         of unit vectors z instead of a kernel in closed form: two for each, and no
         K_ZZ.
     beta : float > 0
-        Of the exponential kernel: the Gaussian one of lengthscale beta^(-1/2) on the sphere.
+        Parameter of the exponential kernel, the Gaussian of lengthscale beta^(-1/2) on the sphere.
     threshold : float >= 0
-        Of the rectified features.
+        Threshold of the rectified features.
     approx : {"nystrom", "rf"}
         ``rf``: random features of kappa instead; two for each component with the
         exponential kernel. For ``rectified``: random directions z.
     landmarks : {"kmeans", "uniform"}
         Z: centres of spherical k-means, or patches drawn at random without
-        repetition.
+        replacement.
     n_components : int >= 1
         Number of landmarks or of random vectors.
     homogeneous : bool
@@ -106,13 +106,13 @@ class Patches(Encoder):
     unit_norm : bool
         Whether the last map is scaled to norm one.
     reduce : int >= 1 or None
-        Length that vectors are reduced to at last, by projection on the leading
-        principal directions of the sample (about the origin, so that inner products
-        are kept as well as they can be). A few hundred of some thousand hold all
-        but a thousandth of the squared norm, and every kernel value costs so much
-        less. None is no reduction.
+        Length to which the final vectors are reduced, by projection on the leading
+        principal directions of the sample (about the origin, which preserves inner
+        products best). A few hundred of some thousand directions hold all but a
+        thousandth of the squared norm, and kernel values become cheaper in
+        proportion. None is no reduction.
     n_patches : int >= 1
-        Patches of the sample that a layer is fitted to.
+        Number of patches in the sample to which a layer is fitted.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ class Patches(Encoder):
     # ---- parameters ----------------------------------------------------------------------------------------------
 
     def _single_layers(self) -> list[Patches]:
-        """Each layer as an encoder of its own, checked; the parameters that concern the whole stack mean nothing."""
+        """Each layer as a separate, checked encoder, whose parameters of the whole stack are ignored."""
         if self.layers is None:
             return [self._checked_layer(self, "")]
         if not self.layers:
@@ -286,7 +286,7 @@ class Patches(Encoder):
         return out
 
     def _tiles(self, points: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """Maps of some points at a time; those of a tile are gone with the next."""
+        """Tiles of points and their maps, which the next tile overwrites."""
         step = min((layer.points_at_once(points.device) for layer in self.layers_), default=len(points))
         step = min(step, 1 << (len(points) - 1).bit_length())
         runs = self._take_runs(step, points)
@@ -299,9 +299,9 @@ class Patches(Encoder):
         self._kept["runs"].append(runs)
 
     def _take_runs(self, step: int, like: Tensor) -> list[LayerRun]:
-        """The layers with working memory for ``step`` points, which stays mapped from one call to the next."""
+        """The layers with working memory for ``step`` points, which is reused by later calls."""
         kept = self._kept.setdefault("runs", [])
-        with contextlib.suppress(IndexError):  # list.pop is atomic: two threads never share one
+        with contextlib.suppress(IndexError):  # list.pop is atomic: two threads never share working memory
             runs = kept.pop()
             if len(runs) == len(self.layers_) and all(run.fits(step, like) for run in runs):
                 return runs
@@ -333,7 +333,7 @@ class Patches(Encoder):
         return vectors
 
 
-# Parameters of the whole stack, which an entry of ``layers`` does not have.
+# Parameters of the whole stack, not allowed in an entry of ``layers``.
 _OF_THE_STACK = ("layers", "unit_norm", "reduce", "n_patches")
 
 
@@ -353,6 +353,6 @@ def leading_directions(V: Tensor, size: int, rng: np.random.Generator) -> Tensor
 
 def _channels_first(points: Tensor) -> Tensor:
     """Images (n, height, width) or (n, height, width, channels) as maps (channels, height, width, n), contiguous."""
-    # transposed as a matrix: of matrices torch copies blocks that fit the cache
+    # transposed as a matrix, which torch copies in blocks that fit the cache
     pixels = points.flatten(1).T.contiguous().view(*points.shape[1:], len(points))
     return pixels[None] if points.ndim == 3 else pixels.permute(2, 0, 1, 3).contiguous()

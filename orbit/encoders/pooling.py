@@ -18,10 +18,10 @@ class Pool:
     ----------
     kind : {"gaussian", "mean", "grid", "none"}
         ``gaussian``: windows exp(-(u - c)^2 / (2 width^2)) about centres c that are
-        ``stride`` apart. ``mean``: ``stride`` x ``stride`` positions each; what is
-        left over at the end is a window of its own. ``grid``: ``cells`` x ``cells``
-        of nearly equal size. ``none``: every position by itself.
-    side : (height, width) of the map before
+        ``stride`` apart. ``mean``: ``stride`` x ``stride`` positions each; the
+        remainder at the end is a smaller window. ``grid``: ``cells`` x ``cells``
+        windows of nearly equal size. ``none``: every position separately.
+    side : (height, width) of the input map
     stride, width, cells : int, float, int
 
     Examples
@@ -48,7 +48,7 @@ def pool(matrices: tuple[Tensor, Tensor], values: Tensor, half: Tensor, out: Ten
     ----------
     matrices : tensors, shapes (height', height) and (width', width)
     values : tensor, shape (m, height, width, n), contiguous
-    half : tensor, shape (m, height', width, n), for what is between both products
+    half : tensor, shape (m, height', width, n), working memory for the first product
     out : tensor, shape (m, height', width', n)
     """
     rows, columns = matrices

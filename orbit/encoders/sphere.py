@@ -1,4 +1,4 @@
-"""Kernels of patches: |p| |q| kappa(<p, q> / |p| |q|), homogeneous, and their finite features.
+"""Homogeneous kernels of patches, |p| |q| kappa(<p, q> / |p| |q|), and their finite features.
 
 kappa is a power series with non-negative coefficients of the cosine t of the angle
 between two patches, so that the kernel is positive definite on spheres of all
@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Smallest logarithm of a norm: its power of two is zero in either precision, and a product with zero stays zero.
+# Lower bound on logarithms of norms: its power of two is zero in both precisions, and it is finite, so no NaN arises.
 _LOG_OF_ZERO = -1100.0
 
 
 class SphereMap(ABC):
-    """Features of unit vectors u from products with templates, times the norm of the patch that u is the direction of.
+    """Features of unit vectors u from products with templates, times the norm of the patch with direction u.
 
     Attributes
     ----------
@@ -36,35 +36,35 @@ class SphereMap(ABC):
     norm_in_product: ClassVar[bool] = False
 
     def augmented(self, templates: np.ndarray) -> np.ndarray:
-        """Templates (m, d) as they are multiplied with the patches, (m, d) or (m, d + 1)."""
+        """Templates (m, d) in the form multiplied with the patches, (m, d) or (m, d + 1)."""
         return templates
 
     def coordinate(self, norms: Tensor | None, out: Tensor) -> None:
-        """The last coordinate of patches of these norms, for :attr:`norm_in_product`; ``out``: shape (n,).
+        """Write the last coordinate of patches of these norms to ``out``, shape (n,), for :attr:`norm_in_product`.
 
-        ``norms`` None: features without that factor.
+        If ``norms`` is None, features do not have that factor.
         """
         raise NotImplementedError
 
     @abstractmethod
     def activate(self, values: Tensor) -> None:
-        """Products with templates, in ``values[0]``, to features, in place; ``values``: shape (columns, m, n)."""
+        """Turn products with templates, in ``values[0]``, into features in place; ``values``: shape (columns, m, n)."""
 
 
 class PatchKernel(ABC):
-    """kappa, and what follows from it."""
+    """A function kappa, with its Gram matrix and its finite features."""
 
     @abstractmethod
     def kappa(self, t: Tensor) -> Tensor:
-        """kappa of cosines, in place."""
+        """kappa of a tensor of cosines, in place."""
 
     def nystrom_map(self) -> SphereMap:
-        """kappa(<z, u>) for templates z."""
+        """The map with features kappa(<z, u>) for templates z."""
         return _Kappa(self)
 
     @abstractmethod
     def random_map(self, d: int, size: int, rng: np.random.Generator) -> tuple[SphereMap, np.ndarray, float]:
-        """A map, templates of shape (size, d) and a scale, whose features have the inner product kappa on average."""
+        """A map, templates (size, d) and a scale, such that inner products of features have the expectation kappa."""
 
     def gram(self, Z: np.ndarray) -> np.ndarray:
         """kappa(<z_i, z_j>) in float64, shape (m, m)."""
@@ -115,7 +115,7 @@ class _Kappa(SphereMap):
 
 
 class _PowersOfTwo(SphereMap):
-    """|p| exp(beta (t - 1)) as a power of two of one product: half the time of an exponential, and no other pass."""
+    """|p| exp(beta (t - 1)) as a power of two of one product: half the time of an exponential, in a single pass."""
 
     norm_in_product = True
 
@@ -146,7 +146,7 @@ class _Waves(SphereMap):
 
 
 class _Rectified(SphereMap):
-    """max(a, 0)^order of products a: of order 0 the step function."""
+    """max(a, 0)^order of products a; order 0 is the step function."""
 
     def __init__(self, order: int) -> None:
         self.order = order

@@ -11,16 +11,16 @@ from orbit.engine.kept import Reused
 from orbit.engine.memory import TILE_ROWS, Tiling, slices
 from orbit.engine.strategy import Cost, Route, Strategy
 
-# Tiles where one orbit element is worked on at a time.
+# Tiles where one orbit element is processed at a time.
 SINGLE = Tiling(rows=TILE_ROWS, elements=4, units=512)
 
-# Where projections of several orbit points come from one product, and features of them in one pass, the overhead
-# of calls costs more than the cache: six times as much is done in each.
+# Tiles where one product gives the projections of several orbit points and one pass their features: call overhead then
+# costs more than cache misses, so each tile holds six times as much.
 BATCHED = Tiling(rows=768, elements=8, units=1024)
 
 
 class Direct(Strategy):
-    """Every orbit point is made and projected. Applies to everything; the only strategy that encodes points."""
+    """Computes and projects every orbit point. Always applies; the only strategy that supports encoders."""
 
     path = "direct"
 
@@ -36,7 +36,7 @@ class Direct(Strategy):
         task, embedding, in_result = self.task, self.task.embedding, self.sums_in_result()
         weights = task.orbit.weights_ if task.weights is None else task.weights
         tiling, batched = self._tiling(weights), self._is_batched(weights)
-        # zeros of the operating system, so that nothing is written before the features are
+        # np.zeros maps pages lazily, so that memory is written only when the features are
         out = np.zeros((len(task.X), embedding.n_outputs), dtype=task.X.dtype)
         tensor, like = self.workspace.tensor, self.workspace.tensor(task.X[:0], task.X.dtype)
         tile_rows = tiling.rows * (tiling.elements if batched else 1)
@@ -58,7 +58,7 @@ class Direct(Strategy):
         return out, Route("direct")
 
     def _add_batch(self, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch) -> None:
-        """Orbit points (r, n, *shape) of several elements by one product, and one addition to the total for all."""
+        """Add the features of orbit points (r, n, *shape) of several elements, by one product and one addition."""
         embedding = self.task.embedding
         assert isinstance(embedding, ProjectedEmbedding)
         r, n = moved.shape[:2]
@@ -78,22 +78,22 @@ class Direct(Strategy):
                 embedding.add(points, weight if np.ndim(weight) else float(weight), units, total, scratch)
 
     def _is_batched(self, weights: np.ndarray) -> bool:
-        """Whether features are made of projections alone, so that those of several orbit points can come at once."""
+        """Whether features depend on projections alone, so that several orbit points can be processed at once."""
         embedding = self.task.embedding
         projected = isinstance(embedding, ProjectedEmbedding) and not embedding.needs_squares
         return projected and embedding.unit_tile is None and weights.ndim == 1
 
     def _tiling(self, weights: np.ndarray) -> Tiling:
-        """In a batch projections of all elements of a tile are held together, so they share its rows."""
+        """The size of a tile. A batch holds the projections of all elements of a tile, so it has fewer rows."""
         task, embedding, workspace = self.task, self.task.embedding, self.workspace
         n, d, batched = len(task.X), task.n_features, self._is_batched(weights)
         base = BATCHED if batched else SINGLE
         units = min(embedding.units, embedding.unit_tile or base.units)
         elements = min(len(weights), base.elements)
         together = elements if batched else 1
-        fair = -(-n // workspace.workers)  # rather two small tiles than one worker idle
+        fair = -(-n // workspace.workers)  # smaller tiles rather than idle workers
         tall = max(1, workspace.tile_factor * base.rows * base.units // max(units, base.units) // together)
-        # a block of orbit points while the next one is made from its parts, and some copies of the points
+        # a block of orbit points, the next one being computed, and some copies of the points
         moved = d * (3 * elements + 4)
         sums = 0 if self.sums_in_result() else 2 * embedding.width + embedding.n_outputs
         per_row = (moved + sums + 3 * units * together) * task.X.dtype.itemsize + task.encoded_bytes * together

@@ -1,4 +1,4 @@
-"""What the engine averages over an orbit: the interface of the non-linear part of a feature map.
+"""The interface of the non-linear part of a feature map, which the engine averages over an orbit.
 
 An approximation describes it by an :class:`Embedding`; the engine moves and encodes
 the points, divides the work into tiles and runs them on threads.
@@ -15,12 +15,12 @@ from torch import Tensor
 
 from orbit.engine.kept import Latest
 
-# What a map sees of points (n, *shape): rows (n, d).
+# A function from points (n, *shape) to vectors (n, d).
 Encode = Callable[[Tensor], Tensor]
 
 
 def flatten(points: Tensor) -> Tensor:
-    """The points themselves as rows: how points (n, *shape) are encoded where nothing else is declared."""
+    """Points (n, *shape) as rows (n, d): the default encoding."""
     return points.reshape(len(points), -1)
 
 
@@ -61,9 +61,9 @@ class Embedding(ABC):
     n_outputs : int
         Columns after :meth:`finish`.
     unit_tile : int or None
-        Units of a tile; None leaves them to the engine.
+        Units of a tile; None lets the engine choose.
     sums_are_features : bool
-        Whether :meth:`finish` changes nothing, so that sums can be made in the result.
+        Whether :meth:`finish` is the identity, so that sums can be accumulated in the result.
     needs_squares : bool
         Whether a projected embedding uses ``|g_i x|^2``.
     """
@@ -76,7 +76,7 @@ class Embedding(ABC):
     needs_squares: ClassVar[bool] = False
 
     def prepare(self, points: Tensor) -> Tensor:
-        """What :meth:`add` is given in place of points (n, d): computed once for all units."""
+        """The argument of :meth:`add` for points (n, d), computed once for all units; by default the points."""
         return points
 
     @abstractmethod
@@ -88,11 +88,11 @@ class Embedding(ABC):
         """
 
     def finish(self, total: Tensor) -> Tensor:
-        """The linear step after averaging: (n, width) to (n, n_outputs)."""
+        """Apply the linear step after averaging: (n, width) to (n, n_outputs)."""
         return total
 
     def projection_cost(self, n_features: int) -> float:
-        """Operations for one unit and one point of ``n_features`` numbers, in those of a dense matrix product."""
+        """Cost of projecting a point of ``n_features`` numbers on one unit, in operations of a dense matrix product."""
         return 2.0 * n_features
 
 
@@ -104,7 +104,7 @@ class ProjectedEmbedding(Embedding):
     Attributes
     ----------
     mirrored : bool
-        Whether :meth:`add_mirrored` is there.
+        Whether :meth:`add_mirrored` is implemented.
     fourier : Latest
         The templates in Fourier space, kept by the spectral strategy.
     """
@@ -154,7 +154,7 @@ class ProjectedEmbedding(Embedding):
 
 
 def nbytes(part: object) -> int:
-    """Bytes of all tensors that an object, such as an embedding, or one of its parts holds."""
+    """Bytes of all tensors held by an object, such as an embedding, and by its parts."""
     return sum({id(tensor): tensor.nbytes for tensor in _tensors(part)}.values())
 
 

@@ -1,4 +1,4 @@
-"""The engine's options, and the average over an orbit that every feature map is computed by.
+"""The engine's options, and the average over an orbit that computes every feature map.
 
     psi(x) = finish( sum_i w_i embed(g_i x) )                 (LGIKA eqs. 7 and 8)
 
@@ -30,7 +30,7 @@ from orbit.engine.strategy import Route, Task, choose
 from orbit.engine.template import Template
 from orbit.orbits import Orbit
 
-# Share of a point's norm in modes that may be left out when no tolerance is given: about the rounding error.
+# The default share of a point's norm in omitted modes: about the rounding error.
 _SPECTRAL_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
 
 _STRATEGIES = Direct, Template, Spectral
@@ -51,13 +51,13 @@ class Engine(Component):
         ``auto`` keeps the precision of the data: float32 for float32 and
         integers, float64 for float64.
     stream : bool
-        Learn from a batch of rows of features at a time, and never hold them all.
-        For learners that can (ridge, adagrad); memory does not grow with n.
+        Learn from batches of rows, without ever holding all features; memory does
+        not grow with n. For learners that support it, such as ridge and adagrad.
     progress : bool
         Show a progress bar (on a terminal) or a line a minute (elsewhere).
     path : {"auto", "direct", "template", "spectral"}
         How orbit points are projected; ``auto`` is the cheapest that applies. All
-        give the same features to rounding, and to ``spectral_tolerance``.
+        give the same features up to rounding and ``spectral_tolerance``.
     spectral_tolerance : float >= 0 or None
         The spectral path leaves out Fourier modes that together hold no more than
         this share of any point's norm. None is about the rounding of the
@@ -97,7 +97,7 @@ class Engine(Component):
             raise ParameterError("device", "'cpu' or 'auto' on a machine without a CUDA GPU", self.device)
 
     def result_dtype(self, X: np.ndarray) -> np.dtype:
-        """The floating-point type that features of ``X`` are computed and returned in."""
+        """The dtype in which features of ``X`` are computed and returned."""
         if self.dtype != "auto":
             return np.dtype(self.dtype)
         return np.dtype(np.float64) if X.dtype == np.float64 else np.dtype(np.float32)
@@ -109,11 +109,11 @@ class Engine(Component):
         return torch.device(self.device)
 
     def device_name(self) -> str:
-        """The device in use, for people: ``cpu``, or the name of the GPU."""
+        """The device in use, for display: ``cpu``, or the name of the GPU."""
         return torch.cuda.get_device_name() if self.torch_device().type == "cuda" else "cpu"
 
     def workspace(self) -> Workspace:
-        """Device, threads and memory, as one object."""
+        """The device, number of threads and memory budget."""
         device = self.torch_device()
         workers = self.workers if self.workers and device.type == "cpu" else default_workers(device)
         return Workspace(device, workers, self.memory * 2**30, self.progress)
@@ -123,13 +123,13 @@ class Engine(Component):
         return self.workspace().tensor(array, dtype)
 
     def row_batches(self, n: int, bytes_per_row: int, at_most: int | None = None) -> Iterator[slice]:
-        """Slices of at most the memory budget, and ``at_most`` rows, for work done a batch of rows at a time."""
+        """Slices of ``n`` rows for work in batches, each within the memory budget and of at most ``at_most`` rows."""
         affordable = max(1, int(self.memory * 2**30 // max(1, bytes_per_row)))
         return slices(n, min(affordable, at_most or n))
 
     @contextlib.contextmanager
     def precision(self) -> Iterator[None]:
-        """Products on a GPU inside the ``with`` statement round their factors only if ``tf32`` allows it."""
+        """Context manager in which products on a GPU round their factors only if ``tf32`` is set."""
         switches: tuple[Any, ...] = torch.backends.cuda.matmul, torch.backends.cudnn
         before = [switch.allow_tf32 for switch in switches]  # torch's default is True for convolutions
         for switch in switches:
@@ -146,7 +146,7 @@ class Engine(Component):
         return encode(moved.flatten(0, 1)).reshape(*moved.shape[:2], -1).cpu().numpy()
 
     def encoded(self, X: np.ndarray, encode: Encode) -> np.ndarray:
-        """Points (n, *shape) as the kernel sees them, (n, d). For small sets such as landmarks only."""
+        """Encoded points (n, *shape), shape (n, d). For small sets such as landmarks only."""
         if encode is flatten:
             return X.reshape(len(X), -1)
         with torch.inference_mode():
@@ -154,9 +154,9 @@ class Engine(Component):
         return np.concatenate(tiles)
 
     def spectral_plan(self, orbit: Orbit, X: np.ndarray) -> SpectralPlan | None:
-        """For :meth:`average`: the Fourier modes that hold the energy of points ``X`` (n, *shape).
+        """The Fourier modes that hold the energy of points ``X`` (n, *shape), for :meth:`average`.
 
-        None where the group shifts no axis cyclically, or ``path`` rules the spectral path out.
+        None if the group shifts no axis cyclically, or ``path`` excludes the spectral path.
         """
         wanted = self.path == "spectral" or (self.path == "auto" and len(orbit.weights_) > 1)
         return SpectralPlan.for_points(self.workspace(), orbit, X, self._tolerance(X.dtype)) if wanted else None
@@ -173,10 +173,10 @@ class Engine(Component):
         encoded_bytes: int = 0,
         label: str = "this map",
     ) -> tuple[np.ndarray, Route]:
-        """psi(x) for every row of ``X``: the embedding averaged over the fitted orbit.
+        """Compute psi(x) for every row of ``X``: the embedding averaged over the fitted orbit.
 
-        Nothing of size n x r x d or n x r x units is ever held: memory beyond
-        the result is ``memory``, whatever n and r are.
+        No array of size n x r x d or n x r x units is ever held: memory beyond
+        the result is bounded by ``memory`` for every n and r.
 
         Parameters
         ----------
@@ -186,10 +186,10 @@ class Engine(Component):
         weights : array, shape (r, ...), or None for the orbit's own
             One number or matrix for each element, passed to the embedding. Only the direct path takes them.
         plan : SpectralPlan or None
-            Of :meth:`spectral_plan`. Where some of these points would lose more than is tolerated, and for None,
-            modes are chosen by the points ``X``.
+            From :meth:`spectral_plan`. If it is None, or some points would lose more than the tolerance, the modes
+            are chosen for ``X``.
         encode : callable
-            From moved points (n, *shape) to what the embedding sees, (n, d). Only the direct path has encoders.
+            From moved points (n, *shape) to vectors (n, d). Only the direct path supports encoders.
         encoded_bytes : int
             Working memory of ``encode`` for each point, its result included.
         label : str
@@ -204,7 +204,7 @@ class Engine(Component):
         Raises
         ------
         InputError
-            If ``path`` names one that does not apply to the embedding or the orbit.
+            If the requested ``path`` does not apply to the embedding or the orbit.
         """
         task = Task(embedding, orbit, X, self._tolerance(X.dtype), weights, plan, encode, encoded_bytes, description)
         workspace = self.workspace()

@@ -1,16 +1,16 @@
 """Orbits of cyclic shifts in Fourier space: the mathematics of the spectral strategy.
 
 Where every element of a group acts as a circular convolution along some axes of
-a point, turning a point multiplies its Fourier coefficients x_k along those axes
-by numbers h_k(g), the same for every point. The projections of all turns of a
-point on a template t are then
+a point, moving a point by g multiplies its Fourier coefficients x_k along those
+axes by numbers h_k(g), the same for every point. The projections of all orbit
+points on a template t are then
 
     <t, g x> = sum_k c_k Re( h_k(g) <t_k, x_k> ),
 
 a sum over the modes k of the half spectrum, where <t_k, x_k> runs over the other
-axes and c_k counts k and its conjugate. The inner products do not depend on g,
-and what depends on g is a small real matrix. Modes in which the data has no
-energy are left out.
+axes and c_k counts k and its conjugate. The inner products do not depend on g;
+the factors that do form a small real matrix. Modes without energy in the data
+are omitted.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from orbit.groups import Group
 # Responses that differ by less than this are equal: far above rounding in float64.
 _EQUAL = 1e-9
 
-# Samples up to which a product with the matrix of the transform, in the modes and the order that are wanted,
-# takes less time than a fast transform and the selection after it.
+# Number of samples up to which a product with the rows of the transform's matrix for the selected modes is faster than
+# a fast transform followed by the selection.
 _SHORT = 256
 
 
@@ -59,13 +59,13 @@ class CyclicAxes:
         self.n_modes = len(self.multiplicity)
 
     def coefficients(self, X: Tensor) -> Tensor:
-        """Points ``(n, *shape)`` in Fourier space: complex, shape ``(M, n, R)``."""
+        """Fourier coefficients of points ``(n, *shape)``: complex, shape ``(M, n, R)``."""
         dims = [1 + a for a in self.axes]
         spectrum = torch.fft.rfftn(X, dim=dims)
         return spectrum.movedim(dims, list(range(len(dims)))).reshape(self.n_modes, len(X), self.n_rest)
 
     def energy_shares(self, X: Tensor) -> Tensor:
-        """The largest share of a point's squared norm that each mode holds, over points ``(n, *shape)``: shape (M,)."""
+        """The largest share of a point's squared norm in each mode, over points ``(n, *shape)``: shape (M,)."""
         energy = self.energies(_largest_entry_one(X)) * torch.from_numpy(self.multiplicity).to(X)
         return (energy / energy.sum(1, keepdim=True).clamp(min=torch.finfo(X.dtype).tiny)).amax(0)
 
@@ -74,7 +74,7 @@ class CyclicAxes:
         dims = [1 + a for a in self.axes]
         energy = torch.view_as_real(torch.fft.rfftn(X, dim=dims)).square_()
         rest = [i for i in range(1, X.ndim) if i not in dims]
-        # real and imaginary parts last: a sum over pairs of neighbours is slow, and there are fewer of them by then
+        # real and imaginary parts are added last: a sum over adjacent pairs is slow, and fewer pairs are left by then
         energy = energy.sum(rest) if rest else energy
         return (energy[..., 0] + energy[..., 1]).reshape(len(X), self.n_modes)
 
@@ -87,7 +87,7 @@ class CyclicAxes:
 
 
 class Analysis:
-    """The Fourier coefficients of points in a few modes, as real and imaginary parts.
+    """Computes the Fourier coefficients of points in a few modes, as real and imaginary parts.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Analysis:
             self.matrix = parts.reshape(-1, length).to(like)
 
     def __call__(self, X: Tensor) -> Tensor:
-        """Points ``(n, *shape)``; shape ``(2, K, n, R)``, the real parts first."""
+        """Coefficients of points ``(n, *shape)``, shape ``(2, K, n, R)``, the real parts first."""
         if self.matrix is None:
             return torch.view_as_real(self.axes.coefficients(X)[self.modes]).movedim(-1, 0)
         return torch.mm(self.matrix, self.entries(X).T).view(2, len(self.modes), len(X), -1)
@@ -122,7 +122,7 @@ class Analysis:
 
 
 class LeftOut:
-    """The share of every point that is in the modes left out.
+    """Computes the share of a point's norm that lies in the omitted modes.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class LeftOut:
             self._analysis.matrix *= self._scale.repeat(2)[:, None]
 
     def share(self, X: Tensor) -> float:
-        """The largest share of a point's norm that is left out, of points ``(n, *shape)``."""
+        """The largest share of a point's norm in the omitted modes, over points ``(n, *shape)``."""
         if self.is_empty:
             return 0.0
         norms, least = torch.linalg.vector_norm(X.flatten(1), dim=1), torch.finfo(X.dtype).tiny
@@ -161,13 +161,13 @@ class LeftOut:
 
 
 def _largest_entry_one(X: Tensor) -> Tensor:
-    """Points divided by their largest entries, so that squares neither underflow nor overflow."""
+    """Each point divided by its largest entry, so that squares neither underflow nor overflow."""
     largest = X.flatten(1).abs().amax(1).clamp(min=torch.finfo(X.dtype).tiny)
     return X / largest.view(-1, *[1] * (X.ndim - 1))
 
 
 def band(shares: np.ndarray, tolerance: float) -> np.ndarray:
-    """The fewest modes with which no point loses more than ``tolerance`` of its norm.
+    """The smallest set of modes with which no point loses more than ``tolerance`` of its norm.
 
     Parameters
     ----------
@@ -191,22 +191,22 @@ def band(shares: np.ndarray, tolerance: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Synthesis:
-    """From inner products of coefficients to projections, for all elements of an orbit at once.
+    """Matrices from inner products of coefficients to projections, for all elements of an orbit at once.
 
-    If the orbit comes in pairs whose responses differ by a sign in some modes (for
-    turns: pairs half a turn apart, and odd modes), the projections of a pair are
+    If the orbit consists of pairs whose responses differ by a sign in some modes (for
+    rotations: pairs half a turn apart, and odd modes), the projections of a pair are
     ``even + odd`` and ``even - odd``, and half the matrix is enough.
 
     Attributes
     ----------
     modes : indices of the modes, those of ``even`` first
     even, odd : float64 arrays, shape (m, 2 K): columns real and imaginary part of each mode in turn
-        ``odd`` is None where there are no pairs; then m = r.
+        ``odd`` is None if there are no pairs; then m = r.
     weights : float64 array, shape (m,)
         Of ``even + odd``.
     mirrored_weights : float64 array, shape (m,), or None
         Of ``even - odd``.
-    elements : indices of the elements ``even + odd`` stands for, shape (m,)
+    elements : indices of the elements with projections ``even + odd``, shape (m,)
     mirrored_elements : the same for ``even - odd``, or None
     """
 
@@ -220,7 +220,7 @@ class Synthesis:
 
 
 def synthesis(response: np.ndarray, weights: np.ndarray, modes: np.ndarray) -> Synthesis:
-    """The matrices for the given modes of a response ``(r, M)`` and the orbit's weights ``(r,)``."""
+    """The :class:`Synthesis` for the given modes of a response ``(r, M)`` and the orbit's weights ``(r,)``."""
     kept = response[:, modes]
     mirror = _mirrored_pairs(kept)
     if mirror is None:
@@ -237,7 +237,10 @@ def _real_columns(response: np.ndarray) -> np.ndarray:
 
 
 def _mirrored_pairs(response: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Pairs (first, second) of elements with responses ``h`` and ``+-h``, and the modes of sign minus; or None."""
+    """Indices of the first and second elements of pairs with responses ``h`` and ``+-h``, and the modes of minus sign.
+
+    None if the elements do not form such pairs.
+    """
     r = len(response)
     if r < 2 or r % 2:
         return None

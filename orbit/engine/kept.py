@@ -1,12 +1,11 @@
-"""All state that outlives a call: the templates of a map, ready for its next points, and working memory.
+"""State kept between calls: the templates of a map, and working memory.
 
 A feature map keeps its templates as tensors and, on the spectral path, in Fourier
 space, with the buffers of its threads. Templates and buffers each take at most 1/16 of
-``Engine.memory``; neither is part of a pickle. Measured by ``experiment=bench_state``
-on two cores: without both, the polar features of ``bench_scipy`` take 1.5 to 3 times
-the processor time and those of ``bench_spectral`` 1.1 times; without the buffers alone,
-whose pages the operating system maps and clears in every call, those of ``bench_scipy``
-1.2 times. Threads kept between calls save nothing beside that, so none are.
+``Engine.memory``; neither is pickled. Without both, features took 1.1 to 3 times
+the processor time; without the buffers alone, whose pages the operating system
+would map and clear in every call, up to 1.2 times. Threads are not kept: that saves
+nothing more.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ T = TypeVar("T")
 
 
 class Latest:
-    """Keeps one result, with what it was made from. Never part of a pickle or of a copy: those start empty.
+    """A cache of one result and its key. Pickles and copies of it start empty.
 
     Examples
     --------
@@ -37,13 +36,13 @@ class Latest:
         self._entry: tuple[Any, Any] | None = None
 
     def get(self, key: Any, make: Callable[[], Any], worth: Callable[[Any], bool] = lambda made: True) -> Any:
-        """What ``make`` returns, or what it returned last time if ``key`` is equal to that of then.
+        """The result of ``make``, or the kept one if its key equals ``key``.
 
         Parameters
         ----------
-        key : what the result depends on
+        key : determines the result
         make : called without arguments
-        worth : whether to keep what was made
+        worth : whether to keep a result
         """
         entry = self._entry
         if entry is not None and entry[0] == key:
@@ -57,7 +56,7 @@ class Latest:
 
 
 class Reused(Generic[T]):
-    """Objects that threads work with, one for each thread of a call, handed to the threads of the next call."""
+    """Objects used by one thread each, such as buffers, reused by the threads of the next call."""
 
     def __init__(self) -> None:
         self._items: list[T] = []
@@ -66,13 +65,13 @@ class Reused(Generic[T]):
     def per_thread(
         self, make: Callable[[], T], fits: Callable[[T], bool] = lambda kept: True, at_most: int = 0
     ) -> Iterator[Callable[[], T]]:
-        """A function that gives each thread that calls it one object, kept or new.
+        """Context manager that gives a function that returns one object, kept or new, for each calling thread.
 
         Parameters
         ----------
-        make : makes a new one
-        fits : whether a kept one will do
-        at_most : how many to keep; none of a call that ends in an error
+        make : makes a new object
+        fits : whether a kept object can be used
+        at_most : number of objects to keep; none if the call ends in an error
         """
         local, taken = threading.local(), list[T]()
 

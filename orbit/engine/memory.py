@@ -1,4 +1,4 @@
-"""Tiling and memory: how much is worked on at once, on which device, by how many threads.
+"""Tiling, memory budget, device and threads.
 
 Worker threads each run one tile of rows with single-threaded BLAS inside. On shared
 cores that is far steadier than many BLAS threads that wait for each other after
@@ -21,16 +21,16 @@ from orbit.core.threads import default_threads, in_threads
 # while cosine, sine and both sums pass over it.
 TILE_ROWS = 256
 
-# Share of the memory that a map's templates, and its buffers, may take between calls.
+# Share of the memory that a map's templates, and likewise its buffers, may take between calls.
 _KEPT_SHARE = 1 / 16
 
-# Tiles on a GPU are so many times as large: there is no cache to fit, and each call should keep all of it busy.
+# How many times larger tiles are on a GPU: there is no cache to fit, and each call should keep all of it busy.
 _GPU_FACTOR = 64
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """Rows, orbit elements and units that are worked on at once."""
+    """Rows, orbit elements and units of a tile."""
 
     rows: int
     elements: int
@@ -58,12 +58,12 @@ class Workspace:
 
     @property
     def tile_factor(self) -> int:
-        """How many times larger than on a processor tiles are."""
+        """How many times larger tiles are than on a processor."""
         return _GPU_FACTOR if self.device.type == "cuda" else 1
 
     @property
     def kept_bytes(self) -> int:
-        """The most bytes that templates, and the most that buffers may take from one call to the next."""
+        """Limit in bytes for the templates, and likewise for the buffers, kept between calls."""
         return int(_KEPT_SHARE * self.budget)
 
     def tensor(self, array: np.ndarray, dtype: np.dtype) -> Tensor:
@@ -72,24 +72,24 @@ class Workspace:
         return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
 
     def shared(self, array: np.ndarray) -> Tensor:
-        """``array`` on the device, without a copy where possible: it must not be written to."""
+        """``array`` on the device, without a copy if possible: the tensor must not be written to."""
         if self.device.type == "cpu" and array.flags.c_contiguous and array.flags.writeable:
             # flat first: an axis of length one may have any stride in NumPy, even a negative one
             return torch.from_numpy(array.reshape(-1)).view(array.shape)
         return self.tensor(array, array.dtype)
 
     def affordable(self, bytes_per_row: float) -> int:
-        """Rows for which one worker's share of the budget has room."""
+        """Number of rows that fit in one worker's share of the budget."""
         return int(self.budget / self.workers // bytes_per_row)
 
     def rows(self, n: int, bytes_per_row: float) -> int:
-        """Rows of a tile: within the budget, and so that no worker is idle."""
+        """Rows of a tile: within the budget, and few enough that no worker is idle."""
         return max(1, min(TILE_ROWS * self.tile_factor, self.affordable(bytes_per_row), -(-n // self.workers)))
 
     def run(self, work: Callable[[slice], None], tiles: Sequence[slice], description: str, halve: bool = True) -> None:
-        """``work`` on every tile, by all workers.
+        """Call ``work`` on every tile, by all workers.
 
-        ``halve``: a tile that finds no memory is done again, as two halves, which ``work`` must allow.
+        With ``halve``, a tile for which memory runs out is repeated as two halves, which ``work`` must allow.
         """
         with Progress(len(tiles), description, self.progress) as progress:
 
@@ -101,7 +101,7 @@ class Workspace:
             if len(tiles) > 1 or self.workers == 1:
                 in_threads(step, tiles, self.workers)
                 return
-            for tile in tiles:  # one, whose linear algebra may use the threads of all workers
+            for tile in tiles:  # a single tile: its linear algebra may use the threads of all workers
                 step(tile)
 
 
@@ -111,18 +111,18 @@ def default_workers(device: torch.device) -> int:
 
 
 def slices(length: int, step: int) -> Iterator[slice]:
-    """Consecutive slices of at most ``step``, which cover ``length``."""
+    """Consecutive slices of at most ``step`` that cover ``range(length)``."""
     return (slice(start, min(start + step, length)) for start in range(0, length, step))
 
 
 def even_step(length: int, largest: int, workers: int) -> int:
-    """The length of a tile, at most ``largest``, with which all workers have about the same to do."""
+    """The length of a tile, at most ``largest``, that divides the work about evenly among the workers."""
     tiles = -(-length // largest)
     return -(-length // (-(-tiles // workers) * workers)) if tiles > 1 else largest
 
 
 def _in_halves(work: Callable[[slice], None], tile: slice) -> None:
-    """Do a tile; if the device has too little memory for it, its halves one after the other."""
+    """Call ``work`` on a tile, or on its halves one after the other if memory runs out."""
     try:
         work(tile)
         return

@@ -25,7 +25,7 @@ _TILE_NUMBERS = 2**22
 
 
 class SpectralPlan:
-    """How all points of an orbit are projected in a few modes.
+    """The modes and matrices by which all points of an orbit are projected.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class SpectralPlan:
 
     @property
     def n_held(self) -> int:
-        """Projections that are held at once for each point and unit: m."""
+        """Projections held at once for each point and unit: m."""
         return len(self.synthesis.even)
 
     @property
@@ -79,7 +79,7 @@ class SpectralPlan:
         return (8 * self.n_modes * self.axes.n_rest + 2 * inverse) / len(self.response)
 
     def gains(self) -> list[np.ndarray]:
-        """Factors from the energies of all modes to squared norms of orbit points, and of their mirrors."""
+        """Matrices from the energies of all modes to squared norms of orbit points, and of their mirrors."""
         gains = np.square(np.abs(self.response)) * self.axes.multiplicity
         chosen = [self.synthesis.elements, self.synthesis.mirrored_elements]
         return [gains[elements] for elements in chosen if elements is not None]
@@ -105,9 +105,9 @@ class Spectrum:
     Attributes
     ----------
     coefficients : tensor, shape (K, 2 n, 2 R)
-        So that one real product gives real and imaginary parts.
+        Arranged so that one real product gives real and imaginary parts.
     lost : float
-        The largest share of a point's norm in the modes that are left out.
+        The largest share of a point's norm in the omitted modes.
     squares : tensors of shape (m, n), or None
         ``|g x|^2`` for the elements and their mirrors.
     """
@@ -118,7 +118,7 @@ class Spectrum:
 
 
 class Buffers:
-    """Working memory of one thread, for tiles of so many rows and units.
+    """Working memory of one thread, for tiles of at most ``rows`` rows and ``units`` units.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Buffers:
     values : Scratch
         Projections, ``even`` and ``odd``.
     scratch : Scratch
-        What the embedding needs.
+        Working memory of the embedding.
     """
 
     def __init__(self, plan: SpectralPlan, rows: int, units: int, like: Tensor) -> None:
@@ -138,7 +138,7 @@ class Buffers:
 
 
 class SpectralProjection:
-    """The features of all orbit points of a tile, through a plan, for one embedding.
+    """Computes the features of all orbit points of a tile by a plan, for one embedding.
 
     Parameters
     ----------
@@ -172,21 +172,21 @@ class SpectralProjection:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the templates, as they are and in Fourier space."""
+        """Bytes of the templates and of their Fourier coefficients."""
         return nbytes(self.embedding) + sum(tile.nbytes for tile in self._tiles.values())
 
     def add_templates(self, units: slice) -> None:
-        """Make the coefficients of some templates, scaled, real and imaginary parts: shape (K, 2 R, units)."""
+        """Compute the scaled coefficients of some templates, real and imaginary parts: shape (K, 2 R, units)."""
         templates = self.embedding.templates(units).reshape(-1, *self.plan.axes.shape)
         parts = self._analysis(templates) * self._multiplicity
         self._tiles[units.start] = parts.permute(1, 0, 3, 2).flatten(1, 2).contiguous()
 
     def tiles(self) -> Iterable[tuple[slice, Tensor]]:
-        """The templates by the tiles that they were made in: one that did not fit was made in halves."""
+        """The tiles of templates as computed: a tile that did not fit in memory was computed in halves."""
         return ((slice(i, i + tile.shape[2]), tile) for i, tile in sorted(self._tiles.items()))
 
     def spectrum(self, points: Tensor) -> Spectrum:
-        """Points (n, *shape) in the modes of the plan, and what they lose."""
+        """Coefficients of points (n, *shape) in the modes of the plan, and the share of the norm that they omit."""
         squares = None
         if self._gains:
             energies = self.plan.axes.energies(points)
@@ -239,7 +239,7 @@ def _synthesised(matrix: Tensor, columns: Tensor, n: int, buffers: Scratch, whic
 
 
 class _TooMuchLostError(Exception):
-    """Some points have more energy than is tolerated in the modes left out."""
+    """Some points have more energy in the omitted modes than the tolerance."""
 
 
 class Spectral(Strategy):
@@ -260,7 +260,7 @@ class Spectral(Strategy):
 
     @cached_property
     def plan(self) -> SpectralPlan:
-        """The plan of the task, or one for its points."""
+        """The plan of the task, or else one for its points."""
         return self.task.plan or self._plan_for_these()
 
     def average(self) -> tuple[np.ndarray, Route]:
@@ -269,7 +269,7 @@ class Spectral(Strategy):
         out, lost = np.empty((len(task.X), task.embedding.n_outputs), dtype=task.X.dtype), math.inf
         with contextlib.suppress(_TooMuchLostError):
             lost = self._average(plan, out, tolerance)
-        if lost > tolerance:  # only here, when the error no longer refers to the buffers
+        if lost > tolerance:  # only here, where the exception no longer references the buffers
             plan = self._plan_for_these()
             lost = self._average(plan, out, math.inf)
         return out, Route("spectral", plan.n_modes, plan.axes.n_modes, lost)
@@ -280,7 +280,7 @@ class Spectral(Strategy):
         return plan
 
     def _average(self, plan: SpectralPlan, out: np.ndarray, tolerance: float) -> float:
-        """The largest share of a point's norm that was lost; or stops at the first tile that loses too much."""
+        """The largest omitted share of a point's norm; stops at the first tile where it exceeds ``tolerance``."""
         X, embedding, in_result = self.task.X, self.task.embedding, self.sums_in_result()
         rows, units = self._tile(plan)
         projection, like = self._projection(plan, units), self.workspace.tensor(X[:0], X.dtype)
@@ -314,7 +314,7 @@ class Spectral(Strategy):
         return even_step(n, largest, workspace.workers), units
 
     def _projection(self, plan: SpectralPlan, units: int) -> SpectralProjection:
-        """The templates in Fourier space, kept for the next call where the plan is the map's own."""
+        """The templates in Fourier space, kept for the next call if the plan is the map's own."""
         embedding, dtype = self.task.embedding, self.task.X.dtype
         assert isinstance(embedding, ProjectedEmbedding)
 

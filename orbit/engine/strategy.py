@@ -1,4 +1,4 @@
-"""What every strategy of averaging over an orbit gives, and the one place where one is chosen."""
+"""The interface of the strategies of averaging over an orbit, and the choice among them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Route:
     ----------
     path : {"direct", "template", "spectral"}
     modes, all_modes : int
-        Fourier modes used, and all there are; 0 except on the spectral path.
+        Fourier modes used, and their total number; 0 except on the spectral path.
     error : float
-        The largest share of a point's norm that was in the modes left out.
+        The largest share of a point's norm in the omitted modes.
     """
 
     path: Path
@@ -63,7 +63,7 @@ class Task:
     orbit : fitted Orbit
     X : array, shape (n, *shape), of the dtype of the result
     tolerance : float
-        The share of a point's norm that the spectral strategy may leave out.
+        The share of a point's norm that the spectral strategy may omit.
     weights : array, shape (r, ...), or None for the orbit's own
     plan : SpectralPlan or None
     encode : callable
@@ -90,24 +90,24 @@ class Task:
 
     @property
     def n_features(self) -> int:
-        """The numbers of a point, before it is encoded."""
+        """The number of entries of a point, before encoding."""
         return math.prod(self.shape)
 
     @property
     def is_projected(self) -> bool:
-        """Whether projections of the points themselves are all that is needed, whatever computes them."""
+        """Whether the embedding needs only projections of the unencoded points, by any method."""
         return isinstance(self.embedding, ProjectedEmbedding) and self.weights is None and self.encode is flatten
 
 
 class Cost(NamedTuple):
-    """What the cheapest strategy is chosen by; costs compare like tuples.
+    """The cost by which the cheapest strategy is chosen; compared as a tuple.
 
     Attributes
     ----------
     projection : float
         Operations for one projection, averaged over the orbit.
     moved : float
-        Points that each orbit element moves, or what takes as long.
+        Number of points moved by each orbit element, or the equivalent in time.
     """
 
     projection: float
@@ -115,14 +115,14 @@ class Cost(NamedTuple):
 
 
 class Strategy(ABC):
-    """One way to ``finish(sum_i w_i embed(g_i x))``, for one task.
+    """One way to compute ``finish(sum_i w_i embed(g_i x))``, for one task.
 
     Attributes
     ----------
     path : str
-        The value of ``Engine.path`` that asks for it.
+        The value of ``Engine.path`` that selects it.
     group_trait : str
-        What it needs of the group, for errors.
+        The property of the group that it needs, for error messages.
     """
 
     path: ClassVar[Path]
@@ -137,24 +137,24 @@ class Strategy(ABC):
 
     @abstractmethod
     def cost(self) -> Cost:
-        """What it takes. Asked for only where the strategy applies."""
+        """The cost for the task. Called only if the strategy applies."""
 
     @abstractmethod
     def average(self) -> tuple[np.ndarray, Route]:
         """The features, shape (n, n_outputs), and how they were computed."""
 
     def sums_in_result(self) -> bool:
-        """Whether sums over the orbit can be made in the result itself; on a GPU they cannot."""
+        """Whether sums over the orbit can be accumulated in the result itself; on a GPU they cannot."""
         return self.task.embedding.sums_are_features and self.workspace.device.type == "cpu"
 
 
 def choose(strategies: Sequence[Strategy], path: str, label: str) -> Strategy:
-    """The strategy of that path, or for ``auto`` the cheapest that applies.
+    """The strategy for ``path``; for ``auto`` the cheapest that applies.
 
     Raises
     ------
     InputError
-        If the strategy that is asked for does not apply; ``label`` names the map.
+        If the requested strategy does not apply; ``label`` names the map.
     """
     if path == "auto":
         able = [strategy for strategy in strategies if strategy.supports()]

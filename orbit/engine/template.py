@@ -19,7 +19,7 @@ _TEMPLATE_COST = 4
 
 
 class Template(Strategy):
-    """Templates are moved in place of points: for many points and few templates."""
+    """Moves the templates instead of the points: for many points and few templates."""
 
     path = "template"
     group_trait = "acts linearly, the same for all points"
@@ -50,7 +50,7 @@ class Template(Strategy):
         return out, Route("template")
 
     def _batch_in_halves(self, X: np.ndarray, units: int, tile_rows: int) -> np.ndarray:
-        """Tiles add to sums that they share, so none can be done again: the whole batch is, by smaller ones."""
+        """Features of a batch, repeated with half the units per tile if memory runs out: tiles add to shared sums."""
         while True:
             try:
                 return self._batch(X, units, tile_rows)
@@ -84,7 +84,7 @@ class Template(Strategy):
             return embedding.finish(total).cpu().numpy()
 
     def _squares(self, points: Tensor) -> Tensor:
-        """``|g_i x|^2`` of all orbit points, shape (r, n)."""
+        """``|g_i x|^2`` for all orbit points, shape (r, n)."""
         orbit = self.task.orbit
         return torch.stack(
             [flatten(orbit.points(points, slice(i, i + 1))[0]).square().sum(1) for i in range(len(orbit.weights_))]

@@ -1,4 +1,4 @@
-"""Actions on inputs: one file a family. See :class:`orbit.groups.base.Group` for the interface."""
+"""Groups and their actions on inputs. See :class:`orbit.groups.base.Group` for the interface."""
 
 from orbit.groups.affine import Affine
 from orbit.groups.base import Group

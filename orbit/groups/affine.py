@@ -18,9 +18,9 @@ class Affine(PlanarMap):
 
     Elements are rows (angle in radians, log scale, shift down in pixels, shift
     right in pixels); the map is ``u -> scale R(angle) u + shift``. With ``shear``
-    two more numbers, slope and log stretch, give every affine map that keeps
+    two more numbers, slope and log stretch, give every affine map that preserves
     orientation: ``u -> scale R(angle) [[e^stretch, slope], [0, e^-stretch]] u + shift``.
-    Without the stretch, products of such maps would not be such maps.
+    Without the stretch, these maps would not be closed under composition.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Affine(PlanarMap):
         return ProductDomain(parts[:count], names[:count])
 
     def factor_distributions(self) -> list[dict[str, Any]]:
-        """Those of LGIKA section 4.3; slope and log stretch are normal with standard deviation 0.1."""
+        """The distributions of LGIKA section 4.3; slope and log stretch are normal with standard deviation 0.1."""
         rest = [{"name": "gaussian", "sigma": 0.1}] * 2 if self.shear else []
         return [
             {"name": "von_mises", "concentration": 9.0},
@@ -93,7 +93,7 @@ class Affine(PlanarMap):
         return self._coordinates(composed, left[1] + right[1], left[0] + right[0])
 
     def _coordinates(self, matrix: np.ndarray, log_scale: float, angle: float) -> np.ndarray:
-        """The element of a map; scale and, without shear, angle are passed in, more accurate than from the matrix."""
+        """The element of a map; scale and, without shear, angle are passed in because they are more accurate."""
         shift = [-matrix[1, 2], matrix[0, 2]]
         if not self.shear:
             return np.array([wrap(angle), log_scale, *shift])

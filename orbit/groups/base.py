@@ -1,7 +1,7 @@
 """The base class of groups that act on arrays.
 
 A group has elements, which are rows of a float64 array, and acts on arrays of
-shape ``(n, *shape)``, nearly always linearly: see LGIKA section 2 for the action and
+shape ``(n, *shape)``, in most cases linearly: see LGIKA section 2 for the action and
 Lemma 2.1 for unitarity. The adjoint, ``<w, g x> = <g* w, x>``, moves a linear
 action exactly from the data to the templates.
 """
@@ -26,19 +26,19 @@ Array = TypeVar("Array", np.ndarray, Tensor)
 class Group(Component):
     """A group acting on arrays.
 
-    A subclass gives ``domain``, ``compose``, ``inverse``, ``check_shape``,
-    ``_act`` and ``_adjoint``, and the class attributes below.
+    A subclass implements ``domain``, ``compose``, ``inverse``, ``check_shape``,
+    ``_act`` and ``_adjoint``, and defines the class attributes below.
 
     Attributes
     ----------
     domain : Domain
-        The coordinate space of the elements, which a distribution must fit.
+        The coordinate space of the elements, on which a distribution must be defined.
     order : int or None
         Number of elements; None if infinite, or not known before :meth:`for_shape`.
     linear : bool
         Whether every element acts linearly. Only then is there an adjoint.
     clouds : bool
-        Whether points are clouds of points in space; plots draw them so.
+        Whether inputs are point clouds, and drawn as such in plots.
     default_distribution, default_rule, default_size
         The q, orbit rule and number of elements used when none is given.
     """
@@ -113,11 +113,11 @@ class Group(Component):
         return False
 
     def cyclic_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The axes of a point along which every element is a circular convolution, the same at all other indices.
+        """Axes of a point along which every element is a circular convolution, independent of the other indices.
 
         Examples are wrapped shifts, with any translation-invariant interpolation
         between samples, and rotations of polar samples. The engine has a faster
-        path for such actions. Empty for all others.
+        path for such actions. Empty for all other actions.
         """
         return ()
 
@@ -144,7 +144,7 @@ class Group(Component):
         Raises
         ------
         InputError
-            If the group does not act on points of that shape, or ``_act`` returns another shape than this.
+            If the group does not act on points of that shape, or ``_act`` returns a wrong shape.
         """
         self.check_shape(tuple(X.shape[1:]))
         return self._apply(self._act, elements, X)
@@ -173,7 +173,7 @@ class Group(Component):
         """``adjoint`` for tensors whose shape has been checked."""
 
     def _apply(self, method: Callable[[np.ndarray, Tensor], Tensor], elements: np.ndarray, X: Array) -> Array:
-        """``_act`` or ``_adjoint`` of an array or a tensor, the shape of the result checked."""
+        """``_act`` or ``_adjoint`` of an array or a tensor; checks the shape of the result."""
         elements = np.asarray(elements)
         moved = method(elements, X if isinstance(X, Tensor) else _tensor(X))
         expected = (len(elements), *X.shape)

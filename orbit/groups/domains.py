@@ -1,11 +1,11 @@
 """Coordinate spaces of groups, on which distributions q are defined.
 
-A group declares the space of its elements; a distribution declares the spaces
-that it is defined on. A pair that does not fit is refused, with both names.
+A group declares the space of its elements; a distribution declares the spaces on
+which it is defined. An incompatible pair raises an error that names both.
 
-A space holds the geometry that all distributions on it share: the shape of an
-element, the number of uniforms that one element is made from, Haar measure if it
-is finite, and the list of elements of a finite group.
+A space defines the geometry shared by all distributions on it: the shape of an
+element, the number of uniforms from which an element is computed, Haar measure if
+it is finite, and the list of elements of a finite group.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from scipy import special
 from orbit.core.errors import InputError
 from orbit.groups.quadrature import Rule, grid, share, tensor, trapezoid
 
-#: The largest number of elements that a rule may list.
+#: The largest number of elements that can be listed.
 MAX_ELEMENTS = 10_000
 
 _TINY = 2.0**-53  # keeps uniforms off 0 and 1, where inverse distribution functions are infinite
 
 
 def wrap(angles, period=2 * math.pi):
-    """Angles, or any coordinates of that period, brought to ``[-period/2, period/2)``."""
+    """Angles, or any coordinates of that period, reduced to ``[-period/2, period/2)``."""
     return (angles + period / 2) % period - period / 2
 
 
 def interior(u: np.ndarray) -> np.ndarray:
-    """Uniforms kept away from the ends of [0, 1]."""
+    """Uniforms clipped to the interior of [0, 1]."""
     return np.clip(u, _TINY, 1 - _TINY)
 
 
@@ -46,7 +46,7 @@ class Domain:
     shape : tuple of int
         Shape of one element; arrays of r elements have shape ``(r, *shape)``.
     uniforms : tuple of int
-        Shape of the uniform numbers that one element is made from.
+        Shape of the uniform numbers from which one element is computed.
     dim : int
         Number of dimensions; 0 if there are finitely many elements.
     compact : bool
@@ -98,7 +98,7 @@ class Domain:
         return self._elements()
 
     def _elements(self) -> np.ndarray:
-        """All elements, shape ``(order, ...)``; given by the domains that have a finite order."""
+        """All elements, shape ``(order, ...)``; implemented by domains of finite order."""
         raise InputError(f"{self} cannot be listed")
 
     def haar(self, u: np.ndarray) -> np.ndarray:
@@ -114,7 +114,7 @@ class Domain:
     def haar_rule(self, size: int, phase: float) -> Rule:
         """Nodes ``(m, *shape)`` and weights ``(m,)`` for Haar measure.
 
-        All elements of a finite group, whatever ``size``; otherwise at most
+        All elements of a finite group, for every ``size``; otherwise at most
         ``size`` nodes, but at least one.
         """
         elements = self.elements()
@@ -136,7 +136,7 @@ class Point(Domain):
 
 @dataclass(frozen=True)
 class Line(Domain):
-    """Vectors that add: shifts of the line, the plane and so on.
+    """Vectors under addition: shifts of the line, the plane and so on.
 
     Elements have shape ``(r,)`` in one dimension and ``(r, n_axes)`` otherwise.
 
@@ -146,8 +146,7 @@ class Line(Domain):
     unit : str
         Unit of the coordinates, used in messages.
     step : float or None
-        Distance of neighbouring elements if elements are the points of a grid;
-        None: all real numbers.
+        Grid spacing if elements are the points of a grid; None: all real numbers.
     """
 
     n_axes: int = 1
@@ -167,7 +166,7 @@ class Line(Domain):
         return False
 
     def wrapped(self, coordinates: np.ndarray) -> np.ndarray:
-        """Coordinates in their standard range: as they are, or modulo the period."""
+        """Coordinates in their standard range: unchanged, or modulo the period."""
         return np.asarray(coordinates)
 
     def __str__(self) -> str:
@@ -184,12 +183,12 @@ class LogScale(Line):
 
 @dataclass(frozen=True)
 class Torus(Line):
-    """Vectors that add modulo a period on each axis: circular shifts.
+    """Vectors under addition modulo a period on each axis: circular shifts.
 
     Parameters
     ----------
     periods : tuple of float, one an axis, or None
-        None: not known before the shape of the points is. With a ``step`` every
+        None: unknown before :meth:`Group.for_shape`. With a ``step`` every
         period is a whole number of steps, and the group is finite.
     """
 
@@ -287,7 +286,7 @@ class Permutations(Domain):
     ----------
     n : int >= 1, or None if not known before the shape of the points is
     of : str
-        What is permuted; used in messages, and by distributions that are defined on one kind only.
+        The kind of item; used in messages, and by distributions that are defined on one kind only.
     """
 
     n: int | None = None
@@ -378,7 +377,7 @@ class OrthogonalMatrices(Domain):
     def haar_rule(self, size: int, phase: float) -> Rule:
         """Equispaced angles in the plane; in space z-y-z Euler angles, trapezoid x Gauss-Legendre x trapezoid.
 
-        In space L + 1 turns about each axis and ceil((L + 1) / 2) inclinations
+        In space, L + 1 rotations about each axis and ceil((L + 1) / 2) inclinations
         integrate every polynomial of degree L in the matrix entries exactly.
         """
         size = size if self.special else max(1, size // 2)

@@ -1,4 +1,4 @@
-"""The trivial group, with which an approximation is the plain, non-invariant one."""
+"""The trivial group, with which features are not invariant."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orbit.registry import register
 
 @register("group", "identity")
 class Identity(Group):
-    """The group of one element, which gives the baselines of the papers.
+    """The group of one element, for the non-invariant baselines of the papers.
 
     Examples
     --------

@@ -21,7 +21,7 @@ class Permutation(Reordering):
     """The symmetric group; an element lists the new order: ``(p x)[i] = x[p[i]]``.
 
     All permutations of up to seven items can be listed (orbit rule ``quadrature``);
-    of more items, draw random ones.
+    for more items, random permutations are drawn.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ _SHORTEST = 16
 
 @register("group", "pitch_tempo")
 class PitchTempo(Group):
-    """Signals ``(samples,)`` at another pitch and speed about their centre, trimmed or zero-padded to their length.
+    """Changes of pitch and tempo of signals ``(samples,)`` about their centre, trimmed or zero-padded to their length.
 
     Elements are rows (pitch in cents, log tempo): 1200 cents are an octave up,
     log 2 is twice as fast.
@@ -107,7 +107,7 @@ class PitchTempo(Group):
 def stretch(X: np.ndarray, factor: float, window: int) -> np.ndarray:
     """Signals stretched by ``factor`` at constant pitch, by a phase vocoder (Flanagan and Golden, 1966).
 
-    Magnitudes are read between the frames of the short-time Fourier transform;
+    Magnitudes are interpolated between the frames of the short-time Fourier transform;
     phases advance at the frequency measured between neighbouring frames, forwards
     and backwards from the loudest.
 
@@ -155,7 +155,7 @@ def _factors(element: np.ndarray) -> tuple[float, float]:
 
 @functools.lru_cache(maxsize=256)  # the same few elements are used for every tile of the data
 def _playing(speed: float, n_in: int, n_out: int) -> Resampling:
-    """The resampling that plays a signal ``speed`` times faster about its centre."""
+    """The resampling of a signal played ``speed`` times faster about its centre."""
     times = (np.arange(n_out) - (n_out - 1) / 2) * speed + (n_in - 1) / 2
     return windowed_sinc(times, n_in, speed)
 

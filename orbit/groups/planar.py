@@ -24,7 +24,7 @@ class PlanarMap(Group):
     """Images ``(h, w)`` or ``(h, w, channels)`` moved by ``u -> A u + b`` about their centre.
 
     Linear with an exact adjoint; unitary and a homomorphism up to interpolation
-    error and content that leaves the image. A subclass gives ``_inverse_map``.
+    error and content that leaves the image. A subclass implements ``_inverse_map``.
     """
 
     wraps = False
@@ -37,7 +37,7 @@ class PlanarMap(Group):
         """
 
     def _intensity(self, element: np.ndarray) -> float:
-        """The factor |J_g|^(-1/2) that keeps norms."""
+        """The factor |J_g|^(-1/2) that preserves norms."""
         return 1.0
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -47,7 +47,7 @@ class PlanarMap(Group):
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
         shape, pixels = tuple(X.shape[1:]), pixels_first(X)
         moved = gather(self._operator(elements, shape), pixels).view(len(pixels), len(elements), len(X), -1)
-        # a view, pixels first in memory: images in one channel are one matrix for the products that follow
+        # a view with pixels first in memory, so that single-channel images are one matrix in later products
         return self._scaled(elements, moved.permute(1, 2, 0, 3).reshape(len(elements), *X.shape))
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class PlanarMap(Group):
 
 @functools.lru_cache(maxsize=128)  # the same few blocks of elements are used for every tile of the data
 def _planar_operator(inverse_maps: tuple[tuple[float, ...], ...], height: int, width: int, wrap: bool) -> Resampling:
-    """Reads the image at ``g^-1 u`` for every output pixel ``u`` and every g."""
+    """The operator that reads the image at ``g^-1 u`` for every output pixel ``u`` and every g."""
     y, x = np.mgrid[:height, :width]
     y, x = (height - 1) / 2 - y, x - (width - 1) / 2  # y upwards, so that positive angles are counter-clockwise
     operators = []

@@ -55,7 +55,7 @@ class ProductGroup(Group):
         return build_sections("group", "factors", self.factors)
 
     def check(self) -> None:
-        """As for every component; errors name the factor, ``factors[1].fill``."""
+        """Raise ``ParameterError`` for an invalid parameter, also of a factor, named e.g. ``factors[1].fill``."""
         super().check()
         if not self.factors:
             raise ParameterError("factors", "at least one section {name: ...}", self.factors)

@@ -1,4 +1,4 @@
-"""Deterministic rules on the line and the circle, and their tensor products within a budget of nodes."""
+"""Deterministic rules on the line and the circle, and their tensor products with a limited number of nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def trapezoid(size: int, phase: float, period: float = 2 * math.pi) -> np.ndarra
 
 
 def share(size: int, dims: Sequence[int]) -> list[int]:
-    """Nodes for each axis of several rules, so that their tensor product has at most ``size`` nodes.
+    """Number of nodes per axis for each of several rules, so that their tensor product has at most ``size`` nodes.
 
     Rule i spans ``dims[i]`` axes with the same number of nodes on each. The rule
     with the fewest nodes gets one more per axis, as long as the product fits.
@@ -49,7 +49,7 @@ def share(size: int, dims: Sequence[int]) -> list[int]:
 
 
 def grid(axes: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The tensor grid of several lists of nodes, as one list of equal length for each: the first varies slowest.
+    """The tensor grid of several lists of nodes, as one array of nodes for each list; the first varies slowest.
 
     ``axes[i]``: array, shape ``(n_i, ...)``; the results have shape ``(prod n, ...)``.
     """
@@ -66,9 +66,9 @@ def tensor(rules: Sequence[Rule]) -> tuple[list[np.ndarray], np.ndarray]:
 def gauss(points: np.ndarray, masses: np.ndarray, size: int) -> Rule:
     """The Gauss rule of a discrete measure: nodes ``(size,)`` and weights, exact to degree ``2 size - 1``.
 
-    With the measure a fine trapezoid rule of some density it is the Gauss rule
-    of that density. Stieltjes' procedure gives the three-term recurrence, the
-    eigenvalues of its matrix the nodes (Golub and Welsch, 1969; Gautschi, 2004).
+    If the measure is a fine trapezoid rule of a density, it is the Gauss rule of
+    that density. Stieltjes' procedure gives the three-term recurrence, and the
+    eigenvalues of its matrix are the nodes (Golub and Welsch, 1969; Gautschi, 2004).
     """
     masses = masses / masses.sum()
     before, now = np.zeros(len(points)), np.ones(len(points))

@@ -34,11 +34,11 @@ class Resampling:
 
 
 def bilinear(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], wrap: bool = False) -> Resampling:
-    """The operator that reads an image at the given positions; outside it is zero, or with ``wrap`` repeats.
+    """The operator that reads an image at the given positions; outside, the image is zero, or repeats with ``wrap``.
 
     Parameters
     ----------
-    rows, columns : arrays of any one shape
+    rows, columns : arrays of equal shape
         Positions in pixel units; pixel centres are at the integers.
     shape : (height, width) of the image that is read
     """
@@ -66,9 +66,9 @@ def windowed_sinc(times: np.ndarray, length: int, step: float, lobes: int = 8) -
     ----------
     times : array, shape (m,)
         In samples.
-    length : samples of the signal that is read
-    step : distance of neighbouring times, > 0
-        Above 1 the cut-off falls with it, so that nothing is aliased.
+    length : number of samples of the signal
+    step : distance between times, > 0
+        Above 1 the cut-off frequency is reduced accordingly, to prevent aliasing.
     lobes : zero crossings kept on each side, under a Hann window
     """
     cutoff = min(1.0, 1 / step)

@@ -14,8 +14,8 @@ from orbit.groups.domains import Circle, wrap
 from orbit.groups.planar import PlanarMap, turn, with_offset
 from orbit.registry import register
 
-# Angles this close to a multiple of the grid step, in steps, count as grid angles: far above the rounding of
-# quadrature nodes, far below relevant differences.
+# Angles this close to a multiple of the grid step, in steps, are taken as grid angles: far above the rounding errors
+# of quadrature nodes, far below relevant differences.
 _ON_GRID = 1e-9
 
 
@@ -26,21 +26,21 @@ class Rotation(PlanarMap):
     Parameters
     ----------
     sampling : {"cartesian", "polar"} or None
-        How the images are sampled. None means cartesian, but refuses points that
-        look like samples of the ``polar`` representation, whose cartesian turns
-        would be wrong: not square, with a power of two of at least 8 columns.
-        Polar grids of other sizes, which the representation makes only on
-        request, cannot be told from images.
+        How the images are sampled. None means cartesian, but raises an error for
+        points that look like samples of the ``Polar`` representation, which must not
+        be rotated as cartesian images: not square, with a power of two of at least 8
+        columns. Polar grids of other sizes, which the representation makes only on
+        request, cannot be distinguished from images.
 
         ``cartesian``: points are ``(h, w)`` or ``(h, w, channels)``. Bilinear
         interpolation about the centre, zero outside the image: linear, with an
-        exact adjoint, but unitary and composing only up to interpolation error.
+        exact adjoint, but unitary and a group action only up to interpolation error.
 
         ``polar``: points are ``(radii, angles)``, made by the ``polar``
         representation. A rotation by a multiple of ``2 pi / angles`` is a cyclic
         shift of the last axis: exact, unitary, a true group action. Other angles
         are interpolated by the trigonometric polynomial through the samples, which
-        is also unitary and composes exactly but for the highest frequency of an
+        is also unitary and composes exactly, except for the highest frequency of an
         even number of angles.
 
     Examples
@@ -102,7 +102,7 @@ class Rotation(PlanarMap):
 
 
 def _looks_polar(shape: tuple[int, ...]) -> bool:
-    """Whether the polar representation makes such points by default; images with as many columns are refused too."""
+    """Whether ``Polar`` makes points of this shape by default; also true for some images, which are refused too."""
     return len(shape) == 2 and shape[0] != shape[1] >= 8 and shape[1].bit_count() == 1
 
 

@@ -20,8 +20,8 @@ class Scaling(PlanarMap):
     ----------
     unitary : bool
         Divide intensities by the scale, ``|J|^(-1/2)`` of LGIKA Lemma 2.1, which
-        keeps inner products up to interpolation error and content that leaves the
-        image.
+        preserves inner products up to interpolation error and content that leaves
+        the image.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from orbit.groups.base import Group
 if TYPE_CHECKING:
     from orbit.kernels.skeletons import Skeleton
 
-# The median distance is a heuristic: 2000 points determine it to about one percent.
+# Size of the subsample for the median distance: 2000 points determine it to about one percent.
 _MEDIAN_POINTS = 2000
 
 # With more features than this, distances are computed from products, which is many times faster than from differences;
@@ -34,7 +34,7 @@ _DIAGONAL_BLOCK = 16
 
 
 class Against(Protocol):
-    """k(., b_j) for fixed points b_j; what depends on them alone is computed once."""
+    """The functions k(., b_j) for fixed points b_j; quantities that depend only on these are computed once."""
 
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
         """Write k(a_i, b_j) for ``j`` in ``columns`` into ``out``, shape ``(n, columns)``, and return it."""
@@ -53,8 +53,8 @@ class AgainstProjections(Against, Protocol):
 class Kernel(Component):
     """A positive definite kernel on vectors.
 
-    A subclass gives ``against`` (values, tile by tile). If it is shift invariant
-    it also sets ``has_spectrum`` and gives ``spectrum_ppf``, which all sampling
+    A subclass implements ``against`` (values, tile by tile). If it is shift invariant
+    it also sets ``has_spectrum`` and implements ``spectrum_ppf``, which all sampling
     rules for frequencies use.
 
     Attributes
@@ -79,20 +79,20 @@ class Kernel(Component):
         return 0.0
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> Kernel:
-        """Compute what depends on data, such as a median lengthscale. ``X``: shape ``(n, d)``."""
+        """Estimate parameters from data, such as a median lengthscale. ``X``: shape ``(n, d)``."""
         self.check()
         return self
 
     @abstractmethod
     def against(self, B: Tensor) -> Against:
-        """The kernel's columns for the points ``B``, shape ``(m, d)``."""
+        """The functions k(., b_j) for the points ``B``, shape ``(m, d)``."""
 
     def spectrum_dim(self, n_features: int) -> int:
-        """The number of uniforms that one frequency of ``n_features`` entries is made from."""
+        """The number of uniforms from which one frequency of ``n_features`` entries is computed."""
         return n_features
 
     def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:
-        """Frequencies of the fitted kernel from uniform numbers: independent ones give independent draws.
+        """Frequencies of the fitted kernel from uniform numbers; independent numbers give independent frequencies.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class Kernel(Component):
         return False
 
     def gram(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        """k(x_i, z_j) in float64, shape ``(n, m)``; ``Z`` is ``X`` if not given.
+        """k(x_i, z_j) in float64, shape ``(n, m)``; None as ``Z`` means ``X``.
 
         A kernel that is not fitted is cloned and fitted to ``X``.
         """
@@ -211,7 +211,7 @@ def median_distance(X: np.ndarray, random_state: RandomState = None, order: floa
 
 
 def _distances_by_products(X: np.ndarray) -> np.ndarray:
-    """Euclidean distances of all pairs, shape (n (n - 1) / 2,); those lost in rounding are zero."""
+    """Euclidean distances of all pairs, shape (n (n - 1) / 2,); distances below rounding are zero."""
     X = X - X.mean(0)
     products = X @ X.T
     squares = products.diagonal()

@@ -19,11 +19,11 @@ from orbit.registry import register
 
 @register("kernel", "cdf")
 class CDF(Kernel):
-    """k(x, z) = E_t (s - max(<x, t>, <z, t>)) = s - c |x - z|: the kernel that ``approx=cdf`` approximates.
+    """k(x, z) = E_t (s - max(<x, t>, <z, t>)) = s - c |x - z|: the kernel that ``CumulativeDistribution`` approximates.
 
     With s = radius (1 + epsilon) and c of :func:`orbit.kernels.cdf_theory.cdf_slope`, about
     (2 pi d)^(-1/2). It is positive definite on points of norm at most ``radius``.
-    With ``approx=exact`` it is the group-invariant kernel K_s of GICDF Theorem 1.
+    Averaged over the orbit by ``Exact`` it is the group-invariant kernel K_s of GICDF Theorem 1.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class CDF(Kernel):
     References
     ----------
     Mroueh, Voinea and Poggio, "Learning with Group Invariant Features: A Kernel
-    Perspective", 2015, Theorem 1 and Remark 4. The closed form is ours.
+    Perspective", 2015, Theorem 1 and Remark 4. The closed form is not in the paper.
 
     Examples
     --------

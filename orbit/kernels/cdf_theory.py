@@ -47,7 +47,7 @@ def cdf_acceptance(n_features: int, epsilon: float) -> float:
 
 
 def cdf_deviation_bounds(n_features: int, epsilon: float, radius: float = 1.0) -> tuple[float, float]:
-    """GICDF Theorem 1, eqs. 3 and 4: the least and largest value of K_s(x, z) - (s - d_G(x, z)).
+    """Bounds on K_s(x, z) - (s - d_G(x, z)), least and largest, of GICDF Theorem 1, eqs. 3 and 4.
 
     Here s = radius (1 + epsilon), d_G = (2 pi d)^(-1/2) mean |gx - g'z|, and K_s is
     the kernel of the paper, in which a rejected template gives zero features:
@@ -65,7 +65,7 @@ def cdf_deviation_bounds(n_features: int, epsilon: float, radius: float = 1.0) -
 
 
 def cdf_error_bound(n_components: int, n_bins: int, s: float, confidence: float) -> float:
-    """With probability ``confidence``, how far <Phi(x), Phi(z)> is from its limit, for one pair of points.
+    """A bound, with probability ``confidence``, on the error of <Phi(x), Phi(z)> for one pair of points.
 
     GICDF Theorem 2 leaves its constants open. For uniform thresholds and a given
     orbit, one template's sum over thresholds is its integral plus 0 to s/n, and

@@ -62,7 +62,7 @@ class Laplacian(LengthscaleKernel):
 
 
 class _L1Columns:
-    """exp(-|a - b_j|_1 / lengthscale) from the differences themselves, never holding more than two tiles."""
+    """exp(-|a - b_j|_1 / lengthscale), computed from differences, with at most two tiles in memory."""
 
     def __init__(self, B: Tensor, lengthscale: float) -> None:
         self.B, self.rate = B, -1 / lengthscale

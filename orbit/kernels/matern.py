@@ -1,4 +1,4 @@
-"""The Matérn family, and its roughest common member by its own name."""
+"""The Matérn family, and the exponential kernel (nu = 1/2)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Matern(ScaleMixtureKernel):
     def signature(self, delta: Tensor) -> Tensor:
         if self.nu not in (1.5, 2.5):
             return super().signature(delta)
-        # the square root is not differentiable at zero; a smaller offset would lose more than eight digits to rounding
+        # an offset, because the square root is not differentiable at zero; a smaller one would lose over eight digits
         r = (delta.square().sum() * (2 * self.nu / self.lengthscale_**2) + _TINY_SQUARE).sqrt()
         return (1 + r + (r.square() / 3 if self.nu == 2.5 else 0)) * (-r).exp()
 
@@ -126,6 +126,6 @@ def _matern_(squared: Tensor, nu: float) -> Tensor:
 def _matern_values(r: np.ndarray, nu: float) -> np.ndarray:
     bessel = kve(nu, r)  # exp(r) K_nu(r), infinite only where the kernel is 1 up to rounding
     with np.errstate(divide="ignore", invalid="ignore"):
-        # logarithms, because both factors leave the range of floating point before their product does
+        # logarithms, because both factors overflow or underflow before their product does
         logarithm = (1 - nu) * math.log(2) - gammaln(nu) + nu * np.log(r) + np.log(bessel) - r
     return np.where(np.isfinite(bessel), np.exp(logarithm), 1.0)

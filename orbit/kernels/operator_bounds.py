@@ -70,7 +70,7 @@ def operator_uniform_bound(
         D, the number of independent frequencies.
     d, p : input and output dimensions
     diameter : l of the compact set
-    variance : b_D, the largest D |E[sum_j F_j^2]|_2; D times :func:`operator_variance_bound` is above it
+    variance : b_D, the largest D |E[sum_j F_j^2]|_2, at most D times :func:`operator_variance_bound`
     m : 4 (Orlicz norm of |A(w)|_2 + largest |K|_2); see :func:`gamma_orlicz_norm`
     sigma : (E |w|^2 |A(w)|_2^2)^(1/2)
 
@@ -93,7 +93,7 @@ def operator_uniform_bound(
 def decomposable_uniform_bound(
     error: float, n_components: int, d: int, diameter: float, sigma: float, norm: float = 1.0
 ) -> float:
-    """The same for a decomposable kernel with |A|_2 = ``norm`` (ORFF corollary A.1.1), at most 1.
+    """The bound of :func:`operator_uniform_bound` for a decomposable kernel with |A|_2 = ``norm`` (corollary A.1.1).
 
     ``sigma`` is (E |w|^2)^(1/2); for a Gaussian kernel d^(1/2) / lengthscale. The paper writes
     d sigma with its sigma the deviation of one coordinate, which is never less.

@@ -4,7 +4,7 @@ All are built from a scalar shift-invariant kernel k0 with frequencies w ~ mu,
 
     K(x, z) = E_w[ cos<w, x - z> A(w) ],   A(w) = B(w) B(w)^T             (ORFF eq. 7),
 
-so a subclass gives B, and the exact signature K0(delta) = K(x, x - delta).
+so a subclass implements B, and the exact signature K0(delta) = K(x, x - delta).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class OperatorKernel(Component):
     base : str or mapping
         The scalar kernel: its name, or a section ``{name: matern, nu: 2.5}``.
     lengthscale : float > 0, or "median"
-        Of the scalar kernel, in the units of the data after the representation.
+        Lengthscale of the scalar kernel, in the units of the represented data.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class OperatorKernel(Component):
         Raises
         ------
         InputError
-            If there is none of that name, or it has no parameter of that name.
+            For an unknown kernel or parameter name.
         """
         section = {"name": self.base} if isinstance(self.base, str) else dict(self.base)
         if "name" not in section:
@@ -131,7 +131,7 @@ class OperatorKernel(Component):
         return (waves @ A.reshape(len(A), -1) / len(A)).reshape(len(delta), *A.shape[1:])
 
     def gram(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
-        """K(x_i, z_j) as one matrix, shape ``(n p, m p)``, point by point.
+        """K(x_i, z_j) as one matrix, shape ``(n p, m p)``, ordered by point.
 
         A kernel that is not fitted is cloned and fitted to ``X``.
         """
@@ -158,8 +158,8 @@ class Decomposable(OperatorKernel):
         targets, scaled to a mean variance of one. ``low_rank``: its best
         approximation of rank ``rank``. ``graph``: the pseudo-inverse of the
         Laplacian of a graph of outputs, scaled to a mean diagonal of one.
-        ``simplex``: simplex coding of classes. ``learned``: found together with
-        the fit by the learner ``stein``, starting from the identity.
+        ``simplex``: simplex coding of classes. ``learned``: optimised together with
+        the fit by ``SteinRegressor``, starting from the identity.
     rank : int >= 1
         For ``low_rank``.
     adjacency : str or None
@@ -351,7 +351,7 @@ class Helmholtz(FieldKernel):
 
 
 def _hessians(base: Kernel, delta: np.ndarray) -> np.ndarray:
-    """The matrices of second derivatives of k0, shape ``(m, d, d)``: closed for the Gaussian, else automatic."""
+    """Hessians of k0, shape ``(m, d, d)``: in closed form for the Gaussian, otherwise by automatic differentiation."""
     if isinstance(base, Gaussian):
         squared = base.lengthscale_**2
         values = np.exp(-np.square(delta).sum(1) / (2 * squared))[:, None, None]
@@ -361,6 +361,6 @@ def _hessians(base: Kernel, delta: np.ndarray) -> np.ndarray:
 
 
 def _unit_diagonal(A: np.ndarray) -> np.ndarray:
-    """A with a mean diagonal of one, so that one regularisation suits every A."""
+    """A scaled to a mean diagonal of one, so that the same regularisation suits every A."""
     mean = np.trace(A) / len(A)
     return A / mean if mean > 0 else np.eye(len(A))

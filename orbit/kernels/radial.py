@@ -16,20 +16,21 @@ from torch import Tensor
 from orbit.groups.base import Group
 from orbit.kernels.base import LengthscaleKernel
 
-# Expanding |a - b|^2 costs rounding of the size of |a|^2 + |b|^2: pairs whose squared distance is below this share of
-# it are close, and their distance is taken from the difference.
+# Expanding |a - b|^2 has rounding errors in proportion to |a|^2 + |b|^2: for pairs whose squared distance is below this
+# share of it the distance is computed from the difference.
 _CLOSE = 1e-2
 
-# A smooth profile bears that rounding unless scaled squares exceed this: its values are then off by so many roundings.
+# Largest scaled sum of squares for which a smooth profile is computed from expanded distances; the error of its values
+# is then this many rounding errors.
 _SMOOTH = 32.0
 
 # The largest rounding error of a kernel value from projections, which cannot be corrected for close pairs.
 _PROJECTION_ERROR = 1e-5
 
-# The expanded square is off by at most about this many roundings of the largest |a|^2 + |b|^2.
+# The error of the expanded square is at most about this many rounding errors of the largest |a|^2 + |b|^2.
 _ROUNDINGS = 16
 
-# Differences of close pairs held at once, in numbers: a few megabytes however many pairs are close.
+# Largest number of entries of differences of close pairs held at once: a few megabytes.
 _REFINED_NUMBERS = 2**19
 
 
@@ -43,10 +44,10 @@ class RadialColumns:
     profile : callable
         Turns a tile of ``factor |a - b|^2`` into kernel values, in place.
     exact_above : float >= 0
-        Close pairs get exact distances in tiles where ``|factor| (|a|^2 + |b|^2)``, from the mean of B, exceeds this.
-        0 is always: a profile with a square root in it magnifies rounding to half the digits.
+        Distances of close pairs are computed from differences in tiles where ``|factor| (|a|^2 + |b|^2)``, about the
+        mean of B, exceeds this. 0 means always, for profiles with a square root, which would lose half of the digits.
     vanishes_at : float
-        ``|factor| |a - b|^2`` from which the profile is zero to rounding, whatever the distance.
+        The profile is zero up to rounding for all ``|factor| |a - b|^2`` above this value.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class RadialColumns:
 
 
 class ProjectedRadialColumns(RadialColumns):
-    """:class:`RadialColumns` of a smooth profile, which small errors of ``|a - b|^2`` do not hurt."""
+    """:class:`RadialColumns` of a smooth profile, for which small errors of ``|a - b|^2`` are harmless."""
 
     # Computed on demand: the exact kernel holds such columns for every orbit element, and needs neither.
     @cached_property
@@ -109,7 +110,7 @@ def smooth_columns(
 ) -> RadialColumns:
     """Columns of a profile that changes by at most ``slope`` per unit of ``factor |a - b|^2``.
 
-    They offer projections unless points lie so far from the origin that those would lose too many digits.
+    They support projections unless points are so far from the origin that projections would lose too many digits.
     """
     largest = slope * abs(factor) * float(B.square().sum(1).max())
     loses_digits = largest * torch.finfo(B.dtype).eps > _PROJECTION_ERROR
@@ -118,10 +119,10 @@ def smooth_columns(
 
 
 class RadialKernel(LengthscaleKernel):
-    """A shift-invariant kernel of ``|x - z|_2`` alone, positive definite in every dimension.
+    """A kernel that depends only on ``|x - z|_2``, positive definite in every dimension.
 
     By Schoenberg's theorem (1938) every such kernel is a mixture of Gaussians: its
-    frequencies are ``s z`` with z ~ N(0, I) and a scale s > 0, whose law a subclass gives.
+    frequencies are ``s z`` with z ~ N(0, I) and a scale s > 0, whose distribution a subclass defines.
     """
 
     has_spectrum: ClassVar[bool] = True
@@ -129,7 +130,7 @@ class RadialKernel(LengthscaleKernel):
 
     @abstractmethod
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
-        """The inverse distribution function of the scale s (or one falling instead of rising), elementwise."""
+        """The inverse distribution function of the scale s, elementwise; may be reversed, ``u -> 1 - u``."""
 
     def spectrum_lengths(self, uniforms: np.ndarray, n_features: int) -> np.ndarray:
         """Lengths of frequencies of ``n_features`` entries, shape (size,), from uniform numbers, shape (size, 2)."""
@@ -140,7 +141,7 @@ class RadialKernel(LengthscaleKernel):
 
 
 class ScaleMixtureKernel(RadialKernel):
-    """A radial kernel whose frequencies have a random scale, drawn by one more uniform number each."""
+    """A radial kernel whose frequencies have a random scale, each computed from one more uniform number."""
 
     def spectrum_dim(self, n_features: int) -> int:
         return n_features + 1

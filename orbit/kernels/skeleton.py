@@ -19,8 +19,8 @@ from orbit.kernels.skeletons.builders import read_layers
 from orbit.kernels.skeletons.spaces import SpaceName
 from orbit.registry import register
 
-# Kernel values of all nodes for a block of pairs of points: small enough for a core's cache, large enough for few
-# steps of the recursion.
+# Number of kernel values of all nodes for a block of pairs of points: small enough for a core's cache, large enough
+# for few steps of the recursion.
 _VALUES = 1_000_000
 
 
@@ -30,7 +30,7 @@ class SkeletonKernel(Kernel):
 
         k_v = base kernel at inputs,   k_v = sigma_v( mean of k_u over u in in(v) ) at internal nodes.
 
-    Exact values; ``approx=skeleton`` draws random features of it. Every kernel has k(x, x) = 1.
+    Exact values; ``RandomSkeleton`` draws random features of it. Every such kernel has k(x, x) = 1.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class SkeletonKernel(Kernel):
     nodes : list of mappings or None
         Any directed acyclic graph instead: see :func:`orbit.kernels.skeletons.from_nodes`.
     activation : str, mapping or list
-        The activation of layers and nodes that give none: ``relu``, ``exp`` (``{name: exp, c: 0.25}``
+        The activation of layers and nodes without one: ``relu``, ``exp`` (``{name: exp, c: 0.25}``
         is exp(c (rho - 1))), ``identity``, ``polynomial`` (``{name: polynomial, degree: 2}``
         is ((1 + rho) / 2)^degree), or a list of coefficients.
     base : {"circle", "binary", "gaussian", "categorical", "sphere"}
@@ -50,10 +50,10 @@ class SkeletonKernel(Kernel):
     scale : float > 0
         Radians (circle) or inverse lengthscales (gaussian) per unit of the represented data.
     block : int >= 1 or None
-        Numbers in one input of base gaussian or sphere. None: the last axis of
-        points with three axes (the channels of a pixel), else the whole point.
+        Numbers in one input, for ``base="gaussian"`` and ``"sphere"``. None: the last axis
+        of points with three axes (the channels of a pixel), else the whole point.
     categories : int >= 1 or None
-        Number of classes of base categorical. None: taken from the training data.
+        Number of classes, for ``base="categorical"``. None: from the training data.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ def _largest_input(nodes: list[dict]) -> int:
 
 
 class _SkeletonColumns:
-    """k(., b_j), by the recursion over all nodes of a level at once, a block of columns at a time."""
+    """k(., b_j) by recursion over the levels, all nodes of a level at once, for a block of columns at a time."""
 
     def __init__(self, skeleton: Skeleton, space: Space, B: Tensor) -> None:
         self.skeleton, self.space = skeleton, space
@@ -180,7 +180,7 @@ class _SkeletonColumns:
 
 
 class _Step:
-    """The mean over parents for every node of a level: base kernels node by node, internal nodes by one product."""
+    """Mean over parents for every node of a level: of base kernels node by node, of internal nodes by one product."""
 
     def __init__(self, level: Any, n_inputs: int, like: Tensor) -> None:
         self.activation = level.activation

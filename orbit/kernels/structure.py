@@ -1,4 +1,4 @@
-"""What is special about operator-valued features: a linear map from parameters to coefficients of scalar features.
+"""The structure of operator-valued features: a linear map from parameters to coefficients of scalar features.
 
 With Phi(x)^T theta = sum_j phi_j(x) B_j theta_j (ORFF section 4.1), a model is the
 scalar features psi(x) times coefficients C whose rows are B_j theta_j. So P, P^T and
@@ -29,8 +29,8 @@ Moments = Callable[[np.ndarray], np.ndarray]  # columns V, shape (F, c), to psi^
 class Operator(ABC):
     """The map C from parameters theta, shape ``(F, q)``, to coefficients, shape ``(F, p)``, of F scalar features.
 
-    Solvers see parameters as the columns of systems (s_k A + lambda I) z_k = r_k: one for
-    each output that is fitted by itself, or a single one of all parameters.
+    Solvers take parameters as the columns of systems (s_k A + lambda I) z_k = r_k: one
+    column for each output fitted independently, or a single column of all parameters.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Operator(ABC):
 
     @abstractmethod
     def n_parameters(self, n_features: int) -> int:
-        """Rows of the system in the parameters of so many features."""
+        """Rows of the system in the parameters, for ``n_features`` features."""
 
     @abstractmethod
     def n_rows(self, n: int) -> int:
@@ -81,7 +81,7 @@ class Operator(ABC):
 
     @abstractmethod
     def powers(self, power: np.ndarray) -> np.ndarray:
-        """|Y|^2 of what each column fits, for Y^T Y, shape (p, p)."""
+        """|Y|^2 of the targets that each column fits, from Y^T Y, shape (p, p)."""
 
     @abstractmethod
     def row_columns(self, Y: np.ndarray) -> np.ndarray:
@@ -94,7 +94,7 @@ class Operator(ABC):
 
 @dataclass(frozen=True)
 class Constant(Operator):
-    """One B for all features: the decomposable kernels. B is V s^(1/2) of A = V s V^T, where outputs come apart.
+    """One B for all features: the decomposable kernels. B is V s^(1/2) for A = V s V^T, which decouples the outputs.
 
     Attributes
     ----------
@@ -232,19 +232,19 @@ class Blocks(Operator):
 
 @dataclass(frozen=True)
 class Structure:
-    """How the outputs of a set of features are coupled; the learner, which sees the targets, makes the operator.
+    """The coupling of the outputs of a set of features, from which a learner makes the operator for its targets.
 
     Attributes
     ----------
     kernel : OperatorKernel or None
         None is independent outputs.
-    frequencies : array, shape (D, d), or None where no operator depends on them
+    frequencies : array, shape (D, d), or None if the operator does not depend on them
     n_features : columns of the features
     stacked : int or None
         p, if the features have an output axis of their own: columns ``(p, F)``,
         so that the prediction of output a is row a times theta.
     n_outputs : int or None
-        p where the kernel fixes it.
+        p if the kernel fixes it, else None.
     """
 
     kernel: OperatorKernel | None
@@ -254,7 +254,7 @@ class Structure:
     n_outputs: int | None = None
 
     def check_targets(self, p: int) -> None:
-        """Raise ``InputError`` if the kernel is not for ``p`` outputs."""
+        """Raise ``InputError`` if the kernel does not allow ``p`` outputs."""
         if self.n_outputs is not None and p != self.n_outputs:
             name = "equivariant features" if self.kernel is None else self.kernel.label()
             raise InputError(
@@ -263,15 +263,15 @@ class Structure:
             )
 
     def rows(self, psi: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Features and targets as the learner solves for them: one row an output where features are stacked."""
+        """Features and targets of the least-squares problem: one row per output if features are stacked."""
         if self.stacked is None:
             return psi, Y
-        # the mean over rows is then the mean over points of the squared norm, which lambda is weighed against
+        # scaled so that the mean over rows is the mean over points of the squared norm, to which lambda is relative
         scale = np.sqrt(self.stacked).astype(psi.dtype)
         return scale * psi.reshape(len(psi) * self.stacked, -1), scale * Y.reshape(-1, 1)
 
     def operator(self, Y: np.ndarray) -> Constant | Blocks:
-        """The operator for training targets ``Y``, shape ``(n, p)``, as :meth:`rows` gave them."""
+        """The operator for training targets ``Y``, shape ``(n, p)``, from :meth:`rows`."""
         if self.stacked is not None or self.kernel is None:
             return Constant.identity(Y.shape[1])
         if isinstance(self.kernel, Decomposable):
@@ -282,7 +282,7 @@ class Structure:
         return Blocks(np.tile(factors, (copies, 1, 1)))
 
     def unstacked(self, coefficients: np.ndarray) -> np.ndarray:
-        """Coefficients C with predictions ``psi C`` for features as the map gives them."""
+        """Coefficients C with predictions ``psi C`` for the features of the map."""
         return coefficients if self.stacked is None else np.kron(np.eye(self.stacked), coefficients)
 
     @property
@@ -292,12 +292,12 @@ class Structure:
 
 @dataclass(frozen=True)
 class GramStructure:
-    """Columns that are kernel values with the training points, from the exact kernel.
+    """The structure of features that are exact kernel values with the training points.
 
     Attributes
     ----------
-    n : number of training points, and of their columns
-    has_prior : whether one more column holds k(x, x)
+    n : number of training points, and of columns with their kernel values
+    has_prior : whether an additional column holds k(x, x)
     """
 
     n: int
@@ -314,16 +314,16 @@ class GramStructure:
         if K.shape != (self.n, self.n + self.has_prior):
             raise ValueError(
                 f"kernel values: expected those of all {self.n} training points with one another, found {len(K)} rows "
-                f"and {K.shape[1]} columns: fit to what the map gives for the points it was fitted to"
+                f"and {K.shape[1]} columns: fit to the features of the points that the map was fitted to"
             )
         return K[:, : self.n]
 
 
 class StructuredFeatures(NDArrayOperatorsMixin):
-    """Features with what a learner must know of them, which takes it through a pipeline.
+    """Features together with their structure, which a pipeline passes on to the learner.
 
-    NumPy's functions and operators take it for the array of features, and give arrays;
-    rows keep the structure.
+    NumPy's functions and operators use the array of features, and return arrays;
+    indexing by rows keeps the structure.
 
     Attributes
     ----------

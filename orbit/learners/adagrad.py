@@ -24,11 +24,10 @@ _EPSILON = 1e-8
 
 
 class _AdaGrad(EpochLearner):
-    """What the classifier and the regressor share.
+    """Base class of the classifier and the regressor.
 
-    The products with the features, which cost the most, are one matrix product
-    for all learning rates. Features are taken relative to the mean of those that
-    come first.
+    The products with the features, the largest cost, are one matrix product for
+    all learning rates. Features are centred by the mean of the first batch.
     """
 
     default_rates = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -39,7 +38,7 @@ class _AdaGrad(EpochLearner):
     _operator: Operator | None = None
 
     def _begin(self, X: np.ndarray, k: int) -> None:
-        # invariant features vary little about their mean, which would dominate all steps
+        # invariant features vary little about their mean, which would otherwise dominate all steps
         self._mean = X.mean(0)
         self._shift = self._tensor(self._mean)
         n_rates, n_parameters = len(self._rates), k if self._operator is None else self._operator.factors.shape[2]
@@ -70,7 +69,7 @@ class _AdaGrad(EpochLearner):
         return self._batch_scores(scores, targets)
 
     def _by_output(self, weights: Tensor) -> Tensor:
-        """Coefficients of the features, shape (F, rates, k), of parameters, (F, rates, q)."""
+        """Coefficients of the features, shape (F, rates, k), from parameters, shape (F, rates, q)."""
         return weights if self._factors is None else weights @ self._factors.mT
 
     def _by_parameter(self, gradient: Tensor) -> Tensor:
@@ -86,7 +85,7 @@ class _AdaGrad(EpochLearner):
         self._coefficients = self._by_output(self._weights)[:, best].cpu().numpy().copy()
         self._intercept = self._offsets[best].cpu().numpy() - self._mean @ self._coefficients
 
-    def _forget(self) -> None:
+    def _discard_training_state(self) -> None:
         del self._weights, self._offsets, self._squares, self._factors, self._shift, self._mean
 
     def _tensor(self, array: np.ndarray) -> Tensor:
@@ -99,26 +98,26 @@ class _AdaGrad(EpochLearner):
 
     @abstractmethod
     def _slope(self, scores: Tensor, y: Tensor) -> Tensor:
-        """Derivative of the loss of every score, shape (n, rates, k)."""
+        """Derivative of the loss by the scores, shape (n, rates, k)."""
 
     @abstractmethod
     def _batch_scores(self, scores: Tensor, y: Tensor) -> Tensor:
-        """For every rate, the sum over the batch of what is to be maximised, shape (rates,)."""
+        """The sum over the batch of the score to maximise, for every rate: shape (rates,)."""
 
 
 @register("regressor", "adagrad")
 class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     """Least squares by AdaGrad (Duchi et al. 2011): (1/n) sum_i |W^T x_i + b - y_i|^2 + lambda |W|^2.
 
-    On features of ``approx=orff`` the steps are those of the parameters theta of
-    their operator, in the place of W (ORFF section 4.1); an output matrix that is made from
-    targets is made from those of the first batch.
+    On features of ``OperatorRandomFourier`` the steps update the parameters theta of
+    their operator instead of W (ORFF section 4.1); an output matrix that depends on
+    targets is computed from those of the first batch.
 
     Parameters
     ----------
     learning_rate : float > 0, list of them, or None
-        Several are trained side by side for an epoch, and the one with the least
-        error on points not yet seen goes on alone; None is 0.01 to 1.
+        Several values are trained in parallel for one epoch, and the one with the least
+        error on points not yet seen is trained further; None is 0.01 to 1.
     regularization : float >= 0
         lambda.
     batch_size : int >= 1
@@ -137,7 +136,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     path_, path_scores_ : arrays
         The learning rates and their negative mean square errors on unseen points.
     history_ : list of float
-        The same of every epoch, of its points before they were learnt from.
+        The negative mean square error of each epoch, on points before their steps.
 
     Examples
     --------
@@ -172,7 +171,10 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         return self
 
     def partial_fit(self, X, y):
-        """Take steps on a batch of a stream; call ``end_epoch`` where it begins again, ``finalize`` at its end."""
+        """Take steps on a batch, ``X`` (m, d) and ``y`` (m,) or (m, k).
+
+        Call ``end_epoch`` after each pass over the stream, and ``finalize`` after the last.
+        """
         first = not self._in_training()
         structure, X = unpacked(X)
         X, Y = self._targets(X, y, reset=first)
@@ -222,10 +224,10 @@ class AdaGradClassifier(EpochClassifier, _AdaGrad):
     Parameters
     ----------
     loss : {"logistic", "hinge", "squared"}
-        Multinomial logistic; or one against all, with the hinge or squared loss.
+        Multinomial logistic, or one against all with the hinge or squared loss.
     learning_rate : float > 0, list of them, or None
-        Several are trained side by side for an epoch, and the one with the best
-        accuracy on points not yet seen goes on alone; None is 0.01 to 1.
+        Several values are trained in parallel for one epoch, and the one with the best
+        accuracy on points not yet seen is trained further; None is 0.01 to 1.
     regularization : float >= 0
         lambda.
     batch_size : int >= 1
@@ -270,7 +272,7 @@ class AdaGradClassifier(EpochClassifier, _AdaGrad):
         self.regularization = regularization
 
     def _coded(self, y: np.ndarray) -> np.ndarray:
-        """-1 and 1, a column a class, also for two of them."""
+        """Labels as -1 and 1, one column for each class, also for two classes."""
         Y = one_against_all(y, self.classes_)
         return np.hstack([-Y, Y]) if Y.shape[1] == 1 else Y
 

@@ -1,4 +1,4 @@
-"""The base class of learners, and learners around scikit-learn's solvers with a parameter chosen from a path."""
+"""The base class of learners, and learners that wrap scikit-learn's solvers and choose a parameter from a path."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from orbit.solvers.selection import (
 
 @dataclass(frozen=True)
 class Curve:
-    """The scores by which a learner chose a parameter.
+    """The scores by which a learner has chosen a parameter.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Curve:
     path, scores : arrays, shape (m,)
         Values in ascending order and their scores, higher is better; NaN where a value was not tried.
     chosen : the value in use
-    criterion : what the scores are: ``gcv``, ``loo``, ``hold_out`` or ``marginal_likelihood``
+    criterion : the kind of score: ``gcv``, ``loo``, ``hold_out`` or ``marginal_likelihood``
     """
 
     parameter: str
@@ -45,38 +45,38 @@ class Curve:
 
 
 class Learner(BaseEstimator):
-    """Base class of all classifiers and regressors, with what they declare about themselves.
+    """Base class of all classifiers and regressors, with their declared capabilities.
 
     Attributes
     ----------
     operator_valued : bool
-        Uses the structure of operator-valued features (``approx="orff"`` or ``"ovk"``).
+        Uses the structure of operator-valued features (``OperatorRandomFourier`` or ``OperatorExact``).
     takes_points : bool
-        Is fitted to points as they are, not to features of a kernel.
+        Is fitted to raw points, not to features of a kernel.
     needs_norms : bool
-        Needs |psi(x)|^2 to be the prior variance of x, for which exact features have one column more.
+        Needs |psi(x)|^2 to be the prior variance of x, for which exact features have an additional column.
     takes_gram : bool
-        Takes kernel values with the training points (``Exact(precomputed=True)``) as features, and solves by
-        Cholesky's factorisation of their matrix where its parameter is a single value.
+        Takes kernel values with the training points (``Exact(precomputed=True)``) as features, and uses a Cholesky
+        factorisation of their matrix if its parameter is a single value.
     path_parameter : str or None
         The constructor parameter that is a value or a list of values to choose from; the
         chosen one is the fitted attribute of that name with ``_``.
     takes_weights : bool
-        ``fit``, and ``partial_fit`` where there is one, take ``sample_weight``.
+        ``fit``, and ``partial_fit`` if there is one, take ``sample_weight``.
     streams : bool
         Has ``partial_fit(X, y)`` and ``finalize()``; classifiers also take ``classes``.
     distributes : bool
-        Streams, and has ``gather()``, which adds up the batches of all processes.
+        Streams, and has ``gather()``, which sums the moments of all processes.
     many_passes : bool
         Streams, and has ``fit_passes(batches, memory)`` for second moments that do not fit in memory.
     trains_in_epochs : bool
-        Goes through a stream several times, with ``epochs``, ``epochs_done_`` and ``history_``.
+        Passes over a stream several times, with ``epochs``, ``epochs_done_`` and ``history_``.
     shares_path : bool
-        Has ``path_predictions``, all predictions of a path from one factorisation.
+        Has ``path_predictions``, the predictions for every value of a path from one factorisation.
     takes_from_kernel : tuple of str
-        Parameters that, where None, are those of the configuration's kernel.
+        Names of parameters that a run takes from the kernel where they are None.
     gives_probabilities, gives_std : bool
-        Has ``predict_proba``; ``predict`` takes ``return_std``.
+        Has ``predict_proba``, or ``predict`` takes ``return_std``, respectively.
     """
 
     kind: ClassVar[str]
@@ -104,30 +104,30 @@ class Learner(BaseEstimator):
         check_params(self)
 
     def metrics(self) -> dict[str, float]:
-        """Fitted figures for the record of a run: ``learner/...`` by name."""
+        """Fitted values for the record of a run, by names ``learner/...``."""
         if self.path_parameter is None:
             return {}
         return {f"learner/{self.path_parameter}": float(self._chosen())}
 
     def selection_curve(self) -> Curve | None:
-        """The scores by which the parameter was chosen; None where there was no choice."""
+        """The scores by which the parameter was chosen; None if there was no choice."""
         if self.path_parameter is None or len(self.path_) < 2 or not np.isfinite(self.path_scores_).any():
             return None
         return Curve(self.path_parameter, self.path_, self.path_scores_, self._chosen(), self._criterion())
 
     def remaining_epochs(self) -> int:
-        """How often a stream is to be gone through from now on."""
+        """The number of passes over a stream that remain."""
         return 1
 
     def end_epoch(self) -> None:
-        """Called at the end of each pass through a stream."""
+        """Called at the end of each pass over a stream."""
 
     def needs_float64(self) -> bool:
-        """Whether a stream that was finalized should be gone through again, after :meth:`restart`."""
+        """Whether a finalized stream should be repeated in float64, after :meth:`restart`."""
         return False
 
     def restart(self) -> None:
-        """Begin a stream again, with products in float64."""
+        """Restart the stream, with products in float64."""
 
     def _criterion(self) -> str:
         return "hold_out"
@@ -152,14 +152,14 @@ def one_against_all(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def checked_weights(sample_weight: Any, X: np.ndarray, of_batch: bool = False) -> np.ndarray:
-    """Weights as given, float64, shape (n,), none negative; those of a batch of a stream may all be zero."""
+    """Validated weights, float64, shape (n,), none negative; all may be zero only in a batch of a stream."""
     if of_batch and not np.any(sample_weight):
         return np.zeros(len(X))
     return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 def check_classes(y: np.ndarray) -> np.ndarray:
-    """The classes, sorted. Raises ``ValueError`` for numbers, and for fewer than two classes."""
+    """The classes, sorted. Raises ``ValueError`` for continuous targets, and for fewer than two classes."""
     check_classification_targets(y)
     classes = np.unique(y)
     if len(classes) < 2:
@@ -168,17 +168,17 @@ def check_classes(y: np.ndarray) -> np.ndarray:
 
 
 class SolverLearner(Learner):
-    """A learner around one of scikit-learn's solvers: one strength, given or the best on a part held out.
+    """A learner that wraps a scikit-learn estimator, with one hyperparameter given or chosen by hold-out.
 
-    A subclass gives ``_solver``, and names the parameter that may be a path.
+    A subclass implements ``_solver``, and names the parameter that may be a path.
 
     Attributes
     ----------
     path_parameter : str
         The constructor parameter that is a value, or a list of them to choose
         from; the chosen one is the fitted attribute of that name with ``_``.
-    default_path : the values that None stands for
-    published : fitted attributes of scikit-learn's estimator that become the learner's
+    default_path : the values to choose from if the parameter is None
+    published : fitted attributes that are copied from scikit-learn's estimator
     """
 
     path_parameter = "regularization"
@@ -191,11 +191,11 @@ class SolverLearner(Learner):
 
     @abstractmethod
     def _solver(self, value: Any, y: np.ndarray, seed: int) -> Any:
-        """scikit-learn's estimator for one strength; ``y`` are the targets it will be fitted to."""
+        """scikit-learn's estimator for one value of the hyperparameter; it will be fitted to the targets ``y``."""
 
     @abstractmethod
     def _score(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None) -> float:
-        """How good predictions of the part held out are, higher is better."""
+        """Score of the predictions on the validation part, higher is better."""
 
     def check(self) -> None:
         """Raise ``ParameterError`` if a parameter has the wrong type or range."""
@@ -250,7 +250,7 @@ class SolverLearner(Learner):
 
 
 class SolverClassifier(ClassifierMixin, SolverLearner):
-    """A classifier around one of scikit-learn's, its strength chosen by accuracy."""
+    """A classifier that wraps one of scikit-learn's, its hyperparameter chosen by accuracy."""
 
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
@@ -268,12 +268,12 @@ class SolverClassifier(ClassifierMixin, SolverLearner):
 
 
 class WeightedClassifier(SolverClassifier):
-    """One whose solver takes sample weights, and that gives scores of the classes."""
+    """A classifier whose solver takes sample weights and gives scores of the classes."""
 
     takes_weights = True
 
     def fit(self, X, y, sample_weight=None):
-        """Fit to ``X``, shape (n, d), class labels ``y``, shape (n,), and weights, shape (n,); None is equal ones."""
+        """Fit to ``X``, shape (n, d), class labels ``y``, shape (n,), and weights, shape (n,); None means equal."""
         return self._fit_classes(X, y, sample_weight)
 
     def decision_function(self, X) -> np.ndarray:
@@ -283,10 +283,10 @@ class WeightedClassifier(SolverClassifier):
 
 
 class SolverRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
-    """A regressor around one of scikit-learn's, its strength chosen by the mean square error."""
+    """A regressor that wraps one of scikit-learn's, its hyperparameter chosen by the mean square error."""
 
     def fit(self, X, y):
-        """Fit to ``X``, shape (n, d), and numbers ``y``, shape (n,) or (n, k)."""
+        """Fit to ``X``, shape (n, d), and targets ``y``, shape (n,) or (n, k)."""
         return self._fit_numbers(X, y, None)
 
     def _fit_numbers(self, X, y, sample_weight):

@@ -24,7 +24,7 @@ from orbit.solvers.selection import (
     warn_at_end,
 )
 
-# Each value costs a solve, not a division.
+# A short path: each value takes an iterative solve.
 _DEFAULT_PATH = [10.0**k for k in range(-9, 0)]
 
 
@@ -39,14 +39,14 @@ class CGRegressor(NumberTargets):
     Parameters
     ----------
     regularization : float > 0, list of them, or None
-        lambda. A list is a path to choose from by hold-out, each solution the start of
-        the next. None is 1e-9, 1e-8 and so on to 0.1.
+        lambda. A list is a path to choose from by hold-out; each solution is the starting
+        point of the next. None is 1e-9, 1e-8 and so on to 0.1.
     validation_fraction : float in (0, 1)
         Share of the training data held out.
     fit_intercept : bool
         Add a constant b, not regularised. Equivariant features never have one.
     rank : int >= 1
-        Directions that the preconditioner inverts.
+        Number of directions that the preconditioner inverts.
     max_iter : int >= 1
         Iterations for one lambda; a warning names the values that need more.
     tolerance : float > 0

@@ -1,4 +1,4 @@
-"""What learners that take small steps share: passes over the points, and the choice of a learning rate on the way."""
+"""Learners trained by gradient steps: passes over the points, and the choice of a learning rate during the first."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from orbit.learners.base import Learner, check_classes
 
 
 class EpochLearner(Learner):
-    """A learner of batches that goes through its points several times, for several learning rates side by side.
+    """A learner trained on batches for several epochs, with several learning rates in parallel.
 
-    Each batch is predicted before it is learnt from, so the scores of the first
-    epoch are scores on unseen data. The rate with the best is the one used; the
-    others end with that epoch. A subclass gives the five methods that are abstract.
+    Each batch is predicted before its step, so the scores of the first epoch are
+    scores on unseen data. The rate with the best score is used; the others are
+    dropped after that epoch. A subclass implements the abstract methods.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class EpochLearner(Learner):
     learning_rate_ : float
     epochs_done_ : int
     history_ : list of float
-        After every epoch, the mean score of its points before they were learnt from.
+        The mean score of each epoch, on points before their steps.
     """
 
     path_parameter = "learning_rate"
@@ -62,14 +62,14 @@ class EpochLearner(Learner):
         return self.epochs - (self.epochs_done_ if self._in_training() else 0)
 
     def finalize(self):
-        """End a stream: keep the best learning rate and free what only training needs."""
+        """End a stream: keep the best learning rate and release the state of the training."""
         if self._in_training():
             self._publish_best()
-            self._forget()
+            self._discard_training_state()
         return self
 
     def end_epoch(self) -> None:
-        """Note that the stream begins again: from now on its points have been seen."""
+        """Record the end of a pass: from now on all points have been seen."""
         self._publish_best()
         self.history_.append(float(self._means()[self._best()]))
         if self.epochs_done_ == 0:
@@ -81,36 +81,36 @@ class EpochLearner(Learner):
 
     @abstractmethod
     def _begin(self, X: np.ndarray, k: int) -> None:
-        """Start from nothing, for ``k`` outputs, with the learning rates ``_rates``; ``X`` is the first batch."""
+        """Initialise for ``k`` outputs, with the learning rates ``_rates``; ``X`` is the first batch."""
 
     @abstractmethod
     def _in_training(self) -> bool:
-        """Whether there is a training that ``_forget`` has not ended."""
+        """Whether a training is under way, not yet ended by ``_discard_training_state``."""
 
     @abstractmethod
     def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
-        """One step for every rate; what was predicted before it scored, summed over the batch: shape (rates,)."""
+        """Take one step for every rate; return the scores before it, summed over the batch: shape (rates,)."""
 
     @abstractmethod
     def _keep(self, best: int) -> None:
-        """Go on with one rate alone."""
+        """Continue with the rate of index ``best`` only."""
 
     @abstractmethod
     def _publish(self, best: int) -> None:
-        """Make what was learnt at one rate what predicts."""
+        """Set the fitted attributes from the model of the rate of index ``best``."""
 
     @abstractmethod
-    def _forget(self) -> None:
-        """Let go of what only training needs."""
+    def _discard_training_state(self) -> None:
+        """Release the state that only training needs."""
 
     @abstractmethod
     def _scores(self, X) -> np.ndarray:
-        """What is predicted from ``X``, validated here: shape (n, k)."""
+        """Scores for ``X``, which is validated here: shape (n, k)."""
 
     def _train(self, X: np.ndarray, Y: np.ndarray) -> None:
-        """Epochs over data in memory, in a new order each."""
+        """Train for all epochs on data in memory, each in a new order."""
         if self._in_training():
-            self._forget()
+            self._discard_training_state()
         rng = generator(self.random_state)
         for _ in range(self.epochs):
             order = rng.permutation(len(X))
@@ -125,7 +125,7 @@ class EpochLearner(Learner):
             self._score_sums, self._seen = np.zeros(len(self.path_)), 0
             self.epochs_done_, self.history_ = 0, []
             self._begin(X, Y.shape[1])
-        # steps are small: threads that meet after each operation would cost more than they bring
+        # steps are small: synchronising threads after each operation would cost more than it gains
         with single_threaded(), (self.engine or Engine()).precision():
             for start in range(0, len(X), self.batch_size):
                 rows = slice(start, start + self.batch_size)
@@ -143,12 +143,12 @@ class EpochLearner(Learner):
         return self._score_sums / max(self._seen, 1)
 
     def _best(self) -> int:
-        """Among the rates that are still trained; one that diverges has scores that are not numbers."""
+        """Index of the best rate among those still trained; a rate that diverges has NaN scores."""
         return int(np.argmax(np.nan_to_num(self._means(), nan=-np.inf)))
 
 
 class EpochClassifier(ClassifierMixin, EpochLearner):
-    """Classes learnt in epochs, from one array or from the batches of a stream."""
+    """A classifier trained in epochs, on an array or on the batches of a stream."""
 
     def fit(self, X, y):
         """Fit to rows ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
@@ -159,9 +159,10 @@ class EpochClassifier(ClassifierMixin, EpochLearner):
         return self
 
     def partial_fit(self, X, y, classes=None):
-        """Take steps on a batch of a stream; call ``end_epoch`` where it begins again, ``finalize`` at its end.
+        """Take steps on a batch, ``X`` (m, d) and labels ``y`` (m,).
 
-        ``classes`` are all labels that will come, given with the first batch; None: those in it.
+        Call ``end_epoch`` after each pass over the stream, and ``finalize`` after the last.
+        ``classes``, given with the first batch, are all labels of the stream; None: those in that batch.
         """
         self.check()
         first = not self._in_training()
@@ -183,4 +184,4 @@ class EpochClassifier(ClassifierMixin, EpochLearner):
 
     @abstractmethod
     def _coded(self, y: np.ndarray) -> np.ndarray:
-        """Labels as ``_step`` takes them, shape (n, columns)."""
+        """Labels encoded for ``_step``, shape (n, columns)."""

@@ -19,7 +19,7 @@ from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
 from orbit.solvers.moments import System
 from orbit.solvers.selection import best_of_path, regularization_path
 
-# Kernels here have values of about one, and targets are scaled to one.
+# Suits kernel values of about one, and targets scaled to variance one.
 _NOISE_PATH = tuple(10.0 ** np.arange(-8, 1.1, 0.5))
 
 
@@ -27,10 +27,10 @@ _NOISE_PATH = tuple(10.0 ** np.arange(-8, 1.1, 0.5))
 class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     """A Gaussian process with covariance a <psi(x), psi(z)>, and independent noise of variance a rho.
 
-    On features of ``approx=exact`` with their ``residual`` column (which a run
-    switches on for this learner) the covariance is a k_{q,G} and the posterior is
-    exact; on those of an approximation it is the posterior of the approximate
-    kernel, which underestimates variances far from the data. With K = <psi(X), psi(X)>:
+    On features of ``Exact(residual=True)`` (which a run sets for this learner) the
+    covariance is a k_{q,G} and the posterior is exact; on features of an approximation
+    it is the posterior of the approximate kernel, which underestimates variances far
+    from the data. With K = <psi(X), psi(X)>:
 
         mean(x)     = k(x, X) (K + rho I)^-1 y
         variance(x) = a (k(x, x) - k(x, X) (K + rho I)^-1 k(X, x))
@@ -54,7 +54,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     coef_ : array, shape (d,) or (k, d)
     intercept_ : float or array, shape (k,)
     noise_, amplitude_ : float
-        rho and a in use.
+        The values of rho and a in use.
     log_marginal_likelihood_ : float
         Of the scaled targets, summed over outputs.
     path_, path_scores_ : arrays
@@ -113,7 +113,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         return self
 
     def predict(self, X, return_std: bool = False):
-        """The posterior mean of the function, and its standard deviation where asked for.
+        """The posterior mean of the function, and with ``return_std`` its standard deviation.
 
         Parameters
         ----------
@@ -122,9 +122,9 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
 
         Returns
         -------
-        array, shape (n,) or (n, k) as the targets were; with ``return_std`` a pair of
-        them. The noise of an observation, ``sqrt(amplitude_ * noise_)`` in units of the
-        targets' standard deviation, is not in it.
+        array, shape (n,) or (n, k) like the targets; with ``return_std`` a pair of such
+        arrays. The standard deviation does not include the noise of an observation,
+        ``sqrt(amplitude_ * noise_)`` in units of the targets' standard deviation.
         """
         check_is_fitted(self)
         X = validate_data(self, unpacked(X)[1], reset=False, dtype=[np.float64, np.float32])
@@ -135,7 +135,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         return mean, (std[:, 0] if self._flat else std).astype(X.dtype)
 
     def path_predictions(self, X, y, path: np.ndarray, X_new) -> Iterator[np.ndarray]:
-        """What :meth:`predict` gives for ``X_new`` after a fit with each rho of ``path``, from one factorisation."""
+        """Predictions for ``X_new`` after a fit with each rho of ``path``, from one factorisation."""
         y = np.asarray(y)
         Y, mean, scale = self._scaled(y)
         structure, X = unpacked(X)
@@ -145,7 +145,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
             yield scores.reshape(len(scores), *y.shape[1:])
 
     def _coefficients(self, structure: Any, problem: LeastSquares, noise: float) -> np.ndarray:
-        """Coefficients of the columns, zero for that of the prior variance."""
+        """Coefficients of the columns; zero for the column of the prior variance."""
         W = problem.solve(noise / problem.n)[0]
         return np.pad(W, ((0, isinstance(structure, GramStructure) and structure.has_prior), (0, 0)))
 
@@ -209,10 +209,10 @@ class _Evidence:
     def amplitude(self, noise: float) -> float:
         if self._given is not None:
             return self._given
-        return self._quadratic(noise) / (self.n * self.k) or 1.0  # targets that are all zero say nothing
+        return self._quadratic(noise) / (self.n * self.k) or 1.0  # 1 if all targets are zero
 
     def maximised_near(self, noise: float, path: np.ndarray) -> float:
-        """The maximiser between the neighbours of the path's best value, or that value if it is better."""
+        """The maximiser between the neighbours of ``noise``, the best value of the path, or that value if better."""
         i = int(np.searchsorted(path, noise))
         bounds = np.log(path[max(i - 1, 0)]), np.log(path[min(i + 1, len(path) - 1)])
         found = float(np.exp(minimize_scalar(lambda log: -self(np.exp(log)), bounds=bounds, method="bounded").x))
@@ -229,7 +229,7 @@ class _Evidence:
 
 
 class _Variance:
-    """k(x, x) - k(x, X) (K + rho I)^-1 k(X, x) for the kernel of the features."""
+    """Computes k(x, x) - k(x, X) (K + rho I)^-1 k(X, x) for the kernel of the features."""
 
     def __init__(self, structure: Any, problem: LeastSquares, X: np.ndarray, noise: float) -> None:
         self._gram = structure if isinstance(structure, GramStructure) else None
@@ -248,5 +248,5 @@ class _Variance:
         return self._regularization * self._factorisation.inverse_form(X.T, self._regularization)
 
     def _left(self, prior: np.ndarray, K: np.ndarray) -> np.ndarray:
-        """The prior variance less what the training points explain, by kernel values with them, shape (n, m)."""
+        """The posterior variance from the prior variance and kernel values with the training points, shape (n, m)."""
         return np.maximum(prior - self._factorisation.inverse_form(K, self._regularization) / self._n, 0.0)

@@ -16,15 +16,16 @@ from orbit.solvers.least_squares import Gram, LeastSquares
 
 @register("regressor", "krr")
 class KernelRidgeRegressor(PassesMixin, LeastSquaresRegressor):
-    """Kernel ridge regression on the kernel <psi(x), psi(z)> of its features, lambda by one factorisation.
+    """Kernel ridge regression on the kernel <psi(x), psi(z)> of the features, with lambda chosen from a path.
 
     f(x) = m + k(x, X) (K + n lambda I)^-1 (y - m), with m the mean of the
-    targets: scikit-learn's ``KernelRidge`` with alpha = n lambda on targets less
-    their mean. On features of ``approx=exact`` the kernel is the orbit-averaged
-    kernel itself; with its
-    ``precomputed`` values K + n lambda I itself is factorised. It is ``ridge`` without the free intercept, which there
-    centres the features, and so the kernel, too. Solved on whichever is smaller, the
-    second moments or the Gram matrix; points may be weighted as in ``ridge``.
+    targets: scikit-learn's ``KernelRidge`` with alpha = n lambda on centred targets.
+    On features of ``Exact`` the kernel is the orbit-averaged kernel itself; with
+    ``Exact(precomputed=True)`` K + n lambda I itself is factorised. It differs from
+    ``RidgeRegressor`` in the intercept, whose fit there also centres the features and
+    so the kernel. One factorisation, of the second moments or of the Gram matrix,
+    whichever is smaller, serves every lambda; points may be weighted as in
+    ``RidgeRegressor``.
 
     Parameters
     ----------

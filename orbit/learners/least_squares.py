@@ -1,4 +1,4 @@
-"""Learners by regularised least squares, every lambda of a path from one factorisation; streams."""
+"""Regularised least squares, on rows in memory or on streams, every lambda of a path from one factorisation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LeastSquaresLearner(TargetsLearner):
     _exhausted = False
 
     def path_predictions(self, X, y, path: np.ndarray, X_new, sample_weight=None) -> Iterator[np.ndarray]:
-        """What :meth:`predict` gives for ``X_new`` after a fit with each lambda of ``path``, from one factorisation."""
+        """Predictions for ``X_new`` after a fit with each lambda of ``path``, from one factorisation."""
         model, values = copy.copy(self), np.asarray(X_new)
         structure, X = model._unpacked(X)
         model._note_targets(np.asarray(y))
@@ -80,9 +80,9 @@ class LeastSquaresLearner(TargetsLearner):
         weights: np.ndarray | None,
         labels: np.ndarray | None,
     ) -> Choice:
-        """The value of the path in use, and the problem of all rows, solved for it."""
+        """The chosen value of the path, and the factorised problem of all rows."""
         path, trim, selection = regularization_path(self.regularization), self.regularization is None, self.selection
-        # with given values operator-valued systems of any size take products in float32
+        # for a given path, operator-valued systems of any size take products in float32
         size = min(X.shape) if trim or not self.operator_valued else math.inf
         float32 = in_float32(X.dtype, size, path, trim) and selection != "loo"
 
@@ -118,16 +118,15 @@ class LeastSquaresLearner(TargetsLearner):
         return Dual(operator, X, Y, weights, centering, not float32)
 
     def gather(self) -> None:
-        """Add up the batches of all processes of a distributed job; call before :meth:`finalize`."""
+        """Sum the moments of all processes of a distributed job; call before :meth:`finalize`."""
         assert self._stream is not None
         self._stream.moments.all_reduce()
 
     def finalize(self):
         """End a stream: choose lambda by generalised cross-validation, solve, and free the moments.
 
-        lambda is chosen so whatever ``selection`` says, since no row is left to hold out.
-        :meth:`predict` does the same on a copy where it has not been called, so that the
-        stream can go on.
+        ``selection`` is ignored, since no rows are kept to hold out. If it has not been
+        called, :meth:`predict` does the same on a copy, so that the stream can continue.
         """
         stream, self._stream = self._stream, None
         if stream is not None:
@@ -135,14 +134,14 @@ class LeastSquaresLearner(TargetsLearner):
         return self
 
     def needs_float64(self) -> bool:
-        """Whether a stream that ended should be gone through again in float64, by :meth:`restart`.
+        """Whether a finalized stream should be repeated in float64, after :meth:`restart`.
 
-        True where float32 products do not resolve lambda as small as the best one may be.
+        True if the best lambda may be smaller than float32 products resolve.
         """
         return self._exhausted
 
     def restart(self) -> None:
-        """Begin the stream again, with products in float64."""
+        """Restart the stream, with products in float64."""
         self._stream, self._precise = None, True
 
     def _partial(self, X, y, sample_weight, classes=None):
@@ -175,7 +174,7 @@ class LeastSquaresLearner(TargetsLearner):
         self._adopt(choice, stream.structure, stream.dtype)
 
     def _current(self) -> None:
-        """Solve for what a stream has brought since the last solution."""
+        """Update the solution with the batches added to the stream since the last one."""
         if self._stream is not None and self._stream.changed:
             stream = self._stream
             self._solve_stream(copy.deepcopy(stream))
@@ -189,7 +188,7 @@ class LeastSquaresLearner(TargetsLearner):
         return self.selection
 
     def _adopt(self, choice: Choice, structure: Structure | None, dtype: np.dtype) -> None:
-        """Keep the choice and its solution."""
+        """Set the fitted attributes from a choice and its solution."""
         self.regularization_, self.path_, self.path_scores_ = choice.value, choice.path, choice.scores
         self._exhausted = choice.exhausted
         warn_at_end(choice.path, choice.scores, choice.value)
@@ -225,14 +224,14 @@ class LeastSquaresClassifier(ClassTargets, LeastSquaresLearner):
         X : array, shape (m, d)
         y : array, shape (m,)
         classes : array or None
-            All labels that will come, with the first batch; None: those in it.
+            All labels of the stream, given with the first batch; None: those in that batch.
         sample_weight : array, shape (m,), or None
         """
         return self._partial(X, y, sample_weight, classes)
 
 
 class _Stream:
-    """The batches of a stream so far."""
+    """The moments of the batches of a stream so far."""
 
     def __init__(self, structure: Structure | None, moments: Moments, dtype: np.dtype) -> None:
         self.structure, self.moments, self.dtype = structure, moments, dtype
@@ -240,19 +239,20 @@ class _Stream:
 
 
 class PassesMixin(LeastSquaresLearner):
-    """A stream that can be gone through again, where its second moments do not fit in memory."""
+    """Fits a stream that can be read repeatedly and whose second moments do not fit in memory."""
 
     many_passes = True
 
     def fit_passes(self, batches: Batches, memory: float, classes: np.ndarray | None = None):
-        """Fit by conjugate gradients (:class:`~orbit.solvers.passes.StreamedSystem`); lambda by gcv.
+        """Fit by conjugate gradients (:class:`~orbit.solvers.passes.StreamedSystem`), lambda chosen by ``gcv``.
 
         Parameters
         ----------
         batches : callable
-            An iterator over ``(X, y, weights)``, the same at every call; ``X`` may be overwritten.
+            Returns an iterator over ``(X, y, weights)``, shapes (m, d), (m,) or (m, k) and (m,); the same batches at
+            every call. ``X`` may be overwritten.
         memory : float
-            Bytes that may be held between batches.
+            Budget in bytes for everything held between batches.
         classes : array or None
             All labels, for classifiers.
         """
@@ -285,7 +285,7 @@ _SMALLEST_IN_PASSES = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-10}
 
 
 def _primal(operator: Operator, system: System, structure: Structure | None, path: np.ndarray) -> Primal:
-    """The problem of a system, for which a learned output matrix is found first."""
+    """The primal problem of a system; a learned output matrix is computed first."""
     if structure is None or not structure.learns_output or not isinstance(operator, Constant):
         return Primal(operator, system)
     value = float(path[0])

@@ -17,7 +17,7 @@ Vote = Literal["uniform", "distance"]
 
 
 class _Neighbors(SolverLearner):
-    """What the classifier and the regressor share."""
+    """Base class of the classifier and the regressor."""
 
     path_parameter = "n_neighbors"
     default_path = (1, 3, 5, 9, 15)
@@ -36,7 +36,7 @@ class _Neighbors(SolverLearner):
         self.random_state = random_state
 
     def _choose(self, X, y, weights, labels, seed: int) -> tuple[float, np.ndarray]:
-        """Among the values that both the part to fit and all of the data have points for."""
+        """Choose among the values of at most the number of points, also in the part fitted for the selection."""
         most = len(X) if len(self.path_) == 1 else max(1, len(X) - max(1, round(len(X) * self.validation_fraction)))
         self.path_ = self.path_[self.path_ <= most]
         if len(self.path_) == 0:

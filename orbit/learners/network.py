@@ -1,4 +1,4 @@
-"""The neural network of a skeleton, which its kernel is compared with (RFS section 6)."""
+"""The neural network of a skeleton, for comparison with its kernel (RFS section 6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from orbit.kernels.skeletons.builders import Layer, read_layers
 from orbit.learners.epochs import EpochClassifier
 from orbit.registry import register
 
-# Points whose predictions are made at once.
+# Number of points predicted at once.
 _PREDICTED_TOGETHER = 1024
 
 
@@ -29,14 +29,15 @@ def make_network(layers: Sequence[Layer], shape: Sequence[int], channels: int, w
 
     Parameters
     ----------
-    layers : as :func:`orbit.kernels.skeletons.builders.read_layers` reads them
+    layers : list of Layer, from :func:`orbit.kernels.skeletons.builders.read_layers`
     shape : of a point, (height, width, channels), (height, width) or (d,); the network takes points flattened
     channels, width : copies of a node of a convolution and of a full layer
 
     Raises
     ------
     InputError
-        For convolutions of points that are no images, patches that do not fit, and activations but relu and identity.
+        For convolutions of points that are not images, patches that do not fit, and activations other than relu and
+        identity.
     """
     modules: list[nn.Module] = []
     convolves = layers[0].size is not None
@@ -65,25 +66,25 @@ def make_network(layers: Sequence[Layer], shape: Sequence[int], channels: int, w
 
 @register("classifier", "network")
 class NetworkClassifier(EpochClassifier):
-    """The network of a skeleton of convolutions and full layers, all of it trained by AdaGrad (Duchi et al. 2011).
+    """The network of a skeleton of convolutions and full layers, trained by AdaGrad (Duchi et al. 2011).
 
     Every node becomes ``channels`` (convolutions) or ``width`` (full layers) rectified
     units, weights are shared over positions, and the loss is multinomial logistic.
-    Weights begin as normal numbers of variance 2 / (fan in + fan out) (Glorot and
-    Bengio 2010). It takes points, not features: choose ``approx=points``.
+    Initial weights are normal with variance 2 / (fan in + fan out) (Glorot and Bengio
+    2010). It is fitted to points (``RawPoints``), not to features of a kernel.
 
     Parameters
     ----------
     layers : list of mappings or None
-        As of ``kernel=skeleton``; None is one full layer. In a run, None is the kernel's.
+        As for ``SkeletonKernel``; None is one full layer. In a run, None is the kernel's.
     shape : list of int >= 1 or None
-        Of a point; rows are points flattened. None is vectors; in a run, the shape
+        Shape of a point; rows are flattened points. None is vectors; in a run, the shape
         of represented points.
     channels, width : int >= 1
-        Units for each node of a convolution, and of a full layer.
+        Units for each node of a convolution, and for each node of a full layer.
     learning_rate : float > 0, list of them, or None
-        Of several, each is trained for an epoch, and the one with the best accuracy
-        on points not yet seen goes on; None is the paper's, 0.0002 to 0.005.
+        Several values are trained for one epoch each, and the one with the best accuracy
+        on points not yet seen is trained further; None is the paper's, 0.0002 to 0.005.
     batch_size : int >= 1
         Points a step.
     epochs : int >= 1
@@ -181,8 +182,8 @@ class NetworkClassifier(EpochClassifier):
     def _publish(self, best: int) -> None:
         self.network_ = self._networks[best]
 
-    def _forget(self) -> None:
-        self.network_.cpu()  # so that it can be kept, and used elsewhere
+    def _discard_training_state(self) -> None:
+        self.network_.cpu()  # so that it can be saved, and used without a GPU
         del self._networks, self._optimizers
 
     def _scores(self, X) -> np.ndarray:
@@ -201,7 +202,7 @@ class NetworkClassifier(EpochClassifier):
 
 
 class _Images(nn.Module):
-    """Flattened images with the channel last to images with the channel first."""
+    """Converts flattened images with channels last to images with channels first."""
 
     def __init__(self, height: int, breadth: int, depth: int) -> None:
         super().__init__()

@@ -35,8 +35,8 @@ class SteinRegressor(_Stein, LeastSquaresRegressor):
 
     Minimises (1/n) sum_i w_i |Phi(x_i)^T theta + b - y_i|^2 + lambda |theta|^2, the sample
     weights w scaled to a mean of one, on features of ``OperatorRandomFourier`` or
-    ``OperatorExact``, which carry their operator. On other features outputs are independent, and this
-    is ridge regression.
+    ``OperatorExact``, which include their operator. On other features outputs are
+    independent, and this is ridge regression.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class SteinRegressor(_Stein, LeastSquaresRegressor):
     regularization_ : float
     path_, path_scores_ : arrays
     output_matrix_ : array, shape (k, k), for decomposable kernels
-        A in use.
+        The matrix A in use.
 
     References
     ----------
@@ -93,7 +93,7 @@ class SteinClassifier(_Stein, LeastSquaresClassifier):
     """Least squares on one-hot targets with an operator-valued kernel, in closed form.
 
     With the kernel ``Decomposable(output="simplex")`` classes are coded by the corners
-    of a simplex, as ORFF section 4.2 does for MNIST; other kernels are regressors'.
+    of a simplex, as ORFF section 4.2 does for MNIST; other kernels are for regressors.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Learning from features that are never all held: a batch of rows at a time, computed, used and forgotten."""
+"""Learning from a stream of features: each batch of rows is computed, used and discarded."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from orbit.engine import Engine
 
 log = logging.getLogger(__name__)
 
-# Points that settle scales, lengthscales and the like for all of a stream.
+# Number of points from which scales, lengthscales and the like are estimated for a stream.
 _SAMPLE_ROWS = 4096
-# Batches need no more rows than this to keep every core busy with matrix products.
+# Number of rows of a batch that suffices to keep every core busy with matrix products.
 _BATCH_ROWS = 2048
 
 
 class FeatureStream:
-    """The features of some points in batches of rows, in a new order each time it is gone through.
+    """The features of some points in batches of rows, in a new order for each pass.
 
     Parameters
     ----------
@@ -35,18 +35,17 @@ class FeatureStream:
     X : array or Rows, shape (n, *shape)
     n_outputs : int
     engine : Engine
-        Its memory budget bounds a batch.
+        Its memory budget limits the size of a batch.
     random_state : int, RandomState or None
         Seed of the orders.
     augment : callable or None
-        Points (m, *shape) and a generator to changed points, of every batch.
+        From points (m, *shape) and a generator to augmented points, for every batch.
 
     Attributes
     ----------
-    state : what the orders and changes that come depend on; assign one to go on from there
+    state : state of the random generators of orders and augmentations; assign a saved one to resume
 
-    In a job of several processes each goes through its own share of the rows, and
-    looks at no others.
+    In a job of several processes each reads its own share of the rows only.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class FeatureStream:
 
     def batches(self, shuffle: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs of row indices and the features of those rows."""
-        # the order of a file is no business of the shuffled ones: they are the same from a file and from memory
+        # sorted first, so that shuffled orders are the same for rows of a file and rows in memory
         order = self._rng.permutation(np.sort(self._rows)) if shuffle else self._rows
         with Progress(len(self._batches), "stream", self.engine.progress) as progress:
             for batch in self._batches:
@@ -87,18 +86,18 @@ class FeatureStream:
 
 
 def row_batches(X: Any, n: int, n_outputs: int, engine: Engine) -> Iterator[slice]:
-    """Slices of ``n`` rows of ``X``, of as many as are taken, represented and turned into features at a time."""
-    # the features and a learner's centred copy of them; points as they came and represented
+    """Slices of ``n`` rows of ``X``, each for the rows that are read, represented and mapped to features at once."""
+    # the features and a learner's centred copy of them; raw and represented points
     bytes_per_row = 3 * n_outputs * engine.result_dtype(X).itemsize
     bytes_per_row += 2 * math.prod(X.shape[1:]) * X.dtype.itemsize
     return engine.row_batches(n, bytes_per_row, at_most=_BATCH_ROWS)
 
 
 class Watch(Protocol):
-    """Who follows a training in several passes."""
+    """A callback for training in several passes."""
 
     def after_epoch(self, learner: Any, stream: FeatureStream) -> None:
-        """Called when a pass has ended."""
+        """Called after each pass."""
 
 
 def fit_stream(
@@ -109,9 +108,9 @@ def fit_stream(
     sample_weight: np.ndarray | None = None,
     watch: Watch | None = None,
 ) -> Any:
-    """Fit a learner that has ``partial_fit``: one pass for least squares, ``epochs`` of them for gradient steps.
+    """Fit a learner that has ``partial_fit``: one pass for least squares, ``epochs`` passes for gradient steps.
 
-    Least squares whose second moments do not fit in ``engine.memory`` take many passes.
+    Least squares whose second moments do not fit in the engine's ``memory`` take many passes.
 
     Parameters
     ----------
@@ -122,8 +121,8 @@ def fit_stream(
     task : {"classification", "regression"}
     sample_weight : array, shape (n,), or None
     watch : Watch or None
-        Told of every epoch. A learner whose ``epochs_done_`` says that it has been
-        through some of them goes on from there.
+        Called after every epoch. A learner with ``epochs_done_`` above 0 resumes from
+        there.
 
     Raises
     ------
@@ -132,7 +131,7 @@ def fit_stream(
     ProcessLostError
         If another process of a distributed job died.
     ShareDone
-        In every process of a distributed job but the first, which has the learner.
+        In every process of a distributed job except the first, which returns the learner.
     """
     check_streams(learner)
     known = {"classes": np.unique(y)} if task == "classification" else {}
@@ -164,7 +163,7 @@ def _go_through(
     sample_weight: np.ndarray | None,
     watch: Watch | None,
 ) -> None:
-    """The epochs that remain; in the first process, the solution."""
+    """Do the remaining epochs; in the first process, compute the solution."""
     for _ in range(learner.remaining_epochs()):
         for rows, psi in stream.batches(shuffle=learner.trains_in_epochs):
             weights = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
@@ -179,7 +178,7 @@ def _go_through(
 
 
 def _finalize(learner: Any) -> None:
-    """Solve; warnings about a solution that will be replaced by one in float64 are dropped."""
+    """Solve; suppress warnings about a solution that will be replaced by one in float64."""
     with warnings.catch_warnings(record=True) as caught:
         learner.finalize()
     if learner.needs_float64():
@@ -204,10 +203,10 @@ def check_streams(learner: Any) -> None:
 
 
 def sample_rows(n: int, random_state: RandomState, engine: Engine, n_outputs: int = 0, at_least: int = 0) -> np.ndarray:
-    """Rows that stand for all ``n``, sorted, the same in every process of a job.
+    """A random sample of ``n`` rows, sorted, the same in every process of a job.
 
-    4,096, or fewer where ``engine.memory`` has no room for so many rows of
-    ``n_outputs`` columns; but always ``at_least``, and never more than there are.
+    4,096 rows, or fewer if 4,096 rows of ``n_outputs`` columns do not fit in the engine's
+    ``memory``; at least ``at_least`` and at most ``n``.
     """
     size = max(at_least, min(_SAMPLE_ROWS, next(engine.row_batches(n, 8 * n_outputs)).stop))
     if n <= size:

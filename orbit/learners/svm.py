@@ -70,12 +70,12 @@ class SVMClassifier(WeightedClassifier):
 
 @register("classifier", "kernel_svm")
 class KernelSVMClassifier(WeightedClassifier):
-    """A support vector machine on the Gram matrix of its features: (1/n) sum_i hinge_i + lambda |f|^2, one against one.
+    """A support vector machine on the Gram matrix of features: (1/n) sum_i hinge_i + lambda |f|^2, one against one.
 
     The Gram matrix of n training points is formed before the solver starts, so
     time and memory grow with n^2 and hardly with the number of features. On
-    features of ``approx=exact`` it is the orbit-averaged kernel itself; on those
-    of an approximation, the kernel that they approximate it by.
+    features of ``Exact`` it is the orbit-averaged kernel itself; on features of an
+    approximation, the approximate kernel.
 
     Parameters
     ----------
@@ -127,10 +127,10 @@ class KernelSVMClassifier(WeightedClassifier):
 
 @register("regressor", "kernel_svm")
 class KernelSVMRegressor(SolverRegressor):
-    """Support vector regression on the Gram matrix of its features.
+    """Support vector regression on the Gram matrix of features.
 
     Minimises (1/n) sum_i max(0, |f(x_i) - y_i| - epsilon) + lambda |f|^2 over
-    targets scaled to mean 0 and standard deviation 1, each output by itself.
+    targets scaled to mean 0 and standard deviation 1, each output separately.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class KernelSVMRegressor(SolverRegressor):
         lambda; scikit-learn's C is 1 / (2 lambda n). A list is a path chosen from
         by hold-out; None is 1e-6, 1e-5, 1e-4, 1e-3.
     epsilon : float >= 0
-        Half the width of the band without loss, in standard deviations of the targets.
+        Half the width of the zone without loss, in standard deviations of the targets.
     max_iter : int >= 1
         Steps of the solver, each of two points.
     validation_fraction : float in (0, 1)
@@ -149,7 +149,7 @@ class KernelSVMRegressor(SolverRegressor):
     ----------
     estimator_ : the fitted ``sklearn.compose.TransformedTargetRegressor`` around ``sklearn.svm.SVR``
     n_iter_ : int
-        Steps of the solver, the most of any output.
+        Steps of the solver, the largest number over outputs.
     regularization_ : float
     path_, path_scores_ : arrays
         The values tried and the negative mean square errors on the validation part.
@@ -181,7 +181,7 @@ class KernelSVMRegressor(SolverRegressor):
     takes_weights = True
 
     def fit(self, X, y, sample_weight=None):
-        """Fit to ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,); None is equal ones."""
+        """Fit to ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,); None is equal weights."""
         self._fit_numbers(X, y, sample_weight)
         fitted = self.estimator_.regressor_
         solvers = fitted.estimators_ if isinstance(fitted, MultiOutputRegressor) else [fitted]

@@ -1,4 +1,4 @@
-"""Learners of linear models of features: numbers or classes as targets, independent or coupled by an operator."""
+"""Linear models of features for regression and classification, with independent or coupled outputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FLOATS = [np.float64, np.float32]
 
 
 class TargetsLearner(Learner):
-    """What linear learners share; a mixin says what targets are, and a subclass solves for them.
+    """Base class of linear learners; a mixin encodes targets, and a subclass solves for the coefficients.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class TargetsLearner(Learner):
 
     @abstractmethod
     def _note_targets(self, y: np.ndarray, classes: np.ndarray | None = None) -> None:
-        """Keep what :meth:`_encoded` and predictions need to know of the targets."""
+        """Store the properties of the targets that :meth:`_encoded` and predictions need."""
 
     @abstractmethod
     def _encoded(self, y: np.ndarray) -> np.ndarray:
@@ -64,19 +64,19 @@ class TargetsLearner(Learner):
 
     @abstractmethod
     def _decoded(self, scores: np.ndarray) -> np.ndarray:
-        """Predictions for scores, shape (n, k)."""
+        """Predictions from scores, shape (n, k)."""
 
     @abstractmethod
     def _publish(self) -> None:
         """Set ``coef_`` and ``intercept_`` from the coefficients."""
 
     def _decide(self, scores: np.ndarray) -> np.ndarray:
-        """Indices of classes for scores, shape (n, k)."""
+        """Indices of classes, shape (n,), from scores, shape (n, k)."""
         raise NotImplementedError
 
     @property
     def _accuracy(self) -> Callable[[np.ndarray], np.ndarray] | None:
-        """What tells classes apart where predictions are scored by accuracy; None for the mean square error."""
+        """The function from scores to classes if predictions are scored by accuracy; None for the mean square error."""
         return None
 
     @abstractmethod
@@ -88,12 +88,12 @@ class TargetsLearner(Learner):
         weights: np.ndarray | None,
         labels: np.ndarray | None,
     ) -> None:
-        """Choose lambda and solve, for rows of weight above zero; ``labels`` are those of a classifier."""
+        """Choose lambda and solve, for rows of positive weight; ``labels`` are the class labels of a classifier."""
 
     def fit(self, X, y, sample_weight=None):
         """Fit to features ``X``, shape (n, d), targets ``y``, and weights, shape (n,); None: equal.
 
-        ``y`` are class labels, shape (n,), or numbers, shape (n,) or (n, k).
+        ``y`` are class labels, shape (n,), or real targets, shape (n,) or (n, k).
         """
         self.check()
         structure, X = self._unpacked(X)
@@ -113,14 +113,14 @@ class TargetsLearner(Learner):
     def _rows(
         self, structure: Structure | None, X: np.ndarray, Y: np.ndarray, sample_weight, of_batch: bool = False
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Features, targets and weights, a row for each that is solved for."""
+        """Features, targets and weights of the rows of the least-squares problem."""
         weights = None if sample_weight is None else checked_weights(sample_weight, X, of_batch)
         if structure is None:
             return X, Y, weights
         if structure.n_features != X.shape[1]:
             raise ValueError(
                 f"the features belong to a map with {structure.n_features} columns, found {X.shape[1]}: "
-                "pass the features on as the map gives them"
+                "pass the features unchanged from the map"
             )
         structure.check_targets(Y.shape[1])
         rows = structure.rows(X, Y)
@@ -139,7 +139,7 @@ class TargetsLearner(Learner):
         return "none" if structure is not None and structure.stacked is not None else self.centering
 
     def _for_map(self, structure: Structure | None, W: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients and intercept for features as the map gives them, from those of the rows solved for."""
+        """Coefficients and intercept for features of the map, from those of the rows of the least-squares problem."""
         if structure is None or structure.stacked is None:
             return W, b
         return structure.unstacked(W), np.zeros(structure.stacked)
@@ -154,7 +154,7 @@ class TargetsLearner(Learner):
         return X @ self._coefficients.astype(X.dtype) + self._intercept.astype(X.dtype)
 
     def predict(self, X) -> np.ndarray:
-        """Predictions: class labels, shape (n,), or numbers shaped as the targets were, (n,) or (n, k)."""
+        """Predictions: class labels, shape (n,), or real numbers shaped like the targets, (n,) or (n, k)."""
         return self._decoded(self._scores(X))
 
 
@@ -182,7 +182,7 @@ class ClassTargets(ClassifierMixin, TargetsLearner):
     """Classifiers; a subclass encodes labels."""
 
     def decision_function(self, X) -> np.ndarray:
-        """Scores, shape (n, k); for two classes those of the second, shape (n,)."""
+        """Scores, shape (n, k); for two classes the scores of the second, shape (n,)."""
         scores = self._scores(X)
         if len(self.classes_) > 2:
             return scores

@@ -24,7 +24,7 @@ def conjugate_gradients(
     max_iter: int,
     start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Solutions for every shift and every right-hand side, each by its own steps, in shared products.
+    """Solve for every shift and every right-hand side, each with its own steps, in shared products.
 
     Parameters
     ----------
@@ -32,13 +32,13 @@ def conjugate_gradients(
     right : array, shape (m, k)
     shifts : array of lambda, shape (l,)
     preconditioner : NystromPreconditioner
-    tolerance : residuals are below this share of the right-hand side
-    max_iter : products at most
+    tolerance : largest norm of a residual, as a share of that of its right-hand side
+    max_iter : largest number of products
     start : array, shape (l, m, k), or None for zero
 
     Returns
     -------
-    solutions, shape (l, m, k); which shifts converged, shape (l,); and how many products were taken
+    solutions, shape (l, m, k); whether each shift converged, shape (l,); and the number of products
     """
     right = np.broadcast_to(right, (len(shifts), *right.shape))
     lifted = shifts[:, None, None]
@@ -119,7 +119,7 @@ class NystromPreconditioner:
 
 
 class MatrixFree:
-    """Least squares from products with second moments, of F^2 p operations or, for fewer rows than columns, of n F p.
+    """Least squares from products with second moments, each F^2 p operations, or n F p for fewer rows than columns.
 
     Table 1 of ORFF gives P^T P of a curl-free kernel as if only the |w_j|^2 mattered; the
     products w_i . w_j do.
@@ -130,14 +130,14 @@ class MatrixFree:
     X, Y : features, shape (n, F), and float64 targets, shape (n, p)
     weights : array with a mean of one, shape (n,), or None
     centering : see :data:`~orbit.solvers.moments.Centering`
-    rank : directions that the preconditioner inverts
+    rank : number of directions that the preconditioner inverts
     max_iter, tolerance : as for :func:`conjugate_gradients`
     rng : Generator
 
     Attributes
     ----------
-    n_iter : iterations so far
-    unconverged : values for which they ended early
+    n_iter : total number of iterations
+    unconverged : values of lambda for which they ended before convergence
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class MatrixFree:
     def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients W, shape (F, p), and intercept b, shape (p,).
 
-        Starts from the last solution, so go through a path from its large end.
+        Starts from the previous solution, so solve a path in descending order.
         """
         self._last, converged, n_iter = conjugate_gradients(
             lambda V, columns: self._normal(V) * self.operator.scales[columns],

@@ -13,7 +13,7 @@ from orbit.core.linalg import eigh
 from orbit.core.threads import threads_for
 
 # Up to this size a reduction to tridiagonal form takes seconds and gives exact degrees of freedom for every lambda;
-# beyond, the ten or so Cholesky factorisations of a search are faster.
+# above it, the ten or so Cholesky factorisations of a search are faster.
 _LARGE = 3000
 # From this size on a reduction to tridiagonal form is clearly faster than an eigendecomposition.
 _TRIDIAGONAL_FROM = 64
@@ -34,12 +34,12 @@ _EPS = np.finfo(np.float64).eps
 
 
 def is_large(size: float) -> bool:
-    """Whether Cholesky factorisations of some lambdas are cheaper than one reduction that serves all."""
+    """Whether Cholesky factorisations for some values of lambda are cheaper than one reduction for all."""
     return size > _LARGE
 
 
 def smallest_resolved(A: np.ndarray, scales: np.ndarray) -> float:
-    """The smallest lambda that float64 carries: below, (s A + lambda I) is rounding in its small directions."""
+    """The smallest lambda that float64 resolves: below it, small eigenvalues of s A + lambda I are rounding errors."""
     return _ABOVE_ROUNDING * _EPS * float(np.trace(A) * scales.max())
 
 
@@ -56,7 +56,7 @@ class Factorisation(ABC):
     ----------
     right : Q^T r, shape (m, k)
     searches : bool
-        Every lambda costs a factorisation, so a path is searched from coarse to fine.
+        Whether every lambda takes a factorisation, so that a path is searched from coarse to fine.
     """
 
     searches: ClassVar[bool] = False
@@ -72,14 +72,14 @@ class Factorisation(ABC):
         """Q z for columns in the basis Q, shape (m, k)."""
 
     def _by_scale(self) -> list[tuple[float, np.ndarray]]:
-        """Each distinct scale and the columns that have it."""
+        """Each distinct scale with the indices of its columns."""
         return [(float(scale), self.scales == scale) for scale in np.unique(self.scales)]
 
 
 def factorise(
     A: np.ndarray, right: np.ndarray, scales: np.ndarray, path: np.ndarray, eigen: bool = False
 ) -> Factorisation:
-    """The cheapest factorisation that resolves all of a rising path; ``eigen`` asks for eigenvalues.
+    """The cheapest factorisation that resolves all of an ascending path; ``eigen`` requests eigenvalues.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Eigen(Factorisation):
         largest = scaled.max()
         shifted = scaled + regularization
         if regularization < _ABOVE_ROUNDING * _EPS * largest:
-            # directions of rounding, which so small a lambda would amplify
+            # directions of rounding error, which a small lambda would amplify
             shifted[scaled <= len(scaled) * _EPS * largest] = np.inf
         return self.right / shifted, (scaled / shifted).sum(0)
 
@@ -168,7 +168,7 @@ class Tridiagonal(Factorisation):
         return z, freedom
 
     def _turn(self, columns: np.ndarray, transposed: Literal["T", "N"]) -> np.ndarray:
-        """Q^T or Q times columns; Q leaves the first coordinate as it is."""
+        """Q^T or Q times columns; Q does not change the first coordinate."""
         turned = np.array(columns)
         lwork = max(1, columns.shape[1] * _REFLECTIONS)
         turned[1:], _, _ = lapack.dormqr("L", transposed, self._reflectors, self._tau, columns[1:], lwork)
@@ -176,7 +176,7 @@ class Tridiagonal(Factorisation):
 
 
 class Cholesky(Factorisation):
-    """A Cholesky factorisation for each lambda, in place: one triangle keeps A, the other takes the factor.
+    """A Cholesky factorisation for each lambda, in place: one triangle keeps A, the other holds the factor.
 
     Degrees of freedom are Hutchinson's estimate (1989) from the same random signs for
     every lambda; NaN with ``probes=0``.
@@ -229,10 +229,10 @@ class Cholesky(Factorisation):
         return z, freedom
 
     def _factorise(self, shift: float) -> None:
-        """The factor into the lower triangle, a panel at a time from A in the upper one.
+        """Compute the factor in the lower triangle, a panel at a time from A in the upper one.
 
-        Nearly all of the work is in matrix products, which keep their rate on cores that
-        other work shares; LAPACK's own routine waits at a barrier for every panel.
+        Nearly all of the work is in matrix products, which stay fast on shared cores;
+        LAPACK's own routine waits at a barrier for every panel.
         """
         if shift == self._shift:
             return

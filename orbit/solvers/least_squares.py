@@ -1,7 +1,7 @@
 """Regularised least squares for every lambda from one factorisation, of second moments or of a Gram matrix.
 
 All problems minimise (1/n) sum_i w_i |y_i - b - C(theta)^T x_i|^2 + lambda |theta|^2 over
-theta and, where it is free, b. C maps parameters to coefficients of scalar features
+theta and, if it is not fixed, b. C maps parameters to coefficients of scalar features
 (:mod:`orbit.kernels.structure`): the identity for independent outputs, and a small matrix
 for each feature with operator-valued kernels (ORFF eq. 10; its eq. 11 drops the 1/n). The
 outputs of a constant C decouple in its eigenbasis, so that in each case the problem is
@@ -25,7 +25,7 @@ _EPS = np.finfo(np.float64).eps
 
 
 class LeastSquares(ABC):
-    """A problem, and after :meth:`factorise` its solutions.
+    """A least-squares problem; :meth:`factorise` it before asking for solutions.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class LeastSquares(ABC):
     fit_intercept : whether the intercept is a free parameter
     factorisation : Factorisation
     scale : trace of the matrix, the mean square norm of the rows times the largest scale
-    smallest_resolved : the smallest lambda that float64 carries
+    smallest_resolved : the smallest lambda that float64 resolves
     """
 
     n: int
@@ -51,13 +51,13 @@ class LeastSquares(ABC):
         self.smallest_resolved = smallest_resolved(A, self.operator.scales)
 
     def factorise(self, path: np.ndarray, eigen: bool = False) -> None:
-        """Factorise for an ascending path of lambda; ``eigen`` asks for eigenvalues."""
+        """Factorise for an ascending path of lambda; ``eigen`` requests eigenvalues."""
         self.factorisation = factorise(self._A, self._right, self.operator.scales, path, eigen)
         del self._A, self._right
 
     @property
     def searches(self) -> bool:
-        """Whether each lambda costs a factorisation."""
+        """Whether each lambda takes a factorisation."""
         return self.factorisation.searches
 
     def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
@@ -66,18 +66,18 @@ class LeastSquares(ABC):
         return W, self.y_offset - self.x_offset @ W
 
     def errors_and_freedom(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
-        """The mean squared residual and the degrees of freedom of each group of outputs that is fitted by itself.
+        """The mean squared residual and the degrees of freedom of each group of outputs fitted independently.
 
         Both of shape (p,) for a constant operator, in its eigenbasis, else (1,) with the
-        degrees of freedom of one output. In one score for all outputs, fitting the noise
-        of a few with large eigenvalues would be hidden by the many that are hardly fitted.
+        degrees of freedom of one output. A single score for all outputs would hide that a
+        few outputs with large eigenvalues are overfitted while the others are hardly fitted.
         """
         z, freedom = self.factorisation.solve(regularization)
         errors = np.maximum(self._errors(z, regularization), self._power * _EPS)  # a perfect fit leaves rounding
         return errors, freedom / self.operator.n_coupled + self.fit_intercept
 
     def row_shares(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues e, shape (r,), and the shares, shape (n, r), with leverages ``shares @ (e / (e + lambda))``."""
+        """Eigenvalues e, shape (r,), and shares, shape (n, r): the leverages are ``shares @ (e / (e + lambda))``."""
         assert isinstance(self.factorisation, Eigen)
         values = self.factorisation.values
         return values, self._shares(rows, values, self.factorisation.vectors)
@@ -102,12 +102,12 @@ class Primal(LeastSquares):
     ----------
     operator : Operator
     system : System
-        Whose A may be overwritten.
+        Its A may be overwritten.
 
     Raises
     ------
     InputError
-        If there are too many parameters for a matrix.
+        If there are too many parameters for a dense matrix.
     """
 
     def __init__(self, operator: Operator, system: System) -> None:
@@ -142,7 +142,7 @@ class Dual(LeastSquares):
     weights : array with a mean of one, shape (n,), or None
     centering : see :data:`~orbit.solvers.moments.Centering`
     precise : bool
-        Take products of float32 features in float64.
+        Whether products of float32 features are taken in float64.
     """
 
     def __init__(
@@ -184,13 +184,13 @@ class Dual(LeastSquares):
 
 
 class Gram(Dual):
-    """The problem in the rows, of a kernel matrix that is given; W are coefficients of its columns.
+    """The problem in the rows for a given kernel matrix; W are coefficients of its columns.
 
     Parameters
     ----------
     operator : Operator
     K : array, shape (n, n)
-    Y, weights, centering : as for :class:`Dual`; of the rows nothing can be centred
+    Y, weights, centering : as for :class:`Dual`; features cannot be centred
     """
 
     def __init__(

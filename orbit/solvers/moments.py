@@ -1,4 +1,4 @@
-"""Second moments of features and targets, all that least squares needs: dense, streamed or distributed."""
+"""Second moments of features and targets, sufficient for least squares: in memory, streamed or distributed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from orbit.core.distributed import all_reduce, broadcast
 from orbit.core.errors import InputError
 from orbit.core.linalg import add_outer, add_second_moments, mirror_upper, rows_with_covariance
 
-# Rows that are centred, and turned to float64, at once.
+# Number of rows centred, and converted to float64, at once.
 BLOCK_ROWS = 4096
 
-# "both": features and targets, which is a free intercept; "targets": the intercept is their mean; "none": no intercept.
+# "both": features and targets, for a fitted intercept; "targets": the intercept is their mean; "none": no intercept.
 Centering = Literal["both", "targets", "none"]
 
 
@@ -42,7 +42,7 @@ class System:
     def from_rows(
         cls, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centering: Centering, precise: bool
     ) -> System:
-        """Of features, shape (n, F), targets, float64, shape (n, p), and weights, shape (n,), held in memory."""
+        """The moments of features, shape (n, F), float64 targets, shape (n, p), and weights, shape (n,)."""
         moments = Moments(precise)
         for start in range(0, len(X), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)
@@ -51,7 +51,7 @@ class System:
 
 
 class Rows:
-    """Rows about their centre, times the roots of their weights, made when they are asked for.
+    """Centred rows times the square roots of their weights, computed on demand.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ class Rows:
     weights : array with a mean of one, shape (n,), or None
     centering : see :data:`Centering`
     precise : bool
-        In float64, whatever X is.
+        Whether rows are in float64 also if X is in float32.
 
     Attributes
     ----------
     x_offset, y_offset : the centre, shapes (F,) and (p,)
-    Y : targets about it, times the roots of the weights
-    root : the roots of the weights, shape (n, 1)
+    Y : centred targets times the square roots of the weights
+    root : the square roots of the weights, shape (n, 1)
     """
 
     def __init__(
@@ -80,16 +80,16 @@ class Rows:
         self.Y = (Y - self.y_offset) * self.root
 
     def scaled(self, columns: slice = slice(None)) -> np.ndarray:
-        """Some columns of the features."""
+        """Centred and weighted features in the given columns, shape (n, columns)."""
         return (self.X[:, columns] - self.x_offset[columns].astype(self.dtype)) * self.root.astype(self.dtype)
 
     def column_tiles(self) -> list[slice]:
-        """All columns, a tile at a time."""
+        """Slices that cover all columns, a tile each."""
         return [slice(start, start + BLOCK_ROWS) for start in range(0, self.X.shape[1], BLOCK_ROWS)]
 
 
 class Moments:
-    """Sums over a stream of batches; memory for d (d + k) numbers of 8 bytes, however long the stream.
+    """Sums over a stream of batches, in d (d + k) float64 numbers for a stream of any length.
 
     Products of a batch are taken in its own precision unless ``precise`` (float32 is
     twice as fast) and accumulated in float64. All sums are about the mean of the first
@@ -98,7 +98,7 @@ class Moments:
     Parameters
     ----------
     precise : bool
-        Take the products in float64 too.
+        Whether the products are taken in float64 too.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class Moments:
         self.weight += float(w.sum())
 
     def all_reduce(self) -> None:
-        """Add up the moments of all processes of a job."""
+        """Sum the moments of all processes of a job."""
         assert self._sums is not None
         counts = np.array([self.n, self.weight])
         all_reduce(counts, *self._sums)

@@ -8,16 +8,16 @@ from scipy.linalg import solve_continuous_lyapunov
 from orbit.core.linalg import eigh
 from orbit.kernels.structure import Constant
 
-# Relative change below which a learned matrix has converged; it does within some tens of rounds.
+# Relative change below which a learned matrix has converged; it takes some tens of iterations.
 _TOLERANCE = 1e-6
 _MAX_ROUNDS = 200
 
 
 def learn_output(second: np.ndarray, cross: np.ndarray, regularization: float) -> Constant:
-    """The output matrix A of a decomposable kernel, found together with the fit by block coordinate descent.
+    """Learn the output matrix A of a decomposable kernel together with the fit by block coordinate descent.
 
-    Minimises |Y - K C A|^2 / (2 lambda) + tr(A C^T K C) / 2 + |A|_F^2 / 2 over C and
-    positive semi-definite A in turns, with K the kernel matrix over n: C by a Stein
+    Minimises |Y - K C A|^2 / (2 lambda) + tr(A C^T K C) / 2 + |A|_F^2 / 2 alternately over C
+    and positive semi-definite A, with K the kernel matrix over n: C by a Stein
     equation, A by a Lyapunov equation and a projection. Both see the data through
     second moments only.
 

@@ -1,4 +1,4 @@
-"""Least squares on a stream whose second moments do not fit in memory: conjugate gradients, a pass for a product."""
+"""Least squares on a stream whose second moments do not fit in memory: conjugate gradients, one pass per product."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ Batches = Callable[[], Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]]
 
 # Columns of the sketch of the preconditioner.
 _RANK = 500
-# Random signs for the trace, carried along as right-hand sides.
+# Random sign vectors for the trace, solved for as additional right-hand sides.
 _PROBES = 8
 _MAX_PASSES = 200
-# Relative residuals that are small enough: predictions change by less than the precision of the features.
+# Relative residuals at which to stop: further steps change predictions by less than the precision of the features.
 _TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
-# Arrays of the size of all solutions that conjugate gradients hold.
+# Number of arrays of the size of all solutions that conjugate gradients hold.
 _ARRAYS = 6
 
 
 class StreamedSystem:
-    """Least squares on a stream that can be gone through again, in memory for some hundred columns of features.
+    """Least squares on a stream that can be read repeatedly, in memory for some hundred columns of features.
 
-    All lambdas and all outputs share the passes.
+    All values of lambda and all outputs share the passes.
 
     Parameters
     ----------
     batches : callable
-        An iterator over ``(X, Y, weights)``, shapes (m, d), (m, k) and (m,); the same
-        ones at every call. ``X`` may be overwritten.
+        Returns an iterator over ``(X, Y, weights)``, shapes (m, d), (m, k) and (m,); the
+        same batches at every call. ``X`` may be overwritten.
     memory : float
-        Bytes for all that is held between passes.
+        Budget in bytes for everything held between passes.
     rank : int or None
-        Columns of the sketch; None is 500, or what half of the memory has room for.
+        Columns of the sketch; None is 500, or as many as fit in half of the memory.
     centering : see :data:`~orbit.solvers.moments.Centering`
 
     Attributes
@@ -47,7 +47,7 @@ class StreamedSystem:
     x_offset, y_offset : predictions are ``y_offset + (x - x_offset) W``
     cross, power : X^T Y / n, shape (d, k), and the squares of Y over n, shape (k,), about the offsets
     n, weight : points, and the sum of their weights
-    passes : how often the stream has been gone through
+    passes : number of passes over the stream so far
     """
 
     def __init__(self, batches: Batches, memory: float, rank: int | None = None, centering: Centering = "both") -> None:
@@ -60,9 +60,9 @@ class StreamedSystem:
         self._preconditioner = NystromPreconditioner(self.product, d, rank, rng, np.ones(k + _PROBES), precision)
 
     def solve(self, path: np.ndarray) -> dict[float, tuple[np.ndarray, float]]:
-        """For every lambda W, shape (d, k), and an estimate of the degrees of freedom tr A (A + lambda I)^-1.
+        """W, shape (d, k), and an estimate of the degrees of freedom tr A (A + lambda I)^-1, by lambda.
 
-        Warns of every lambda whose W has not converged after the most passes allowed.
+        Warns of values of lambda whose W has not converged after the maximum number of passes.
         """
         d, k = self.cross.shape
         signs = np.random.default_rng(1).integers(0, 2, (d, _PROBES)) * 2.0 - 1.0
@@ -83,7 +83,7 @@ class StreamedSystem:
             warnings.warn(
                 f"conjugate gradients stopped after {_MAX_PASSES} passes over the stream before they converged for "
                 f"regularization={', '.join(f'{value:.3g}' for value in unconverged)}: "
-                "choose larger values, or give the engine more memory",
+                "choose larger values, or increase the memory of the engine",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -105,7 +105,7 @@ class StreamedSystem:
         return total / self.weight
 
     def _means(self, centering: Centering) -> None:
-        """Means, by a first pass, and moments of the targets about them, by a second."""
+        """Compute the means in a first pass, and moments of the targets about them in a second."""
         sums: list[np.ndarray] = []
         for X, Y, w in self.batches():
             if not sums:
@@ -128,7 +128,7 @@ class StreamedSystem:
         self.cross, self.power = cross / self.weight, power / self.weight
 
     def _centred(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Points and targets about the offsets, and the roots of the weights, shape (m, 1)."""
+        """Centred points and targets, and the square roots of the weights, shape (m, 1), by batch."""
         self.passes += 1
         offset = self.x_offset.astype(self.dtype)
         for X, Y, w in self.batches():

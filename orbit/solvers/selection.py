@@ -12,7 +12,7 @@ from orbit.core.errors import InputError, ParameterError
 from orbit.solvers.factorisations import is_large
 from orbit.solvers.least_squares import LeastSquares
 
-# From what interpolates smooth functions, as far as float64 resolves with features of norm one, to predicting the mean.
+# From near interpolation, the limit of float64 with features of norm one, to predicting the mean.
 DEFAULT_PATH = tuple(10.0 ** np.arange(-13, 1.1, 0.5))
 
 # Products of float32 rows have errors of this share of the mean square norm of the rows.
@@ -28,7 +28,7 @@ def regularization_path(
     default: Sequence[float] = DEFAULT_PATH,
     name: str = "regularization",
 ) -> np.ndarray:
-    """The values to choose among, ascending, float64. None is the default path."""
+    """The values to choose from, ascending, float64. None is the default path."""
     path = np.atleast_1d(np.asarray(default if values is None else values, dtype=np.float64))
     if len(path) == 0:
         raise ParameterError(name, "at least one value", values)
@@ -36,11 +36,11 @@ def regularization_path(
 
 
 def best_of_path(path: np.ndarray, score: Score, coarse: bool = False) -> tuple[float, np.ndarray]:
-    """The value of an ascending path with the highest score, the larger one of equals, and all scores.
+    """The value of an ascending path with the highest score, the largest in a tie, and all scores.
 
-    With ``coarse`` every fourth value is tried, the first and last ones within two of the
-    ends, then those halfway around the best, twice: less than half of a long path. Scores
-    of values not tried are NaN.
+    With ``coarse``, every fourth value is tried, starting and ending within two of the
+    ends; then, twice, the values halfway between the best and its neighbours: less than
+    half of a long path. Scores of values not tried are NaN.
     """
     scores = np.full(len(path), np.nan)
 
@@ -86,7 +86,7 @@ class Choice:
     Attributes
     ----------
     exhausted : bool
-        The value is the smallest that float32 products resolve: float64 may find a better one.
+        Whether the value is the smallest that float32 products resolve, so that a smaller one may be better.
     """
 
     value: float
@@ -97,7 +97,7 @@ class Choice:
 
 
 def in_float32(dtype: np.dtype, size: float, path: np.ndarray, trim: bool) -> bool:
-    """Whether products of a system may be taken in float32: rows are, it is large, and no lambda asks for more."""
+    """Whether products may be taken in float32: the rows are float32, the system is large, every lambda allows it."""
     return dtype == np.float32 and is_large(size) and (trim or bool(path[0] >= _FLOAT32_FLOOR))
 
 
@@ -115,10 +115,10 @@ def choose(
     ----------
     problem : not factorised
     path : ascending values
-    trim : whether values below what the products resolve are left out (the default path), or kept as asked for
+    trim : whether to drop values too small for the precision of the products (the default path)
     float32 : whether the products were taken in float32
     scorer : the scores of a factorised problem, higher is better
-    eigen : whether they need eigenvalues
+    eigen : whether the scores need eigenvalues
     """
     floor = max(problem.smallest_resolved, _FLOAT32_FLOOR * problem.scale if float32 else 0.0)
     tried = path[path >= min(floor, path[-1])] if trim else path
@@ -144,7 +144,7 @@ def _of_definite(score: Score) -> Score:
 
 
 def warn_at_end(path: np.ndarray, scores: np.ndarray, value: float, name: str = "regularization") -> None:
-    """A ``UserWarning`` if the value chosen from a path is an end of it."""
+    """Issue a ``UserWarning`` if the value chosen from a path is an end of it."""
     if len(path) < 2 or path[0] < value < path[-1] or not np.isfinite(scores).any():
         return
     end, hint = ("smallest", "smaller") if value == path[0] else ("largest", "larger")
@@ -162,7 +162,7 @@ def leave_one_out(problem: LeastSquares, X: np.ndarray, Y: np.ndarray, weights: 
     Parameters
     ----------
     problem : factorised with ``eigen=True``
-    X, Y, weights : the rows it was made from
+    X, Y, weights : the rows of the problem
     """
     n = len(X)
     w = np.ones(n) if weights is None else weights
@@ -187,7 +187,7 @@ def held_out(
     weights: np.ndarray | None,
     decide: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Score:
-    """Minus the mean square error on rows that the problem was not made from; with ``decide``, the accuracy.
+    """The negative mean square error on rows that were held out; with ``decide``, the accuracy.
 
     Parameters
     ----------
@@ -208,19 +208,19 @@ def validation_score(
     weights: np.ndarray | None,
     decide: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> float:
-    """Minus the weighted mean square error of predictions, shape (m, k); with ``decide``, their accuracy."""
+    """The negative weighted mean square error of predictions, shape (m, k); with ``decide``, their accuracy."""
     if decide is None:
         return -float(np.average(np.square(predicted - Y).mean(1), weights=weights))
     return float(np.average(decide(predicted) == decide(Y), weights=weights))
 
 
 def normalized_weights(weights: np.ndarray | None) -> np.ndarray | None:
-    """Weights with a mean of one: only their ratios count. None stays None."""
+    """Weights scaled to a mean of one, since only their ratios matter. None stays None."""
     return None if weights is None else weights / weights.mean()
 
 
 def drop_zero_weights(weights: np.ndarray | None, *arrays: np.ndarray | None) -> tuple:
-    """Weights, with a mean of one, and arrays, without the rows of weight 0."""
+    """The weights, scaled to a mean of one, and the arrays, without the rows of weight 0."""
     if weights is None or weights.all():
         return normalized_weights(weights), *arrays
     kept = weights > 0
@@ -228,7 +228,7 @@ def drop_zero_weights(weights: np.ndarray | None, *arrays: np.ndarray | None) ->
 
 
 def subset_weights(weights: np.ndarray | None, *parts: np.ndarray) -> list[np.ndarray | None]:
-    """The weights of each part of the rows, by index.
+    """The weights of each part of the rows, where ``parts`` are indices.
 
     Raises
     ------

@@ -25,8 +25,8 @@ class Features:
     Attributes
     ----------
     exponents : CSR matrix, shape (n, columns): integers, or reals for Gaussian frequencies
-    radii : CSR matrix of integers, the exponents of the radii; None where all are one
-    quarters : int64 array, shape (n,): 1 where the phase is pi/2; None where both phases are used
+    radii : CSR matrix of integers, the exponents of the radii; None if all radii are one
+    quarters : int64 array, shape (n,): 1 for features of phase pi/2, else 0; None if both phases are used
     counts : int64 array, shape (n,): the number of draws of each feature
     total : the number of draws
     mean_factors : base factors of a draw, on average; C(S) in expectation
@@ -66,7 +66,7 @@ class Sampler:
         self.skeleton, self.space, self.bottom, self.with_phase = skeleton, space, bottom, with_phase
 
     def paths(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """The base factors of ``size`` draws: for each factor its draw and its input, draws in any order."""
+        """The base factors of ``size`` draws: the draw and the input of each factor, in any order."""
         draws, nodes = np.arange(size), np.full(size, self.skeleton.output)
         done: list[tuple[np.ndarray, np.ndarray]] = []
         for level in reversed(self.skeleton.levels[self.bottom :]):
@@ -130,8 +130,8 @@ class Sampler:
 class _Hashes:
     """A 64-bit number for each feature, equal for features with the same real and imaginary parts up to sign.
 
-    It is ``<e, r> mod 2^64`` with random odd numbers r, the smaller of a feature's and its conjugate's. Two different
-    features have equal numbers with a chance near 2^-64: ten million draws have such a pair once in 400,000 runs.
+    The number is ``<e, r> mod 2^64`` with random odd numbers r, or that of the conjugate if smaller. Two different
+    features have equal numbers with a probability near 2^-64: ten million draws have such a pair once in 400,000 runs.
     """
 
     def __init__(self, space: Space, rng: np.random.Generator) -> None:
@@ -199,7 +199,7 @@ class _Tally:
 
 
 def _product(matrix: sparse.csr_matrix, vector: np.ndarray) -> np.ndarray:
-    """The product modulo 2^64; real entries count by their bits."""
+    """The product modulo 2^64; real entries are taken as their bit patterns."""
     data = matrix.data.view(np.uint64) if matrix.dtype.kind == "f" else matrix.data.astype(np.int64).view(np.uint64)
     return sparse.csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape) @ vector
 

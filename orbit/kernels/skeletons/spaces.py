@@ -20,7 +20,7 @@ from orbit.kernels.skeletons.graph import Level
 
 SpaceName = Literal["binary", "circle", "gaussian", "categorical", "sphere"]
 
-# The logarithm of a radius of zero, finite so that no factor of it is zero times infinity.
+# The logarithm used for a radius of zero, finite to avoid products of zero and infinity.
 _LOG_ZERO = -80.0
 
 
@@ -48,7 +48,7 @@ class Space:
     is_real : bool
         Whether every feature is real: all phases are multiples of pi.
     modulus : int or None
-        Exponents count modulo this number.
+        Exponents are equal modulo this number.
     has_radius : bool
         Whether the modulus of features differs from one.
     norm : float
@@ -72,7 +72,7 @@ class Space:
         """The angles that exponents multiply: ``(n, d)`` to ``(n, n_columns)``, in radians."""
 
     def log_radii(self, X: Tensor) -> Tensor:
-        """Logarithms of the radii, ``(n, n_columns)``: of one, unless ``has_radius``."""
+        """Logarithms of the radii, ``(n, n_columns)``; zero unless ``has_radius``."""
         return torch.zeros_like(self.angles(X))
 
     @abstractmethod
@@ -125,7 +125,7 @@ class BinarySpace(Space):
 class CategoricalSpace(Space):
     """x rounded to one of n classes, 0 to n - 1 and round again; k = 1 for equal ones, else 0.
 
-    Features exp(2 pi i w x / n), w uniform on 0 .. n - 1: RFS example 4, whose print has 2 pi n below the fraction.
+    Features exp(2 pi i w x / n), w uniform on 0 .. n - 1: RFS example 4, where the denominator is misprinted as 2 pi n.
     """
 
     modulus: int
