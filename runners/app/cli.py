@@ -64,7 +64,7 @@ def main(config_dir: Path) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         if (topic := info.requested(sys.argv[1:])) is not None:
-            print(info.describe_topic(topic, config_dir))
+            print(info.describe_topic(topic, config_dir), flush=True)
             return 0
         register_schemas(config_dir, *_added_config_dirs(sys.argv[1:]))
         with _own_folder_unless_first():
@@ -73,6 +73,9 @@ def main(config_dir: Path) -> int:
         close_sweep(interrupted=True)
         print("interrupted; finished results are kept", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # whoever read the output has stopped, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter fails to flush at its end
+        return 1
     except Exception as error:
         close_sweep()
         if isinstance(error, OSError) and not is_configuration_error(error):

@@ -108,6 +108,7 @@ def test_what_a_broken_tile_held_goes_with_its_error(no_collector, in_helper):
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals to threads")
 def test_ctrl_c_waits_for_the_tiles_that_were_started():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     main, finished = threading.main_thread().ident, []
     meeting = threading.Barrier(2, timeout=10)
 
@@ -120,8 +121,11 @@ def test_ctrl_c_waits_for_the_tiles_that_were_started():
         time.sleep(0.2)
         finished.append(tile)
 
-    with pytest.raises(KeyboardInterrupt):
-        in_threads(work, range(2), 2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            in_threads(work, range(2), 2)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(finished) == 1
 
 

@@ -55,3 +55,12 @@ def test_termination_marks_the_run_killed(tmp_path):
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
     (logged,) = client.search_runs([client.get_experiment_by_name("orbit").experiment_id])
     assert logged.info.status == "KILLED"
+
+
+@pytest.mark.slow
+def test_a_reader_that_stops_is_no_error(tmp_path):
+    process = start(tmp_path, "--info", "encoder=patches")
+    process.stdout.close()
+    process.stdout = None  # or communicate would read it
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (1, "")
