@@ -2,8 +2,8 @@
 
     python docs/make_architecture.py
 
-Boxes are the rooms (packages and modules of orbit/, packages of runners/). A room stands above the rooms it imports;
-an arrow leads from a room to a room that it imports, unless another path of arrows says so already.
+Boxes are the packages of orbit/ (and its modules) and of runners/. A package stands above the packages it imports;
+an arrow leads from a package to one that it imports, unless a longer path of arrows connects them.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "images" / "architecture.png"
 
-#: What each room of orbit holds.
-ROOMS = {
+#: Package of orbit -> contents.
+PACKAGES = {
     "approx": "feature maps: rf, nystrom, cdf,\nskeleton, orff, exact",
     "learners": "classifiers and regressors",
     "solvers": "regularised least squares:\nfactorise, select λ",
     "engine": "Σ wᵢ φ(E(gᵢx)) in tiles: direct,\ntemplate or spectral",
-    "encoders": "what the kernel sees of\na moved point",
+    "encoders": "maps of moved points\nbefore the kernel",
     "orbits": "Orbit: elements gᵢ and weights\nwᵢ, frozen by fit",
     "kernels": "Gram matrices, spectra,\nskeletons, bounds",
     "distributions": "q on a group: samples,\nquadrature, density",
     "groups": "actions on images, signals,\nmatrices, point clouds",
-    "representations": "what is done to points\nbefore a group acts",
+    "representations": "maps of points before\na group acts",
     "data": "loaders, generators, splits,\nrows on disk",
 }
-#: Import many rooms; their arrows are left out.
-TOP = {"testing": "contracts that every component passes, for tests in and outside of orbit", "plots": "figures"}
-#: Imported by most rooms; arrows to them are left out.
+#: Packages that import many others; their arrows are left out.
+TOP = {"testing": "contract tests for every component, also outside of orbit", "plots": "figures"}
+#: Packages that most others import; arrows to them are left out.
 BASE = {"core": "components, parameters, errors, random numbers, threads", "registry": "kind and name → class"}
 RUNNERS = {
     "app": "command line, schema,\nplan, messages",
@@ -45,7 +45,7 @@ RUNNERS = {
     "report": "all results\non one page",
     "tracking": "run folder, sweep,\nMLflow",
 }
-WAY_OF_X = [
+DATA_STEPS = [
     ("Dataset.load", "X: (n, *shape), y"),
     ("representation", "unit_norm, polar, ..."),
     ("feature map", "engine: Σ wᵢ φ(E(gᵢx))"),
@@ -53,7 +53,7 @@ WAY_OF_X = [
     ("learner", "fit, predict"),
     ("metrics", "test/accuracy, ..."),
 ]
-WAY_OF_A_CONFIG = [
+CONFIGURATION_STEPS = [
     ("arguments", "group=rotation"),
     ("Hydra", "composes conf/"),
     ("schema", "checks keys, values"),
@@ -66,15 +66,15 @@ ORBIT_COLOUR, RUNNERS_COLOUR, BASE_COLOUR = "#dcebf7", "#fbe8d3", "#e6e6e6"
 
 
 @functools.cache
-def imports(package: str) -> dict[str, set[str]]:
-    """Room of a package -> the rooms of orbit and runners that it imports, as ``orbit.kernels``."""
+def imports(folder: str) -> dict[str, set[str]]:
+    """Package of ``folder`` -> the packages of orbit and runners that it imports, as ``orbit.kernels``."""
     found: dict[str, set[str]] = {}
-    for path in sorted((ROOT / package).rglob("*.py")):
-        room = ".".join(path.relative_to(ROOT).with_suffix("").parts[:2])
-        if room == f"{package}.__init__":
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        package = ".".join(path.relative_to(ROOT).with_suffix("").parts[:2])
+        if package == f"{folder}.__init__":
             continue
         names = {".".join(name.split(".")[:2]) for name in _imported(ast.parse(path.read_text(encoding="utf-8")))}
-        found.setdefault(room, set()).update(names - {room})
+        found.setdefault(package, set()).update(names - {package})
     return found
 
 
@@ -89,52 +89,52 @@ def _imported(tree: ast.Module) -> Iterator[str]:
         yield from (name for name in names if name.split(".")[0] in ("orbit", "runners"))
 
 
-def room_graph() -> dict[str, set[str]]:
-    """Room of orbit -> the rooms it imports, without those that most rooms import."""
+def package_graph() -> dict[str, set[str]]:
+    """Package of orbit -> the packages it imports, without those that most packages import."""
     graph = {
-        room.removeprefix("orbit."): {name.removeprefix("orbit.") for name in names}
-        for room, names in imports("orbit").items()
+        package.removeprefix("orbit."): {name.removeprefix("orbit.") for name in names}
+        for package, names in imports("orbit").items()
     }
-    return {room: names & ROOMS.keys() for room, names in graph.items() if room in ROOMS}
+    return {package: names & PACKAGES.keys() for package, names in graph.items() if package in PACKAGES}
 
 
 def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
-    """The rooms that a room imports, directly or through others."""
+    """The packages that a package imports, directly or through others."""
     seen: set[str] = set()
     waiting = list(graph[start])
     while waiting:
-        room = waiting.pop()
-        if room not in seen:
-            seen.add(room)
-            waiting += graph[room]
+        package = waiting.pop()
+        if package not in seen:
+            seen.add(package)
+            waiting += graph[package]
     return seen
 
 
 def arrows(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
     """The transitive reduction of an acyclic graph."""
     return [
-        (room, below)
-        for room, direct in sorted(graph.items())
+        (package, below)
+        for package, direct in sorted(graph.items())
         for below in sorted(direct)
         if not any(below in reachable(graph, other) for other in direct - {below})
     ]
 
 
 def levels(graph: dict[str, set[str]]) -> dict[str, int]:
-    """The length of the longest path down from each room."""
+    """The length of the longest path down from each package."""
     found: dict[str, int] = {}
 
-    def level(room: str) -> int:
-        if room not in found:
-            found[room] = 1 + max((level(below) for below in graph[room]), default=-1)
-        return found[room]
+    def level(package: str) -> int:
+        if package not in found:
+            found[package] = 1 + max((level(below) for below in graph[package]), default=-1)
+        return found[package]
 
-    for room in graph:
-        level(room)
+    for package in graph:
+        level(package)
     return found
 
 
-# Centre and row of each room in the picture.
+# Centre and row of each package in the picture.
 PLACES = {
     "approx": (1.47, 4),
     "learners": (2.9, 4),
@@ -153,46 +153,46 @@ LEFT, RIGHT = -0.52, 3.82
 
 
 def check(graph: dict[str, set[str]]) -> None:
-    """Check that the rooms are those of the picture, and that imports point one way.
+    """Check that the picture has all packages, and that imports point one way.
 
     Raises
     ------
     RuntimeError
-        If a room has no place in the picture or does not exist any more, rooms import each other, orbit imports
-        runners, or a room does not stand above what it imports.
+        If a package has no place in the picture or no longer exists, packages import each other, orbit imports
+        runners, or a package does not stand above one that it imports.
     """
-    rooms = {name.removeprefix("orbit.") for name in imports("orbit")} - {"version", *BASE, *TOP}
-    if rooms - ROOMS.keys():
-        raise RuntimeError(f"rooms without a place in the picture: {rooms - ROOMS.keys()}")
-    if ROOMS.keys() - rooms:
-        raise RuntimeError(f"rooms of the picture that do not exist: {ROOMS.keys() - rooms}")
-    circular = [room for room in graph if room in reachable(graph, room)]
+    packages = {name.removeprefix("orbit.") for name in imports("orbit")} - {"version", *BASE, *TOP}
+    if packages - PACKAGES.keys():
+        raise RuntimeError(f"packages without a place in the picture: {packages - PACKAGES.keys()}")
+    if PACKAGES.keys() - packages:
+        raise RuntimeError(f"packages of the picture that do not exist: {PACKAGES.keys() - packages}")
+    circular = [package for package in graph if package in reachable(graph, package)]
     if circular:
-        raise RuntimeError(f"rooms that import each other: {circular}")
+        raise RuntimeError(f"packages that import each other: {circular}")
     if any(name.startswith("runners") for names in imports("orbit").values() for name in names):
         raise RuntimeError("orbit imports runners")
     wrong = [(above, below) for above, below in arrows(graph) if PLACES[above][1] <= PLACES[below][1]]
     if wrong:
-        raise RuntimeError(f"rooms that must stand above what they import: {wrong}")
+        raise RuntimeError(f"packages that must stand above those they import: {wrong}")
 
 
 def draw() -> Figure:
-    """The whole picture."""
-    graph = room_graph()
+    """Draw the whole picture."""
+    graph = package_graph()
     check(graph)
     figure = Figure(figsize=(10.5, 11.5), layout="constrained")
     ax = figure.subplots()
     ax.set_axis_off()
     ax.set_xlim(LEFT - 0.06, RIGHT + 0.06)
     y = 0.0
-    _strip(ax, y, "The way of a configuration", WAY_OF_A_CONFIG, RUNNERS_COLOUR)
+    _strip(ax, y, "From the command line to results", CONFIGURATION_STEPS, RUNNERS_COLOUR)
     y += 1.15
-    _strip(ax, y, "The way of X", WAY_OF_X, ORBIT_COLOUR)
+    _strip(ax, y, "From X to predictions", DATA_STEPS, ORBIT_COLOUR)
     y += 1.2
     _bar(ax, y, BASE)
     y += 0.75
-    for room, (x, row) in PLACES.items():
-        _box(ax, x, y + row * ROW, WIDTH, HEIGHT, room, ROOMS[room], ORBIT_COLOUR)
+    for package, (x, row) in PLACES.items():
+        _box(ax, x, y + row * ROW, WIDTH, HEIGHT, package, PACKAGES[package], ORBIT_COLOUR)
     for above, below in arrows(graph):
         (x0, row0), (x1, row1) = PLACES[above], PLACES[below]
         _arrow(ax, (x0, y + row0 * ROW - HEIGHT / 2), (x1, y + row1 * ROW + HEIGHT / 2))
@@ -202,12 +202,12 @@ def draw() -> Figure:
         ax,
         y - 1.08,
         top + 0.52,
-        "orbit: the library. Arrows lead from a room to a room that it imports; core and registry are imported by all.",
+        "orbit: the library. Arrows lead from a package to one that it imports; core and registry are imported by all.",
     )
     y = top + 1.2
     step = (RIGHT - LEFT) / len(RUNNERS)
-    for i, (room, text) in enumerate(RUNNERS.items()):
-        _box(ax, LEFT + step * (i + 0.5), y, step - 0.1, HEIGHT, room, text, RUNNERS_COLOUR)
+    for i, (package, text) in enumerate(RUNNERS.items()):
+        _box(ax, LEFT + step * (i + 0.5), y, step - 0.1, HEIGHT, package, text, RUNNERS_COLOUR)
     _frame(
         ax,
         y - 0.42,
@@ -228,9 +228,9 @@ def _box(ax: Axes, x: float, y: float, width: float, height: float, title: str, 
         ax.text(x, y, title, ha="center", va="center", fontsize=9)
 
 
-def _bar(ax: Axes, y: float, rooms: dict[str, str]) -> None:
-    """Rooms whose arrows are left out, in one wide box."""
-    text = "      ".join(f"{room}: {description}" for room, description in rooms.items())
+def _bar(ax: Axes, y: float, packages: dict[str, str]) -> None:
+    """Packages whose arrows are left out, in one wide box."""
+    text = "      ".join(f"{package}: {description}" for package, description in packages.items())
     _box(ax, (LEFT + RIGHT) / 2, y, RIGHT - LEFT - 0.12, 0.36, text, "", BASE_COLOUR)
 
 
