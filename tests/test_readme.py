@@ -35,7 +35,7 @@ def test_the_group_passes_its_contract(monkeypatch, rng):
     known = {kind: dict(classes) for kind, classes in registry._classes.items()}
     monkeypatch.setattr(registry, "_classes", known)  # which the example adds to
     names: dict = {"__name__": "reversal"}
-    for code in code_of("## Add a group", "## Where things are"):
+    for code in code_of("## Add a group", "## Structure of the code"):
         exec(compile(code, "README.md", "exec"), names)
     contract = names["TestReversal"]()
     contract.test_is_registered_under_its_name()
