@@ -212,7 +212,7 @@ def draw() -> Figure:
         ax,
         y - 0.42,
         y + 0.62,
-        "run.py → runners: the command line. It builds components of orbit by name; orbit imports nothing from runners.",
+        "run.py → runners: the command line builds components of orbit by name; orbit imports nothing from runners.",
     )
     ax.set_ylim(-0.5, y + 0.7)
     return figure
