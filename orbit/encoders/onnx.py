@@ -73,7 +73,7 @@ class Onnx(Encoder):
         super().check()
         _runtime()
         if self.path is None or not Path(self.path).is_file():
-            raise ParameterError("path", "the path of an ONNX file", self.path)
+            raise ParameterError("path", "the path of a network (.onnx file)", self.path)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if self.layout != "none" and len(shape) not in (2, 3):

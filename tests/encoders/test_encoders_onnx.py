@@ -123,8 +123,12 @@ def test_what_is_wrong_is_said_in_one_line(network, tmp_path, rng):
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
     )
     wrong = [
-        (Onnx(), X, r"^path: expected the path of an ONNX file, found None$"),
-        (Onnx(str(tmp_path / "none.onnx")), X, r"^path: expected the path of an ONNX file, found '.*none.onnx'$"),
+        (Onnx(), X, r"^path: expected the path of a network \(.onnx file\), found None$"),
+        (
+            Onnx(str(tmp_path / "none.onnx")),
+            X,
+            r"^path: expected the path of a network \(.onnx file\), found '.*none.onnx'$",
+        ),
         (Onnx(str(tmp_path / "text.onnx")), X, r"^path='.*text.onnx': onnxruntime cannot read this file \("),
         (Onnx(str(tmp_path / "two.onnx"), layout="none"), X[:, 0, 0], r"takes networks with one input, found x, z in"),
         (Onnx(network, output="positiv"), X, r"^output='positiv': no such output in .*; did you mean 'positive'\? It"),
