@@ -2,7 +2,7 @@
 
 Every approximation averages over the same object: psi(x) = sum_i w_i phi(g_i x)
 (LGIKA eqs. 7 and 8). The papers draw the g_i at random with w_i = 1/r; ``qmc``
-and ``quadrature`` need fewer of them, which LGIKA names as future work.
+and ``quadrature`` need fewer elements, which LGIKA mentions as future work.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from orbit.groups import Group, Identity
 from orbit.groups.domains import Point
 from orbit.registry import build
 
-# Nodes in the tails of a Gauss rule weigh less than rounding, and cost as much as the others.
+# Nodes of smaller weight, in the tails of a Gauss rule, are dropped: they contribute less than rounding errors.
 _NEGLIGIBLE = 1e-14
 
-# Different elements among random orbit points: each costs a call.
+# Number of distinct elements among random orbit points: each takes a separate call.
 _DRAWN_ELEMENTS = 64
 
 Rule = Literal["monte_carlo", "qmc", "quadrature"]
@@ -49,9 +49,8 @@ class Orbit(Component):
         How the elements are chosen. ``monte_carlo``: drawn from q, weights 1/r.
         ``qmc``: a scrambled Sobol sequence through q's inverse distribution
         function, weights 1/r; best where r is a power of two. ``quadrature``:
-        nodes and weights of a deterministic rule for q, at most r of them; if q
-        has finitely many elements all of those, whatever r is. None is the
-        group's own default.
+        at most r nodes and weights of a deterministic rule for q; if q has finitely
+        many elements, all of them for every r. None is the group's own default.
     random_phase : bool
         Shift a periodic quadrature rule by a random share of its step, which
         makes it unbiased. Rules with fixed nodes ignore it.
@@ -63,7 +62,7 @@ class Orbit(Component):
     weights_ : float64 array, shape (r,)
         Non-negative, summing to one.
     is_whole_group : bool
-        Whether they are all elements of a finite group, with equal weights.
+        Whether the elements are all those of a finite group, with equal weights.
     group_, distribution_
         The parts in use, with defaults.
 
@@ -95,7 +94,7 @@ class Orbit(Component):
         self.random_state = random_state
 
     def resolved(self) -> tuple[Group, Distribution, int, Rule]:
-        """Group, q, size and rule with the group's defaults in place of None."""
+        """Group, q, size and rule, with the group's defaults instead of None."""
         group = self.group or Identity()
         choice = dict(group.default_distribution)
         q = self.distribution or build("distribution", choice.pop("name"), **choice)
@@ -166,11 +165,11 @@ class Orbit(Component):
         return {"orbit/size": float(len(self.weights_))}
 
     def describe(self, i: int) -> str:
-        """Element ``i`` for people, e.g. the title of a picture."""
+        """Element ``i`` as text, e.g. for the title of a figure."""
         return f"draw {i}" if self.distribution_.data_dependent else self.group_.describe(self.elements_[i])
 
     def label(self) -> str:
-        """Group, q, rule and number of elements, for people: the requested number before :meth:`fit`."""
+        """Group, q, rule and number of elements as text; before :meth:`fit` the requested number."""
         group, q, asked, rule = self.resolved()
         size = len(self.weights_) if hasattr(self, "weights_") else asked
         return f"{group.name}, q={q.name}, {size} by {rule}"

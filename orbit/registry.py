@@ -1,11 +1,11 @@
-"""Kind x name -> class. The only place where a component's name is looked up.
+"""The registry of components: classes by kind and name.
 
-A component is given its name where it is defined::
+A component is registered where it is defined::
 
     @register("group", "rotation")
     class Rotation(Group): ...
 
-Other packages add components without touching this one, through the
+Other packages add components through the
 entry-point group ``orbit.components``: each entry names a module, and importing
 it runs its ``register`` decorators.
 """
@@ -24,12 +24,12 @@ T = TypeVar("T", bound=type)
 
 _classes: dict[str, dict[str, type]] = {}
 
-#: Task -> the kind of learner for it.
+#: Task -> kind of learner.
 TASKS = {"classification": "classifier", "regression": "regressor"}
 
 
 def register(kind: str, name: str) -> Callable[[T], T]:
-    """Class decorator: make the class known as ``name`` among the components of ``kind``.
+    """Class decorator that registers the class as ``name`` among the components of ``kind``.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def available(kind: str | None = None) -> list[str]:
 
 
 def classes(kind: str, name: str) -> list[type]:
-    """Every class registered as ``name``: one, or for ``learner`` one for each task it is for.
+    """All classes registered as ``name``: one, or for the kind ``learner`` one for each task.
 
     Raises
     ------
@@ -98,14 +98,14 @@ def get(kind: str, name: str, task: str | None = None) -> type:
     ----------
     kind, name : str
     task : {"classification", "regression"} or None
-        Which of two learners of one name, for ``kind="learner"``.
+        Selects one of two learners of the same name, for ``kind="learner"``.
 
     Raises
     ------
     UnknownNameError
         With the closest match and the list of names.
     InputError
-        For the name of two learners without a task.
+        If two learners have the name, and ``task`` is None.
     """
     if kind == "learner" and task is not None:
         return _learner(name, task)
@@ -140,7 +140,7 @@ def build(kind: str, name: str, **params: Any) -> Any:
     Raises
     ------
     UnknownNameError, InputError
-        For an unknown name, or a parameter the component does not have.
+        For an unknown name or parameter.
     """
     cls = get(kind, name, params.pop("task", None) if kind == "learner" else None)
     known = parameters(cls)
@@ -162,7 +162,7 @@ def build_sections(kind: str, key: str, sections: Sequence[Mapping[str, Any]]) -
     Raises
     ------
     InputError
-        Naming the section at fault, ``factors[1]`` and so on.
+        For an invalid section, named as ``factors[1]``.
     """
     built = []
     for i, section in enumerate(sections):

@@ -1,4 +1,4 @@
-"""The data set as it is loaded, and the base classes of loaders."""
+"""Data sets in memory or in files, and the base classes of their loaders."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Dataset:
         Or :class:`~orbit.data.rows.Rows`, whose values are not checked before :meth:`own`.
     y_train, y_test : arrays, shape (n,) or (n, k)
     task : {"classification", "regression"}
-    source : where it came from, in one line, shown with every result
+    source : origin of the data in one line, shown with every result
     folds : int array, shape (n_train,), or None
         The published folds of the training part, for :class:`~orbit.data.validation.GivenFolds`.
     sample_weight : array, shape (n_train,), or None
         Weights of the training points.
     reading : dict, serialisable as JSON
-        What the loader learned from the files and needs to read new points in the same way.
+        Values determined by the loader from the files, and needed to read new points in the same way.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Dataset:
             raise InputError(f"{self.name}: the training part has one class only; increase n_train")
 
     def __repr__(self) -> str:
-        """Name, task and source, and of arrays the shapes and types only."""
+        """Name, task and source, with arrays shown by shape and dtype."""
         return _summary(self)
 
     def split(self, fit: np.ndarray, validation: np.ndarray) -> Dataset:
@@ -143,7 +143,7 @@ class Points:
 
 
 class Loader(Component):
-    """Loads a :class:`Dataset`. A subclass gives ``_load``, and the defaults that suit its data.
+    """Loads a :class:`Dataset`. A subclass implements ``_load``, and defines the defaults that suit its data.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class Loader(Component):
         Parameters
         ----------
         path : str
-            An .npz or .npy file, or what else the loader reads.
+            An .npz or .npy file, or another format that the loader reads.
         form : mapping
             :attr:`Dataset.form` of the data that the model was fitted to.
 
@@ -281,12 +281,12 @@ def _brief(value: object) -> str:
 
 
 def real_numbers(X: np.ndarray, where: str) -> np.ndarray:
-    """``X`` in float32, or in float64 if it is that; booleans and integers are converted.
+    """``X`` in float32, or in float64 if it already is; booleans and integers are converted.
 
     Raises
     ------
     InputError
-        If it holds other values, naming ``where``.
+        For other values; the message starts with ``where``.
     """
     return X.astype(real_dtype(X.dtype, where), copy=False)
 
@@ -299,7 +299,7 @@ def real_dtype(dtype: np.dtype, where: str) -> np.dtype:
 
 
 def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
-    """Raise ``InputError`` for arrays that no learner can use, naming the array and ``where``."""
+    """Raise ``InputError`` for arrays that no learner accepts; the message names the array and ``where``."""
     if X.ndim < 2:
         raise InputError(f"{where}: X must have shape (n, ...) with at least 2 axes, found {X.shape}")
     if y.ndim < 1:

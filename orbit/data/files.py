@@ -33,7 +33,7 @@ class DataFile:
     ----------
     name : file name
     sha256 : its digest, or None where copies may differ
-    how : one sentence that says where to get it
+    how : one sentence on where to get it
     url : where ``download=True`` fetches it from, or None
     """
 
@@ -60,7 +60,7 @@ def find(root: str | None, folder: str, file: DataFile, download: bool = False) 
     Raises
     ------
     DataFileError
-        If it is in neither place: names the path, and how to get the file.
+        If it is in neither folder; the message has the path, and how to get the file.
     """
     candidates = [place / file.name for place in places(root, folder)]
     for path in candidates:
@@ -83,12 +83,12 @@ def missing(path: Path, file: DataFile) -> DataFileError:
 
 
 def fetch(file: DataFile, target: Path) -> Path:
-    """Download ``file`` to ``target``, which is afterwards complete and verified, or missing.
+    """Download ``file`` to ``target``; afterwards it is either complete and verified, or does not exist.
 
     Raises
     ------
     DataFileError
-        If it cannot be fetched or written, or its digest is not the expected one.
+        If it cannot be downloaded or written, or its digest is wrong.
     """
     assert file.url is not None
     part = target.with_name(f"{target.name}.{os.getpid()}.part")  # several processes may fetch the same file
@@ -136,7 +136,7 @@ def read_checked(path: Path, file: DataFile) -> bytes:
     Raises
     ------
     DataFileError
-        If the file cannot be read, or its digest is not the expected one.
+        If the file cannot be read, or its digest is wrong.
     """
     try:
         content = path.read_bytes()

@@ -16,7 +16,7 @@ from orbit.registry import register
 _CENTRES = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, -1.0], [-1.0, 0.0], [1.0, 0.0]])
 _SIGNS = np.array([1.0, 1.0, 1.0, -1.0, -1.0])
 
-# Points whose waves are held at once while targets are computed.
+# Number of points for which targets are computed at once.
 _BLOCK_ROWS = 2048
 
 
@@ -31,7 +31,7 @@ class VectorField(Loader):
     Parameters
     ----------
     field : {"curl_free", "divergence_free"}
-        The gradient field of the bumps, or that field turned by a right angle.
+        The gradient field of the bumps, or that field rotated by 90 degrees.
     width : float > 0
         Standard deviation of the bumps.
     noise : float >= 0

@@ -28,8 +28,8 @@ _SHAPES = {"X": (7165, 23, 23), "T": (1, 7165), "P": (5, 1433)}
 class QM7(FileLoader):
     """Coulomb matrices (23 x 23) and atomisation energies in kcal/mol (Rupp et al. 2012).
 
-    The file's own five folds split the data: one is the test part, the other
-    four are for training, as in LGIKA Table 1, and the given folds of an inner
+    The published five folds split the data: one is the test part, the other four
+    are the training part, as in LGIKA Table 1, and the folds of an inner
     cross-validation.
 
     Parameters

@@ -22,7 +22,7 @@ _SPREAD = 16
 class NpyFile:
     """The rows of an .npy file, read on demand.
 
-    The file is mapped anew for every few hundred rows: the pages of a permanent map count as memory of the process.
+    The file is mapped again for every few hundred rows: the pages of a permanent map count as memory of the process.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class SpokenDigits(FileLoader):
     ----------
     root : str or None
         Data folder; None is the variable ORBIT_DATA, else ``data``. Files
-        ``DIGIT_SPEAKER_INDEX.wav`` are searched in its subfolder ``spoken_digits``, in any folder or .zip.
+        ``DIGIT_SPEAKER_INDEX.wav`` are searched for in its subfolder ``spoken_digits``, in any folder or .zip.
     form : {"spectrogram", "waveform"}
         ``spectrogram``: shape (bands, frames), for the group ``translation``: the energy in bands of equal width on the
         mel scale, the highest in the first row, in decibels below the recording's loudest; 0 is 80 dB below or less,

@@ -175,7 +175,7 @@ class Table(Loader):
 
 
 class _Part:
-    """A table, and how errors name it: ``where``."""
+    """A table, and its name ``where`` for error messages."""
 
     def __init__(self, frame: pd.DataFrame, where: str) -> None:
         self.frame, self.where = frame, where

@@ -1,4 +1,4 @@
-"""Model selection by validation: the grid of settings, and the splits of the training points."""
+"""Model selection by validation: a grid of settings, and splits of the training points."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class KFolds(Selection):
 
 @register("selection", "hold_out")
 class HoldOut(Selection):
-    """One random validation part, stratified by class: the cheapest.
+    """One random validation part, stratified by class: the cheapest selection.
 
     Parameters
     ----------

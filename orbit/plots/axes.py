@@ -1,4 +1,4 @@
-"""Parts that several figures share: new axes, legends, ticks, lines with a band, and samples drawn by their shape."""
+"""Helpers shared by several figures: new axes, legends, ticks, lines with a band, and samples drawn by their shape."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def line_with_band(
 
 
 def is_geometric(x: np.ndarray) -> bool:
-    """Whether positive values span a factor of at least 8, so that a logarithmic axis shows them better."""
+    """Whether values are positive and span a factor of at least 8, which suits a logarithmic axis."""
     return len(x) > 2 and bool(x.min() > 0) and bool(x.max() / x.min() >= 8)
 
 
 def set_log_ticks(ax: Axes, x: np.ndarray) -> None:
-    """A logarithmic horizontal axis with ticks at the values of ``x`` only."""
+    """Make the horizontal axis logarithmic, with ticks at the values of ``x`` only."""
     ax.set_xscale("log")
     ax.set_xticks(x, [f"{value:g}" for value in x])
     ax.minorticks_off()
@@ -56,7 +56,7 @@ def hide_ticks(ax: Axes) -> None:
 
 
 def short(value: object) -> str:
-    """A value in few characters: numbers with four digits, a component's section by its name and parameters.
+    """A short text for a value: numbers with four digits, a component's section by its name and parameters.
 
     >>> short(0.123456), short({"name": "rf", "n_components": 5}), short(np.array([1.0, 2.5]))
     ('0.1235', 'rf n_components=5', '1, 2.5')

@@ -24,7 +24,7 @@ Lines = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 def epochs(scores: dict[str, list[float]], ax: Axes | None = None) -> Figure:
-    """Progressive scores of training, one line a run: each batch is scored before it is learnt from.
+    """Progressive scores of training, one line per run: each batch is scored before the step on it.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def epochs(scores: dict[str, list[float]], ax: Axes | None = None) -> Figure:
 def convergence(
     curves: Lines, x_label: str, y_label: str, title: str, slopes: bool = False, ax: Axes | None = None
 ) -> Figure:
-    """Errors on logarithmic axes, one line a method: the mean, and a band from smallest to largest.
+    """Errors on logarithmic axes, one line per method: the mean, and a band from smallest to largest.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def convergence(
 
 
 def growth(n: np.ndarray, panels: dict[str, dict[str, np.ndarray]], title: str, level: str) -> Figure:
-    """Quantities that grow with the number of points: one panel each, logarithmic axes, slopes in the legends.
+    """Quantities against the number of points: one panel each, logarithmic axes, slopes in the legends.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def curves(
     log_y: bool = False,
     ax: Axes | None = None,
 ) -> Figure:
-    """A metric along a parameter, one line a method: the mean, and a band of one standard deviation.
+    """A metric along a parameter, one line per method: the mean, and a band of one standard deviation.
 
     Parameters
     ----------

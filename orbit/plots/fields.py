@@ -7,18 +7,18 @@ from matplotlib.figure import Figure
 
 from orbit.plots.axes import row_of_axes
 
-# More arrows in one panel cover each other.
+# Largest number of arrows in a panel: more would overlap.
 _MAX_ARROWS = 324
 
 
 def field(points: np.ndarray, truth: np.ndarray, predicted: np.ndarray, title: str) -> Figure:
-    """A vector field in the plane, its prediction and the error, side by side, all arrows to one scale.
+    """A vector field in the plane, its prediction and the error, side by side, with arrows on the same scale.
 
     Parameters
     ----------
     points : array, shape (n, 2)
     truth, predicted : arrays, shape (n, 2)
-        Vectors at the points. At most 324 are drawn; the title then says of how many.
+        Vectors at the points. At most 324 are drawn; if there are more, the title states the number.
     title : str
     """
     shown = np.unique(np.linspace(0, len(points) - 1, min(len(points), _MAX_ARROWS)).astype(int))

@@ -18,8 +18,8 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8) -> Figure:
     orbit : Orbit
         A fitted orbit.
     X : array, shape (n, *shape)
-        A few signals, images, matrices or point clouds. Of images with several numbers a pixel that are not
-        colours, the first is drawn.
+        A few signals, images, matrices or point clouds. Of images with channels that are not colours, the first
+        channel is drawn.
     n_elements : int
         The largest number of elements shown, evenly spaced in the orbit.
 

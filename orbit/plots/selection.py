@@ -1,4 +1,4 @@
-"""Figures of choices made by validation."""
+"""Figures of model selection by validation."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def selection_curve(
     path : array, shape (m,)
         Values of the parameter.
     scores : array, shape (m,)
-        Higher is better; scores that are all at most 0 are errors with their sign turned, and drawn as errors.
-        Values that are not finite are left out.
+        Higher is better; scores that are all at most 0 are negative errors, and drawn as errors. Values that are
+        not finite are omitted.
     chosen : float
     criterion : str
         The name of the score, for the axis.
@@ -54,7 +54,7 @@ def selection_curve(
 def grid_scores(points: list[dict[str, object]], scores: np.ndarray, metric: str, best: int) -> Figure:
     """Validation scores over a grid of settings.
 
-    One key gives a curve and two keys a heat map; more keys give a curve for each, the others at their chosen values.
+    One key gives a curve, two keys a heat map; more keys give a curve for each, with the others at their chosen values.
 
     Parameters
     ----------

@@ -9,22 +9,22 @@ from matplotlib.figure import Figure
 from orbit.kernels.skeletons import Skeleton
 from orbit.plots.axes import axes_or_new, figure_of, hide_ticks, row_of_axes
 
-# Up to this many, all arrows of a skeleton are drawn; above, only those along one path.
+# Largest number of arrows for which all are drawn; otherwise only the arrows along one path.
 _MAX_ARROWS = 250
-# A node with more parents has lines without heads, thin and pale.
+# For nodes with more parents, thin and pale lines are drawn instead of arrows.
 _MANY_PARENTS = 40
 
 
 def skeleton(drawn: Skeleton, inputs: str, ax: Axes | None = None) -> Figure:
     """The nodes of a skeleton, a row for each level, inputs at the bottom, with arrows from parents and activations.
 
-    With more than 250 arrows, only those into one node of each level are drawn: the receptive field of that node.
+    With more than 250 arrows, only arrows into one node of each level are drawn: the receptive field of that node.
 
     Parameters
     ----------
     drawn : Skeleton
     inputs : str
-        What an input is, written beside the lowest row.
+        Description of an input, written beside the lowest row.
     ax : Axes or None
         Axes to draw into; None makes a new figure.
     """

@@ -1,4 +1,4 @@
-"""What is done to points before any group acts on them, and augmentation of training points."""
+"""Representations of points, computed before any group acts on them, and augmentation of training points."""
 
 from orbit.representations.augmentation import Augmentation, ImageAugmentation, NoAugmentation
 from orbit.representations.base import ImageRepresentation, Representation, mean_norm, scale

@@ -1,4 +1,4 @@
-"""Random changes of training points that keep their labels, drawn anew in every pass over the data."""
+"""Random augmentations of training points that keep their labels, drawn again for every pass over the data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from orbit.registry import register
 
 
 class Augmentation(Component):
-    """Base class. Test points are never changed."""
+    """Base class of augmentations. Test points are never augmented."""
 
     @abstractmethod
     def apply(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Changed copies of points (n, *shape), of the same shape and precision; ``X`` is not modified."""
+        """Augmented copies of points (n, *shape), of the same shape and dtype; ``X`` is not modified."""
 
 
 @register("augmentation", "none")
@@ -43,9 +43,9 @@ class NoAugmentation(Augmentation):
 class ImageAugmentation(Augmentation):
     """Images shifted, mirrored, and changed in brightness, contrast and saturation independently (RFS section 6).
 
-    A shift followed by the ``crop`` representation is a random crop: images of
-    32 x 32 pixels, shifted by up to 4 and cropped to 24 x 24, are the paper's, which
-    does not print the sizes of the other changes.
+    A shift followed by the ``Crop`` representation is a random crop. The paper shifts
+    images of 32 x 32 pixels by up to 4 and crops them to 24 x 24; it does not state the
+    sizes of the other changes.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class ImageAugmentation(Augmentation):
     flip : bool
         Mirror left and right with probability 1/2.
     brightness : float >= 0
-        Largest number added to all of an image, in the unit of the pixels.
+        Largest constant added to an image, in the unit of the pixels.
     contrast, saturation : float >= 0
         Largest relative change of the distances from a channel's mean, and
         from a pixel's grey value.
@@ -86,7 +86,7 @@ class ImageAugmentation(Augmentation):
         self.saturation = saturation
 
     def apply(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """As for every augmentation; raises ``InputError`` if the points are not images."""
+        """Augmented copies of images (n, *shape); raises ``InputError`` if the points are not images."""
         if X.ndim not in (3, 4):
             raise InputError(
                 f"{self.label()} takes images, with or without channels, found points of shape {X.shape[1:]}: "

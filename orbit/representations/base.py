@@ -1,4 +1,4 @@
-"""The base class of representations: what is done to points before any group acts on them."""
+"""The base class of representations, computed before any group acts on the points."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ Norm = Literal["none", "mean", "each"]
 class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
     """Base class: a scikit-learn transformer that keeps float32 and float64 and the natural shape of points.
 
-    A subclass gives ``_transform`` and, if it depends on the data, ``_fit``.
+    A subclass implements ``_transform`` and, if it depends on the data, ``_fit``.
 
     Attributes
     ----------
     group_params : dict
-        Parameters that a group which acts on the represented points takes where
-        none are given, such as how images are sampled.
+        Default parameters for a group that acts on the represented points, such as
+        the sampling of images.
     takes_vectors : bool
-        Whether points may be vectors; else they have at least two axes.
+        Whether points may be vectors; otherwise they need at least two axes.
     shape_in_, shape_out_ : tuple of int
         Shapes of a point before and after.
     """
@@ -54,10 +54,10 @@ class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
         return self._transform(X)
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the numbers of a represented point, in the order in which it is flattened.
+        """Names of the entries of a represented point, flattened.
 
-        Vectors that stay vectors of that length keep their names; others are
-        called ``polar0``, ``polar1`` and so on.
+        Vectors that remain vectors of equal length keep their names; other names are
+        ``polar0``, ``polar1`` and so on.
         """
         check_is_fitted(self)
         if self.shape_in_ == self.shape_out_ and len(self.shape_in_) == 1:
@@ -66,7 +66,7 @@ class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
         return np.array([f"{prefix}{i}" for i in range(math.prod(self.shape_out_))], dtype=object)
 
     def _fit(self, X: np.ndarray) -> None:
-        """Check and learn what ``_transform`` needs; nothing by default."""
+        """Validate the points and set the fitted attributes of ``_transform``; nothing by default."""
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         return X

@@ -17,14 +17,13 @@ _BATCH = 256
 
 @register("representation", "gradients")
 class Gradients(ImageRepresentation):
-    """The length of every pixel's gradient, shared between the two nearest of ``n_directions`` directions.
+    """The length of every pixel's gradient, divided between the two nearest of ``n_directions`` directions.
 
-    One channel for each direction, over all 360 degrees. Inner products then
+    There is one channel for each direction, over all 360 degrees. Inner products then
     compare edges instead of intensities: they are small for two strokes that
-    overlap little or differ in slant. A group moves the channels as it moves
-    pixels; the change of an edge's direction under a rotation is neglected, which
-    matters little for angles below half the step between directions (22 degrees
-    for eight).
+    overlap little or differ in slant. A group acts on each channel as on an image;
+    the change of an edge's direction under a rotation is neglected, which has little
+    effect for angles below half the step between directions (22 degrees for eight).
 
     For images with colour channels, each pixel takes the gradient of the channel
     where it is longest, as in Dalal and Triggs.
@@ -32,13 +31,13 @@ class Gradients(ImageRepresentation):
     Parameters
     ----------
     n_directions : int >= 1
-        Directions over all 360 degrees, a channel each.
+        Directions over all 360 degrees, one channel each.
     smoothing : float > 0
         Standard deviation, in pixels, of the Gaussian whose derivative takes the gradient.
     pooling : float >= 0
         Standard deviation, in pixels, of the Gaussian that blurs each channel; 0 is none.
     norm : {"mean", "each", "none"}
-        Scaling of the result, as in ``unit_norm``.
+        Scaling of the result, as for ``UnitNorm``; ``none`` is no scaling.
 
     Examples
     --------

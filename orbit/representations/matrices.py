@@ -1,4 +1,4 @@
-"""Representations of matrices: Coulomb matrices of molecules, and rows added up."""
+"""Representations of matrices: Coulomb matrices of molecules, and sums of rows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Coulomb(Representation):
     Parameters
     ----------
     order : {"raw", "sorted"}
-        ``sorted`` puts rows and columns in descending order of row norm: one
-        fixed order for each molecule, which ``noisy_sort`` randomises.
+        ``sorted`` puts rows and columns in descending order of row norm: a fixed
+        order for each molecule, which the distribution ``NoisySort`` randomises.
     triangle : {"none", "l1", "l2"}
         Every pair of atoms appears twice in a symmetric matrix. ``l1`` halves
         the off-diagonal entries and ``l2`` divides them by sqrt(2), so that L1
@@ -57,7 +57,7 @@ class Coulomb(Representation):
 
 @register("representation", "bag")
 class Bag(Representation):
-    """The sum of each point's rows, whatever their order: a bag of words if rows are one-hot (GICDF appendix D.1).
+    """The sum of each point's rows, independent of their order: a bag of words for one-hot rows (GICDF appendix D.1).
 
     Examples
     --------

@@ -14,7 +14,7 @@ from orbit.representations.base import ImageRepresentation
 
 @register("representation", "crop")
 class Crop(ImageRepresentation):
-    """The middle of an image: ``size`` x ``size`` pixels.
+    """The central ``size`` x ``size`` pixels of an image.
 
     Parameters
     ----------
@@ -42,11 +42,11 @@ class Crop(ImageRepresentation):
 
 @register("representation", "patch_pca")
 class PatchPCA(ImageRepresentation):
-    """Images as grids of principal components of their patches, each image centred and scaled first.
+    """Grids of principal components of image patches; each image is centred and scaled first.
 
-    Stands in for a first convolution of the same size and stride: a skeleton
-    then begins with ``{kind: conv, size: 1}``. RFS section 6 takes the middle 24 x 24
-    pixels and 10, 12 and 16 components of patches of size 4, 5 and 6.
+    Replaces a first convolution of the same size and stride: the skeleton then begins
+    with ``{kind: conv, size: 1}``. RFS section 6 takes the central 24 x 24 pixels and
+    10, 12 and 16 components of patches of size 4, 5 and 6.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class PatchPCA(ImageRepresentation):
     stride : int >= 1
         Distance between patches, in pixels.
     n_components : int >= 1
-        At most the numbers in a patch, ``size * size * channels``.
+        At most the number of entries of a patch, ``size * size * channels``.
     crop : int >= 1 or None
         Side of the central square that is used, in pixels; None is the whole image.
 
@@ -104,7 +104,7 @@ class PatchPCA(ImageRepresentation):
         self.components_ = vectors / np.where(scale > 1e-6 * scale[0], scale, np.inf)
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
-        """Computed as a convolution, without copies of overlapping patches."""
+        """The components, computed as a convolution, without copies of overlapping patches."""
         channels = len(self.mean_) // self.size**2
         filters = np.ascontiguousarray(self.components_.T.reshape(-1, channels, self.size, self.size), dtype=X.dtype)
         shift = np.asarray(-self.mean_ @ self.components_, dtype=X.dtype)
@@ -133,6 +133,6 @@ class PatchPCA(ImageRepresentation):
 
 
 def middle(X: np.ndarray, size: int) -> np.ndarray:
-    """The middle ``size`` x ``size`` pixels of images of shape ``(n, height, width, ...)``."""
+    """The central ``size`` x ``size`` pixels of images of shape ``(n, height, width, ...)``."""
     top, left = (X.shape[1] - size) // 2, (X.shape[2] - size) // 2
     return X[:, top : top + size, left : left + size]

@@ -13,7 +13,7 @@ from orbit.groups.resample import Resampling, bilinear, gather, pixels_first
 from orbit.registry import register
 from orbit.representations.base import Norm, Representation, mean_norm, scale
 
-# Images whose pixels and rings stay in a core's second-level cache.
+# Number of images per batch, whose pixels and rings fit in a core's second-level cache.
 _BATCH = 256
 
 
@@ -29,13 +29,13 @@ class Polar(Representation):
     Parameters
     ----------
     n_radii, n_angles : int >= 1 or None
-        None is half the longer side (at least 8; one more where that would
-        make the grid square), and the power of two next above the outermost
-        ring's circumference in pixels, at most 64.
+        None is half the longer side (at least 8; one more if the grid would be
+        square), and the next power of two above the outermost ring's circumference
+        in pixels, at most 64.
     radius : float > 0 or None
         Outer radius in pixels; None is half the longer side.
     norm : {"mean", "each", "none"}
-        Scaling after sampling, as in ``unit_norm``.
+        Scaling after sampling, as for ``UnitNorm``; ``none`` is no scaling.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Polar(Representation):
         self.radius_ = self.radius or side / 2
         n_radii = self.n_radii or max(8, side // 2)
         n_angles = self.n_angles or min(64, 2 ** math.ceil(math.log2(2 * math.pi * self.radius_)))
-        if self.n_radii is None and n_radii == n_angles:  # a square grid would look like an image to a rotation
+        if self.n_radii is None and n_radii == n_angles:  # a rotation would take a square grid for an image
             n_radii += 1
         self.shape_out_ = n_radii, n_angles
         self.scale_ = 1.0
@@ -75,7 +75,7 @@ class Polar(Representation):
             self.scale_ = mean_norm(self._sample(X))
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
-        # a common scale costs nothing within the sampling operator, and one more pass over the memory otherwise
+        # a common scale is free within the sampling operator, and otherwise takes another pass over the memory
         if self.norm == "mean":
             return self._sample(X, self.scale_)
         return scale(self._sample(X), self.norm, self.scale_)

@@ -71,10 +71,10 @@ class Standardize(Representation):
         pass
 
     def _fit(self, X: np.ndarray) -> None:
-        # float64 sums: a float32 mean of many equal values is not that value
+        # float64 sums: the float32 mean of many equal values may differ from that value
         self.mean_ = X.mean(0, dtype=np.float64)
         deviation = X.std(0, dtype=np.float64)
-        constant = (X[:1] == X).all(0)  # a rounded mean would leave a constant feature a tiny deviation
+        constant = (X[:1] == X).all(0)  # a rounded mean would give a constant feature a tiny deviation
         self.mean_ = np.where(constant, X[0], self.mean_)
         self.scale_ = np.where(constant, 1.0, deviation)
 

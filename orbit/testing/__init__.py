@@ -1,4 +1,4 @@
-"""Tests that a component must pass, one class for each kind: subclass it in a test file and name the component.
+"""Contracts: tests that every component of a kind must pass. Subclass one in a test file and name the component.
 
 A package that registers its own group, kernel, distribution, data set, representation, approximation or learner
 tests it with pytest (``pip install orbit[test]``) in two lines:
@@ -12,17 +12,16 @@ pytest collects ``TestMirror`` with every test of the contract. A single test ca
 
 >>> TestMirror().test_inverses_cancel_on_both_sides()
 
-Class attributes state the component's parameters (``params``), what its inputs look like (``shape``) and which
-properties hold (``composes_exactly``, ``has_density``, ...); each contract documents its own. A test that does not
-apply to a component is overridden in the subclass. ``oracles`` has plain formulas to compare with, ``samples`` small
-inputs.
+Class attributes define the component's parameters (``params``), the shape of its inputs (``shape``) and which
+properties hold (``composes_exactly``, ``has_density``, ...); each contract documents its attributes. A subclass
+overrides tests that do not apply to its component. ``oracles`` has reference formulas, ``samples`` small inputs.
 """
 
 import pkgutil
 
 import pytest
 
-# Before the modules are imported: pytest then reports the values in a failing assert.
+# Before the modules are imported, so that pytest reports the values of a failing assert.
 pytest.register_assert_rewrite(*(f"orbit.testing.{module.name}" for module in pkgutil.iter_modules(__path__)))
 
 from orbit.testing import oracles, samples

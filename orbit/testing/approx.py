@@ -229,7 +229,7 @@ class KernelMapContract(FeatureMapContract):
 
     Attributes
     ----------
-    lengthscale : of the kernel, for points of mean norm one
+    lengthscale : lengthscale of the kernel, for points of mean norm one
     """
 
     lengthscale: ClassVar[float] = 0.7
@@ -272,7 +272,7 @@ class KernelMapContract(FeatureMapContract):
 
 
 class FrequenciesContract(ComponentContract):
-    """A rule that draws frequencies: shape, seed, and the kernel as the mean of the waves."""
+    """A rule that draws frequencies: shape, seed, and the kernel as the mean of cosines."""
 
     kind = "frequencies"
 
@@ -324,7 +324,7 @@ def _rows(array: np.ndarray) -> list[tuple[float, ...]]:
 
 
 class HyperContract(ComponentContract):
-    """A second layer on features: keeps precision, maps each row on its own once fitted, pickles."""
+    """A second layer on features: keeps precision, maps each row independently once fitted, pickles."""
 
     kind = "hyper"
 

@@ -1,4 +1,4 @@
-"""What the contracts of all kinds share."""
+"""The base class of the contracts of all kinds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLOATS = (np.float32, np.float64)
 
 @contextlib.contextmanager
 def no_warnings():
-    """Turn every warning into an error, including torch's warning about read-only memory, else issued only once."""
+    """Turn every warning into an error, also torch's warning about read-only memory, normally issued only once."""
     before = torch.is_warn_always_enabled()
     torch.set_warn_always(True)
     try:
@@ -40,7 +40,7 @@ class ComponentContract:
     Attributes
     ----------
     component : the class under test
-    params : its parameters, over the defaults of the constructor
+    params : its parameters, which override the defaults of the constructor
 
     Examples
     --------
@@ -59,7 +59,7 @@ class ComponentContract:
     params: ClassVar[dict[str, Any]] = {}
 
     def create(self, **params: Any) -> Any:
-        """A new component; ``params`` win over those of the class attribute."""
+        """A new component; ``params`` override those of the class attribute."""
         return self.component(**{**self.params, **params})
 
     @pytest.fixture

@@ -35,7 +35,7 @@ class DistributionContract(ComponentContract):
     Attributes
     ----------
     has_density : False for point masses
-    seed : of the draws that are compared with the density
+    seed : seed of the draws that are compared with the density
 
     Examples
     --------
@@ -123,8 +123,8 @@ class AnyDomainContract(DistributionContract):
     domain : the domain
     waves : frequencies k of the test functions cos <k, t>, one row each, over flattened coordinates t
     size : number of quadrature nodes
-    tolerance : of the means of the test functions over 2^13 random elements, against 2^13 quasi-random ones and
-        against the quadrature
+    tolerance : largest difference of the means of the test functions over 2^13 random elements from those over 2^13
+        quasi-random elements and over the quadrature
 
     Examples
     --------
@@ -160,7 +160,7 @@ class AnyDomainContract(DistributionContract):
         assert weights.sum() == pytest.approx(1, abs=1e-12)
 
     def test_density_is_normalised_to_haar_measure(self):
-        """E of 1/q over q is the volume where q > 0; checked instead through averages against the density."""
+        """Overridden: tested instead by averages against the density."""
         if not self.has_density or self.domain.order is None:
             pytest.skip("checked by samples")
         assert self.create().density(self.domain, self.domain.elements()).mean() == pytest.approx(1)

@@ -24,7 +24,7 @@ class GroupContract(ComponentContract):
     Attributes
     ----------
     shape : shape of an input
-    composes_exactly : whether ``(g h) x = g (h x)`` to rounding; if not, ``smooth_points`` satisfy it to within
+    composes_exactly : whether ``(g h) x = g (h x)`` up to rounding; if not, ``smooth_points`` satisfy it up to
         ``composition_error`` times their largest absolute value
     wrong_shapes : shapes the group must refuse
 

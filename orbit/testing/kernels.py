@@ -118,7 +118,7 @@ class KernelContract(ComponentContract):
 
 
 class DotProductKernelContract(KernelContract):
-    """A kernel of inner products: far from the origin its values are large, so errors are relative."""
+    """A kernel of inner products: far from the origin its values are large, so errors are tested relative to them."""
 
     def test_float32_is_accurate_far_from_the_origin(self, X, Z):
         A, B = (torch.from_numpy((P + 100).astype(np.float32)) for P in (X, Z))

@@ -1,4 +1,4 @@
-"""Contracts of classifiers and regressors, and of the choice of a regularisation strength."""
+"""Contracts of classifiers and regressors, and of the selection of a regularisation strength."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orbit.testing.component import ComponentContract
 
 
 class LearnerContract(ComponentContract):
-    """A learner of at least linear functions.
+    """A learner that can fit at least linear functions.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class LearnerContract(ComponentContract):
     float32_error : largest absolute difference of predictions in float32 and float64
     exactness : largest absolute error of predictions that must be linear in the targets
     weights_error : largest absolute error of scores with ``sample_weight``
-    weights_repeat : whether a weight of 2 is the same as a point that occurs twice
+    weights_repeat : whether a weight of 2 is equivalent to repeating the point
     """
 
     fixed: ClassVar[dict[str, Any]] = {"regularization": 0.1}
@@ -83,9 +83,9 @@ class LearnerContract(ComponentContract):
 
 
 class PathContract(LearnerContract):
-    """A learner with a strength that is given, or chosen from a path by the training data.
+    """A learner with a regularisation strength that is given, or chosen from a path on the training data.
 
-    Inherit it together with the contract of the kind.
+    Inherit from it together with the contract of the kind.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Formulas in float64, written as loops without the library's code, that fast code is tested against."""
+"""Reference formulas in float64, written as loops without the library's code, to test fast code against."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def fourier_offset(points, weights: np.ndarray, frequencies: np.ndarray, offsets
 
 
 def landmark_columns(points, weights: np.ndarray, landmarks: np.ndarray, lengthscale: float) -> np.ndarray:
-    """sum_i w_i k(z_j, g_i x): what Nyström features are a linear map of (LGIKA eq. 8), shape ``(n, m)``."""
+    """sum_i w_i k(z_j, g_i x), of which Nyström features are a linear map (LGIKA eq. 8), shape ``(n, m)``."""
     out = np.zeros((points.shape[1], len(landmarks)))
     for a in range(points.shape[1]):
         for j, z in enumerate(landmarks):

@@ -14,7 +14,7 @@ from orbit.testing.component import FLOATS, ComponentContract, no_warnings
 
 
 class RepresentationContract(ComponentContract):
-    """A scikit-learn transformer that keeps precision and maps each input on its own once fitted.
+    """A scikit-learn transformer that keeps precision and maps each input independently once fitted.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class RepresentationContract(ComponentContract):
 
 
 class AugmentationContract(ComponentContract):
-    """A random change of inputs ``(n, *shape)`` that keeps shape and precision and draws from the given generator.
+    """A random augmentation of inputs ``(n, *shape)`` that keeps shape and dtype and uses the given generator.
 
     Attributes
     ----------

@@ -23,10 +23,10 @@ def smooth_images(rng: np.random.Generator, n: int, height: int, width: int, blo
 
 
 def unit_mean_norm(X: np.ndarray) -> np.ndarray:
-    """Points scaled to mean Euclidean norm one, so that lengthscales around one half suit them."""
+    """Points scaled to mean Euclidean norm one, for which lengthscales of about one half are suitable."""
     return X / np.linalg.norm(X.reshape(len(X), -1), axis=1).mean()
 
 
 def signals(rng: np.random.Generator, n: int, shape: tuple[int, ...]) -> np.ndarray:
-    """Gaussian noise of mean norm one."""
+    """Gaussian noise of mean norm one, shape ``(n, *shape)``."""
     return unit_mean_norm(rng.standard_normal((n, *shape)))

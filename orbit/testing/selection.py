@@ -1,4 +1,4 @@
-"""Contracts of validation: which settings are tried, and on which splits of the training points."""
+"""Contracts of model selection: the settings that are tried, and the splits of the training points."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orbit.testing.component import ComponentContract
 
 
 class SelectionContract(ComponentContract):
-    """A choice among settings, without any by default."""
+    """A model selection, without any settings to try by default."""
 
     kind = "selection"
 
@@ -20,7 +20,7 @@ class SelectionContract(ComponentContract):
 
 
 class SplittingContract(SelectionContract):
-    """A way to split training points into a fit and a validation part."""
+    """A model selection that splits training points into parts for fitting and validation."""
 
     def data(self, n: int = 30) -> Dataset:
         X, y = np.arange(2.0 * n).reshape(n, 2), np.arange(n) % 2
