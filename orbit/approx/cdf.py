@@ -70,7 +70,7 @@ class CumulativeDistribution(AveragedMap):
     Parameters
     ----------
     orbit : Orbit or None
-        What to average over; None is no averaging.
+        The orbit to average over; None is no averaging.
     n_components : int >= 1
         m, the number of templates.
     n_bins : int >= 1
@@ -128,7 +128,7 @@ class CumulativeDistribution(AveragedMap):
     (20, 1050)
     """
 
-    kernel = None  # no choice: see own_kernel
+    kernel = None  # fixed: see own_kernel
 
     def __init__(
         self,

@@ -46,7 +46,7 @@ class Exact(FeatureMap):
     kernel : Kernel or None
         None is Gaussian with the median lengthscale.
     orbit : Orbit or None
-        What to average over; None is no averaging.
+        The orbit to average over; None is no averaging.
     rank_tolerance : float >= 0 or None
         Eigenvalues of the Gram matrix up to this share of the largest are
         dropped. None is float64 rounding times the number of points.

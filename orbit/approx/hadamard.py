@@ -12,7 +12,7 @@ from torch import Tensor
 # vectors twice as fast as two factors of side sqrt(d), and four times as fast as passes of additions.
 _SIDE_BITS = 5
 
-# The rate of products with such small factors, relative to that of one large matrix product (docs/performance.md).
+# Speed of products with these small factors, relative to one large matrix product (docs/performance.md).
 _RATE = 0.3
 
 # Columns of the dense matrix that are computed at once.

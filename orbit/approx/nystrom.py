@@ -35,7 +35,7 @@ class Nystrom(AveragedMap):
     kernel : Kernel or None
         None is Gaussian with the median lengthscale.
     orbit : Orbit or None
-        What to average over; None is no averaging.
+        The orbit to average over; None is no averaging.
     n_components : int >= 1
         Number of landmarks; fewer if there are fewer points.
     landmarks : Landmarks or None

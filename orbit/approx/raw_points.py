@@ -25,7 +25,7 @@ class RawPoints(AveragedMap):
     kernel : Kernel or None
         Not used for the features; such a learner may take its layers from it. None is the linear kernel.
     orbit : Orbit or None
-        What to average over; None is no averaging.
+        The orbit to average over; None is no averaging.
     engine : Engine or None
     random_state : int, RandomState or None
         Seed of the orbit.

@@ -44,7 +44,7 @@ class RandomFourier(AveragedMap):
     kernel : Kernel or None
         A kernel with a spectrum; None is Gaussian with the median lengthscale.
     orbit : Orbit or None
-        What to average over; None is no averaging.
+        The orbit to average over; None is no averaging.
     n_components : int >= 1
         s, the number of frequencies.
     variant : {"pairs", "offset"}

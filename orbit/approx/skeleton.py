@@ -28,10 +28,10 @@ from orbit.registry import register
 class RandomSkeleton(AveragedMap):
     """Random features of a skeleton's kernel: products of a few base features, drawn along random paths.
 
-    A draw walks from the output of the skeleton down (RFS Algorithm 1): at a node
+    A draw walks down from the output of the skeleton (RFS Algorithm 1): at a node
     it takes l factors with the probability of the activation's degree l, and each
-    goes on at a random parent. Equal draws are one feature of weight
-    sqrt(count / total), and drawing goes on until there are ``n_components``
+    continues at a random parent. Equal draws are one feature of weight
+    sqrt(count / total), and drawing continues until there are ``n_components``
     distinct features, so few columns represent many draws. Averaging over the orbit
     of a group makes the features invariant.
 
@@ -40,7 +40,7 @@ class RandomSkeleton(AveragedMap):
     kernel : SkeletonKernel or None
         None is one fully connected rectified node over circles.
     orbit : Orbit or None
-        What to average over; None is no averaging.
+        The orbit to average over; None is no averaging.
     n_components : int >= 1
         Number of distinct features. A skeleton of finite degree may have fewer; then
         all those found within ``max_draws`` are used.

@@ -20,7 +20,7 @@ _TO_RESTORE: list[int] = []
 _THREAD = threading.local()
 
 # Number of multiplications, a few milliseconds, up to which several threads do not speed up linear algebra.
-_FEW = 1e9
+_SMALL_PRODUCT = 1e9
 
 
 @contextlib.contextmanager
@@ -51,7 +51,7 @@ def default_threads() -> int:
 @contextlib.contextmanager
 def threads_for(multiplications: float) -> Iterator[None]:
     """Context manager in which NumPy, SciPy and torch use one thread if there are few ``multiplications``."""
-    if multiplications > _FEW:
+    if multiplications > _SMALL_PRODUCT:
         yield
         return
     with single_threaded(), _libraries().limit(limits=1, user_api="blas"):
@@ -92,7 +92,7 @@ def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | Non
 
     def help_out() -> None:
         _THREAD.has_default = True
-        torch.set_num_threads(1)  # otherwise a batched product before any other starts threads of its own
+        torch.set_num_threads(1)  # otherwise a batched product before any other starts new threads
         take_tiles()
 
     try:

@@ -72,7 +72,7 @@ def find(root: str | None, folder: str, file: DataFile, download: bool = False) 
 
 
 def missing(path: Path, file: DataFile) -> DataFileError:
-    """The error for a ``file`` that is not at ``path``, which says how to get it."""
+    """The error for a ``file`` missing at ``path``, with instructions on how to get it."""
     ways = ["Put it there", "set root (or the variable ORBIT_DATA) to the folder that has it"]
     if file.url is not None:
         ways.append("fetch it with download=True")

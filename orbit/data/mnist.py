@@ -109,7 +109,7 @@ class RotatedMNIST(MNIST):
     folder has them. Otherwise generates the set from MNIST by their protocol:
     62,000 of the 70,000 digits in random order, each rotated by an angle
     uniform in [0, 2 pi), the first 12,000 for training. Order and angles come
-    from one fixed seed; ``Dataset.source`` says that the set was generated.
+    from one fixed seed; ``Dataset.source`` states that the set was generated.
 
     Parameters
     ----------

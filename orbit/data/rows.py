@@ -28,7 +28,7 @@ class NpyFile:
     ----------
     path : str
     dtype : dtype
-        What rows are converted to.
+        Type to which rows are converted.
 
     Examples
     --------

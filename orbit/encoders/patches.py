@@ -208,7 +208,7 @@ class Patches(Encoder):
         return [self._layer(i, entry) for i, entry in enumerate(self.layers)]
 
     def _layer(self, i: int, entry: Any) -> Patches:
-        known = [name for name in parameters(type(self)) if name not in _OF_THE_STACK]
+        known = [name for name in parameters(type(self)) if name not in _STACK_PARAMETERS]
         if not isinstance(entry, Mapping):
             raise ParameterError(f"layers[{i}]", "a mapping of parameters to values", entry)
         for key in entry:
@@ -334,7 +334,7 @@ class Patches(Encoder):
 
 
 # Parameters of the whole stack, not allowed in an entry of ``layers``.
-_OF_THE_STACK = ("layers", "unit_norm", "reduce", "n_patches")
+_STACK_PARAMETERS = ("layers", "unit_norm", "reduce", "n_patches")
 
 
 def leading_directions(V: Tensor, size: int, rng: np.random.Generator) -> Tensor:

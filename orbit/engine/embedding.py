@@ -97,7 +97,7 @@ class Embedding(ABC):
 
 
 class ProjectedEmbedding(Embedding):
-    """An embedding that sees a point x only through projections ``<t_j, x>`` on templates, and through ``|x|^2``.
+    """An embedding that depends on a point x only by projections ``<t_j, x>`` on templates, and by ``|x|^2``.
 
     The template and spectral strategies apply to these.
 

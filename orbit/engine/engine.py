@@ -46,7 +46,7 @@ class Engine(Component):
     workers : int >= 1 or None
         Threads; None is the number of threads torch would use.
     device : {"auto", "cpu", "cuda"}
-        ``auto`` is a GPU where there is one.
+        ``auto`` is a GPU if there is one.
     dtype : {"auto", "float32", "float64"}
         ``auto`` keeps the precision of the data: float32 for float32 and
         integers, float64 for float64.
@@ -59,12 +59,12 @@ class Engine(Component):
         How orbit points are projected; ``auto`` is the cheapest that applies. All
         give the same features up to rounding and ``spectral_tolerance``.
     spectral_tolerance : float >= 0 or None
-        The spectral path leaves out Fourier modes that together hold no more than
-        this share of any point's norm. None is about the rounding of the
-        precision: 1e-5 in float32, 1e-12 in float64.
+        The spectral path omits Fourier modes that together contain at most this
+        share of any point's norm. None is about the rounding error: 1e-5 in
+        float32, 1e-12 in float64.
     tf32 : bool
-        Let a GPU round the factors of float32 products to 10 bits: faster, and no
-        longer float32.
+        Let a GPU round the factors of float32 products to 10 bits: faster, but below
+        float32 precision.
     """
 
     kind, name = "engine", "engine"

@@ -66,7 +66,7 @@ class CyclicAxes:
 
     def energy_shares(self, X: Tensor) -> Tensor:
         """The largest share of a point's squared norm in each mode, over points ``(n, *shape)``: shape (M,)."""
-        energy = self.energies(_largest_entry_one(X)) * torch.from_numpy(self.multiplicity).to(X)
+        energy = self.energies(_scaled_by_largest_entry(X)) * torch.from_numpy(self.multiplicity).to(X)
         return (energy / energy.sum(1, keepdim=True).clamp(min=torch.finfo(X.dtype).tiny)).amax(0)
 
     def energies(self, X: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ class LeftOut:
             return 0.0
         norms, least = torch.linalg.vector_norm(X.flatten(1), dim=1), torch.finfo(X.dtype).tiny
         if not least**0.25 < norms.amin() <= norms.amax() < least**-0.25:
-            X = _largest_entry_one(X)
+            X = _scaled_by_largest_entry(X)
             norms = torch.linalg.vector_norm(X.flatten(1), dim=1)
         return float((self._norms(X) / norms.clamp(min=least)).amax())
 
@@ -160,7 +160,7 @@ class LeftOut:
         return torch.linalg.vector_norm(coefficients.view(len(X), -1), dim=1)
 
 
-def _largest_entry_one(X: Tensor) -> Tensor:
+def _scaled_by_largest_entry(X: Tensor) -> Tensor:
     """Each point divided by its largest entry, so that squares neither underflow nor overflow."""
     largest = X.flatten(1).abs().amax(1).clamp(min=torch.finfo(X.dtype).tiny)
     return X / largest.view(-1, *[1] * (X.ndim - 1))

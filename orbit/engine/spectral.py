@@ -261,7 +261,7 @@ class Spectral(Strategy):
     @cached_property
     def plan(self) -> SpectralPlan:
         """The plan of the task, or else one for its points."""
-        return self.task.plan or self._plan_for_these()
+        return self.task.plan or self._plan_for_points()
 
     def average(self) -> tuple[np.ndarray, Route]:
         task, plan = self.task, self.plan
@@ -270,11 +270,11 @@ class Spectral(Strategy):
         with contextlib.suppress(_TooMuchLostError):
             lost = self._average(plan, out, tolerance)
         if lost > tolerance:  # only here, where the exception no longer references the buffers
-            plan = self._plan_for_these()
+            plan = self._plan_for_points()
             lost = self._average(plan, out, math.inf)
         return out, Route("spectral", plan.n_modes, plan.axes.n_modes, lost)
 
-    def _plan_for_these(self) -> SpectralPlan:
+    def _plan_for_points(self) -> SpectralPlan:
         plan = SpectralPlan.for_points(self.workspace, self.task.orbit, self.task.X, self.task.tolerance)
         assert plan is not None
         return plan

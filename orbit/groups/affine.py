@@ -1,4 +1,4 @@
-"""Affine maps of 2-D images as products of simple ones, with a single resampling: LGIKA section 4.3."""
+"""Affine maps of 2-D images as products of simple maps, with a single resampling: LGIKA section 4.3."""
 
 from __future__ import annotations
 

@@ -92,14 +92,14 @@ class PitchTempo(Group):
         pitch, tempo = _factors(element)
         n_samples = X.shape[1]
         if self.mode == "resample":
-            return _apply(_playing(pitch * tempo, n_samples, n_samples), X)
+            return _apply(_speed_change(pitch * tempo, n_samples, n_samples), X)
         window = self.window or min(_LONGEST_WINDOW, n_samples // 4)
         stretched = stretch(X.cpu().numpy().astype(np.float64), pitch / tempo, window)
-        return _apply(_playing(pitch, stretched.shape[1], n_samples), torch.from_numpy(stretched).to(X))
+        return _apply(_speed_change(pitch, stretched.shape[1], n_samples), torch.from_numpy(stretched).to(X))
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
         n_samples = W.shape[1]
-        operators = [_playing(math.prod(_factors(element)), n_samples, n_samples) for element in elements]
+        operators = [_speed_change(math.prod(_factors(element)), n_samples, n_samples) for element in elements]
         pixels = pixels_first(W[:, :, None])
         return torch.stack([images_first(scatter(o, pixels, n_samples), (n_samples,), len(W)) for o in operators])
 
@@ -154,7 +154,7 @@ def _factors(element: np.ndarray) -> tuple[float, float]:
 
 
 @functools.lru_cache(maxsize=256)  # the same few elements are used for every tile of the data
-def _playing(speed: float, n_in: int, n_out: int) -> Resampling:
+def _speed_change(speed: float, n_in: int, n_out: int) -> Resampling:
     """The resampling of a signal played ``speed`` times faster about its centre."""
     times = (np.arange(n_out) - (n_out - 1) / 2) * speed + (n_in - 1) / 2
     return windowed_sinc(times, n_in, speed)

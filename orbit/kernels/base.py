@@ -1,4 +1,4 @@
-"""Base kernels: exact values, and the spectrum of those that are shift invariant."""
+"""Base classes of kernels: exact values, and the spectrum of shift-invariant kernels."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def operator_variance_bound(kernel: OperatorKernel, delta: np.ndarray, n_compone
 
         (1 / 2D) ( |(K0(2 delta) + K0(0)) E[A] - 2 K0(delta)^2|_2 + 2 |V[A]|_2 ),   V[A] = E[(A - E[A])^2].
 
-    The paper's example for the curl-free and divergence-free kernels leaves out K0(0) E[A],
+    The paper's example for the curl-free and divergence-free kernels omits K0(0) E[A],
     its example for the decomposable one squares k0 but not A and adds it where it should
     subtract, and its d (4 d - 3) in V[A] of the divergence-free kernel is 3 (d - 1): sampled, see the tests.
 

@@ -90,7 +90,7 @@ class RadialColumns:
 class ProjectedRadialColumns(RadialColumns):
     """:class:`RadialColumns` of a smooth profile, for which small errors of ``|a - b|^2`` are harmless."""
 
-    # Computed on demand: the exact kernel holds such columns for every orbit element, and needs neither.
+    # Computed on demand: the exact kernel holds columns for every orbit element, and needs neither points nor norms.
     @cached_property
     def points(self) -> Tensor:
         return self.B + self.origin

@@ -116,9 +116,9 @@ class SkeletonKernel(Kernel):
         return _SkeletonColumns(self.skeleton_, self.space_, B)
 
     def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
-        """True for one fully connected node over single numbers, which does not depend on their order."""
-        alike = self.layers is None and self.nodes is None and self.base not in ("gaussian", "sphere")
-        return isinstance(group, Identity) or (alike and group.permutes(shape))
+        """Whether the kernel is invariant: true for one fully connected node over single numbers, which may be permuted."""
+        exchangeable = self.layers is None and self.nodes is None and self.base not in ("gaussian", "sphere")
+        return isinstance(group, Identity) or (exchangeable and group.permutes(shape))
 
     def describe_inputs(self) -> str:
         """The inputs of the fitted skeleton as text, for figures."""

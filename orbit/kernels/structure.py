@@ -241,7 +241,7 @@ class Structure:
     frequencies : array, shape (D, d), or None if the operator does not depend on them
     n_features : columns of the features
     stacked : int or None
-        p, if the features have an output axis of their own: columns ``(p, F)``,
+        p, if the features have an output axis: columns ``(p, F)``,
         so that the prediction of output a is row a times theta.
     n_outputs : int or None
         p if the kernel fixes it, else None.

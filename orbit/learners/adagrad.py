@@ -34,7 +34,7 @@ class _AdaGrad(EpochLearner):
 
     regularization: NonNegativeFloat
 
-    # coupling of the outputs (orbit/kernels/structure.py); None for independent ones
+    # coupling of the outputs (orbit/kernels/structure.py); None for independent outputs
     _operator: Operator | None = None
 
     def _begin(self, X: np.ndarray, k: int) -> None:

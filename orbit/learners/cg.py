@@ -34,7 +34,7 @@ class CGRegressor(NumberTargets):
 
     The objective of :class:`~orbit.learners.SteinRegressor`, for any operator and any number of
     parameters: memory is that of the second moments of the scalar features, or of the
-    features themselves where there are fewer rows than columns.
+    features themselves if there are fewer rows than columns.
 
     Parameters
     ----------

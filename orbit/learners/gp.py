@@ -242,11 +242,11 @@ class _Variance:
     def __call__(self, X: np.ndarray) -> np.ndarray:
         X = X.astype(np.float64)
         if self._gram is not None:
-            return self._left(X[:, -1], X[:, : self._gram.n].T)
+            return self._posterior_variance(X[:, -1], X[:, : self._gram.n].T)
         if self._rows is not None:
-            return self._left(np.square(X).sum(1), self._rows @ X.T)
+            return self._posterior_variance(np.square(X).sum(1), self._rows @ X.T)
         return self._regularization * self._factorisation.inverse_form(X.T, self._regularization)
 
-    def _left(self, prior: np.ndarray, K: np.ndarray) -> np.ndarray:
+    def _posterior_variance(self, prior: np.ndarray, K: np.ndarray) -> np.ndarray:
         """The posterior variance from the prior variance and kernel values with the training points, shape (n, m)."""
         return np.maximum(prior - self._factorisation.inverse_form(K, self._regularization) / self._n, 0.0)

@@ -56,7 +56,7 @@ class LeastSquaresLearner(TargetsLearner):
         """Predictions for ``X_new`` after a fit with each lambda of ``path``, from one factorisation."""
         model, values = copy.copy(self), np.asarray(X_new)
         structure, X = model._unpacked(X)
-        model._note_targets(np.asarray(y))
+        model._store_target_properties(np.asarray(y))
         X, Y, weights = model._rows(structure, X, model._encoded(np.asarray(y)), sample_weight)
         weights, X, Y = drop_zero_weights(weights, X, Y)
         ascending = np.sort(path)
@@ -70,7 +70,7 @@ class LeastSquaresLearner(TargetsLearner):
         self._stream = None
         with threads_for(X.shape[0] * X.shape[1] * float(min(X.shape))):
             choice = self._choice(structure, X, Y, weights, labels)
-            self._adopt(choice, structure, X.dtype)
+            self._set_solution(choice, structure, X.dtype)
 
     def _choice(
         self,
@@ -150,7 +150,7 @@ class LeastSquaresLearner(TargetsLearner):
         structure, X = self._unpacked(X)
         X, y = self._validated(X, y, reset=first)
         if first:
-            self._note_targets(y, np.unique(y) if classes is None else classes)
+            self._store_target_properties(y, np.unique(y) if classes is None else classes)
         X, Y, weights = self._rows(structure, X, self._encoded(y), sample_weight, of_batch=True)
         if first:
             path = regularization_path(self.regularization)
@@ -171,9 +171,9 @@ class LeastSquaresLearner(TargetsLearner):
         problem = _primal(operator, system, stream.structure, path)
         float32 = stream.dtype == np.float32 and not moments.precise
         choice = choose(problem, path, self.regularization is None, float32, gcv_scores)
-        self._adopt(choice, stream.structure, stream.dtype)
+        self._set_solution(choice, stream.structure, stream.dtype)
 
-    def _current(self) -> None:
+    def _update_solution(self) -> None:
         """Update the solution with the batches added to the stream since the last one."""
         if self._stream is not None and self._stream.changed:
             stream = self._stream
@@ -181,13 +181,13 @@ class LeastSquaresLearner(TargetsLearner):
             stream.changed = False
 
     def _scores(self, X) -> np.ndarray:
-        self._current()
+        self._update_solution()
         return super()._scores(X)
 
     def _criterion(self) -> str:
         return self.selection
 
-    def _adopt(self, choice: Choice, structure: Structure | None, dtype: np.dtype) -> None:
+    def _set_solution(self, choice: Choice, structure: Structure | None, dtype: np.dtype) -> None:
         """Set the fitted attributes from a choice and its solution."""
         self.regularization_, self.path_, self.path_scores_ = choice.value, choice.path, choice.scores
         self._exhausted = choice.exhausted
@@ -259,7 +259,7 @@ class PassesMixin(LeastSquaresLearner):
         self.check()
         X, y, _ = next(batches())
         self.n_features_in_ = X.shape[1]
-        self._note_targets(y, classes)
+        self._store_target_properties(y, classes)
         path = regularization_path(self.regularization)
         if self.regularization is None:
             path = path[path >= _SMALLEST_IN_PASSES[X.dtype]]

@@ -56,7 +56,7 @@ class NeighborsClassifier(_Neighbors, SolverClassifier):
     n_neighbors : int >= 1, list of them, or None
         A list is a path chosen from by hold-out; None is 1, 3, 5, 9, 15.
     vote : {"uniform", "distance"}
-        Whether neighbours count alike, or by the inverse of their distance.
+        Equal weights of the neighbours, or weights inverse to their distances.
     validation_fraction : float in (0, 1)
         Share of the training data held out to choose the number.
     random_state : int, RandomState or None
@@ -97,7 +97,7 @@ class NeighborsRegressor(_Neighbors, SolverRegressor):
     n_neighbors : int >= 1, list of them, or None
         A list is a path chosen from by hold-out; None is 1, 3, 5, 9, 15.
     vote : {"uniform", "distance"}
-        Whether neighbours count alike, or by the inverse of their distance.
+        Equal weights of the neighbours, or weights inverse to their distances.
     validation_fraction : float in (0, 1)
         Share of the training data held out to choose the number.
     random_state : int, RandomState or None

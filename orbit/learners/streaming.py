@@ -146,16 +146,16 @@ def fit_stream(
         learner.fit_passes(lambda: ((psi, y[r], weighted[r]) for r, psi in stream.batches(False)), memory, **known)
         distributed.end_other_processes()
         return learner
-    _go_through(learner, stream, y, known, sample_weight, watch)
+    _run_epochs(learner, stream, y, known, sample_weight, watch)
     while _needs_float64(learner):
         log.info("the best regularization is at the end of what float32 products resolve: once more in float64")
         learner.restart()
-        _go_through(learner, stream, y, known, sample_weight, watch)
+        _run_epochs(learner, stream, y, known, sample_weight, watch)
     distributed.end_other_processes()
     return learner
 
 
-def _go_through(
+def _run_epochs(
     learner: Any,
     stream: FeatureStream,
     y: np.ndarray,

@@ -55,7 +55,7 @@ class TargetsLearner(Learner):
         """Validated features and targets."""
 
     @abstractmethod
-    def _note_targets(self, y: np.ndarray, classes: np.ndarray | None = None) -> None:
+    def _store_target_properties(self, y: np.ndarray, classes: np.ndarray | None = None) -> None:
         """Store the properties of the targets that :meth:`_encoded` and predictions need."""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class TargetsLearner(Learner):
         self.check()
         structure, X = self._unpacked(X)
         X, y = self._validated(X, y, reset=True)
-        self._note_targets(y)
+        self._store_target_properties(y)
         X, Y, weights = self._rows(structure, X, self._encoded(y), sample_weight)
         weights, X, Y, labels = drop_zero_weights(weights, X, Y, y if self._accuracy else None)
         self._fit_rows(structure, X, Y, weights, labels)
@@ -164,7 +164,7 @@ class NumberTargets(MultiOutputMixin, RegressorMixin, TargetsLearner):
     def _validated(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         return validate_data(self, X, y, reset=reset, dtype=_FLOATS, multi_output=True, y_numeric=True)
 
-    def _note_targets(self, y: np.ndarray, classes: np.ndarray | None = None) -> None:
+    def _store_target_properties(self, y: np.ndarray, classes: np.ndarray | None = None) -> None:
         self._flat = y.ndim == 1
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
@@ -191,7 +191,7 @@ class ClassTargets(ClassifierMixin, TargetsLearner):
     def _validated(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         return validate_data(self, X, y, reset=reset, dtype=_FLOATS)
 
-    def _note_targets(self, y: np.ndarray, classes: np.ndarray | None = None) -> None:
+    def _store_target_properties(self, y: np.ndarray, classes: np.ndarray | None = None) -> None:
         self.classes_ = check_classes(y) if classes is None else np.unique(classes)
 
     def _decoded(self, scores: np.ndarray) -> np.ndarray:

@@ -66,7 +66,7 @@ def _arrows(drawn: Skeleton) -> dict[int, np.ndarray]:
 
 
 def locality(maps: dict[str, np.ndarray], pixels: list[list[int]]) -> Figure:
-    """Correlation of each pixel with the chosen pixels (the largest over them); the chosen ones are blue.
+    """Correlation of each pixel with the chosen pixels (the largest over them); the chosen pixels are blue.
 
     Parameters
     ----------

@@ -159,12 +159,12 @@ class Tridiagonal(Factorisation):
 
     def _solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
         z, freedom = np.empty_like(self.right), np.empty(self.right.shape[1])
-        for scale, alike in self._by_scale():
+        for scale, same_scale in self._by_scale():
             diagonal, beside = scale * self.diagonal + regularization, scale * self.beside
             down, multipliers, _ = lapack.dpttrf(diagonal, beside)
             up, _, _ = lapack.dpttrf(diagonal[::-1], beside[::-1])
-            z[:, alike], _ = lapack.dpttrs(down, multipliers, self.right[:, alike])
-            freedom[alike] = len(diagonal) - regularization * (1 / (down + up[::-1] - diagonal)).sum()
+            z[:, same_scale], _ = lapack.dpttrs(down, multipliers, self.right[:, same_scale])
+            freedom[same_scale] = len(diagonal) - regularization * (1 / (down + up[::-1] - diagonal)).sum()
         return z, freedom
 
     def _turn(self, columns: np.ndarray, transposed: Literal["T", "N"]) -> np.ndarray:
@@ -214,18 +214,18 @@ class Cholesky(Factorisation):
 
     def _solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
         z, freedom = self.right / regularization, np.zeros(self.right.shape[1])
-        for scale, alike in self._by_scale():
+        for scale, same_scale in self._by_scale():
             if scale == 0:
                 continue
             shift = regularization / scale
             self._factorise(shift)
-            right = np.concatenate([self.right[:, alike], self._signs], axis=1)
+            right = np.concatenate([self.right[:, same_scale], self._signs], axis=1)
             solved, _ = lapack.dpotrs(self.A.T, right, lower=0)
-            n_alike = np.count_nonzero(alike)
-            z[:, alike] = solved[:, :n_alike] / scale
+            n_columns = np.count_nonzero(same_scale)
+            z[:, same_scale] = solved[:, :n_columns] / scale
             probes = self._signs.shape[1]
-            trace = (self._signs * solved[:, n_alike:]).sum() / probes if probes else np.nan
-            freedom[alike] = len(self.A) - shift * trace
+            trace = (self._signs * solved[:, n_columns:]).sum() / probes if probes else np.nan
+            freedom[same_scale] = len(self.A) - shift * trace
         return z, freedom
 
     def _factorise(self, shift: float) -> None:

@@ -18,7 +18,7 @@ def learn_output(second: np.ndarray, cross: np.ndarray, regularization: float) -
 
     Minimises |Y - K C A|^2 / (2 lambda) + tr(A C^T K C) / 2 + |A|_F^2 / 2 alternately over C
     and positive semi-definite A, with K the kernel matrix over n: C by a Stein
-    equation, A by a Lyapunov equation and a projection. Both see the data through
+    equation, A by a Lyapunov equation and a projection. Both depend on the data only by
     second moments only.
 
     Parameters

@@ -125,13 +125,13 @@ def choose(
     problem.factorise(tried, eigen)
     value, scores = float(tried[0]), np.full(len(tried), np.nan)
     if len(tried) > 1:
-        value, scores = best_of_path(tried, _of_definite(scorer(problem)), problem.searches)
+        value, scores = best_of_path(tried, _reject_indefinite(scorer(problem)), problem.searches)
     smaller = np.isfinite(scores[tried < value]).any()
     exhausted = float32 and (value < floor or (path[0] < value and not smaller))
     return Choice(value, tried, scores, problem, exhausted)
 
 
-def _of_definite(score: Score) -> Score:
+def _reject_indefinite(score: Score) -> Score:
     """The score, and minus infinity where rounding made the matrix indefinite."""
 
     def finite(regularization: float) -> float:

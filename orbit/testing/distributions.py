@@ -187,4 +187,4 @@ class AnyDomainContract(DistributionContract):
             )
 
     def test_quadrature_integrates_against_the_density(self):
-        pytest.skip("see above: quadrature against samples")
+        pytest.skip("tested by quadrature against samples")

@@ -1,4 +1,4 @@
-"""Random features of a skeleton, drawn level by level, equal ones merged (RFS Algorithm 1, section 6).
+"""Random features of a skeleton, drawn level by level, with equal features merged (RFS Algorithm 1, section 6).
 
 A feature is a row of a sparse matrix of exponents. Each step processes the factors of all draws at once, from the
 output down: a recursion per feature would take minutes for a million features.
@@ -85,7 +85,7 @@ class Sampler:
         return draws, nodes
 
     def draw(self, size: int, rng: np.random.Generator) -> Features:
-        """``size`` independent features, equal ones not merged."""
+        """``size`` independent features; equal features are not merged."""
         draws, inputs = self.paths(size, rng)
         factors = self.space.draw(inputs, rng)
         rows = draws[factors.draws]
@@ -100,7 +100,7 @@ class Sampler:
         return Features(exponents, radii, quarters, np.ones(size, dtype=np.int64), size, len(inputs) / size)
 
     def distinct(self, n: int, rng: np.random.Generator, max_draws: int) -> Features:
-        """Draws until ``n`` distinct features exist, equal ones merged.
+        """Draw until there are ``n`` distinct features; equal features are merged.
 
         Counting stops before the draw that would be distinct feature n + 1. There are fewer than n features if
         ``max_draws`` do not give n: a skeleton of finite degree has finitely many.

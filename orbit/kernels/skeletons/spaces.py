@@ -25,7 +25,7 @@ _LOG_ZERO = -80.0
 
 
 class Factors(NamedTuple):
-    """Base features of many draws: factor ``draws[i]`` (an index into the nodes asked for) multiplies the angle in
+    """Base features of many draws: factor ``draws[i]`` (an index into the given nodes) multiplies the angle in
     ``columns[i]`` by ``exponents[i]``."""
 
     draws: np.ndarray
@@ -123,7 +123,7 @@ class BinarySpace(Space):
 
 
 class CategoricalSpace(Space):
-    """x rounded to one of n classes, 0 to n - 1 and round again; k = 1 for equal ones, else 0.
+    """x rounded to an integer modulo n, one of n classes; k = 1 for equal classes, else 0.
 
     Features exp(2 pi i w x / n), w uniform on 0 .. n - 1: RFS example 4, where the denominator is misprinted as 2 pi n.
     """
@@ -233,7 +233,7 @@ class PatchFourier(Space):
         return self.circle.coordinates(X)
 
     def draw(self, inputs: np.ndarray, rng: np.random.Generator) -> Factors:
-        """An independent feature for every entry of ``inputs``, which are numbers of the nodes."""
+        """An independent feature for every entry of ``inputs``, which are indices of the nodes."""
         own = inputs - self.level.start
         first, sizes = self.level.indptr[own], np.diff(self.level.indptr)[own]
         draws = np.repeat(np.arange(len(own)), sizes)
