@@ -38,7 +38,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     Attributes
     ----------
     operator_valued : bool
-        Whether the features carry the structure of an operator-valued kernel.
+        Whether the features include the structure of an operator-valued kernel.
     own_kernel : method without arguments, or None
         The kernel that the features approximate, from the map's parameters; None where the kernel is a choice.
     encoder : Encoder or None

@@ -15,7 +15,7 @@ RandomState = Annotated[int, Range(low=0)] | np.random.RandomState | None
 
 
 def spawn(random_state: RandomState, count: int) -> list[int]:
-    """``count`` independent integer seeds from scikit-learn's notion of a random state.
+    """``count`` independent integer seeds from a ``random_state`` as in scikit-learn.
 
     >>> spawn(0, 2) == spawn(0, 2)
     True
@@ -26,7 +26,7 @@ def spawn(random_state: RandomState, count: int) -> list[int]:
 
 
 def generator(random_state: RandomState) -> np.random.Generator:
-    """A numpy generator for scikit-learn's notion of a random state."""
+    """A NumPy generator from a ``random_state`` as in scikit-learn."""
     return np.random.default_rng(spawn(random_state, 1)[0])
 
 

@@ -15,7 +15,7 @@ from orbit.core import distributed
 _ROWS_AT_ONCE = 256
 _BYTES_AT_ONCE = 2**24
 
-# If fewer than one row in this many is wanted, read-ahead is turned off.
+# If fewer than one row in this number is read, read-ahead is disabled.
 _SPREAD = 16
 
 

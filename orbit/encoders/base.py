@@ -21,7 +21,7 @@ _KEPT = "_kept_"
 class Encoder(Component):
     """A map from points to vectors, fitted without labels and applied after the group has acted.
 
-    A subclass gives ``_fit``, which sets ``n_outputs_``, and ``_encode``. Fitted
+    A subclass implements ``_fit``, which sets ``n_outputs_``, and ``_encode``. Fitted
     attributes are NumPy arrays: an encoder pickles, and encodes tensors of either
     precision on any device.
 

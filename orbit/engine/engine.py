@@ -2,8 +2,8 @@
 
     psi(x) = finish( sum_i w_i embed(g_i x) )                 (LGIKA eqs. 7 and 8)
 
-An approximation gives an :class:`~orbit.engine.embedding.Embedding`, which adds the
-features of a tile of points to a sum. There are three strategies, which give the
+An approximation defines an :class:`~orbit.engine.embedding.Embedding`, which adds the
+features of a tile of points to a sum. There are three strategies, which compute the
 same sum. *Direct*: move the points, a tile at a time. *Template*: move the
 templates instead, by the exact adjoint. *Spectral*: where the group shifts an axis
 cyclically, all elements at once from products of Fourier coefficients.

@@ -50,8 +50,8 @@ def cdf_deviation_bounds(n_features: int, epsilon: float, radius: float = 1.0) -
     """Bounds on K_s(x, z) - (s - d_G(x, z)), least and largest, of GICDF Theorem 1, eqs. 3 and 4.
 
     Here s = radius (1 + epsilon), d_G = (2 pi d)^(-1/2) mean |gx - g'z|, and K_s is
-    the kernel of the paper, in which a rejected template gives zero features:
-    the share of accepted templates times that of templates drawn until accepted.
+    the kernel of the paper, in which the features of a rejected template are zero: the
+    share of accepted templates times the kernel of templates drawn until accepted.
 
     >>> low, high = cdf_deviation_bounds(784, 0.5)
     >>> low < 0 < high

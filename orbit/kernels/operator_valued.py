@@ -154,7 +154,7 @@ class Decomposable(OperatorKernel):
     ----------
     base, lengthscale : the scalar kernel k
     output : {"identity", "covariance", "low_rank", "graph", "simplex", "learned"}
-        A. ``identity``: outputs are learnt independently. ``covariance``: of the training
+        A. ``identity``: outputs are fitted independently. ``covariance``: of the training
         targets, scaled to a mean variance of one. ``low_rank``: its best
         approximation of rank ``rank``. ``graph``: the pseudo-inverse of the
         Laplacian of a graph of outputs, scaled to a mean diagonal of one.

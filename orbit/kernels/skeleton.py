@@ -116,7 +116,7 @@ class SkeletonKernel(Kernel):
         return _SkeletonColumns(self.skeleton_, self.space_, B)
 
     def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
-        """Whether the kernel is invariant: true for one fully connected node over single numbers, which may be permuted."""
+        """Whether the kernel is invariant: for permutations, if it is one fully connected node over single numbers."""
         exchangeable = self.layers is None and self.nodes is None and self.base not in ("gaussian", "sphere")
         return isinstance(group, Identity) or (exchangeable and group.permutes(shape))
 

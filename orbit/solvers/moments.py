@@ -173,7 +173,7 @@ class Moments:
 
     def _begin(self, X: np.ndarray, Y: np.ndarray) -> None:
         d, k = X.shape[1], Y.shape[1]
-        # broadcast, so that the sums of all processes are about the same shift; rounded to the precision of the products
+        # broadcast, so that all processes use the same shift; rounded to the precision of the products
         self.x_shift = broadcast(X.mean(0, dtype=np.float64).astype(X.dtype).astype(np.float64))
         self.y_shift = broadcast(Y.mean(0))
         self._sums = np.zeros((d, d)), np.zeros((d, k)), np.zeros((k, k)), np.zeros(d), np.zeros(k)

@@ -36,7 +36,7 @@ def stack(layers: Sequence[Any], shape: tuple[int, int, int], default_activation
         Padding adds positions whose patches cross the border; these average
         over the part inside.
     shape : (height, width, inputs at each position)
-    default_activation : the activation of layers that give none
+    default_activation : the activation of layers without one
 
     Raises
     ------

@@ -80,7 +80,7 @@ def from_nodes(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> 
         numbers of base inputs (0 to ``n_inputs - 1``), or ``all`` for every base
         input. ``activation`` is optional. An input named twice counts twice.
     n_inputs : int
-    default_activation : the activation of nodes that give none
+    default_activation : the activation of nodes without one
 
     Raises
     ------
