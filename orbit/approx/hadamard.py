@@ -107,12 +107,12 @@ class FastProjection:
         return out
 
     def _kept(self, rows: int) -> int:
-        """Rows that a transform computes if ``rows`` are needed: a multiple of the rows of its first factor."""
+        """Rows that a transform computes if ``rows`` are needed: a multiple of the block size over its first side."""
         rest = self.block // len(self.factors[0])
         return -(-rows // rest) * rest
 
     def _transformed(self, buffers: list[Tensor], n: int, rows: int) -> list[Tensor]:
-        """The buffers after the Hadamard transform of the first, of which at least the first ``rows`` are computed."""
+        """The buffers, with the Hadamard transform of the first, at least its first ``rows``, as the new first."""
         source, target = buffers
         outer, rest = n, self.block
         for factor in self.factors:

@@ -92,7 +92,7 @@ class AxisLaw(Distribution):
         return line.wrapped(np.stack(nodes, axis=-1).reshape(-1, *line.shape)), weights
 
     def default_size(self, domain: Domain, size: int) -> int:
-        """The number of atoms on whole steps, since fewer would change the distribution; otherwise ``size``."""
+        """``size``; on whole steps at least the number of atoms, since fewer nodes would change the distribution."""
         line = cast(Line, domain)
         if not line.step:
             return size

@@ -166,7 +166,7 @@ def curves(
 
 
 def panels(curves: dict[str, Lines], x_label: str, n_columns: int) -> Figure:
-    """Convergence in one panel for each measure, with one legend: the mean, and a band from smallest to largest.
+    """Convergence, one panel for each measure and one legend: the mean, and a band from smallest to largest.
 
     Parameters
     ----------

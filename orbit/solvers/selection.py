@@ -97,7 +97,7 @@ class Choice:
 
 
 def in_float32(dtype: np.dtype, size: float, path: np.ndarray, trim: bool) -> bool:
-    """Whether products may be taken in float32: the rows are float32, the system is large, every lambda allows it."""
+    """Whether products may be taken in float32: for float32 rows, large systems, and no given lambda below the floor."""
     return dtype == np.float32 and is_large(size) and (trim or bool(path[0] >= _FLOAT32_FLOOR))
 
 
@@ -132,7 +132,7 @@ def choose(
 
 
 def _reject_indefinite(score: Score) -> Score:
-    """The score, and minus infinity where rounding made the matrix indefinite."""
+    """The score, or minus infinity for values at which rounding makes the matrix indefinite."""
 
     def finite(regularization: float) -> float:
         try:
