@@ -97,7 +97,7 @@ class Choice:
 
 
 def in_float32(dtype: np.dtype, size: float, path: np.ndarray, trim: bool) -> bool:
-    """Whether products may be taken in float32: for float32 rows, large systems, and no given lambda below the floor."""
+    """Whether products may be taken in float32: for float32 rows, large systems, no given lambda below the floor."""
     return dtype == np.float32 and is_large(size) and (trim or bool(path[0] >= _FLOAT32_FLOOR))
 
 
