@@ -319,5 +319,5 @@ def _directions(rng: np.random.Generator, size: int, d: int) -> np.ndarray:
 
 
 def _inverse(norms: Tensor, floor: float) -> Tensor:
-    """1 / norm; 1 / floor for norms below ``floor``, and 0 for norms of 0."""
-    return norms.clamp(min=floor).reciprocal_().masked_fill_(norms == 0, 0.0)
+    """1 / norm, and 1 / floor for norms below it: what is multiplied with it is zero where the norm is."""
+    return norms.clamp(min=max(floor, torch.finfo(norms.dtype).tiny)).reciprocal_()

@@ -329,7 +329,7 @@ class Patches(Encoder):
         vectors = maps.flatten(0, 2)
         if self.unit_norm:
             norms = vectors.square().sum(0).sqrt_()
-            vectors.mul_(norms.reciprocal().masked_fill_(norms == 0, 0.0))
+            vectors.div_(norms.clamp_(min=torch.finfo(norms.dtype).tiny))
         return vectors
 
 
