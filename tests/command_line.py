@@ -1,4 +1,4 @@
-"""What tests of whole runs share: configurations, a small run, and where its results are."""
+"""Functions that tests of whole runs share: configurations, a small run, and the folders of its results."""
 
 from __future__ import annotations
 

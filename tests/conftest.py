@@ -37,7 +37,7 @@ def _seed_global_generators() -> None:
 
 @functools.lru_cache(maxsize=1)
 def _store_schemas(store, classes: frozenset[type], *folders: Path) -> None:
-    """Fill Hydra's store, which outlives a run, only if it was last filled for other components."""
+    """Fill Hydra's store, which persists between runs, only if it was last filled for other components."""
     store(*folders)
 
 
@@ -67,7 +67,7 @@ def run_with_figures(monkeypatch, tmp_path, capsys):
 
 @pytest.fixture
 def run(run_with_figures, monkeypatch):
-    """The same with blank figures: to draw them is two thirds of the time of a small run."""
+    """``run_with_figures`` with blank figures, because drawing takes two thirds of the time of a small run."""
     from orbit import plots
 
     for name in set(plots.__all__) - {"short"}:

@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 
 class LiveBytes(TorchDispatchMode):
-    """The most bytes that tensors made under it hold at one time; ``tracemalloc`` does not see torch."""
+    """The peak of the bytes of tensors created in its context; ``tracemalloc`` does not see those of torch."""
 
     def __init__(self) -> None:
         super().__init__()

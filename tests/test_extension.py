@@ -1,4 +1,4 @@
-"""A package outside this one adds a component of every kind: a class each, one configuration file, a contract line."""
+"""Another package adds a component of every kind: one class and contract test each, and one configuration file."""
 
 from __future__ import annotations
 

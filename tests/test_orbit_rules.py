@@ -1,4 +1,4 @@
-"""How the elements of an orbit are chosen: convergence of each rule for every continuous group, whole groups, runs."""
+"""Rules for orbit elements: convergence of each rule for every continuous group, whole groups, runs."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_is_whole_group():
     assert not Orbit(Orthogonal(dim=6), size=8).fit(X).is_whole_group
 
 
-def test_far_nodes_of_no_weight_are_left_out():
+def test_nodes_of_negligible_weight_are_dropped():
     fitted = Orbit(orbit.build("group", "scaling"), size=100).fit(np.zeros((1, 6, 6)))
     assert len(fitted.weights_) < 60
     assert fitted.weights_.min() > 0

@@ -1,4 +1,4 @@
-"""Orbits: the contract for each rule, defaults, and how fast each rule converges."""
+"""Orbits: the contract for each rule, defaults, and the rate of convergence of each rule."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_defaults_are_the_groups():
     np.testing.assert_allclose(turned.weights_, 1 / Rotation.default_size)
 
 
-def test_a_choice_wins_over_the_default():
+def test_given_settings_override_the_defaults():
     fitted = Orbit(Rotation(), VonMises(3.0), size=6, rule="monte_carlo", random_state=0).fit(np.zeros((1, 4, 4)))
     assert fitted.distribution_.concentration == 3.0
     np.testing.assert_allclose(fitted.weights_, 1 / 6)
@@ -57,11 +57,11 @@ def test_points_are_the_group_acting(rng):
     np.testing.assert_array_equal(fitted.points(torch.from_numpy(X), slice(2, 4)), expected[2:4])
 
 
-def test_label_says_all_choices():
+def test_label_has_all_choices():
     assert Orbit(Rotation(), VonMises(), size=12).label() == "rotation, q=von_mises, 12 by quadrature"
 
 
-def test_label_says_how_many_elements_a_fitted_orbit_has():
+def test_label_has_the_number_of_elements_of_a_fitted_orbit():
     """A finite group has all its elements under quadrature, whatever size was asked for."""
     orbit = Orbit(Dihedral(), size=32, rule="quadrature")
     assert orbit.label() == "dihedral, q=haar, 32 by quadrature"
@@ -104,7 +104,7 @@ def test_monte_carlo_without_a_seed_differs_from_fit_to_fit():
     ],
     ids=str,
 )
-def test_impossible_parameters_are_refused(params, message):
+def test_invalid_parameters_are_rejected(params, message):
     with pytest.raises(ParameterError) as error:
         Orbit(Rotation(), **params).fit(np.zeros((1, 4, 4)))
     assert str(error.value) == message
@@ -158,9 +158,7 @@ def mean_square_errors(images: np.ndarray, sampling: str, q) -> dict[str, np.nda
     # measured 6, 38, 450 and more on digits; 23, 1300, 4200 and more on smooth images
     [("digits", (2.5, 12, 120)), ("smooth", (8, 250, 1000))],
 )
-def test_quadrature_converges_by_orders_of_magnitude_where_monte_carlo_goes_as_the_root(
-    rng, source, least_ratios, sampling, q
-):
+def test_quadrature_converges_faster_than_monte_carlo(rng, source, least_ratios, sampling, q):
     if source == "digits":
         images = RotatedDigits(n_train=8).load(0).X_train.astype(np.float64)
     else:

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks on every estimator, and life in its pipelines and searches."""
+"""scikit-learn's own checks on every estimator, and use in its pipelines and searches."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ESTIMATORS = [small(orbit.get(kind, name)) for kind in KINDS for name in orbit.a
 
 
 def expected_failures(estimator) -> dict[str, str]:
-    """Estimators that choose a strength by validation: for it, a point of weight two is one point, not two."""
+    """Estimators that select a regularisation by validation, where a point of weight two is one point, not two."""
     reason = "the choice of the strength depends on the number of points; the contract of learners fixes it"
     chooses = isinstance(estimator, Learner) and estimator.path_parameter
     return {"check_sample_weight_equivalence_on_dense_data": reason} if chooses else {}

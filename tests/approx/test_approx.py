@@ -86,7 +86,7 @@ class TestUniformLandmarks(LandmarksContract):
 @pytest.mark.parametrize("group", [Rotation(), Rotation("polar")], ids=repr)
 @pytest.mark.parametrize("shape", [(5, 7), (6, 6)])
 def test_template_side_equals_data_side(rng, group, shape):
-    """<w, g x> = <g* w, x> for every linear action, interpolated images included (SPEC section 1)."""
+    """<w, g x> = <g* w, x> for every linear action, interpolated images included."""
     X = signals(rng, 6, shape)
     fitted = RandomFourier(Gaussian(0.5), Orbit(group, VonMises(0.5), size=9), n_components=20, random_state=0).fit(X)
     templates = group.adjoint(fitted.orbit_.elements_, fitted.frequencies_.reshape(20, *shape)).reshape(9, 20, -1)
@@ -234,7 +234,7 @@ def test_nystrom_of_singular_gram(rng):
     np.testing.assert_allclose(features @ features.T, Gaussian(1.0).gram(X), atol=1e-9)
 
 
-def test_nystrom_takes_no_more_landmarks_than_there_are_points(rng):
+def test_nystrom_uses_at_most_n_landmarks(rng):
     assert Nystrom(Gaussian(1.0), n_components=99).fit_transform(rng.standard_normal((7, 3))).shape == (7, 7)
 
 
@@ -278,7 +278,7 @@ def test_exact_features_give_the_kernel_against_training_points(rng):
     np.testing.assert_allclose(fitted.transform(Z) @ fitted.transform(X).T, fitted.gram(Z), atol=1e-10)
 
 
-def test_exact_features_of_float32_points_lose_their_own_rounding_only(rng):
+def test_exact_features_of_float32_points_have_float32_accuracy(rng):
     """A smooth kernel has eigenvalues far below float32 rounding, and features divide by their roots."""
     X = rng.standard_normal((60, 2)).astype(np.float32)
     fitted = Exact(Gaussian(2.0)).fit(X)
@@ -289,14 +289,14 @@ def test_exact_features_of_float32_points_lose_their_own_rounding_only(rng):
 
 
 def test_exact_gram_of_haar_is_the_single_sum(rng):
-    """For a whole finite group and k(g x, g z) = k(x, z) the double sum is mean_g k(g x, z) (SPEC section 3)."""
+    """For a whole finite group and k(g x, g z) = k(x, z) the double sum is mean_g k(g x, z)."""
     X = signals(rng, 6, (3, 9))
     fitted = Exact(Gaussian(0.6), Orbit(Rotation("polar"), Haar(), size=9)).fit(X)
     single = np.mean([Gaussian(0.6).gram(np.roll(X, k, -1), X) for k in range(9)], axis=0)
     np.testing.assert_allclose(fitted.gram(X), single, atol=1e-12)
 
 
-def test_averaging_contracts():
+def test_averaging_does_not_increase_the_diagonal():
     """Mean embeddings are averages of unit vectors: the kernel's diagonal is at most one, below it once q spreads."""
     X = signals(np.random.default_rng(0), 6, (3, 9))
     diagonals = []
@@ -319,7 +319,7 @@ def test_float32_gram_is_near_float64(rng):
 
 @pytest.mark.parametrize("cls", [RandomFourier, Nystrom])
 @pytest.mark.parametrize("size", [0, -1, 2.0, "many", None, True], ids=str)
-def test_impossible_sizes_are_refused(cls, size):
+def test_invalid_sizes_are_rejected(cls, size):
     with pytest.raises(ParameterError, match=f"^n_components: expected an integer >= 1, found {size!r}$"):
         cls(n_components=size).fit(np.ones((3, 2)))
 
@@ -337,21 +337,21 @@ def test_impossible_sizes_are_refused(cls, size):
     ],
     ids=repr,
 )
-def test_impossible_parameters_are_refused(feature_map, message):
+def test_invalid_parameters_are_rejected(feature_map, message):
     for call in (feature_map.check, lambda: clone(feature_map).fit(np.ones((3, 2)))):
         with pytest.raises(ParameterError) as error:
             call()
         assert str(error.value) == message
 
 
-def test_kernel_that_vanishes_between_all_points_still_works(rng):
+def test_kernel_that_is_zero_between_all_points(rng):
     """A lengthscale far too small: the Gram matrix is the identity, features are finite."""
     features = Nystrom(Gaussian(1e-6), n_components=5, random_state=0).fit_transform(rng.random((5, 3)))
     np.testing.assert_allclose(features @ features.T, np.eye(5), atol=1e-12)
 
 
 @pytest.mark.parametrize("part", ["frequencies", "landmarks"])
-def test_rules_of_the_wrong_kind_are_named(part):
+def test_rule_of_the_wrong_kind_raises(part):
     cls = RandomFourier if part == "frequencies" else Nystrom
     with pytest.raises(InputError, match=part):
         cls(**{part: "monte_carlo"}).fit(np.random.default_rng(0).random((5, 3)))

@@ -74,7 +74,7 @@ class TestCDFSketched(CDFContract):
         return oracles.count_sketch(centred, fitted.sketch_.buckets, fitted.sketch_.signs, 50)
 
     def expected_gram(self, fitted, points):
-        """About the mean of the training points, which here are all points."""
+        """Centred at the mean of the training points, which here are all points."""
         H = np.eye(points.shape[1]) - 1 / points.shape[1]
         return H @ super().expected_gram(fitted, points) @ H
 
@@ -84,7 +84,7 @@ class TestCDFKernel(KernelContract):
         return CDF(radius=12.0, templates="sphere")
 
     def evaluate(self, x, z):
-        """E (s - max(<x, t>, <z, t>)) by an integral over one angle: only the plane of x and z counts."""
+        """E (s - max(<x, t>, <z, t>)) by an integral over one angle in the plane of x and z."""
         return 12.0 * 1.1 - oracles.mean_maximum_on_the_sphere(x, z)
 
 
@@ -107,7 +107,7 @@ def test_slope_is_half_the_mean_absolute_coordinate_of_templates(d, templates):
 
 @pytest.mark.parametrize("templates", ["gaussian", "sphere"])
 @pytest.mark.parametrize("rule", [MonteCarlo(), Orthogonal(), None], ids=repr)
-def test_templates_have_their_law(templates, rule):
+def test_templates_follow_their_distribution(templates, rule):
     d, m = 6, 6000
     fitted = CumulativeDistribution(n_components=m, n_bins=1, templates=templates, frequencies=rule, random_state=0)
     T = fitted.fit(np.ones((2, d))).templates_
@@ -139,7 +139,7 @@ def test_inner_products_converge_to_the_exact_kernel(rng, templates, thresholds)
     assert errors[2] < 0.03
 
 
-def test_the_error_of_uniform_thresholds_is_that_of_a_sum_for_an_integral(rng):
+def test_error_of_uniform_thresholds_is_that_of_a_riemann_sum(rng):
     """A distribution function that jumps at a adds 0 to s/n to the integral s - a; so does a product of two."""
     X = unit(signals(rng, 5, (4,)))
     for n in (3, 10, 100):
@@ -152,8 +152,8 @@ def test_the_error_of_uniform_thresholds_is_that_of_a_sum_for_an_integral(rng):
         assert excess.max() <= s / n + 1e-12
 
 
-def test_inner_products_are_within_the_bound_of_finite_sizes(rng):
-    """Of 100 independent template draws 5 % may be out; the constant is generous, so none is."""
+def test_inner_products_are_within_the_hoeffding_bound(rng):
+    """At most 5 % of 100 independent draws of templates may exceed the bound; it is loose, so none does."""
     x = unit(signals(rng, 2, (6,)))
     expected = CDF(1.0).gram(x)[0, 1]
     errors = []
@@ -163,7 +163,7 @@ def test_inner_products_are_within_the_bound_of_finite_sizes(rng):
         errors.append(abs(psi[0] @ psi[1] - expected))
     bound = cdf_theory.cdf_error_bound(20, 10, 1.1, 0.95)
     assert np.mean(np.array(errors) > bound) <= 0.05
-    assert max(errors) > bound / 20, "the bound is about this error"
+    assert max(errors) > bound / 20, "the bound is of the order of the error"
 
 
 @pytest.mark.parametrize(("d", "epsilon"), [(20, 0.9), (100, 0.5), (784, 0.2)])
@@ -193,7 +193,7 @@ def test_template_side_equals_data_side(rng):
     np.testing.assert_allclose(fitted.transform(X), averaged.reshape(6, -1), atol=1e-12)
 
 
-def test_points_of_any_length_have_the_features_of_their_direction(rng):
+def test_features_depend_only_on_the_direction_of_a_point(rng):
     X = rng.standard_normal((5, 7))
     fitted = CumulativeDistribution(n_components=30, n_bins=5, random_state=0).fit(X)
     np.testing.assert_allclose(fitted.transform(3 * X), fitted.transform(X), atol=1e-12)
@@ -210,13 +210,13 @@ def test_radius_is_that_of_the_training_points(rng):
     assert np.isfinite(far).all()
 
 
-def test_blank_points_have_features():
+def test_features_of_zero_points_are_finite():
     X = np.zeros((3, 4))
     for norm in ("each", "radius"):
         assert np.isfinite(CumulativeDistribution(n_components=3, norm=norm, random_state=0).fit_transform(X)).all()
 
 
-def test_wrong_parameters_are_named():
+def test_invalid_parameters_raise_errors_that_name_them():
     for params in ({"epsilon": 1.0}, {"n_bins": 0}, {"templates": "cube"}, {"sketch": 0}, {"norm": "mean"}):
         with pytest.raises(ParameterError, match=next(iter(params))):
             CumulativeDistribution(**params).fit(np.ones((3, 2)))
@@ -228,7 +228,7 @@ def test_wrong_parameters_are_named():
 
 
 @pytest.mark.parametrize("n", [1, 4, 25])
-def test_bins_are_what_comparisons_say(rng, n):
+def test_bins_are_comparisons_with_thresholds(rng, n):
     thresholds, _ = uniform_thresholds(1.3, n)
     projections = torch.from_numpy(np.concatenate([rng.uniform(-2, 2, (50, 3)), [[0.0, -1e300, 1e300]]]))
     expected = (projections.numpy()[..., None] > thresholds).sum(-1)
@@ -239,7 +239,7 @@ def test_bins_are_what_comparisons_say(rng, n):
     np.testing.assert_array_equal(bins(projections.clone(), slice(2, 5)), expected)
 
 
-def test_several_orbit_points_at_once_count_as_one_by_one(rng):
+def test_orbit_points_are_counted_equally_in_batches_and_one_by_one(rng):
     templates, scale = torch.from_numpy(rng.standard_normal((7, 4))), torch.ones(1, dtype=torch.float64)
     counts = BinCounts(templates, UniformBins(5, 3.0), scale, None, None)
     projections, weights = torch.from_numpy(rng.standard_normal((3, 6, 4))), torch.tensor([0.2, 0.3, 0.5]).double()
@@ -252,7 +252,7 @@ def test_several_orbit_points_at_once_count_as_one_by_one(rng):
     assert not one[:, : 2 * counts.bins_a_unit].any()
 
 
-def test_widths_make_a_sum_of_distribution_functions_their_integral(rng):
+def test_widths_turn_sums_of_distribution_functions_into_integrals(rng):
     thresholds = np.sort(np.hstack([rng.uniform(-0.4, 0.6, (3, 400)), np.ones((3, 1))]))
     widths = trapezoid_widths(thresholds)
     grid = np.linspace(-1, 1, 200_001)
@@ -263,7 +263,7 @@ def test_widths_make_a_sum_of_distribution_functions_their_integral(rng):
             assert shares @ (f * g) == pytest.approx(integrate.trapezoid(F * G, grid), abs=0.005)
 
 
-def test_quantile_thresholds_lie_where_the_projections_are(rng):
+def test_quantile_thresholds_follow_the_projections(rng):
     X = unit(rng.standard_normal((3000, 400)) + 0.5)  # far from the origin, as images are
     uniform, quantile = (
         CumulativeDistribution(n_components=40, n_bins=10, thresholds=t, random_state=0).fit(X)
@@ -311,7 +311,7 @@ def test_a_sketch_of_features_keeps_their_inner_products_about_the_mean(rng):
 
 
 @pytest.mark.parametrize("sketch", [None, 16])
-def test_a_tile_of_many_columns_takes_no_more_than_its_share_of_the_budget(rng, sketch):
+def test_a_tile_of_many_columns_stays_within_its_memory_budget(rng, sketch):
     X = rng.standard_normal((40, 20)).astype(np.float32)
     megabytes, columns = 1.0, 200 * 51
     engine = Engine(megabytes / 1024, workers=1)
@@ -326,7 +326,7 @@ def test_a_tile_of_many_columns_takes_no_more_than_its_share_of_the_budget(rng, 
 # ---- compact storage -------------------------------------------------------------------------------------------------
 
 
-def test_bytes_hold_equal_weights_exactly(rng):
+def test_byte_counts_store_equal_weights_exactly(rng):
     X = signals(rng, 30, (12,)).astype(np.float32)
     fitted = CumulativeDistribution(Orbit(Cyclic(), Haar()), 20, 8, random_state=0).fit(X)
     held, psi = fitted.compact(X), fitted.transform(X)
@@ -340,7 +340,7 @@ def test_bytes_hold_equal_weights_exactly(rng):
 
 
 @pytest.mark.parametrize("thresholds", ["uniform", "quantile"])
-def test_short_floats_hold_any_weights(rng, thresholds):
+def test_float16_stores_any_weights(rng, thresholds):
     X = signals(rng, 10, (6, 8))
     orb = Orbit(Rotation("polar"), VonMises(1.0), size=8)
     fitted = CumulativeDistribution(orb, 20, 8, thresholds=thresholds, random_state=0).fit(X)

@@ -1,4 +1,4 @@
-"""Rules that draw frequencies: the right law for each, and the errors that documentation promises."""
+"""Rules that draw frequencies: the distribution of each, and the errors stated in the documentation."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def gram_error(rule, kernel, d, size, seeds=12):
 
 @pytest.mark.parametrize("kernel", ISOTROPIC, ids=str)
 @pytest.mark.parametrize("rule", [Orthogonal(), Structured(), QuasiMonteCarlo()], ids=str)
-def test_every_single_frequency_has_the_spectrums_law(rule, kernel):
-    """One frequency of each of many draws, so that what is compared is independent."""
+def test_every_frequency_follows_the_spectrum(rule, kernel):
+    """One frequency from each of many draws, so that the frequencies compared are independent."""
     d, draws = 16, 1500
     kernel = kernel.fit(np.zeros((1, d)))
     first = np.array([rule.draw(kernel, 5, d, np.random.default_rng(seed))[3] for seed in range(draws)])
@@ -118,7 +118,7 @@ def test_walsh_hadamard_is_the_hadamard_matrix(rng):
 
 @pytest.mark.parametrize("kernel", ISOTROPIC, ids=str)
 def test_orthogonal_is_unbiased(kernel):
-    """The error of the mean over draws falls as chance alone would have it: by the root of their number."""
+    """The error of the mean over draws decreases as the inverse square root of their number."""
     seeds = 100
     one, mean = gram_error(Orthogonal(), kernel, d=3, size=9, seeds=seeds)
     assert mean < 2 * one / np.sqrt(seeds)
@@ -217,7 +217,7 @@ def test_features_by_fast_products_are_features_by_the_matrix(rng, variant, size
     np.testing.assert_allclose(found, phi.transform(X), atol=1e-12)
 
 
-def test_factors_are_used_where_they_are_faster():
+def test_hadamard_factors_are_used_where_they_are_faster():
     def chosen(d, size, engine=None, **orbit_parts):
         orb = orbit.Orbit(**orbit_parts) if orbit_parts else None
         phi = RandomFourier(Gaussian(1.0), orb, size, frequencies=Structured(), engine=engine, random_state=0)
@@ -235,7 +235,7 @@ def test_factors_are_used_where_they_are_faster():
 
 
 @pytest.mark.parametrize("path", ["template", "spectral"])
-def test_factors_give_their_matrix_to_the_other_paths(rng, path):
+def test_other_paths_use_the_matrix_of_the_hadamard_factors(rng, path):
     X, turns = rng.standard_normal((6, 32, 64)), orbit.Orbit(orbit.build("group", "rotation", sampling="polar"), size=5)
     found, expected = (
         RandomFourier(
@@ -246,7 +246,7 @@ def test_factors_give_their_matrix_to_the_other_paths(rng, path):
     np.testing.assert_allclose(found, expected, atol=1e-11)
 
 
-def test_large_second_layers_hold_no_matrix():
+def test_large_second_layers_store_no_matrix():
     blocks = Structured().blocks(Gaussian(1.0).fit(np.zeros((1, 2))), 17_000, 14_000, np.random.default_rng(0))
     assert blocks.signs.nbytes + blocks.lengths.nbytes < 300_000
 
@@ -265,14 +265,14 @@ def test_any_size_and_number_of_features(name, size, d):
         assert np.all(np.isfinite(W))
 
 
-def test_a_sobol_sequence_of_any_length_warns_of_nothing():
+def test_a_sobol_sequence_of_any_length_gives_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         QuasiMonteCarlo().draw(Gaussian(1.0).fit(np.zeros((1, 3))), 100, 3, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("name", ["orthogonal", "structured"])
-def test_rules_of_rotations_refuse_the_laplacian_before_the_data_is_seen(name):
+def test_orthogonal_rules_reject_the_laplacian_before_fit(name):
     rule = orbit.build("frequencies", name)
     message = (
         f"^frequencies={name} needs a spectrum unchanged by rotations, which kernel=laplacian does not have: choose"
@@ -283,7 +283,7 @@ def test_rules_of_rotations_refuse_the_laplacian_before_the_data_is_seen(name):
         rule.draw(Laplacian(1.0).fit(np.zeros((1, 3))), 5, 3, np.random.default_rng(0))
 
 
-def test_structured_warns_for_few_features_and_says_what_to_choose():
+def test_structured_warns_for_few_features_and_suggests_another_rule():
     with pytest.warns(UserWarning, match="frequencies=structured is biased.*found 8: choose frequencies=qmc or"):
         Structured().draw(Gaussian(1.0).fit(np.zeros((1, 8))), 4, 8, np.random.default_rng(0))
     with warnings.catch_warnings():
@@ -291,7 +291,7 @@ def test_structured_warns_for_few_features_and_says_what_to_choose():
         Structured().draw(Gaussian(1.0).fit(np.zeros((1, 9))), 4, 9, np.random.default_rng(0))
 
 
-def test_qmc_says_where_sobol_sequences_end():
+def test_qmc_reports_the_largest_dimension_of_sobol_sequences():
     with pytest.raises(
         InputError, match=r"^frequencies=qmc is for at most 21201 dimensions, kernel=matern needs 21202"
     ):

@@ -20,7 +20,7 @@ class TestLinear(HyperContract):
     def create(self):
         return LinearLayer()
 
-    def test_passes_features_as_they_are(self, psi):
+    def test_returns_features_unchanged(self, psi):
         np.testing.assert_array_equal(self.create().fit_transform(psi), psi)
 
 
@@ -55,7 +55,7 @@ class GaussianContract(HyperContract):
         batches = np.concatenate([fitted.transform(psi[rows]) for rows in (slice(0, 7), slice(7, 20))])
         np.testing.assert_allclose(batches, fitted.transform(psi), atol=1e-12)
 
-    def test_not_fitted_is_said(self, psi):
+    def test_unfitted_raises(self, psi):
         with pytest.raises(NotFittedError):
             self.create().transform(psi)
 
@@ -90,12 +90,12 @@ class TestGaussianByNystrom(GaussianContract):
         ({"landmarks": "all"}, "landmarks: expected one of .*uniform, found 'all'"),
     ],
 )
-def test_wrong_parameters_are_named(params, message):
+def test_invalid_parameters_raise_errors_that_name_them(params, message):
     with pytest.raises(ParameterError, match=message):
         GaussianLayer(**params).fit(np.ones((3, 2)))
 
 
-def test_the_hyperkernel_sees_the_distance_of_orbit_embeddings(rng):
+def test_the_hyperkernel_depends_on_the_distance_of_orbit_embeddings(rng):
     """Turned images have the same embedding, so the hyperkernel of an image and its turn is one."""
     X = unit_mean_norm(smooth_images(rng, 12, 8, 8))
     X = np.concatenate([X, np.rot90(X, axes=(1, 2))])

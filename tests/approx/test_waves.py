@@ -51,7 +51,7 @@ def test_sums_are_added_to_columns_of_a_wider_matrix(rng, monkeypatch, dtype, to
 
 
 @pytest.mark.parametrize("spread", [0.1, 3.0, 100.0, 5000.0])
-def test_the_loops_are_as_exact_as_float32_angles_of_any_size(rng, spread):
+def test_loops_have_float32_accuracy_for_angles_of_any_size(rng, spread):
     """As plain Python where numba is not installed."""
     angles, others, weights = tiles(rng, np.float32, spread)
     angles[0, 0, :5] = np.float32([0.0, np.pi, -np.pi, np.pi / 2, 2 * np.pi])
@@ -62,7 +62,7 @@ def test_the_loops_are_as_exact_as_float32_angles_of_any_size(rng, spread):
         np.testing.assert_allclose(found, expected, atol=5 * 8e-7)
 
 
-def test_undefined_angles_stay_undefined():
+def test_nan_angles_stay_nan():
     angles = np.full((1, 1, 3), np.nan, np.float32)
     found = np.zeros((2, 1, 3), np.float32)
     loops.add_waves(angles, angles[:0], np.ones(1, np.float32), *found)

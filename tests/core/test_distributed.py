@@ -1,4 +1,4 @@
-"""A stream shared by two local processes: the sums of one, and a clear end when one dies."""
+"""A stream shared by two local processes: equal to one process, and an error when one process dies."""
 
 from __future__ import annotations
 
@@ -69,19 +69,19 @@ def metrics(outputs: Path) -> dict[str, float]:
 @pytest.mark.parametrize(
     "settings", [(), pytest.param(FEW_BYTES, marks=pytest.mark.slow)], ids=["one pass", "many passes"]
 )
-def test_two_processes_give_what_one_gives(run, tmp_path, port, settings):
+def test_two_processes_give_the_result_of_one(run, tmp_path, port, settings):
     compare(run, tmp_path, port, *SETTINGS, *settings)
 
 
-def test_two_processes_that_read_a_file_by_rows_give_what_one_gives(run, tmp_path, port, rng):
-    """4,500 training points, of which a sample of 4,096 settles scale, lengthscale and landmarks."""
+def test_two_processes_that_read_a_file_by_rows_give_the_result_of_one(run, tmp_path, port, rng):
+    """4,500 training points; scale, lengthscale and landmarks are fitted to a sample of 4,096."""
     files = npy_files(tmp_path, *noisy_digits(rng, 6000))
     settings = [setting for setting in SETTINGS if not setting.startswith("dataset")]
     compare(run, tmp_path, port, *settings, *files, "approx=nystrom")
 
 
 def compare(run, tmp_path: Path, port: int, *settings: str) -> None:
-    """Run the same by two processes and by this one."""
+    """Run the same command in two processes and in this one, and compare the results."""
     both = [start(rank, port, "run.py", *settings, f"outputs={tmp_path / 'two'}") for rank in (0, 1)]
     code, _, err = run(*settings)
     assert code == 0, err
@@ -94,7 +94,7 @@ def compare(run, tmp_path: Path, port: int, *settings: str) -> None:
         assert two[key] == pytest.approx(one[key], rel=1e-9)
 
 
-def test_a_process_that_dies_ends_the_job_clearly(tmp_path, port):
+def test_a_process_that_dies_ends_the_job_with_an_error(tmp_path, port):
     first, second = (start(rank, port, "-c", DYING) for rank in (0, 1))
     _, err = first.communicate(timeout=240)
     second.communicate(timeout=60)
@@ -111,7 +111,7 @@ def test_a_process_that_dies_ends_the_job_clearly(tmp_path, port):
         ("runner=kernel_error", "need runner=fit, found runner=kernel_error; start one process for other runners"),
     ],
 )
-def test_what_cannot_be_shared_is_refused_before_work(monkeypatch, setting, expected):
+def test_settings_that_several_processes_cannot_run_are_rejected(monkeypatch, setting, expected):
     from command_line import composed
 
     from orbit.core.errors import InputError
@@ -126,7 +126,7 @@ def test_what_cannot_be_shared_is_refused_before_work(monkeypatch, setting, expe
     ("device", "gpus", "expected"),
     [("cpu", 2, ("gloo", [])), ("auto", 2, ("nccl", [1])), ("cuda", 1, ("gloo", [0])), ("auto", 0, ("gloo", []))],
 )
-def test_processes_take_gpus_of_their_own(monkeypatch, device, gpus, expected):
+def test_each_process_uses_its_own_gpu(monkeypatch, device, gpus, expected):
     from orbit.core import distributed
 
     started, taken = [], []
@@ -142,7 +142,7 @@ def test_processes_take_gpus_of_their_own(monkeypatch, device, gpus, expected):
     assert (*started, taken) == expected
 
 
-def test_sums_of_one_process_are_left_alone():
+def test_sums_of_one_process_are_unchanged():
     from orbit.core import distributed
 
     array = np.arange(3.0)
@@ -152,8 +152,8 @@ def test_sums_of_one_process_are_left_alone():
 
 
 @pytest.mark.parametrize("approx", ["rf", "nystrom"])
-def test_a_process_sees_its_share_and_the_sample_and_no_other_row(tmp_path, rng, monkeypatch, approx):
-    """All else in the file is NaN for one process, which ends the other at once."""
+def test_a_process_reads_only_its_share_and_the_sample(tmp_path, rng, monkeypatch, approx):
+    """All other rows are NaN: they raise no error in process 1, and an error in process 0, which reads them."""
     from command_line import composed
 
     from orbit.core.errors import InputError

@@ -24,7 +24,7 @@ def test_eigh_rebuilds_the_matrix_in_float64(rng):
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(9), atol=1e-12)
 
 
-def test_eigh_leaves_its_input_alone(rng):
+def test_eigh_does_not_modify_its_input(rng):
     A = gram(rng, 5, 5)
     before = A.copy()
     A.flags.writeable = False
@@ -41,12 +41,12 @@ def test_inverse_root_is_a_root_of_the_pseudo_inverse(rng, rank):
     np.testing.assert_allclose(L @ K @ L.T, np.eye(rank), atol=1e-8)
 
 
-def test_rows_come_in_the_order_of_falling_eigenvalues(rng):
+def test_rows_are_sorted_by_decreasing_eigenvalue(rng):
     L = inverse_root(gram(rng, 8, 8), 0.0)
     assert np.all(np.diff(np.linalg.norm(L, axis=1)) > 0)
 
 
-def test_tolerance_is_a_share_of_the_largest_eigenvalue():
+def test_tolerance_is_relative_to_the_largest_eigenvalue():
     K = np.diag([100.0, 10.0, 1.0])
     assert [len(inverse_root(K, t)) for t in (0.0, 0.005, 0.01, 0.05, 0.2)] == [3, 3, 2, 2, 1]
 
@@ -56,12 +56,12 @@ def test_negative_eigenvalues_are_dropped():
 
 
 @pytest.mark.parametrize("K", [np.zeros((3, 3)), -np.eye(2)], ids=["zero", "negative"])
-def test_a_matrix_without_positive_eigenvalues_is_refused(K):
+def test_a_matrix_without_positive_eigenvalues_is_rejected(K):
     with pytest.raises(InputError, match="change the kernel's lengthscale"):
         inverse_root(K, 0.0)
 
 
-def test_eigenvalues_come_out_where_divide_and_conquer_gives_up(rng, monkeypatch):
+def test_eigenvalues_if_divide_and_conquer_fails(rng, monkeypatch):
     def gives_up(A):
         raise torch.linalg.LinAlgError("failed to converge")
 
@@ -73,7 +73,7 @@ def test_eigenvalues_come_out_where_divide_and_conquer_gives_up(rng, monkeypatch
     assert np.all(np.diff(values) >= 0)
 
 
-def test_few_operations_take_one_thread_of_every_library():
+def test_small_problems_use_one_thread_of_every_library():
     import torch
     from threadpoolctl import threadpool_info
 

@@ -100,12 +100,12 @@ def test_refused(name, value, expected):
     assert (error.value.name, error.value.expected) == (name, expected)
 
 
-def test_every_plain_annotation_is_tried():
+def test_examples_cover_every_plain_annotation():
     assert set(ACCEPTED) == set(REFUSED) == set(config_fields(Example))
 
 
 @pytest.mark.parametrize("seed", ["seed", 1.5, [1], -1], ids=str)
-def test_a_seed_that_is_none_is_refused(seed):
+def test_invalid_seeds_are_rejected(seed):
     with pytest.raises(InputError, match="random_state"):
         check_params(Example(random_state=seed))
 
@@ -131,7 +131,7 @@ def test_no_constructor_means_no_parameters():
     Bare().check()
 
 
-def test_configuration_sets_neither_parts_nor_seeds():
+def test_configuration_fields_exclude_parts_and_seeds():
     assert {"kernel", "random_state"}.isdisjoint(config_fields(Example))
     from_library = config_fields(orbit.get("approx", "nystrom"))
     assert set(from_library) == {"n_components", "rank_tolerance"}

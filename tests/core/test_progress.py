@@ -1,4 +1,4 @@
-"""Progress lines, with the clock in the test's hands."""
+"""Progress lines, with a clock that the tests control."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lines(caplog) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "orbit.core.progress"]
 
 
-def test_a_line_a_minute_with_the_time_left(clock, caplog):
+def test_one_line_each_minute_with_the_remaining_time(clock, caplog):
     with caplog.at_level(logging.INFO, "orbit"), progress.Progress(10, "features") as steps:
         for _ in range(10):
             clock[0] += 25
@@ -35,7 +35,7 @@ def test_a_line_a_minute_with_the_time_left(clock, caplog):
     ]
 
 
-def test_short_or_hidden_work_says_nothing(clock, caplog):
+def test_short_or_hidden_work_prints_nothing(clock, caplog):
     with caplog.at_level(logging.INFO, "orbit"):
         for shown, pause in ((True, 1), (False, 100)):
             with progress.Progress(5, "features", shown) as steps:

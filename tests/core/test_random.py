@@ -13,14 +13,14 @@ def test_integers_give_the_same_seeds_every_time():
     assert all(type(seed) is int for seed in spawn(5, 3))
 
 
-def test_a_random_state_moves_on():
+def test_a_random_state_advances():
     state = np.random.RandomState(0)
     first, second = spawn(state, 2), spawn(state, 2)
     assert first != second
     assert spawn(np.random.RandomState(0), 2) == first
 
 
-def test_none_is_another_seed_every_time():
+def test_none_gives_a_new_seed_every_time():
     assert spawn(None, 1) != spawn(None, 1)
 
 

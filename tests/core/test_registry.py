@@ -15,7 +15,7 @@ from orbit.groups import Identity, Rotation
 
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch):
-    """Whatever a test registers is forgotten after it."""
+    """Remove the components that a test registers."""
     monkeypatch.setattr(registry, "_classes", {kind: dict(known) for kind, known in registry._classes.items()})
     registry._load_entry_points.cache_clear()
     yield
@@ -59,7 +59,7 @@ def test_available():
 
 
 class TestLearners:
-    """One kind for the command line, two for those who ask for a classifier or a regressor."""
+    """The kind ``learner`` is the union of the kinds ``classifier`` and ``regressor``."""
 
     def test_the_union_is_listed(self):
         assert set(orbit.available("learner")) == {*orbit.available("classifier"), *orbit.available("regressor")}
@@ -79,7 +79,7 @@ class TestLearners:
         with pytest.raises(InputError, match="task: expected one of 'classification', 'regression', found 'both'"):
             orbit.build("learner", "gp", task="both")
 
-    def test_an_unknown_name_is_refused(self):
+    def test_an_unknown_name_is_rejected(self):
         with pytest.raises(UnknownNameError, match="learner=rigde: no such learner; did you mean 'ridge'"):
             orbit.build("learner", "rigde")
 
@@ -89,7 +89,7 @@ def test_kernels_of_several_outputs_are_kernels():
     assert orbit.build("kernel", "curl_free").label() == "kernel=curl_free"
 
 
-def test_an_unknown_name_is_answered_with_the_closest_and_all():
+def test_error_for_an_unknown_name_lists_the_closest_and_all():
     with pytest.raises(UnknownNameError) as error:
         orbit.build("group", "rotatoin")
     text = str(error.value)
@@ -98,17 +98,17 @@ def test_an_unknown_name_is_answered_with_the_closest_and_all():
         assert name in text
 
 
-def test_a_name_like_no_other_gets_the_list_only():
+def test_a_name_without_a_close_match_gets_the_list_only():
     with pytest.raises(UnknownNameError, match=r"^group=xyzzy: no such group\. Choose from "):
         orbit.get("group", "xyzzy")
 
 
-def test_an_unknown_kind_is_answered_with_the_closest_and_all():
+def test_error_for_an_unknown_kind_lists_the_closest_and_all():
     with pytest.raises(UnknownNameError, match="unknown kind of component 'grup'; did you mean 'group'.*'kernel'"):
         orbit.get("grup", "rotation")
 
 
-def test_an_unknown_parameter_is_answered_with_the_closest_and_all():
+def test_error_for_an_unknown_parameter_lists_the_closest_and_all():
     with pytest.raises(InputError) as error:
         orbit.build("distribution", "von_mises", concentrate=3)
     expected = (
@@ -119,7 +119,7 @@ def test_an_unknown_parameter_is_answered_with_the_closest_and_all():
         orbit.build("distribution", "haar", angle=1)
 
 
-def test_building_only_stores():
+def test_build_only_stores_parameters():
     assert orbit.build("distribution", "von_mises", concentration=-3).concentration == -3
 
 
@@ -146,7 +146,7 @@ def test_other_packages_add_components_through_entry_points(monkeypatch):
     assert asked == ["orbit.components"], "asked once, and for this group only"
 
 
-def test_the_library_knows_nothing_of_hydra_and_mlflow():
+def test_the_library_does_not_import_hydra_or_mlflow():
     """In a fresh interpreter, since other tests import them."""
     code = "import sys, orbit; print([m for m in ('hydra', 'omegaconf', 'mlflow', 'runners') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=_root())

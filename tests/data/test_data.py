@@ -1,4 +1,4 @@
-"""Data sets: the contract for each loader, file formats, and what bad files and arrays are answered with."""
+"""Data sets: the contract for each loader, file formats, and errors for invalid files and arrays."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_digits_are_scikit_learns_split_by_the_seed():
     np.testing.assert_allclose(*shares, atol=0.002, err_msg="stratified")
 
 
-def test_turned_digits_are_the_same_whatever_the_seed_of_the_run():
+def test_rotated_digits_do_not_depend_on_the_seed_of_the_run():
     one, other = RotatedDigits().load(0), RotatedDigits().load(1)
     np.testing.assert_array_equal(rows(one), rows(other))
     assert not np.array_equal(one.X_train, other.X_train)
@@ -182,7 +182,7 @@ def test_turned_digits_are_the_same_whatever_the_seed_of_the_run():
 
 
 def test_random_turns_are_turns_by_uniform_angles(rng):
-    """A spot right of the centre says by its centroid how far its image was turned."""
+    """The centroid of a spot right of the centre gives the angle by which its image was turned."""
     y, x = np.mgrid[:15, :15] - 7.0
     spot = np.exp(-((x - 4) ** 2 + y**2) / 4)
     turned = rotate_randomly(np.repeat(spot[None], 600, 0), seed=3)
@@ -221,7 +221,7 @@ def test_mnist_reads_what_the_files_hold(tmp_path, monkeypatch, folder, by):
 
 
 @pytest.mark.parametrize("loader", [MNIST, RotatedMNIST, QM7])
-def test_missing_files_say_where_they_belong_and_how_to_get_them(tmp_path, loader):
+def test_error_for_missing_files_names_folder_and_download(tmp_path, loader):
     for call in (loader(root=str(tmp_path)).check_files, lambda: loader(root=str(tmp_path)).load(0)):
         with pytest.raises(DataFileError) as error:
             call()
@@ -234,7 +234,7 @@ def test_missing_files_say_where_they_belong_and_how_to_get_them(tmp_path, loade
         assert "\n" not in text
 
 
-def test_one_missing_file_is_the_one_that_is_named(tmp_path, monkeypatch):
+def test_error_names_the_missing_file(tmp_path, monkeypatch):
     write_mnist(tmp_path, monkeypatch)
     MNIST(root=str(tmp_path)).check_files()
     (tmp_path / mnist.TEST_LABELS.name).unlink()
@@ -242,7 +242,7 @@ def test_one_missing_file_is_the_one_that_is_named(tmp_path, monkeypatch):
         MNIST(root=str(tmp_path)).check_files()
 
 
-def test_a_corrupt_file_says_both_digests(tmp_path, monkeypatch):
+def test_error_for_a_corrupt_file_has_both_digests(tmp_path, monkeypatch):
     write_mnist(tmp_path, monkeypatch)
     path = tmp_path / mnist.TEST_IMAGES.name
     path.write_bytes(path.read_bytes()[:-1])
@@ -270,7 +270,7 @@ def test_idx(rng, shape):
      idx(np.zeros((2, 3), np.uint8))[:-1], idx(np.zeros((2, 3), np.uint8)) + b"\x00"],
     ids=["empty", "short", "zip", "floats", "header cut", "data cut", "data too long"],
 )  # fmt: skip
-def test_what_is_no_idx_file_is_refused(content):
+def test_other_files_than_idx_are_rejected(content):
     with pytest.raises(DataFileError, match="IDX"):
         mnist.read_idx(content)
 
@@ -279,7 +279,7 @@ def test_what_is_no_idx_file_is_refused(content):
 
 
 @pytest.mark.parametrize("folder", ["rotated_mnist", "."])
-def test_original_rotated_mnist_is_read_where_it_is(tmp_path, folder):
+def test_original_rotated_mnist_is_read_if_present(tmp_path, folder):
     tables = write_amat(tmp_path / folder)
     data = RotatedMNIST(root=str(tmp_path)).load(0)
     np.testing.assert_allclose(data.X_train.reshape(30, 784), tables["train"][:, :784], rtol=1e-6)
@@ -467,7 +467,7 @@ def test_task_is_guessed(save, y, task):
     assert data.y_train.ndim == (2 if y.ndim == 2 and y.shape[1] > 1 else 1)
 
 
-def test_task_may_be_said(save):
+def test_task_may_be_given(save):
     assert Arrays(save(X=X20, y=Y20), task="regression").load(0).task == "regression"
 
 
@@ -524,7 +524,7 @@ def test_classes_too_small_to_split_evenly_are_split_anyway(save):
         "X is a number", "y is a number", "complex y", "no features",
     ],
 )  # fmt: skip
-def test_arrays_that_cannot_be_learnt_from_are_refused(save, arrays, params, message):
+def test_invalid_arrays_are_rejected(save, arrays, params, message):
     with pytest.raises(InputError) as error:
         Arrays(save(**arrays), **params).load(0)
     assert message in str(error.value)
@@ -539,7 +539,7 @@ def test_the_first_bad_value_is_found(save):
         Arrays(save(X=X, y=Y20)).load(0)
 
 
-def test_large_finite_values_are_no_error():
+def test_large_finite_values_are_accepted():
     """Their sum is infinite, they are not."""
     with np.errstate(over="ignore"):
         check_arrays(np.full((3, 2), 1e308), np.arange(3), "classification", "here")
@@ -559,14 +559,14 @@ def test_pickled_objects_are_not_loaded(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"1,2,3\n", b"PK\x03\x04broken"], ids=["empty", "csv", "broken zip"])
-def test_what_is_no_array_file_is_refused(tmp_path, content):
+def test_other_files_than_arrays_are_rejected(tmp_path, content):
     path = tmp_path / "mine.npz"
     path.write_bytes(content)
     with pytest.raises(DataFileError, match=r"mine\.npz is not a readable"):
         Arrays(str(path)).load(0)
 
 
-def test_files_that_are_not_there(tmp_path, save):
+def test_missing_files(tmp_path, save):
     with pytest.raises(InputError, match=r"path: expected the path of an \.npz or \.npy file, found none"):
         Arrays().load(0)
     with pytest.raises(DataFileError, match=f"^path: expected a file at {tmp_path}/no.npz, found none"):
@@ -579,7 +579,7 @@ def test_files_that_are_not_there(tmp_path, save):
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.5, "half"])
-def test_impossible_test_fractions_are_refused(save, value):
+def test_invalid_test_fractions_are_rejected(save, value):
     with pytest.raises(ParameterError, match="test_fraction: expected a finite number > 0 and < 1"):
         Arrays(save(X=X20, y=Y20), test_fraction=value).load(0)
 

@@ -80,7 +80,7 @@ class TestMNISTLocal(DatasetContract):
     def create(self, **params):
         return MNISTLocal(**params)
 
-    def test_every_class_has_as_many(self):
+    def test_classes_have_equal_sizes(self):
         whole, data, other = self.create().load(0), self.create(per_class=3).load(0), self.create(per_class=3).load(1)
         assert np.bincount(data.y_train).tolist() == [3] * 10
         assert not np.array_equal(data.X_train, other.X_train)
@@ -90,7 +90,7 @@ class TestMNISTLocal(DatasetContract):
             self.create(per_class=5).load(0)
 
     @pytest.mark.parametrize(("jitter", "train_moves"), [("test", False), ("both", True)])
-    def test_what_is_moved_is_what_is_said(self, jitter, train_moves):
+    def test_only_the_configured_moves_are_applied(self, jitter, train_moves):
         still, moved = self.create().load(0), self.create(jitter=jitter).load(0)
         assert np.array_equal(still.X_train, moved.X_train) == (not train_moves)
         assert not np.array_equal(still.X_test, moved.X_test)
@@ -103,7 +103,7 @@ class TestMNISTLocal(DatasetContract):
 
 
 def test_jitter_stays_within_its_bounds_and_fills_them():
-    """The centroids of a spot at the centre and of one right of it say how an image was shifted and turned."""
+    """The centroids of a spot at the centre and of one right of it give the shift and the angle of an image."""
     y, x = np.mgrid[:31, :31] - 15.0
     spot = np.exp(-(x**2 + y**2) / 4)
     moved = jitter_randomly(np.repeat(spot[None], 400, 0), 3.0, 20.0, seed=2)
@@ -311,7 +311,7 @@ class TestSpokenDigits(DatasetContract):
 
 @pytest.mark.parametrize("folder", ["spoken_digits/recordings", "spoken_digits", "fsdd/recordings", "."])
 @pytest.mark.parametrize("zipped", [False, True])
-def test_spoken_digits_are_found_wherever_they_are(tmp_path, folder, zipped):
+def test_recordings_are_found_in_folders_and_archives(tmp_path, folder, zipped):
     if zipped and folder not in ("spoken_digits", "."):
         pytest.skip("archives lie in the data folder or its subfolder")
     write_recordings(tmp_path / folder, recordings(), zipped)
@@ -336,7 +336,7 @@ def test_utterances_are_split_by_their_index(spoken):
     np.testing.assert_array_equal(data.X_test, spoken().load(1).X_test)
 
 
-def test_speakers_held_out_are_heard_in_no_training(spoken):
+def test_held_out_speakers_are_not_in_the_training_part(spoken):
     everything = spoken(form="waveform")
     for speaker in SPEAKERS:
         data = spoken(form="waveform", split="leave_one_speaker_out", speaker=speaker).load(0)
@@ -356,7 +356,7 @@ def test_speakers_held_out_are_heard_in_no_training(spoken):
         ({"bands": 1}, "bands: expected an integer >= 2, found 1"),
     ],
 )
-def test_impossible_splits_and_sizes_are_refused(spoken, params, message):
+def test_invalid_splits_and_sizes_are_rejected(spoken, params, message):
     with pytest.raises(InputError) as error:
         spoken(**params).load(0)
     assert message in str(error.value)
@@ -376,7 +376,7 @@ def test_waveforms_lie_in_the_middle_of_their_time(tmp_path):
 
 
 @pytest.mark.parametrize("frequency", [300, 700, 1500, 3000])
-def test_a_tone_lights_the_band_of_its_frequency(frequency):
+def test_a_tone_has_its_maximum_in_the_band_of_its_frequency(frequency):
     tone = np.sin(2 * np.pi * frequency * np.arange(4000) / RATE)
     picture = mel_spectrogram(0.2 * tone, 32, 20)
     assert picture.shape == (32, 20)

@@ -1,4 +1,4 @@
-"""Downloads, against a server in this process: complete and verified, or nothing is left and one line says why."""
+"""Downloads from a server in this process: complete and verified, or no file and an error of one line."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def file_at(url: str, content: bytes | None = CONTENT) -> files.DataFile:
 
 
 @pytest.mark.parametrize("content", [CONTENT, None], ids=["verified", "without a digest"])
-def test_a_good_file_arrives_whole(tmp_path, server, content):
+def test_a_valid_file_is_downloaded(tmp_path, server, content):
     path = files.find(str(tmp_path), "things", file_at(f"{server}/good", content), download=True)
     assert path == tmp_path / "things" / "thing.bin"
     assert path.read_bytes() == CONTENT
     assert [p.name for p in path.parent.iterdir()] == ["thing.bin"]
 
 
-def test_a_file_that_is_there_is_not_fetched_again(tmp_path):
+def test_an_existing_file_is_not_downloaded_again(tmp_path):
     (tmp_path / "thing.bin").write_bytes(b"mine")
     found = files.find(str(tmp_path), "things", file_at("http://127.0.0.1:1/none"), download=True)
     assert found.read_bytes() == b"mine"
@@ -76,7 +76,7 @@ def test_a_file_that_is_there_is_not_fetched_again(tmp_path):
         ("gone", CONTENT, "Not Found"),
     ],
 )
-def test_a_bad_answer_leaves_nothing_behind(tmp_path, server, page, content, message):
+def test_a_failed_download_leaves_no_file(tmp_path, server, page, content, message):
     with pytest.raises(DataFileError) as error:
         files.find(str(tmp_path), "things", file_at(f"{server}/{page}", content), download=True)
     text = str(error.value)
@@ -129,7 +129,7 @@ def test_mnist_downloads_what_is_missing_and_only_on_request(tmp_path, server, m
     ],
 )
 def test_every_loader_of_upstream_files_downloads(tmp_path, server, monkeypatch, loader, module, constant, folder):
-    """What arrives here is not the real file, so it is refused once it is read: but it has arrived."""
+    """The downloaded file is not the real one, so reading it raises, after the download."""
     file = replace(getattr(module, constant), sha256=None, url=f"{server}/good")
     monkeypatch.setattr(module, constant, file)
     with pytest.raises(DataFileError, match=file.name):

@@ -1,4 +1,4 @@
-"""Generated data with several outputs: the loaders' contract, and what the targets are."""
+"""Generated data with several outputs: the loaders' contract, and the targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TestVectorField(DatasetContract):
         return VectorField(size=60, test_size=40, **params)
 
     @pytest.mark.parametrize("field", ["curl_free", "divergence_free"])
-    def test_is_the_gradient_of_five_bumps_or_that_turned(self, rng, field):
+    def test_field_is_the_gradient_of_five_bumps_or_its_rotation(self, rng, field):
         centres, signs = torch.tensor([[0.0, 0], [0, 1], [0, -1], [-1, 0], [1, 0]]), torch.tensor([1.0, 1, 1, -1, -1])
         potential = lambda x: (signs * (-(x - centres).square().sum(1) / (2 * 0.4**2)).exp()).sum()  # noqa: E731
         X = rng.uniform(-2, 2, (20, 2))

@@ -1,4 +1,4 @@
-"""Rows of a file and of a share: equal to the array's, and no others."""
+"""Rows of a file and of the share of a process: equal to those of the array, and no other rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_rows_of_a_file_are_those_of_the_array(tmp_path, rng, monkeypatch, dtype
     np.testing.assert_array_equal(np.concatenate([values for _, values in seen]), X[numbers].astype(np.float32))
 
 
-def test_rows_that_are_not_kept_cannot_be_had(rng):
+def test_rows_that_are_not_kept_raise(rng):
     X, kept = rng.random((N, 3)), np.array([3, 7, 8, 30])
     rows = Rows.keeping(X, kept)
     assert rows.shape == X.shape
@@ -74,7 +74,7 @@ def test_rows_that_are_not_kept_cannot_be_had(rng):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
-def test_shares_are_everything_once_and_lie_together_in_a_file(processes, load, rng, n):
+def test_shares_partition_the_rows_and_are_contiguous_in_a_file(processes, load, rng, n):
     data = load()
     for X in (data.X_train, rng.random((25, 2)), Rows.keeping(rng.random((25, 2)), np.arange(5, 12))):
         found = []
@@ -106,7 +106,7 @@ def test_a_process_keeps_its_share_and_the_sample(processes, rng, load):
     assert data.own(sample).X_train is data.X_train
 
 
-def test_values_of_a_file_are_checked_by_those_who_need_them(processes, load):
+def test_each_process_checks_only_the_values_that_it_reads(processes, load):
     X = load().X_train
     processes(1)
     mine = X.indices[own_rows(X)]

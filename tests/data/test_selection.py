@@ -1,4 +1,4 @@
-"""Inner validation: the splits, the grid, what is shared between its points, and what a run leaves of it."""
+"""Inner validation: the splits, the grid, fits shared between its points, and the files that a run writes."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class TestKFolds(SplittingContract):
     def create(self, **params):
         return KFolds(**params)
 
-    def test_every_point_judges_once_and_classes_are_even(self):
+    def test_every_point_validates_once_and_folds_are_stratified(self):
         splits = KFolds(folds=5).splits(self.data(), 0)
-        assert sorted(np.concatenate([judge for _, judge in splits])) == list(range(30))
-        assert all(self.data().y_train[judge].sum() == 3 for _, judge in splits)
+        assert sorted(np.concatenate([validation for _, validation in splits])) == list(range(30))
+        assert all(self.data().y_train[validation].sum() == 3 for _, validation in splits)
 
-    def test_more_folds_than_points_are_refused(self):
+    def test_more_folds_than_points_are_rejected(self):
         with pytest.raises(InputError, match=r"^folds: expected at most 30"):
             KFolds(folds=31).splits(self.data(), 0)
 
@@ -49,8 +49,8 @@ class TestHoldOut(SplittingContract):
         return HoldOut(**params)
 
     def test_fraction(self):
-        ((fit, judge),) = HoldOut(fraction=0.4).splits(self.data(), 0)
-        assert (len(fit), len(judge)) == (18, 12)
+        ((fit, validation),) = HoldOut(fraction=0.4).splits(self.data(), 0)
+        assert (len(fit), len(validation)) == (18, 12)
 
 
 class TestGiven(SplittingContract):
@@ -58,8 +58,8 @@ class TestGiven(SplittingContract):
         return GivenFolds(**params)
 
     def test_folds_are_those_of_the_data(self):
-        for fold, (_, judge) in enumerate(GivenFolds().splits(self.data())):
-            np.testing.assert_array_equal(judge, np.arange(fold, 30, 3))
+        for fold, (_, validation) in enumerate(GivenFolds().splits(self.data())):
+            np.testing.assert_array_equal(validation, np.arange(fold, 30, 3))
 
     @pytest.mark.parametrize(("folds", "expected"), [(None, "k_fold"), (np.zeros(30, dtype=int), "hold_out")])
     def test_data_without_folds_is_refused(self, folds, expected):
@@ -77,23 +77,23 @@ def selecting(*overrides: str):
 
 
 @pytest.mark.parametrize("learner", ["ridge", "logistic"])
-def test_scores_are_those_of_fits_on_the_parts(learner):
+def test_scores_equal_those_of_fits_on_the_training_parts(learner):
     """With a short cut and without; features shared or not: always what a run on that part gives."""
     grid = "{kernel.lengthscale: [0.3, 1.0], learner.regularization: [0.1, 0.0001]}"
     made = selecting("selection=k_fold", "selection.folds=2", f"selection.grid={grid}", f"learner={learner}")
     data = made.load()
     selected = select(made, data)
     expected = np.empty((4, 2))
-    for split, (fit, judge) in enumerate(made.component("selection").splits(data, made.seed("selection"))):
+    for split, (fit, validation) in enumerate(made.component("selection").splits(data, made.seed("selection"))):
         for i, point in enumerate(made.component("selection").points()):
-            alone = fit_and_score(made.without_selection(point), data.split(fit, judge), Stopwatch())
+            alone = fit_and_score(made.without_selection(point), data.split(fit, validation), Stopwatch())
             expected[i, split] = alone.metrics["test/accuracy"]
     np.testing.assert_allclose(selected.scores, expected, atol=1e-9)
     assert selected.best == expected.mean(1).argmax()
     assert len(np.unique(expected.mean(1))) > 1, "the choice matters"
 
 
-def test_the_test_part_plays_no_role():
+def test_the_test_part_is_not_used():
     made = selecting("selection=hold_out", "selection.grid={kernel.lengthscale: [0.1, 0.5, 2]}")
     data = made.load()
     rng = np.random.default_rng(0)
@@ -101,7 +101,7 @@ def test_the_test_part_plays_no_role():
     np.testing.assert_array_equal(select(made, data).scores, select(made, changed).scores)
 
 
-def test_the_winner_is_fitted_to_all_training_points():
+def test_the_best_settings_are_fitted_to_all_training_points():
     made = selecting("selection=hold_out", "selection.grid={kernel.lengthscale: [0.01, 0.5]}")
     data = made.load()
     fitted = fit_and_score(made, data, Stopwatch())
@@ -141,7 +141,7 @@ def test_whole_parts_can_be_selected():
         (("selection=hold_out", "selection.fraction=1.0"), "selection.fraction: expected"),
     ],
 )
-def test_bad_grids_are_refused_before_any_work(overrides, expected):
+def test_invalid_grids_are_rejected_before_any_work(overrides, expected):
     with pytest.raises(InputError) as error:
         selecting(*overrides)
     assert expected in str(error.value)
@@ -157,7 +157,7 @@ def test_an_unknown_metric_is_refused():
 # ---- sample weights --------------------------------------------------------------------------------------------------
 
 
-def test_weights_reach_the_learner_or_are_refused():
+def test_weights_are_passed_to_the_learner_or_rejected():
     for learner in ("ridge", "stein"):
         made = selecting(f"learner={learner}")
         data = made.load()
@@ -177,7 +177,7 @@ def test_weights_reach_the_learner_or_are_refused():
 # ---- what a run leaves -----------------------------------------------------------------------------------------------
 
 
-def test_a_run_leaves_the_curve_and_every_score(run, tmp_path):
+def test_a_run_writes_the_curve_and_all_scores(run, tmp_path):
     grid = "selection.grid={kernel.lengthscale: [0.05, 0.5]}"
     code, out, err = run(*SMALL, "selection=k_fold", "selection.folds=3", grid, "tracking.enabled=false")
     assert code == 0, err
@@ -227,7 +227,7 @@ def test_two_keys_are_a_heat_map():
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (8,), (4, 4, 3)])
-def test_error_examples_show_the_wrong_ones(rng, shape):
+def test_error_examples_show_misclassified_points(rng, shape):
     X, y = rng.random((6, *shape)), np.array([0, 1, 2, 0, 1, 2])
     predicted = np.array([0, 1, 2, 0, 2, 1])
     figure = plots.error_examples(X, y, predicted, "classification")

@@ -1,4 +1,4 @@
-"""A user's own tables and pictures: what is read, how new points are read, and what is refused by name."""
+"""A user's own tables and images: reading data and new points, and errors for invalid files."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_task_follows_the_target(save, values, task):
     assert Table(path, target="y", features=FEATURES).load(0).task == task
 
 
-def test_many_whole_numbers_are_no_classes():
+def test_many_different_integers_are_not_classes():
     assert guess_task(np.arange(100)) == "classification"
     assert guess_task(np.arange(101)) == "regression"
     assert guess_task(np.arange(101).astype(str)) == "classification"
@@ -163,7 +163,7 @@ def test_a_column_without_any_value_cannot_be_filled_in(save):
         ({}, {"test_path": "no.csv"}, "test_path: expected a file at"),
     ],
 )
-def test_tables_that_cannot_be_learnt_from_are_refused(save, change, params, message):
+def test_invalid_tables_are_rejected(save, change, params, message):
     path = save(frame().assign(**change))
     with pytest.raises(InputError) as error:
         Table(path, **({"target": "kind", "features": FEATURES} | params)).load(0)
@@ -172,7 +172,7 @@ def test_tables_that_cannot_be_learnt_from_are_refused(save, change, params, mes
 
 
 @pytest.mark.parametrize(("name", "content"), [("a.csv", b""), ("a.parquet", b"PAR1"), ("a.csv", b"\xff\xfe\x00\xd8")])
-def test_what_is_no_table_is_refused(tmp_path, name, content):
+def test_other_files_than_tables_are_rejected(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataFileError, match=f"^path: .*{name} is not a readable .csv or .parquet file"):
         Table(str(tmp_path / name), target="kind").load(0)
@@ -311,7 +311,7 @@ def test_folders_without_pictures_are_refused(tmp_path, make, message):
         Images(str(tmp_path / "zoo")).check_files()
 
 
-def test_files_that_are_no_pictures_are_refused_by_name(tmp_path):
+def test_error_names_a_file_that_is_not_an_image(tmp_path):
     draw_classes(tmp_path)
     (tmp_path / "owl" / "broken.png").write_bytes(b"no picture")
     with pytest.raises(DataFileError, match=r"broken\.png is not a readable picture"):
@@ -319,7 +319,7 @@ def test_files_that_are_no_pictures_are_refused_by_name(tmp_path):
 
 
 @pytest.mark.parametrize("resize", [[8], [8, 0], "8x8"])
-def test_impossible_sizes_are_refused(resize):
+def test_invalid_sizes_are_rejected(resize):
     with pytest.raises(ParameterError, match="resize: expected"):
         Images("zoo", resize=resize).load(0)
 
@@ -375,7 +375,7 @@ def test_bytes_of_pixels_are_divided_as_the_data_was(tmp_path):
         (np.full((2, 8, 8), "a"), "must hold real numbers"),
     ],
 )
-def test_new_points_of_another_form_are_refused(tmp_path, X, message):
+def test_new_points_of_another_form_are_rejected(tmp_path, X, message):
     np.savez(tmp_path / "new.npz", X=X)
     with pytest.raises(InputError, match=message):
         Digits().read_points(str(tmp_path / "new.npz"), {"shape": [8, 8]})

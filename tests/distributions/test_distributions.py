@@ -155,7 +155,7 @@ def test_gaussian_on_whole_pixels_keeps_its_variance_without_a_size():
     np.testing.assert_allclose(fitted.weights_ @ fitted.elements_**2, 9 + 1 / 12, rtol=1e-3)
 
 
-def test_a_size_that_loses_mass_is_warned_of_with_the_size_that_does_not():
+def test_a_size_that_loses_mass_warns_and_names_a_sufficient_size():
     q, domain = GaussianDistribution(sigma=12.0), Torus(1, "samples", 1.0, (200.0,))
     with pytest.warns(UserWarning, match=r"31 elements hold 0\.80\d+ of its mass, the other 0\.2 is .* size=115 keeps"):
         nodes, weights = q.quadrature(domain, 32, 0.0)
@@ -182,7 +182,7 @@ def test_von_mises_has_its_mode_at_the_identity():
         assert np.abs(VonMises(concentration).ppf(Circle(), np.linspace(0.3, 0.7, 9))).max() < np.pi / 2
 
 
-def test_von_mises_of_no_concentration_is_haar():
+def test_von_mises_of_zero_concentration_is_haar():
     u = np.linspace(0, 0.999, 50)
     np.testing.assert_allclose(VonMises(0.0).ppf(Circle(), u), Haar().ppf(Circle(), u))
     np.testing.assert_allclose(VonMises(1e-9).ppf(Circle(), u[1:]), Haar().ppf(Circle(), u[1:]), atol=1e-6)
@@ -237,7 +237,7 @@ def test_range_across_the_half_turn_is_on_the_circle():
     ],
     ids=repr,
 )
-def test_impossible_parameters_are_refused(q, message):
+def test_invalid_parameters_are_rejected(q, message):
     orb = Orbit(Rotation(), q)
     for call in (orb.check, lambda: orb.fit(np.zeros((1, 4, 4)))):
         with pytest.raises(ParameterError) as error:

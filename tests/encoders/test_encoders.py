@@ -273,7 +273,7 @@ def test_fits_with_one_seed_are_equal_and_survive_pickling(rng):
 
 @pytest.mark.parametrize("normalization", ["norm", "mean", "contrast", "whitening"])
 @pytest.mark.parametrize("kernel", ["exponential", "arccos1", "rectified"])
-def test_blank_images_are_no_trouble(kernel, normalization, rng):
+def test_blank_images(kernel, normalization, rng):
     X = np.concatenate([np.zeros((2, 9, 9)), smooth_images(rng, 3, 9, 9), np.ones((1, 9, 9))])
     for dtype in (np.float32, np.float64):
         encoder = Patches(kernel=kernel, normalization=normalization, n_components=5).fit(X.astype(dtype), 0)
@@ -323,12 +323,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("parameters", "message"), WRONG, ids=str)
-def test_wrong_parameters_are_said_before_the_fit(parameters, message):
+def test_invalid_parameters_raise_before_the_fit(parameters, message):
     with pytest.raises(InputError, match=message):
         Patches(**parameters).check()
 
 
-def test_points_that_are_no_images_are_refused(rng):
+def test_points_other_than_images_are_rejected(rng):
     with pytest.raises(
         InputError, match=r"^encoder=patches takes images .* of at least 5 x 5 pixels, found vectors of"
     ):
@@ -361,7 +361,7 @@ def test_gradients_are_the_representation_of_moved_points(rng):
 
 
 @pytest.mark.parametrize("encoder", [NoEncoder(), Patches(size=2, n_components=3), Gradients()], ids=repr)
-def test_what_is_encoded_outside_of_the_engine_is_an_ordinary_tensor(encoder, rng):
+def test_encode_outside_the_engine_returns_an_ordinary_tensor(encoder, rng):
     X = rng.random((3, 6, 6))
     points = torch.from_numpy(X)
     assert not encoder.fit(X, 0).encode(points).is_inference()

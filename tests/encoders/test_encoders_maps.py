@@ -89,7 +89,7 @@ def test_random_fourier_and_cdf_average_features_of_vectors(images):
     np.testing.assert_allclose(psi, np.tensordot(cdf.orbit_.weights_, below, 1).reshape(len(images), -1), atol=1e-12)
 
 
-def test_an_encoder_that_changes_nothing_changes_nothing(images):
+def test_the_identity_as_encoder_does_not_change_features(images):
     plain, none = (
         Nystrom(orbit=turns(), n_components=6, encoder=encoder, random_state=0).fit_transform(images)
         for encoder in (None, NoEncoder())
@@ -97,7 +97,7 @@ def test_an_encoder_that_changes_nothing_changes_nothing(images):
     np.testing.assert_array_equal(none, plain)
 
 
-def test_lengthscale_and_encoder_are_those_of_moved_points_whatever_the_orbits_size(images):
+def test_lengthscale_and_encoder_are_fitted_to_moved_points_for_any_orbit_size(images):
     maps = [Exact(Gaussian(), turns(size), encoder=PATCHES, random_state=0).fit(images) for size in (3, 9)]
     first, second = ([m.kernel_.lengthscale_, vectors(m, images)[0, 0]] for m in maps)
     assert first[0] == second[0]
@@ -124,12 +124,12 @@ def test_features_depend_on_neither_tiles_nor_workers_and_survive_pickling(appro
 
 
 @pytest.mark.parametrize("path", ["template", "spectral"])
-def test_other_paths_say_that_they_do_not_apply(path, images):
+def test_other_paths_raise_with_an_encoder(path, images):
     rf = RandomFourier(orbit=turns(), n_components=5, encoder=PATCHES, engine=Engine(path=path), random_state=0)
     with pytest.raises(InputError, match=rf"path='{path}' needs points without an encoder, found approx=rf"):
         rf.fit(images).transform(images)
 
 
-def test_maps_without_an_encoder_refuse_one():
+def test_maps_without_encoders_reject_them():
     with pytest.raises(InputError, match="approx=skeleton has no parameter 'encoder'"):
         orbit.build("approx", "skeleton", encoder=PATCHES)

@@ -62,7 +62,7 @@ def test_a_convolution_is_that_of_torch(network, filters, rng):
     assert encode(positive, X.astype(np.float64)).dtype == np.float64
 
 
-def test_channels_are_scaled_each_by_itself(network, rng):
+def test_channels_are_scaled_separately(network, rng):
     X = rng.random((2, 6, 5, 2)).astype(np.float32)
     scaled = X * np.array([0.5, 3.0], np.float32) + np.array([1.0, -2.0], np.float32)
     found = encode(Onnx(network, scale=[0.5, 3.0], shift=[1.0, -2.0]).fit(X), X)
@@ -85,7 +85,7 @@ def test_vectors_in_double_precision(tmp_path, rng):
     np.testing.assert_allclose(encode(Onnx(path, layout="none").fit(X), X), X @ w, rtol=1e-12)
 
 
-def test_a_fitted_encoder_needs_the_file_no_longer(network, rng):
+def test_a_fitted_encoder_does_not_need_the_file(network, rng):
     X = rng.random((3, 6, 5, 2)).astype(np.float32)
     encoder = Onnx(network).fit(X)
     expected = encode(encoder, X)
@@ -109,7 +109,7 @@ def test_its_outputs_are_averaged_over_the_orbit(tmp_path, rng):
     np.testing.assert_allclose(exact.transform(np.ascontiguousarray(moved[1])), exact.transform(X), atol=1e-4)
 
 
-def test_what_is_wrong_is_said_in_one_line(network, tmp_path, rng):
+def test_errors_are_one_line(network, tmp_path, rng):
     X = rng.random((3, 6, 5, 2)).astype(np.float32)
     (tmp_path / "text.onnx").write_text("no network")
     two = [helper.make_node("Add", ["x", "z"], ["y"])]
@@ -148,7 +148,7 @@ def test_what_is_wrong_is_said_in_one_line(network, tmp_path, rng):
         assert "\n" not in str(error.value)
 
 
-def test_without_onnxruntime_it_says_what_to_install(network, monkeypatch):
+def test_error_without_onnxruntime_names_the_package_to_install(network, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(InputError, match=r"^encoder=onnx needs onnxruntime: pip install 'orbit\[onnx\]'$"):
         Onnx(network).check()

@@ -54,7 +54,7 @@ def test_a_fit_names_its_encoder_and_its_model_predicts(run, tmp_path):
     ],
     ids=lambda settings: settings[0],
 )
-def test_it_runs(run, tmp_path, settings):
+def test_every_runner_works_with_an_encoder(run, tmp_path, settings):
     code, _, err = run(*PATCHES, *settings)
     assert code == 0, err
     found = metrics(tmp_path)
@@ -85,7 +85,7 @@ def test_it_runs(run, tmp_path, settings):
     ],
     ids=str,
 )
-def test_what_is_wrong_is_said_in_one_line(run, settings, message):
+def test_errors_are_one_line(run, settings, message):
     keys = [setting.partition("=")[0] for setting in settings]
     kept = [
         each

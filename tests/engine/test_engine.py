@@ -163,7 +163,7 @@ def test_workers_are_torchs_threads_by_default(three_torch_threads):
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
-def test_an_error_in_one_tile_comes_out_and_leaves_nothing_behind(three_torch_threads, workers, error):
+def test_an_error_in_one_tile_is_raised_and_no_thread_continues(three_torch_threads, workers, error):
     X = numbered(900)
     orb = Orbit(Rotation("polar"), size=9).fit(X)
     spy = Spy(5, broken_row=400, error=error)
@@ -204,7 +204,7 @@ def test_results_do_not_depend_on_tile_sizes(rng, monkeypatch, tile):
             np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-11)
 
 
-def test_elements_of_no_weight_are_not_visited():
+def test_elements_of_zero_weight_are_skipped():
     X = numbered(5)
     orb = Orbit(Rotation("polar"), size=4).fit(X)
     orb.weights_ = np.array([0.5, 0.0, 0.5, 0.0])
@@ -256,7 +256,7 @@ def test_tensor_is_a_copy(rng):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without a GPU")
-def test_cuda_without_a_gpu_is_refused_before_the_data_is_seen():
+def test_cuda_without_a_gpu_is_rejected_before_fit():
     for call in (Engine(device="cuda").check, RandomFourier(engine=Engine(device="cuda")).check):
         with pytest.raises(ParameterError, match="^device: expected 'cpu' or 'auto' on a machine without a CUDA GPU"):
             call()
@@ -265,7 +265,7 @@ def test_cuda_without_a_gpu_is_refused_before_the_data_is_seen():
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-4)])
-def test_gpu_gives_what_the_cpu_gives(rng, dtype, tolerance):
+def test_gpu_gives_the_result_of_the_cpu(rng, dtype, tolerance):
     X = signals(rng, 60, (7, 8)).astype(dtype)
     for group in (Rotation(), Rotation("polar")):
         orb = Orbit(group, VonMises(0.5), size=9)
@@ -289,7 +289,7 @@ def test_gpu_gives_what_the_cpu_gives(rng, dtype, tolerance):
     ],
     ids=str,
 )
-def test_impossible_parameters_are_refused(params, message):
+def test_invalid_parameters_are_rejected(params, message):
     with pytest.raises(ParameterError) as error:
         Engine(**params).check()
     assert str(error.value) == message

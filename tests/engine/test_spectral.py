@@ -136,7 +136,7 @@ def test_no_tolerance_keeps_every_mode(rng):
     assert fitted.route_.error == 0
 
 
-def test_points_of_zero_norm_lose_nothing(rng):
+def test_points_of_zero_norm(rng):
     X = np.concatenate([np.zeros((2, 3, 8)), signals(rng, 10, (3, 8))])
     orb = Orbit(Rotation("polar"), size=8)
     np.testing.assert_allclose(
@@ -145,7 +145,7 @@ def test_points_of_zero_norm_lose_nothing(rng):
 
 
 @pytest.mark.parametrize("magnitude", [1e-30, 1e-20, 1e20])
-def test_squares_of_small_and_large_numbers_are_no_matter(rng, magnitude):
+def test_squares_of_small_and_large_numbers_do_not_overflow(rng, magnitude):
     """They are 0 or infinite in float32."""
     modes = 10.0 ** (-np.arange(17) / 4)
     X = magnitude * np.fft.irfft(modes * np.fft.rfft(unit_mean_norm(rng.standard_normal((40, 3, 32)))), 32)
@@ -176,7 +176,7 @@ def test_one_row_at_a_time_of_points_read_backwards(rng, path):
 
 
 @pytest.mark.parametrize("path", ["auto", "direct", "template", "spectral"])
-def test_no_points_have_no_features(rng, path):
+def test_zero_points_give_zero_rows(rng, path):
     X, orb = signals(rng, 4, (3, 8)), Orbit(Rotation("polar"), size=8)
     fitted = MAPS["pairs"](orbit=orb).fit(X)
     assert Engine(path=path).average(fitted._embedding(X.dtype), fitted.orbit_, X[:0])[0].shape == (0, 300)
@@ -187,7 +187,7 @@ def spoke(rng, n: int) -> np.ndarray:
     return unit_mean_norm(rng.standard_normal((n, 4, 32)))
 
 
-def test_points_are_mapped_alike_in_whatever_batches(rng):
+def test_features_do_not_depend_on_batches(rng):
     X, orb = rings(rng, 60), Orbit(Rotation("polar"), VonMises(0.5), size=16)
     fitted = MAPS["pairs"](orbit=orb, engine=Engine(path="spectral", spectral_tolerance=0.05)).fit(X)
     together = fitted.transform(X)
@@ -197,7 +197,7 @@ def test_points_are_mapped_alike_in_whatever_batches(rng):
 
 
 @pytest.mark.parametrize("make", MAPS.values(), ids=MAPS)
-def test_points_that_would_lose_too_much_are_mapped_by_modes_of_their_own(rng, make):
+def test_points_over_the_tolerance_are_mapped_with_modes_of_their_own(rng, make):
     smooth, rough, orb = rings(rng, 40), spoke(rng, 40), Orbit(Rotation("polar"), VonMises(0.5), size=16)
     fitted = make(orbit=orb, engine=Engine(path="spectral", spectral_tolerance=1e-2)).fit(smooth)
     before = fitted.transform(smooth)
@@ -212,7 +212,7 @@ def test_points_that_would_lose_too_much_are_mapped_by_modes_of_their_own(rng, m
 
 
 @pytest.mark.parametrize("make", MAPS.values(), ids=MAPS)
-def test_a_tile_that_loses_too_much_ends_the_call_whichever_it_is(rng, make):
+def test_any_tile_over_the_tolerance_restarts_the_call(rng, make):
     """The last row alone: tiles before it are done, and done again."""
     X, orb = np.concatenate([rings(rng, 39), spoke(rng, 1)]), Orbit(Rotation("polar"), VonMises(0.5), size=16)
     engine = Engine(path="spectral", spectral_tolerance=1e-3, memory=1e-4, workers=2)
@@ -246,7 +246,7 @@ def test_the_second_attempt_has_the_memory_of_the_first(rng, monkeypatch, worker
     assert not made
 
 
-def test_a_tolerance_that_is_changed_after_fit_holds(rng):
+def test_a_tolerance_changed_after_fit_is_used(rng):
     X, orb = rings(rng, 40), Orbit(Rotation("polar"), size=16)
     fitted = MAPS["pairs"](orbit=orb, engine=Engine(path="spectral", spectral_tolerance=1e-2)).fit(X)
     fitted.transform(X)
@@ -258,7 +258,7 @@ def test_a_tolerance_that_is_changed_after_fit_holds(rng):
 
 @pytest.mark.parametrize(("shape", "axes"), [((3, 8), (1,)), ((2, 7, 3), (1,)), ((4, 6), (0, 1)), ((3, 300), (1,))])
 @pytest.mark.parametrize("kept", [[0], [0, 1, 3], []], ids=str)
-def test_what_is_left_out_is_the_energy_in_the_other_modes(rng, shape, axes, kept):
+def test_the_norm_left_out_is_the_energy_of_the_other_modes(rng, shape, axes, kept):
     """``(3, 300)`` is long enough for fast transforms."""
     X, cyclic = torch.from_numpy(signals(rng, 20, shape)), fourier.CyclicAxes(shape, axes)
     modes = np.array(kept or np.arange(cyclic.n_modes), dtype=int)
@@ -273,7 +273,7 @@ def test_what_is_left_out_is_the_energy_in_the_other_modes(rng, shape, axes, kep
 
 
 @pytest.mark.parametrize(("orb", "shape"), CYCLIC.values(), ids=CYCLIC)
-def test_the_response_is_what_every_element_does_to_coefficients(rng, orb, shape):
+def test_the_response_is_the_action_of_elements_on_coefficients(rng, orb, shape):
     X = torch.from_numpy(signals(rng, 3, shape))
     fitted = Orbit(**orb.get_params(deep=False)).fit(X.numpy())
     group, elements = fitted.group_, fitted.elements_

@@ -32,7 +32,7 @@ def calls_of(monkeypatch, at, name: str) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["pairs", "offset", "nystrom"])
-def test_templates_are_made_once_for_many_calls(rng, monkeypatch, name):
+def test_templates_are_computed_once_for_several_calls(rng, monkeypatch, name):
     X, orb = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=8)
     made = calls_of(monkeypatch, spectral.SpectralProjection, "add_templates")
     fitted = MAPS[name](orbit=orb, engine=Engine(workers=1)).fit(X)
@@ -46,7 +46,7 @@ def test_templates_are_made_once_for_many_calls(rng, monkeypatch, name):
     assert not np.allclose(fitted.set_params(random_state=1).fit(X).transform(X[:20]), first)
 
 
-def test_templates_are_made_again_for_another_precision_or_map(rng):
+def test_templates_are_computed_again_for_another_precision_or_map(rng):
     X, orb, engine = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=8), Engine(path="spectral")
     maps = [RandomFourier(Gaussian(0.6), orb, 20, random_state=seed, engine=engine).fit(X) for seed in (0, 1)]
     expected = [fitted.transform(X) for fitted in maps]
@@ -58,7 +58,7 @@ def test_templates_are_made_again_for_another_precision_or_map(rng):
             np.testing.assert_allclose(single, features, atol=1e-5)
 
 
-def test_no_more_is_kept_than_a_small_part_of_the_memory(rng, monkeypatch):
+def test_kept_templates_take_a_small_part_of_the_memory(rng, monkeypatch):
     X, orb = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=8)
     made = calls_of(monkeypatch, spectral.SpectralProjection, "add_templates")
     fitted = MAPS["pairs"](orbit=orb, engine=Engine(path="spectral", memory=1e-4, workers=1)).fit(X)
@@ -114,7 +114,7 @@ def test_the_cheapest_path_is_chosen(rng):
     ],
     ids=str,
 )
-def test_a_path_that_does_not_apply_is_refused_in_the_users_words(rng, path, feature_map, found):
+def test_error_for_a_path_that_does_not_apply_names_parameters(rng, path, feature_map, found):
     feature_map.set_params(engine=Engine(path=path))
     with pytest.raises(InputError, match=f"^path={path!r} needs .*{found}: choose path='auto'$"):
         feature_map.fit(signals(rng, 8, (4, 6))).transform(signals(rng, 8, (4, 6)))
@@ -124,7 +124,7 @@ def test_a_path_that_does_not_apply_is_refused_in_the_users_words(rng, path, fea
 
 
 @pytest.mark.parametrize("path", ["template", "spectral"])
-def test_templates_that_do_not_fit_are_halved_and_no_sum_is_made_twice(rng, monkeypatch, path):
+def test_templates_that_do_not_fit_are_halved_without_repeating_sums(rng, monkeypatch, path):
     X, orb = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=8)
     fitted, again = (MAPS["pairs"](orbit=orb, engine=Engine(path=path, workers=1)).fit(X) for _ in range(2))
     expected, calls = fitted.transform(X), []

@@ -46,7 +46,7 @@ def test_tiles_are_shared_and_the_caller_helps():
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 @pytest.mark.parametrize("broken", [0, 20])
-def test_the_first_error_comes_out_and_no_tile_starts_after_it(error, broken):
+def test_the_first_error_is_raised_and_no_tile_starts_after_it(error, broken):
     before, started = torch.get_num_threads(), []
 
     def work(tile: int) -> None:
@@ -61,7 +61,7 @@ def test_the_first_error_comes_out_and_no_tile_starts_after_it(error, broken):
     assert torch.get_num_threads() == before
 
 
-def test_the_error_that_comes_out_is_the_first_in_time():
+def test_the_error_raised_is_the_first_in_time():
     main = threading.get_ident()
     meeting, broken = threading.Barrier(2, timeout=10), threading.Event()
 
@@ -79,7 +79,7 @@ def test_the_error_that_comes_out_is_the_first_in_time():
 
 
 class Buffer:
-    """What a tile holds: it can be waited for."""
+    """An object of a tile, which a weak reference can follow."""
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def no_collector():
 
 
 @pytest.mark.parametrize("in_helper", [True, False])
-def test_what_a_broken_tile_held_goes_with_its_error(no_collector, in_helper):
+def test_objects_of_a_failed_tile_are_freed_with_its_error(no_collector, in_helper):
     main, meeting, held = threading.get_ident(), threading.Barrier(2, timeout=10), []
 
     def work(tile: int) -> None:
@@ -149,7 +149,7 @@ threading.Thread(target=outlives).start()
 """
 
 
-def test_a_process_that_ends_waits_for_no_daemon_and_helps_who_goes_on():
+def test_interpreter_exit_with_running_tiles():
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=100, cwd=root, check=False
@@ -157,7 +157,7 @@ def test_a_process_that_ends_waits_for_no_daemon_and_helps_who_goes_on():
     assert (done.returncode, done.stdout.split("\n")[:3]) == (0, ["main 50", "thread 50", "exit 50"]), done.stderr
 
 
-def test_a_thread_started_meanwhile_does_not_take_over_the_one_thread():
+def test_a_thread_started_meanwhile_does_not_inherit_the_thread_limit():
     def of_new_thread() -> int:
         found: list[int] = []
         new = threading.Thread(target=lambda: found.append(default_threads()))
@@ -230,7 +230,7 @@ def objects_of_two_threads(reused: Reused, at_most: int, fits=lambda kept: True)
     return found
 
 
-def test_objects_of_threads_are_handed_to_the_next_call():
+def test_objects_of_threads_are_reused_by_the_next_call():
     reused = Reused[Buffer]()
     first = objects_of_two_threads(reused, at_most=2)
     assert objects_of_two_threads(reused, at_most=1) == first

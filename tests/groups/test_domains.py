@@ -8,7 +8,7 @@ import pytest
 from orbit.groups.domains import Circle, Point, wrap
 
 
-def test_wrap_is_half_open_and_changes_nothing_but_turns():
+def test_wrap_is_half_open_and_changes_only_angles():
     angles = np.linspace(-20, 20, 401)
     wrapped = wrap(angles)
     assert np.all((wrapped >= -np.pi) & (wrapped < np.pi))
@@ -23,6 +23,6 @@ def test_wrap_takes_any_period():
 
 
 @pytest.mark.parametrize("domain", [Point(), Circle()])
-def test_domains_say_what_they_are(domain):
+def test_descriptions_of_domains(domain):
     assert str(domain).startswith("a ")
     assert domain == type(domain)()

@@ -184,7 +184,7 @@ def test_sampling_is_checked():
 
 
 @pytest.mark.parametrize("side", [2, 8, 28, 64, 128, 129, 200])
-def test_polar_samples_are_refused_by_a_rotation_that_was_not_told(rng, side):
+def test_polar_samples_need_sampling_polar(rng, side):
     samples = orbit.build("representation", "polar").fit_transform(rng.random((2, side, side)))
     for group in (Rotation(), orbit.groups.ProductGroup([{"name": "rotation"}])):
         with pytest.raises(InputError, match="may be polar samples.*sampling='polar'.*else sampling='cartesian'"):
@@ -195,13 +195,13 @@ def test_polar_samples_are_refused_by_a_rotation_that_was_not_told(rng, side):
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (20, 27), (14, 64, 3), (64, 48), (3, 4)])
-def test_images_are_turned_by_a_rotation_that_was_not_told(rng, shape):
+def test_rotation_defaults_to_images(rng, shape):
     X = rng.random((1, *shape))
     np.testing.assert_array_equal(Rotation().act([0.3], X), Rotation("cartesian").act([0.3], X))
 
 
 class Careless(Group):
-    """Not registered: a user's group whose action returns what it should not."""
+    """A user's group whose action returns a wrong shape, not registered."""
 
     kind, name = "group", "careless"
     domain = Circle()
@@ -227,7 +227,7 @@ class Careless(Group):
 
 @pytest.mark.parametrize("as_tensor", [True, False])
 @pytest.mark.parametrize(("mistake", "found"), [("flat", r"shape \(5, 12\)"), ("numpy", "ndarray")])
-def test_an_action_of_a_wrong_shape_is_named_in_one_line(rng, mistake, found, as_tensor):
+def test_an_action_that_returns_a_wrong_shape_raises(rng, mistake, found, as_tensor):
     X = torch.from_numpy(rng.random((5, 3, 4))) if as_tensor else rng.random((5, 3, 4))
     group = Careless(mistake)
     for call, method in ((group.act, "_act"), (group.adjoint, "_adjoint")):

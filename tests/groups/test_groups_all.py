@@ -410,7 +410,7 @@ def peak(X):
     return int(np.abs(np.fft.rfft(X * np.hanning(len(X)))).argmax())
 
 
-def test_pitch_and_tempo_change_by_themselves():
+def test_pitch_and_tempo_change_independently():
     n = 4096
     t = np.arange(n) - (n - 1) / 2
     tone = np.sin(2 * np.pi * 200 * t / n)[None]

@@ -26,7 +26,7 @@ def test_equals_the_double_sum(X, kernel, group, monkeypatch):
     np.testing.assert_allclose(single, Exact(kernel=kernel, orbit=orb).fit_gram(X), rtol=1e-12, atol=1e-14)
 
 
-def test_is_not_used_where_it_would_be_wrong(X):
+def test_is_used_only_where_it_is_valid(X):
     rotation = orbit.Orbit(orbit.build("group", "rotation"), size=8)
     part = orbit.Orbit(orbit.build("group", "dihedral"), size=5, rule="monte_carlo")
     polynomial = orbit.build("kernel", "polynomial")

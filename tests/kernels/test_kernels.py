@@ -72,7 +72,7 @@ def test_float32_gram_of_points_many_lengthscales_from_their_mean(rng, kernel, d
 
 @pytest.mark.parametrize("kernel", RADIAL[:3], ids=str)
 @pytest.mark.parametrize("distance", [5, 30, 1000])
-def test_float32_orbit_averages_of_far_points_are_those_of_float64_on_the_path_that_is_chosen(rng, kernel, distance):
+def test_float32_orbit_averages_of_far_points_agree_with_float64(rng, kernel, distance):
     """Fourier transforms of projections lose the digits of close pairs: far from the origin they are not used."""
     X = (distance / 8 * (1 + 0.001 * rng.standard_normal((6, 64)))).astype(np.float32)  # norms near the distance
     orbit_ = Orbit(Cyclic(), Haar(), rule="quadrature")
@@ -80,7 +80,7 @@ def test_float32_orbit_averages_of_far_points_are_those_of_float64_on_the_path_t
     np.testing.assert_allclose(single, double, atol=2e-5)
 
 
-def test_a_far_outlier_costs_the_others_no_digits(rng):
+def test_a_far_outlier_does_not_reduce_the_accuracy_of_others(rng):
     X = rng.standard_normal((30, 3)).astype(np.float32)
     X[0] = 1e4
     gram = Exact(Gaussian(1.0)).fit(X).gram(X)
@@ -110,11 +110,11 @@ def test_median_distance_of_a_large_sample_is_near_and_seeded(rng):
 
 
 @pytest.mark.parametrize("X", [np.ones((5, 2)), np.ones((1, 2))], ids=["equal points", "one point"])
-def test_median_distance_of_nothing_to_compare_is_one(X):
+def test_median_distance_without_pairs_is_one(X):
     assert median_distance(X) == 1.0
 
 
-def test_median_lengthscale_is_settled_at_fit(rng):
+def test_median_lengthscale_is_set_by_fit(rng):
     X = rng.standard_normal((12, 3))
     kernel = Gaussian("median").fit(X)
     assert kernel.lengthscale_ == median_distance(X)
@@ -135,7 +135,7 @@ def test_median_lengthscale_is_settled_at_fit(rng):
     ],
     ids=str,
 )
-def test_impossible_lengthscales_are_refused(value, expected):
+def test_invalid_lengthscales_are_rejected(value, expected):
     with pytest.raises(ParameterError, match=f"^lengthscale: expected a finite number.*{expected}"):
         Gaussian(value).fit(np.zeros((2, 2)))
 
@@ -144,7 +144,7 @@ def test_impossible_lengthscales_are_refused(value, expected):
 
 
 class Linear(Kernel):
-    """Not registered: what a kernel without a spectrum looks like."""
+    """A kernel without a spectrum, not registered."""
 
     kind, name = "kernel", "linear"
 
@@ -155,6 +155,6 @@ class Linear(Kernel):
         raise NotImplementedError
 
 
-def test_kernel_without_spectrum_is_refused_by_random_features_before_the_data_is_seen():
+def test_random_features_reject_a_kernel_without_spectrum_before_fit():
     with pytest.raises(InputError, match="kernel=linear is not shift invariant.*choose approx=nystrom or approx=exact"):
         RandomFourier(Linear()).check()

@@ -232,7 +232,7 @@ def test_spectrum_has_the_kernel_as_its_transform_in_any_dimension(rng, kernel):
 
 
 @pytest.mark.parametrize("kernel", SPECTRAL, ids=str)
-def test_isotropic_spectra_are_the_ones_that_say_so(kernel):
+def test_declared_isotropic_spectra_are_isotropic(kernel):
     """The length of (w_1 + w_2) / sqrt(2) has the law of w_1 in an isotropic spectrum."""
     W = kernel.fit(np.zeros((1, 2))).sample_spectrum(20_000, 2, np.random.default_rng(5))
     pvalue = stats.kstest(W @ [1, 1] / np.sqrt(2), W[::-1, 0]).pvalue
@@ -248,7 +248,7 @@ def test_the_ends_of_the_unit_interval_give_finite_frequencies(kernel):
 
 
 @pytest.mark.parametrize("kernel", OTHERS, ids=str)
-def test_random_fourier_features_refuse_kernels_without_a_spectrum(kernel):
+def test_random_fourier_features_reject_kernels_without_a_spectrum(kernel):
     with pytest.raises(InputError, match=f"^kernel={kernel.name} is not shift invariant.*choose approx=nystrom"):
         RandomFourier(kernel).check()
     with pytest.raises(InputError, match="no spectrum"):
@@ -313,7 +313,7 @@ def test_polynomial_gamma_is_one_over_the_number_of_features(rng):
     ],
     ids=str,
 )
-def test_impossible_parameters_are_refused(kernel, message):
+def test_invalid_parameters_are_rejected(kernel, message):
     with pytest.raises(ParameterError, match=message):
         kernel.fit(np.zeros((2, 2)))
 

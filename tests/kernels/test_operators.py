@@ -170,7 +170,7 @@ def test_bases_without_second_moment_are_refused(kernel, base):
     Decomposable(base=base).check()
 
 
-def test_bad_bases_and_graphs_are_named(tmp_path, rng):
+def test_invalid_bases_and_graphs_are_rejected(tmp_path, rng):
     with pytest.raises(ParameterError, match="^base: expected the name of a kernel"):
         CurlFree(base={"nu": 2.5}).check()
     with pytest.raises(InputError, match="^base: .*did you mean 'gaussian'"):
@@ -353,7 +353,7 @@ class TestSolvers:
         [(SteinRegressor, {"selection": "gcv"}), (SteinRegressor, {"selection": "hold_out"}), (CGRegressor, {})],
         ids=["gcv", "hold_out", "cg"],
     )
-    def test_points_without_weight_have_no_say_in_lambda(self, rng, kernel, d, learner, choice):
+    def test_points_of_zero_weight_do_not_affect_lambda(self, rng, kernel, d, learner, choice):
         _, Y, _, _, features = case(kernel, rng, n=60, d=d)
         weights, path = rng.random(60) * (rng.random(60) < 0.7), [1e-4, 1e-2, 1.0]
         kept = weights > 0
@@ -441,7 +441,7 @@ def test_gcv_does_not_fit_the_noise_of_one_direction(rng):
 @pytest.mark.parametrize(
     "kernel", [CurlFree(lengthscale=0.8), Decomposable(lengthscale=0.8, output="covariance")], ids=str
 )
-def test_steps_lead_to_the_closed_form(rng, kernel):
+def test_adagrad_converges_to_the_closed_form(rng, kernel):
     psi, Y, operator, _, features = case(kernel, rng, n=200)
     lam = 1e-2
     exact = SteinRegressor(lam).fit(features, Y)
@@ -454,7 +454,7 @@ def test_steps_lead_to_the_closed_form(rng, kernel):
     assert (1 - 1e-9) * objective(exact) <= objective(steps) <= 1.001 * objective(exact)
 
 
-def test_steps_refuse_what_they_cannot_take(rng):
+def test_adagrad_rejects_settings_that_it_does_not_support(rng):
     X, Y = rng.standard_normal((30, 2)), rng.standard_normal((30, 2))
     learned = fitted_map(Decomposable(output="learned"), X).transform(X)
     with pytest.raises(InputError, match=r"closed form only; use SteinRegressor"):
@@ -680,7 +680,7 @@ def test_variance_is_under_its_bound_and_not_far(kernel, d):
         assert empirical > 0.05 * bound - 1e-12
 
 
-def test_bounds_refuse_what_they_do_not_cover():
+def test_bounds_reject_kernels_that_they_do_not_cover():
     with pytest.raises(ValueError, match="no closed form"):
         operator_variance_bound(Helmholtz(lengthscale=1.0).fit(np.zeros((1, 2))), np.zeros(2), 10)
     assert operator_uniform_bound(0.1, 10, 4, 4, 4.0, 6.0, 20.0, 5.0) == 1.0

@@ -348,7 +348,7 @@ def test_merged_features_are_the_draws_themselves(rng, base, params, monkeypatch
     assert len(batches) > 1
 
 
-def test_a_skeleton_of_finite_degree_has_so_many_features(rng):
+def test_a_skeleton_of_finite_degree_has_finitely_many_features(rng):
     X = rng.random((6, 5)) * 3
     fitted = RandomSkeleton(SkeletonKernel(activation="identity"), n_components=100, random_state=0).fit(X)
     assert fitted.n_components_ == 5
@@ -445,7 +445,7 @@ def test_float32_features_are_near_float64(rng):
     ],
     ids=str,
 )
-def test_wrong_skeletons_are_refused_before_the_data_is_seen(params, message):
+def test_invalid_skeletons_are_rejected_before_fit(params, message):
     with pytest.raises(InputError, match=message):
         SkeletonKernel(**params).check()
 
@@ -468,7 +468,7 @@ def test_skeletons_that_do_not_fit_the_points_are_refused(params, shape, message
         SkeletonKernel(**params).fit(np.zeros((2, *shape)))
 
 
-def test_parameters_and_kernels_that_do_not_go_together_are_refused(rng):
+def test_incompatible_parameters_and_kernels_are_rejected(rng):
     with pytest.raises(ParameterError, match="^n_components"):
         RandomSkeleton(n_components=0).check()
     with pytest.raises(ParameterError, match="^base: expected one of 'binary'"):

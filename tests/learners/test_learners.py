@@ -336,7 +336,7 @@ def kernel_problem(rng):
     return exact.transform(X), exact.transform(Z), exact.gram(X), exact.gram(Z), exact.diagonal(Z), y
 
 
-def test_exact_features_with_their_residual_know_every_kernel_value(kernel_problem, rng):
+def test_exact_features_with_their_residual_give_every_kernel_value(kernel_problem, rng):
     psi, psi_new, K, K_new, prior, _ = kernel_problem
     np.testing.assert_allclose(psi @ psi.T, K, atol=1e-8)
     np.testing.assert_allclose(psi_new @ psi.T, K_new, atol=1e-8)
@@ -441,7 +441,7 @@ def test_gp_maximises_the_marginal_likelihood_over_noise_and_amplitude(rng):
     assert ours.noise_ * ours.amplitude_ == pytest.approx(theirs.kernel_.k2.noise_level, rel=0.02)
 
 
-def test_gp_knows_where_it_has_no_data(rng):
+def test_gp_deviation_is_largest_far_from_the_data(rng):
     X = rng.random((30, 1))
     exact = Exact(Gaussian(0.2), residual=True).fit(X)
     gp = GaussianProcess(noise=1e-4, amplitude=1.0, normalize=False).fit(exact.transform(X), np.sin(6 * X[:, 0]))
@@ -497,7 +497,7 @@ def test_a_path_is_predicted_from_precomputed_kernel_values(rng):
             np.testing.assert_allclose(found, one.predict(phi.transform(Z)), atol=1e-8)
 
 
-def test_kernel_values_go_to_those_who_know_them(rng):
+def test_kernel_values_need_a_learner_that_accepts_them(rng):
     X, y = rng.random((30, 3)), rng.standard_normal(30)
     phi = Exact(Gaussian(0.4), precomputed=True).fit(X)
     with pytest.raises(InputError, match="RidgeRegressor takes no kernel values: set precomputed=False"):
@@ -508,7 +508,7 @@ def test_kernel_values_go_to_those_who_know_them(rng):
         KernelRidgeRegressor(1e-2).fit(phi.transform(X)[:20], y[:20])
 
 
-def test_what_a_learner_says_of_its_choice(rng):
+def test_selection_curve(rng):
     X, y = rng.standard_normal((60, 5)), rng.standard_normal(60)
     ridge = RidgeRegressor(PATH, "loo").fit(X, y)
     curve = ridge.selection_curve()
@@ -591,7 +591,7 @@ def test_ridge_with_leave_one_out_is_ridge_cv(digit_features):
 
 
 @pytest.mark.parametrize("selection", ["gcv", "loo", "hold_out"])
-def test_points_without_weight_have_no_say_in_ridges_lambda(rng, selection):
+def test_points_of_zero_weight_do_not_affect_the_lambda_of_ridge(rng, selection):
     X, Y, weights = rng.standard_normal((40, 5)), rng.standard_normal((40, 2)), rng.random(40)
     weights[::3] = 0
     kept, ridge = weights > 0, RidgeRegressor(PATH, selection=selection, random_state=0)
@@ -668,7 +668,7 @@ class TestCG(PathContract, RegressorContract):
     def create(self, **params):
         return CGRegressor(**params)
 
-    def test_ending_early_is_said_once_with_the_values_at_fault(self, rng):
+    def test_early_termination_warns_once_with_the_values(self, rng):
         X = rng.standard_normal((60, 20)) * np.geomspace(1, 1e-3, 20)
         y = X @ rng.standard_normal(20)
         hurried = CGRegressor([1e-8, 1e-7, 1e3], rank=1, max_iter=3, random_state=0)

@@ -1,4 +1,4 @@
-"""Networks of skeletons: the plain formula, choices, errors; and trainings that are stopped and go on."""
+"""Networks of skeletons: the plain formula, choices, errors, and training resumed from a checkpoint."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_network_is_the_plain_formula(rng):
     np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-12)
 
 
-def test_the_best_rate_of_the_first_epoch_goes_on(rng):
+def test_training_continues_with_the_best_rate_of_the_first_epoch(rng):
     X = rng.standard_normal((200, 5))
     y = (X[:, 0] > 0).astype(int)
     make = lambda rates: NetworkClassifier(width=16, learning_rate=rates, epochs=4, random_state=0).fit(X, y)  # noqa: E731
@@ -97,7 +97,7 @@ def test_products_and_convolutions_are_rounded_on_a_gpu_only_if_asked_for(rng, m
     ],
     ids=str,
 )
-def test_networks_that_cannot_be_are_refused(params, message):
+def test_invalid_networks_are_rejected(params, message):
     with pytest.raises((InputError, ValueError), match=message):
         NetworkClassifier(**params).fit(np.ones((4, 6)), [0, 1, 0, 1])
 
@@ -114,7 +114,7 @@ def test_networks_that_cannot_be_are_refused(params, message):
     ],
     ids=str,
 )
-def test_settings_that_do_not_go_together_are_refused(overrides, message):
+def test_incompatible_settings_are_rejected(overrides, message):
     with pytest.raises(InputError, match=message):
         plan(composed(*overrides))
 
@@ -126,7 +126,7 @@ def test_the_network_of_a_run_is_that_of_its_kernel():
 
 
 class _AfterTwo:
-    """Keeps what a checkpoint holds after the second epoch, and stops there."""
+    """Keeps the content of the checkpoint after the second epoch, and stops there."""
 
     def after_epoch(self, learner, stream):
         if learner.epochs_done_ == 2:
@@ -135,7 +135,7 @@ class _AfterTwo:
 
 
 @pytest.mark.parametrize("kind", [AdaGradClassifier, NetworkClassifier], ids=lambda kind: kind.__name__)
-def test_a_learner_goes_on_from_a_checkpoint(rng, kind):
+def test_a_learner_continues_from_a_checkpoint(rng, kind):
     X = rng.standard_normal((120, 4, 4))
     y = (X[:, 0, 0] > 0).astype(int)
 
@@ -158,7 +158,7 @@ def test_a_learner_goes_on_from_a_checkpoint(rng, kind):
     np.testing.assert_array_equal(resumed.decision_function(points), whole.decision_function(points))
 
 
-def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(run, tmp_path, monkeypatch):
+def test_an_interrupted_run_ends_with_the_same_result(run, tmp_path, monkeypatch):
     layers = "kernel.layers=[{kind: conv, size: 3, stride: 2}, {kind: full}]"
     settings = ["approx=skeleton", "approx.n_components=30", "kernel=skeleton", layers, "group=identity"]
     settings += ["learner=adagrad", "learner.learning_rate=[0.01,0.1]", "learner.epochs=4"]

@@ -1,4 +1,4 @@
-"""Learning from batches: equal to learning from all features at once, in memory that does not grow with them."""
+"""Learning from batches: equal to learning from all features at once, in memory independent of their number."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def batches(X, *others, size=70):
 
 class TestRidge:
     @pytest.mark.parametrize("solver_limit", [3000, 1], ids=["eigen", "cholesky"])
-    def test_a_stream_gives_what_all_data_at_once_give(self, problem, solver_limit, monkeypatch):
+    def test_a_stream_gives_the_solution_of_all_data(self, problem, solver_limit, monkeypatch):
         monkeypatch.setattr("orbit.solvers.factorisations._LARGE", solver_limit)
         X, Y = problem
         whole, stream = RidgeRegressor(PATH).fit(X, Y), RidgeRegressor(PATH)
@@ -150,7 +150,7 @@ class TestAdaGrad:
         assert learner.score(X, y) > 0.95  # learnt by heart
         assert np.all(np.abs(learner.path_scores_ - 0.5) < 0.1)
 
-    def test_is_as_good_as_a_known_one(self, digits):
+    def test_accuracy_is_near_that_of_sgd_classifier(self, digits):
         X, y = digits
         ours = AdaGradClassifier(random_state=0).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:])
         other = SGDClassifier(loss="log_loss", random_state=0).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:])
@@ -168,7 +168,7 @@ class TestStream:
             np.testing.assert_array_equal(np.sort(rows), np.arange(50))
             np.testing.assert_array_equal(np.concatenate([psi for _, psi in found]), X[rows] ** 2)
 
-    def test_a_learner_that_needs_everything_is_refused(self, rng):
+    def test_a_learner_that_needs_all_data_is_rejected(self, rng):
         stream = FeatureStream(lambda x: x, rng.random((5, 2)), 2, Engine())
         with pytest.raises(InputError, match="the learner 'svm' needs all features at once"):
             fit_stream(SVMClassifier(), stream, np.arange(5), "classification")
@@ -192,7 +192,7 @@ class TestStream:
 
 
 class TestSample:
-    """What the maps of a stream are fitted to."""
+    """The sample that the maps of a stream are fitted to."""
 
     @pytest.fixture
     def settings(self, tmp_path, rng, monkeypatch):

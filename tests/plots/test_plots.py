@@ -1,4 +1,4 @@
-"""Figures show what they are given."""
+"""Content of figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from orbit.testing.samples import smooth_images
 
 @pytest.fixture
 def draw():
-    """Renders a figure, which is where matplotlib finds fault."""
+    """Render a figure, which is when matplotlib raises errors and warnings."""
 
     def rendered(figure):
         buffer = io.BytesIO()
@@ -64,7 +64,7 @@ def test_confusion(rng, draw, classes):
     assert figure.axes[0].get_title() == f"accuracy {np.mean(y == predicted):.2%}"
 
 
-def test_confusion_knows_classes_that_were_never_true(draw):
+def test_confusion_includes_classes_that_are_only_predicted(draw):
     figure = draw(plots.confusion(np.array([0, 0, 1]), np.array([0, 2, 1])))
     assert np.array(figure.axes[0].images[0].get_array()).shape == (3, 3)
 
@@ -77,7 +77,7 @@ def test_selection_curve(draw, sign):
     assert ax.get_ylabel() == f"hold_out {'accuracy' if sign > 0 else 'error'}"
 
 
-def test_selection_curve_leaves_out_what_could_not_be_scored(draw):
+def test_selection_curve_omits_values_without_a_score(draw):
     scores = np.array([-np.inf, -2.0, -1.0])
     ax = draw(plots.selection_curve(np.array([0.01, 0.1, 1.0]), scores, 1.0, "gcv")).axes[0]
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), [0.1, 1.0])

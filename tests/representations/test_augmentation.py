@@ -72,6 +72,6 @@ def test_colours_change_about_their_means(images):
         assert 1.4 < factors.max() <= 1.5
 
 
-def test_what_is_no_image_is_refused():
+def test_points_other_than_images_are_rejected():
     with pytest.raises(InputError, match="^augmentation=image takes images.*change dataset"):
         changed(np.ones((3, 5)))

@@ -1,4 +1,4 @@
-"""Representations: the contract for each, and what each does to the data."""
+"""Representations: the contract for each, and the values of each."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_polar_norms(rng, norm):
         assert norms.min() > 5
 
 
-def test_polar_radius_limits_what_is_seen(rng):
+def test_polar_radius_limits_the_samples(rng):
     X = np.zeros((1, 15, 15))
     X[0, 0] = X[0, -1] = X[0, :, 0] = X[0, :, -1] = 1  # a frame, six pixels and more from the centre
     assert Polar(radius=5, norm="none").fit_transform(X).max() == 0
@@ -174,7 +174,7 @@ def test_polar_of_many_images_is_done_in_blocks(rng):
 
 
 @pytest.mark.parametrize("shape", [(5,), (5, 5, 3)])
-def test_polar_refuses_what_is_no_image(shape):
+def test_polar_rejects_points_other_than_images(shape):
     with pytest.raises(InputError, match=r"representation=polar takes images of shape.*found points of shape \(5"):
         Polar().fit(np.ones((2, *shape)))
 
@@ -190,7 +190,7 @@ def test_polar_refuses_what_is_no_image(shape):
     ],
     ids=repr,
 )
-def test_impossible_parameters_are_refused(representation, message):
+def test_invalid_parameters_are_rejected(representation, message):
     with pytest.raises(ParameterError) as error:
         representation.fit(np.ones((2, 5, 5)))
     assert str(error.value) == message
@@ -223,7 +223,7 @@ def test_distances_are_those_of_upper_triangles(rng, triangle, metric):
 
 
 @pytest.mark.parametrize("shape", [(5,), (5, 4)])
-def test_coulomb_refuses_what_is_no_square_matrix(shape):
+def test_coulomb_rejects_other_points_than_square_matrices(shape):
     with pytest.raises(InputError, match=r"representation=coulomb takes matrices.*found points of shape \(5"):
         Coulomb().fit(np.ones((2, *shape)))
 

@@ -41,7 +41,7 @@ def test_files_of_a_remote_store_are_downloaded_once(tmp_path):
     assert remote.asked == 1
 
 
-def test_both_formats_say_the_same():
+def test_both_formats_have_the_same_content():
     table = Table(["a", "b"], [["x", Code("y|z")], ["1.5 ± 0.1", ""]])
     facts = [("seed", "0"), ("page", Link("http://host/#/runs/1"))]
     section = Section("exp", "small", "exp", "About it.", Code("python run.py"), facts, [("t", table)])

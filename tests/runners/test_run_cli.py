@@ -1,4 +1,4 @@
-"""The command line, in this process: what a run leaves behind, and how it ends."""
+"""The command line, in this process: files, exit codes and messages of runs and sweeps."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class TestOneRun:
         assert code == 0, err
         assert "test rmse" in out
 
-    def test_orbit_error_shows_quadrature_ahead(self, run, tmp_path):
+    def test_orbit_error_of_quadrature_is_smaller(self, run, tmp_path):
         sizes = ("runner.sizes=[4,16]", "runner.n_points=20", "runner.repeats=2", "approx.n_components=50")
         assert run("experiment=orbit_quadrature", "tracking.enabled=false", *sizes)[0] == 0
         (folder,) = folders(tmp_path)
@@ -139,7 +139,7 @@ class TestOneRun:
 
 
 class TestBadInput:
-    """One line, exit code 2, no traceback on the terminal, nothing computed."""
+    """One line, exit code 2, no traceback on the terminal, no computation."""
 
     @pytest.mark.parametrize(
         ("overrides", "expected"),

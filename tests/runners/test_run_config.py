@@ -111,13 +111,13 @@ def test_nothing_in_conf_can_run_code():
 
 
 class TestHash:
-    def test_is_equal_for_what_changes_no_result(self):
+    def test_is_equal_for_settings_that_do_not_change_results(self):
         one = plan(composed("engine.workers=1", "outputs=a", "tracking.enabled=false"))
         two = plan(composed("engine.workers=2", "outputs=b", "resume=true"))
         assert one.config_hash == two.config_hash
 
     @pytest.mark.parametrize("change", ["seed=1", "group=identity", "engine.dtype=float64", "kernel.lengthscale=2"])
-    def test_differs_for_what_does(self, change):
+    def test_differs_for_settings_that_change_results(self, change):
         assert plan(composed()).config_hash != plan(composed(change)).config_hash
 
     def test_a_default_equals_the_same_value_named(self):
@@ -125,7 +125,7 @@ class TestHash:
 
 
 class TestFeaturesWithAKernelOfTheirOwn:
-    def test_name_and_plan_say_which(self):
+    def test_name_and_plan_have_the_kernel_of_the_features(self):
         cfg = composed("approx=cdf", "kernel=laplacian", "approx.norm=radius", "approx.templates=sphere")
         made = plan(cfg)
         assert cfg.run_name == "rotation-cdf-s0"
@@ -133,7 +133,7 @@ class TestFeaturesWithAKernelOfTheirOwn:
         assert "kernel" in made.defaults
         assert made.variant({"approx": {"name": "rf"}}).config["kernel"]["name"] == "laplacian"
 
-    def test_points_as_they_are_have_the_linear_one(self):
+    def test_points_have_the_linear_kernel(self):
         cfg = composed("approx=points", "kernel=laplacian")
         assert cfg.run_name == "rotation-points-s0"
         assert plan(cfg).config["kernel"] == {"name": "polynomial", "degree": 1, "gamma": 1.0, "coef0": 0.0}
@@ -146,11 +146,11 @@ class TestFeaturesWithAKernelOfTheirOwn:
         assert made.config["learner"]["layers"] == made.config["kernel"]["layers"]
 
     @pytest.mark.parametrize("approx", ["cdf", "points"])
-    def test_a_kernel_that_is_not_used_makes_no_other_run(self, approx):
+    def test_an_unused_kernel_does_not_change_the_hash(self, approx):
         hashes = {plan(composed(f"approx={approx}", *named)).config_hash for named in ((), ("kernel=laplacian",))}
         assert len(hashes) == 1
 
-    def test_others_are_named_by_theirs(self):
+    def test_other_features_have_the_chosen_kernel(self):
         assert composed("approx=rf", "kernel=matern", "seed=3").run_name == "rotation-rf-matern-s3"
 
     def test_errors_name_the_key_that_is_wrong(self):
@@ -159,11 +159,11 @@ class TestFeaturesWithAKernelOfTheirOwn:
 
 
 @pytest.mark.parametrize("runner", ["predict", "sync"])
-def test_a_run_that_fits_nothing_is_not_named_by_what_it_would_fit(runner):
+def test_a_run_that_fits_nothing_has_the_name_of_its_runner(runner):
     assert composed(f"runner={runner}").run_name == runner
 
 
-def test_seeds_of_purposes_differ():
+def test_each_purpose_has_its_own_seed():
     made = plan(composed())
     assert len({made.seed(purpose) for purpose in ("dataset", "approx", "learner", "runner")}) == 4
 
@@ -180,6 +180,6 @@ def test_seeds_of_purposes_differ():
     ],
     ids=str,
 )
-def test_the_exact_kernel_is_passed_on_as_it_is_where_one_value_is_solved_for(overrides, expected):
+def test_exact_kernel_values_are_precomputed_for_one_value(overrides, expected):
     resolved = plan(composed("dataset=vector_field", "group=identity", "approx=exact", *overrides)).config
     assert resolved["approx"]["precomputed"] is expected

@@ -1,4 +1,4 @@
-"""runner=memory: cases in processes of their own, and images that are never held."""
+"""runner=memory: cases in their own processes, and generated images that are never stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runners.tracking.record import RunFolder
 CASES = "runner.cases={few: {points: 60}, more: {points: 90}, images: {points: data, orbit.size: 3}}"
 
 
-def test_images_are_the_same_in_whatever_order_they_are_asked_for():
+def test_images_do_not_depend_on_the_order_of_access():
     X, rows = Waves(50, seed=3), np.array([40, 3, 17])
     whole = X[np.arange(50)]
     assert whole.shape == (50, 28, 28)
@@ -25,7 +25,7 @@ def test_images_are_the_same_in_whatever_order_they_are_asked_for():
     assert 10 < X.labels().sum() < 40
 
 
-def test_the_peak_includes_what_is_held():
+def test_the_peak_includes_memory_in_use():
     before = psutil.Process().memory_info().rss / 2**20
     held = np.ones(2**24)  # 128 MiB
     assert before + 100 < peak_memory_mb()

@@ -1,4 +1,4 @@
-"""The library's errors, which name parameters, in the words of the command line, which has keys."""
+"""The library's errors, which name parameters, translated to configuration keys."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_part_of_a_component_is_named_by_its_own_section():
 
 
 class TestSentences:
-    """What is wrong at fit is said in sentences, with parameters written as in Python."""
+    """Errors at fit are sentences, with parameters written as in Python."""
 
     @staticmethod
     def of_engine(text: str) -> str:
@@ -82,7 +82,7 @@ def test_errors_outside_components_stay_as_they_are():
     assert in_keys(fail) == "size: expected an integer, found 'many'"
 
 
-def test_what_is_in_keys_is_translated_once():
+def test_messages_with_keys_are_not_translated_again():
     def fail(self: Component) -> None:
         raise ConfigError("path=1")
 

@@ -1,4 +1,4 @@
-"""Every pair of choices from two configuration groups either fits tiny data or says in one line why it cannot."""
+"""Every pair of choices from two configuration groups either fits tiny data or raises an error of one line."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def data_for(group: str, rng: np.random.Generator) -> orbit.data.Dataset:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("first", "a", "second", "b"), PAIRS, ids=lambda value: str(value))
-def test_fits_or_says_why_not(base, first, a, second, b):
+def test_pair_fits_or_raises_an_error_that_names_it(base, first, a, second, b):
     changes = {first: section(first, a), second: section(second, b)}
     group = changes.get("group", {"name": "identity"})["name"]
     try:
@@ -114,7 +114,7 @@ def test_an_impossible_pair_names_both_sides(base, changes, sides):
 
 
 def test_most_pairs_fit(base):
-    """So that the first test cannot pass by everything being refused."""
+    """Without this test, the first one could pass by rejecting every pair."""
     for group in orbit.available("group"):
         fit_and_score(base.variant({"group": {"name": group}}), data_for(group, np.random.default_rng(0)), Stopwatch())
     for kernel in (

@@ -1,4 +1,4 @@
-"""runner=predict: new points of every kind, models from a folder and from MLflow, and what is refused."""
+"""runner=predict: new points of every kind, models from a folder and from MLflow, and errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def job_in(folder: Path, *overrides: str) -> Job:
 
 
 def fitted(folder: Path, *overrides: str) -> Path:
-    """A folder as ``runner=fit`` leaves it."""
+    """A run folder as ``runner=fit`` writes it."""
     job = job_in(folder, *overrides)
 
     Fit().run(job)
@@ -108,14 +108,14 @@ def test_a_model_in_mlflow_predicts_what_its_folder_does(run, tmp_path):
     assert "has no run nonsense with a model" in err
 
 
-def test_what_is_wrong_is_said_in_one_line_on_the_command_line(run, digits, tmp_path):
+def test_errors_are_one_line_on_the_command_line(run, digits, tmp_path):
     np.save(tmp_path / "other.npy", np.ones((2, 7, 7)))
     code, _, err = run("runner=predict", f"runner.model={digits}", f"runner.input={tmp_path / 'other.npy'}")
     assert code == 2
     assert err == (f"error: runner.input: {tmp_path / 'other.npy'}: expected points of shape (8, 8), found (7, 7)\n")
 
 
-def test_what_is_no_model_is_refused(digits, tmp_path):
+def test_folders_without_a_model_are_rejected(digits, tmp_path):
     np.save(tmp_path / "new.npy", np.ones((2, 8, 8)))
     broken, without_record = tmp_path / "broken", tmp_path / "without_record"
     for folder, content in ((broken, b"no pickle"), (without_record, (digits / "model.pkl").read_bytes())):
@@ -137,7 +137,7 @@ def test_what_is_no_model_is_refused(digits, tmp_path):
         ({"model": "there", "input": __file__, "output": "/no/x.csv"}, "output: expected a file in an existing folder"),
     ],
 )
-def test_what_is_not_there_is_refused_before_the_work(params, message):
+def test_missing_files_are_rejected_before_any_work(params, message):
     with pytest.raises(InputError, match=message):
         Predict(**params).check()
 
@@ -190,7 +190,7 @@ class Probable(Deviating):
         (Probable(classes=["cat", "owl"]), None, ["prediction", "probability_cat", "probability_owl"]),
     ],
 )
-def test_all_that_a_learner_says_is_a_column(learner, targets, columns):
+def test_deviations_and_probabilities_are_columns(learner, targets, columns):
     X = np.ones((3, 2))
     table = predictions(Pipeline([("features", Raw()), ("learner", learner)]).fit(X), X, targets)
     assert table.columns.tolist() == columns

@@ -1,4 +1,4 @@
-"""run.py as a process of its own: what only a real start can show."""
+"""run.py as a separate process: parallel sweeps and termination."""
 
 from __future__ import annotations
 

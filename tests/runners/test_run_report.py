@@ -23,7 +23,7 @@ HOSTILE = "<script>alert('x')</script>|[a](javascript:b)\n`*_"
 
 
 def stored(out: Path, record: Record, metrics: dict | None = None, texts: dict | None = None, picture: bool = False):
-    """The run folder of a run without MLflow, as the command line leaves it."""
+    """The run folder of a run without MLflow, as the command line writes it."""
     folder = RunFolder(out / "2026-01-01" / slug(f"{record.name}-{record.start}"))
     folder.path.mkdir(parents=True)
     record.params |= {"runner.name": "fit"}
@@ -38,7 +38,7 @@ def stored(out: Path, record: Record, metrics: dict | None = None, texts: dict |
 
 
 def logged(out: Path, record: Record, *parts, **files) -> Record:
-    """A run in MLflow as the command line leaves it; its record, with its id."""
+    """Create a run in MLflow as the command line does; returns its record, with its id."""
     folder = stored(out, record, *parts, **files)
     assert Tracker(out, None, "orbit").upload(folder)
     return folder.read_record()
@@ -82,7 +82,7 @@ class Outline(HTMLParser):
 
 
 def read_report(folder: Path) -> tuple[str, Outline]:
-    """The Markdown and the outline of the page, whose links must lead somewhere."""
+    """The Markdown and the outline of the page, after a check that its links exist."""
     page = Outline((folder / "index.html").read_text())
     assert not page.open
     assert all(source.startswith("#") or (folder / source).is_file() for source in page.sources)
@@ -181,7 +181,7 @@ def test_an_experiment_beside_published_figures(run, report, out):
     assert "`python run.py experiment=xperm size=paper`" in text
 
 
-def test_the_newest_finished_run_counts_and_others_are_told(report, out):
+def test_the_newest_finished_run_is_shown_and_others_are_listed(report, out):
     table = {"table.md": "| | error |\n| --- | --- |\n| ours | 0.25 |\n\nPublished: 1999.\n"}
     logged(out, made("old-but-same", 1, "xperm", config_hash="same"), texts={"table.md": "| a |\n| - |\n| gone |\n"})
     logged(out, made("different", 2, "xperm", config_hash="other"), {"test/accuracy": 0.5})
@@ -268,7 +268,7 @@ def test_only_and_latest_choose(report, tmp_path):
         report(tracked=False, only=["xprem"])
 
 
-def test_runs_older_than_the_tag_are_known_by_their_overrides_or_names(report, tmp_path):
+def test_experiments_of_runs_without_the_tag_follow_from_overrides_or_names(report, tmp_path):
     for i, (name, overrides) in enumerate(
         [("orbit_error-rotation-rf-s0", ["experiment=orbit_rules"]), ("qm7_kernel_error-rf-small-s0", [])]
     ):

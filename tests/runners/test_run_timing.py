@@ -1,4 +1,4 @@
-"""runner=timing: every comparison and a sweep at tiny sizes; no test asserts seconds."""
+"""runner=timing: every comparison and a sweep at tiny sizes; no test depends on measured seconds."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ class TestFactorisations:
         monkeypatch.setattr("orbit.solvers.factorisations._LARGE", 100)
         assert take(scales, path) is Cholesky
 
-    def test_a_matrix_that_rounding_made_indefinite_says_what_to_change(self):
+    def test_error_for_a_matrix_made_indefinite_by_rounding(self):
         with pytest.raises(np.linalg.LinAlgError, match="raise the smallest regularization"):
             Cholesky(np.diag([1.0, -1.0]), np.ones((2, 1)), np.ones(1)).solve(1e-9)
 
@@ -251,7 +251,7 @@ class TestConjugateGradients:
                 expected = np.linalg.solve(scale * A + shift * np.eye(60), right[:, k])
                 np.testing.assert_allclose(z[:, k], expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
 
-    def test_a_start_saves_steps_and_an_early_end_is_told(self, rng):
+    def test_an_initial_value_saves_steps_and_early_termination_warns(self, rng):
         X = rng.standard_normal((200, 60)) * np.geomspace(1, 1e-2, 60)
         A, right = X.T @ X / 200, rng.standard_normal((60, 1))
         preconditioner = NystromPreconditioner(A.__matmul__, 60, 1, rng, np.ones(1))
@@ -298,7 +298,7 @@ class TestPasses:
             passes.append(system.passes)
         assert passes[1] < passes[0] / 2
 
-    def test_ending_early_is_said_once_with_the_values_at_fault(self, weighted, monkeypatch):
+    def test_early_termination_warns_once_with_the_values(self, weighted, monkeypatch):
         system = StreamedSystem(lambda: batches(*(part.copy() for part in weighted)), 3e3, rank=1)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -416,7 +416,7 @@ def products(monkeypatch):
 
 
 @pytest.mark.parametrize("selection", ["gcv", "hold_out"])
-def test_large_float32_systems_go_over_to_float64_where_the_minimum_needs_it(smooth, products, selection):
+def test_large_float32_systems_switch_to_float64_if_the_minimum_needs_it(smooth, products, selection):
     X, exact, noisy = smooth
     learner = RidgeRegressor(selection=selection, random_state=0).fit(X, exact)
     assert products[:2] == [False, True]
@@ -428,7 +428,7 @@ def test_large_float32_systems_go_over_to_float64_where_the_minimum_needs_it(smo
     assert not any(products), "float32 products are enough"
 
 
-def test_streams_are_gone_through_again_in_float64_where_the_minimum_needs_it(smooth, products):
+def test_streams_are_read_again_in_float64_if_the_minimum_needs_it(smooth, products):
     X, exact, noisy = smooth
     stream = FeatureStream(lambda x: x, X, X.shape[1], Engine(memory=1e-4, progress=False))
     expected = RidgeRegressor().fit(X.astype(float), exact)
@@ -452,7 +452,7 @@ def test_the_default_path_ends_where_float64_does(rng):
     assert path[-1] == pytest.approx(10)
 
 
-def test_a_choice_at_an_end_of_the_path_is_told(rng):
+def test_a_choice_at_an_end_of_the_path_warns(rng):
     X, noise = rng.standard_normal((60, 5)), rng.standard_normal(60)
     for y, end in ((X[:, 0], "smallest"), (noise, "largest")):
         with pytest.warns(UserWarning, match=f"the chosen regularization=.* is the {end} value of its path"):
