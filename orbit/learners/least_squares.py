@@ -281,7 +281,6 @@ class PassesMixin(LeastSquaresLearner):
 
 
 # Values whose iterations converge within the passes that are allowed, with features of norm one.
-_SMALLEST_IN_PASSES = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-10}
 
 
 def _primal(operator: Operator, system: System, structure: Structure | None, path: np.ndarray) -> Primal:
