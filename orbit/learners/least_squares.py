@@ -280,9 +280,6 @@ class PassesMixin(LeastSquaresLearner):
         return self
 
 
-# Values whose iterations converge within the passes that are allowed, with features of norm one.
-
-
 def _primal(operator: Operator, system: System, structure: Structure | None, path: np.ndarray) -> Primal:
     """The primal problem of a system; a learned output matrix is computed first."""
     if structure is None or not structure.learns_output or not isinstance(operator, Constant):

@@ -83,7 +83,7 @@ class StreamedSystem:
             warnings.warn(
                 f"conjugate gradients stopped after {_MAX_PASSES} passes over the stream before they converged for "
                 f"regularization={', '.join(f'{value:.3g}' for value in unconverged)}: "
-                "choose larger values, or increase the memory of the engine",
+                "choose larger values, or give the engine more memory",
                 ConvergenceWarning,
                 stacklevel=2,
             )

@@ -55,7 +55,7 @@ class Memory(Runner):
             points = case.get("points") if isinstance(case, dict) else None
             if points != "data" and not (isinstance(points, int) and points >= 1):
                 raise InputError(
-                    f"runner.cases: every case needs points, an integer >= 1 or data, found {label}: {case!r}"
+                    f"runner.cases: expected points, an integer >= 1 or data, in every case, found {label}: {case!r}"
                 )
 
     def run(self, job: Job) -> None:
