@@ -292,6 +292,7 @@ def test_errors_name_the_key(run):
 """
 
 
+@pytest.mark.slow
 def test_a_package_adds_a_component_of_every_kind_and_an_experiment(tmp_path):
     (tmp_path / "plugin.py").write_text(MODULE)
     (tmp_path / "test_plugin.py").write_text(TESTS)

@@ -41,6 +41,7 @@ def test_a_parallel_sweep_on_a_new_database_records_every_job(tmp_path):
     assert not (tmp_path / "mlruns").exists()
 
 
+@pytest.mark.slow
 def test_termination_marks_the_run_killed(tmp_path):
     process = start(tmp_path, "dataset=rotated_digits", "approx=exact", "orbit.size=512", "engine.workers=1")
     deadline = time.monotonic() + 120
