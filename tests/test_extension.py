@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 MODULE = '''
 """Signals that may be played backwards."""
 
