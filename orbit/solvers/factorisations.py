@@ -250,5 +250,4 @@ class Cholesky(Factorisation):
                     "raise the smallest regularization"
                 )
             A[columns.stop :, columns] = torch.linalg.solve_triangular(factor.T, below, upper=True, left=False)
-            corner, lower = self.A[columns, columns], np.tril_indices(len(block))
-            corner[lower] = factor.numpy()[lower]
+            A[columns, columns] = A[columns, columns].triu(1).add_(factor)
