@@ -32,7 +32,7 @@ def rng() -> np.random.Generator:
 def _seed_global_generators() -> None:
     """Estimators whose ``random_state`` is None draw from NumPy's global generator, as scikit-learn's do."""
     np.random.seed(20170)
-    torch.manual_seed(20170)
+    torch.default_generator.manual_seed(20170)  # torch.manual_seed formats three stacks for devices that are not here
 
 
 @functools.lru_cache(maxsize=1)

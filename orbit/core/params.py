@@ -14,6 +14,7 @@ orbit.core.errors.ParameterError: n_components: expected an integer >= 1, found 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import numbers
@@ -66,13 +67,19 @@ class Parameter:
 
 def parameters(cls: type) -> Mapping[str, Parameter]:
     """The constructor parameters of ``cls`` by name, in order, with resolved annotations."""
+    return _parameters(cls)
+
+
+@functools.cache
+def _parameters(cls: type) -> Mapping[str, Parameter]:
     hints = typing.get_type_hints(cls.__init__, include_extras=True)  # type: ignore[misc]
     signature = inspect.signature(cls.__init__)  # type: ignore[misc]
-    return {
+    found = {
         name: Parameter(hints.get(name, Any), p.default)
         for name, p in signature.parameters.items()
         if name != "self" and p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     }
+    return types.MappingProxyType(found)  # every caller gets the same one
 
 
 def check_params(component: object) -> None:

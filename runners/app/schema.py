@@ -111,6 +111,8 @@ def register_schemas(*config_dirs: Path) -> None:
     """
     OmegaConf.register_new_resolver("orbit_choices", choices, replace=True)
     store = ConfigStore.instance()
+    # Hydra copies the store, which is a singleton, for each composition: half of its time with all the schemas.
+    ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
     store.store(group="schema", name="root", node=Root)
     for section, node in SECTIONS.items():
         store.store(group="schema", name=section, node=_section(section, node))
