@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.linalg
@@ -37,11 +38,11 @@ def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
         total[columns, start:] += Z[:, columns].T @ Z[:, start:]
 
 
-def add_outer(total: np.ndarray, x: np.ndarray, sign: float) -> None:
-    """``total += sign x x^T`` in the upper triangle, for a vector of shape (d,)."""
+def add_outers(total: np.ndarray, columns: np.ndarray, signs: Sequence[float]) -> None:
+    """``total += sum_i signs_i c_i c_i^T`` in the upper triangle, for the columns c_i of an array of shape (d, k)."""
+    signed = columns * signs
     for start in range(0, len(total), _BLOCK_COLUMNS):
-        rows = slice(start, start + _BLOCK_COLUMNS)
-        total[rows, start:] += sign * x[rows, None] * x[None, start:]
+        total[start : start + _BLOCK_COLUMNS, start:] += signed[start : start + _BLOCK_COLUMNS] @ columns[start:].T
 
 
 def mirror_upper(A: np.ndarray) -> None:

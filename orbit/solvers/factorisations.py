@@ -176,7 +176,7 @@ class Tridiagonal(Factorisation):
 
 
 class Cholesky(Factorisation):
-    """A Cholesky factorisation for each lambda, in place: one triangle keeps A, the other holds the factor.
+    """A Cholesky factorisation for each lambda; a large one in place: one triangle keeps A, the other holds the factor.
 
     Degrees of freedom are Hutchinson's estimate (1989) from the same random signs for
     every lambda; NaN with ``probes=0``.
@@ -188,6 +188,7 @@ class Cholesky(Factorisation):
         self.scales, self.right = scales, right
         self.diagonal = A.diagonal().copy()
         self.A = np.ascontiguousarray(A)
+        self._factor = self.A if len(A) > _PANEL else np.empty_like(self.A)
         self._shift = np.nan
         self._signs = np.random.default_rng(0).integers(0, 2, (len(A), probes)) * 2.0 - 1.0
         self._solved: dict[float, tuple[np.ndarray, np.ndarray]] = {}
@@ -204,12 +205,12 @@ class Cholesky(Factorisation):
     def log_determinant(self, regularization: float) -> float:
         """log det (A + lambda I)."""
         self._factorise(regularization)
-        return 2 * float(np.log(self.A.diagonal()).sum())
+        return 2 * float(np.log(self._factor.diagonal()).sum())
 
     def inverse_form(self, columns: np.ndarray, regularization: float) -> np.ndarray:
         """c^T (A + lambda I)^-1 c for every column c, shape (m, n) to (n,)."""
         self._factorise(regularization)
-        solved, _ = lapack.dtrtrs(self.A.T, columns, lower=0, trans=1)
+        solved, _ = lapack.dtrtrs(self._factor.T, columns, lower=0, trans=1)
         return np.square(solved).sum(0)
 
     def _solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
@@ -220,7 +221,7 @@ class Cholesky(Factorisation):
             shift = regularization / scale
             self._factorise(shift)
             right = np.concatenate([self.right[:, same_scale], self._signs], axis=1)
-            solved, _ = lapack.dpotrs(self.A.T, right, lower=0)
+            solved, _ = lapack.dpotrs(self._factor.T, right, lower=0)
             n_columns = np.count_nonzero(same_scale)
             z[:, same_scale] = solved[:, :n_columns] / scale
             probes = self._signs.shape[1]
@@ -229,14 +230,28 @@ class Cholesky(Factorisation):
         return z, freedom
 
     def _factorise(self, shift: float) -> None:
-        """Compute the factor in the lower triangle, a panel at a time from A in the upper one.
+        if shift == self._shift:
+            return
+        self._shift = shift
+        if self._factor is self.A:
+            failed = self._factorise_panels(shift)
+        else:
+            np.copyto(self._factor, self.A)
+            np.fill_diagonal(self._factor, self.diagonal + shift)
+            _, failed = lapack.dpotrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
+        if failed:
+            raise np.linalg.LinAlgError(
+                f"the second moments plus {shift:g} are not positive definite in floating point: "
+                "raise the smallest regularization"
+            )
+
+    def _factorise_panels(self, shift: float) -> int:
+        """Compute the factor in the lower triangle, a panel at a time from A in the upper one; 0 if it exists.
 
         Nearly all of the work is in matrix products, which stay fast on shared cores;
         LAPACK's own routine waits at a barrier for every panel.
         """
-        if shift == self._shift:
-            return
-        A, self._shift = torch.from_numpy(self.A), shift
+        A = torch.from_numpy(self.A)
         for start in range(0, len(A), _PANEL):
             columns = slice(start, min(start + _PANEL, len(A)))
             panel = A[columns, start:].T.clone(memory_format=torch.contiguous_format)
@@ -245,9 +260,7 @@ class Cholesky(Factorisation):
             panel.addmm_(A[start:, :start], A[columns, :start].T, alpha=-1)
             factor, info = torch.linalg.cholesky_ex(block)
             if info.item() != 0:
-                raise np.linalg.LinAlgError(
-                    f"the second moments plus {shift:g} are not positive definite in floating point: "
-                    "raise the smallest regularization"
-                )
+                return int(info.item())
             A[columns.stop :, columns] = torch.linalg.solve_triangular(factor.T, below, upper=True, left=False)
             A[columns, columns] = A[columns, columns].triu(1).add_(factor)
+        return 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from orbit.core.distributed import all_reduce, broadcast
 from orbit.core.errors import InputError
-from orbit.core.linalg import add_outer, add_second_moments, mirror_upper, rows_with_covariance
+from orbit.core.linalg import add_outers, add_second_moments, mirror_upper, rows_with_covariance
 
 # Number of rows centred, and converted to float64, at once.
 BLOCK_ROWS = 4096
@@ -122,7 +122,8 @@ class Moments:
         w = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         root = np.sqrt(w)[:, None]
         centred = X - (self.x_shift if self.precise else self.x_shift.astype(X.dtype))
-        centred *= root.astype(centred.dtype)
+        if sample_weight is not None:
+            centred *= root.astype(centred.dtype)
         targets = (Y - self.y_shift) * root
         add_second_moments(xx, centred)
         xy += centred.T @ targets.astype(centred.dtype)
@@ -154,10 +155,11 @@ class Moments:
         x, y = sum_x / self.weight, sum_y / self.weight  # means about the shifts
         x_mean, y_mean = self.x_shift + x, self.y_shift + y
         A /= self.weight
-        add_outer(A, x, -1.0)
+        if centering == "both":
+            add_outers(A, x[:, None], [-1.0])
+        else:
+            add_outers(A, np.stack([x, x_mean], axis=1), [-1.0, 1.0])
         cross, power = cross / self.weight - x[:, None] * y, power / self.weight - np.outer(y, y)
-        if centering != "both":
-            add_outer(A, x_mean, 1.0)
         if centering == "none":
             cross, power = cross + x_mean[:, None] * y_mean, power + np.outer(y_mean, y_mean)
         mirror_upper(A)

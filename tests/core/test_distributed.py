@@ -66,9 +66,8 @@ def metrics(outputs: Path) -> dict[str, float]:
     return json.loads(path.read_text())
 
 
-@pytest.mark.parametrize(
-    "settings", [(), pytest.param(FEW_BYTES, marks=pytest.mark.slow)], ids=["one pass", "many passes"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [(), FEW_BYTES], ids=["one pass", "many passes"])
 def test_two_processes_give_the_result_of_one(run, tmp_path, port, settings):
     compare(run, tmp_path, port, *SETTINGS, *settings)
 
@@ -94,6 +93,7 @@ def compare(run, tmp_path: Path, port: int, *settings: str) -> None:
         assert two[key] == pytest.approx(one[key], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_ends_the_job_with_an_error(tmp_path, port):
     first, second = (start(rank, port, "-c", DYING) for rank in (0, 1))
     _, err = first.communicate(timeout=240)
