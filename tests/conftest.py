@@ -53,6 +53,8 @@ def run_with_figures(monkeypatch, tmp_path, capsys):
         _store_schemas(register_schemas, classes, *folders)
 
     monkeypatch.setattr(runners.app.cli, "register_schemas", register_once)
+    # Hydra composes each configuration once more to read hydra.mode, which the tests give by -m only
+    monkeypatch.setattr("hydra._internal.hydra.Hydra.get_mode", lambda *args, **kwargs: None)
     monkeypatch.chdir(tmp_path)
 
     def execute(*overrides: str) -> tuple[int, str, str]:

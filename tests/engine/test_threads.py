@@ -149,6 +149,7 @@ threading.Thread(target=outlives).start()
 """
 
 
+@pytest.mark.slow
 def test_interpreter_exit_with_running_tiles():
     root = Path(__file__).parents[2]
     done = subprocess.run(

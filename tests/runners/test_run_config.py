@@ -27,6 +27,7 @@ def one_of_every_kind(position: int):
 
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+SIZED = sorted(path.name for path in (CONF / "experiment").iterdir() if path.is_dir())
 
 
 @pytest.mark.parametrize(("kind", "name"), COMPONENTS)
@@ -101,8 +102,9 @@ class TestInformation:
         assert requested(arguments) == topic
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
-@pytest.mark.parametrize("size", ["small", "paper"])
+@pytest.mark.parametrize(
+    ("name", "size"), [*((name, "small") for name in EXPERIMENTS), *((name, "paper") for name in SIZED)]
+)
 def test_every_experiment_is_a_plan_with_all_its_rows(name, size, monkeypatch):
     for loader in orbit.available("dataset"):  # the files of an experiment need not be here
         monkeypatch.setattr(orbit.get("dataset", loader), "check_files", lambda self: None)
