@@ -12,6 +12,7 @@ from orbit.groups.reflection import Dihedral, Reflection
 from orbit.groups.rotation import Rotation
 from orbit.groups.scaling import Scaling
 from orbit.groups.shear import Shear
+from orbit.groups.small_moves import SmallMoves
 from orbit.groups.translation import Translation
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "Rotation",
     "Scaling",
     "Shear",
+    "SmallMoves",
     "Translation",
 ]

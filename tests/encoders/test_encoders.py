@@ -228,6 +228,34 @@ def test_rectified_features_are_the_two_sides_of_projections_on_patches(rng):
     np.testing.assert_allclose(found[:, :, order], expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("homogeneous", [True, False])
+@pytest.mark.parametrize("kernel", ["exponential", "arccos0", "arccos1", "rectified"])
+def test_features_of_whitened_patches_with_kmeans_landmarks_pooled_over_cells(kernel, homogeneous, rng):
+    """The layer of ``experiment=cifar10_patches`` from its definition, given the landmarks."""
+    X = smooth_images(rng, 30, 9, 8)
+    changes = {"size": 4, "normalization": "whitening", "kernel": kernel, "beta": 1.5, "homogeneous": homogeneous}
+    changes |= {"n_components": 6, "pooling": "grid", "cells": 2, "unit_norm": False}
+    encoder = Patches(**changes).fit(X, random_state=0)
+    patches = normalised_patches(X, DEFAULTS | changes)  # (n, 6, 5, 16)
+    norms = np.linalg.norm(patches, axis=3)
+    layer = encoder.layers_[0]
+    Z = layer.templates[0][:, :16]
+    Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)  # the exponential kernel keeps them times a factor
+    products = np.einsum("xijd,zd->xzij", patches / norms[..., None], Z)
+    if kernel == "rectified":
+        features = np.concatenate([np.maximum(products - 0.1, 0), np.maximum(-products - 0.1, 0)], axis=1)
+    else:
+        gram, values = (np.vectorize(lambda t: kappa(t, changes))(each) for each in (Z @ Z.T, products))
+        lengths, vectors = np.linalg.eigh(gram)
+        features = np.einsum("az,xzij->xaij", (vectors / np.sqrt(lengths)).T, values)
+    if homogeneous:
+        features = features * norms[:, None]
+    down, across = np.array(windows(changes, 6)), np.array(windows(changes, 5))
+    expected = np.einsum("ci,ej,xaij->xace", down, across, features).reshape(len(X), -1)
+    found = encoded(encoder, X)
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, rtol=1e-7)
+
+
 @pytest.mark.parametrize("normalization", ["norm", "whitening"])
 def test_a_layer_averaged_over_turns_of_the_patch_does_not_see_them(normalization, rng):
     X = rng.standard_normal((3, 5, 5, 2))

@@ -25,6 +25,7 @@ from orbit.groups import (
     Rotation,
     Scaling,
     Shear,
+    SmallMoves,
     Translation,
 )
 from orbit.groups.domains import Circle, ProductDomain
@@ -97,6 +98,22 @@ class TestAffineWithShear(TestAffine):
     def elements(self, seed, r=5):
         more = np.random.default_rng(seed + 10).uniform(-0.1, 0.1, (r, 2))
         return np.column_stack([super().elements(seed, r), more])
+
+
+class TestSmallMoves(TestAffine):
+    component = SmallMoves
+
+
+def test_small_moves_stay_within_their_limits():
+    group = SmallMoves(angle=10, shift=3, scale=0.2)
+    q = orbit.build("distribution", group.default_distribution["name"])
+    for rule in ("qmc", "monte_carlo", "quadrature"):
+        moves = Orbit(group, q, 256, rule, random_state=0).fit(np.zeros((1, 9, 9))).elements_
+        for found, limits in zip(moves.T, [np.radians([-10, 10]), np.log([0.8, 1.2]), [-3, 3], [-3, 3]], strict=True):
+            assert limits[0] <= found.min() < 0.8 * limits[0]
+            assert 0.8 * limits[1] < found.max() <= limits[1]
+    still = SmallMoves(angle=0, shift=0, scale=0)
+    np.testing.assert_array_equal(Orbit(still, q, 8, "qmc").fit(np.zeros((1, 9, 9))).elements_, np.zeros((8, 4)))
 
 
 class TestReflection(FiniteGroupContract):
