@@ -1,14 +1,21 @@
-"""Description of the machine, for run records and timings."""
+"""Description of the machine and of the code, for run records and timings."""
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import os
 import platform
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import torch
 from threadpoolctl import threadpool_info
+
+from orbit.version import __version__
+
+_PACKAGES = ("numpy", "torch", "scikit-learn", "mlflow", "hydra-core")
 
 
 def describe_machine(threads: int) -> str:
@@ -23,6 +30,31 @@ def hardware() -> str:
     """The processor, the GPU if there is one, and the number of cores."""
     gpu = f"{torch.cuda.get_device_name()}, " if torch.cuda.is_available() else ""
     return f"{_processor()}, {gpu}{os.cpu_count()} cores"
+
+
+def environment_tags() -> dict[str, str]:
+    """Tags for the machine, the versions, the git commit, and whether there were uncommitted changes."""
+    return dict(_tags())
+
+
+@functools.cache
+def _tags() -> dict[str, str]:
+    tags = {"machine": hardware(), "version.orbit": __version__}
+    tags |= {f"version.{name}": importlib.metadata.version(name) for name in _PACKAGES}
+    root = Path(__file__).resolve().parent
+    commit = _git(root, "rev-parse", "HEAD")
+    if commit is not None:
+        tags["git.commit"] = commit
+        tags["git.dirty"] = str(bool(_git(root, "status", "--porcelain"))).lower()
+    return tags
+
+
+def _git(root: Path, *args: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(root), *args], capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
 
 
 def _processor() -> str:

@@ -45,24 +45,36 @@ from runners.experiments import (  # noqa: F401
     skeleton_locality,
     vector_fields,
 )
+from runners.machine import environment_tags
 from runners.timing import memory, timing  # noqa: F401
 from runners.tracking import sync  # noqa: F401
-from runners.tracking.mlflow import Tracker, environment_tags
+from runners.tracking.mlflow import Tracker
+from runners.tracking.passwords import conceal, masked_output
+from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import TRACEBACK, Record, RunFolder
+from runners.tracking.recovery import recover
 from runners.tracking.sweep import PARENT_ENV, SWEEP_ENV, close_sweep
 
 log = logging.getLogger(__name__)
+
+_WAIT_S = 1.0
 
 _exit_code = 0  # of the last job run in this process
 
 
 def main(config_dir: Path) -> int:
     """Run the command line with the configuration files in ``config_dir``, and return the exit code."""
+    with masked_output():
+        return _main(config_dir)
+
+
+def _main(config_dir: Path) -> int:
     global _exit_code
     _exit_code = 0
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     signal.signal(signal.SIGTERM, _interrupt)
     try:
+        sys.argv[1:] = conceal(sys.argv[1:])
         if (topic := info.requested(sys.argv[1:])) is not None:
             print(info.describe_topic(topic, config_dir), flush=True)
             return 0
@@ -115,7 +127,7 @@ def run_job(cfg: DictConfig) -> float:
     """
     global _exit_code
     try:
-        with distributed.job(cfg.engine.device), _logged_warnings():
+        with masked_output(), distributed.job(cfg.engine.device), _logged_warnings():
             return _run_job(cfg)
     except distributed.ShareDone:
         return math.nan
@@ -137,7 +149,10 @@ def _run_job(cfg: DictConfig) -> float:
     folder.write_text("overrides.yaml", "".join(f"- {o}\n" for o in hydra_config.overrides.task))
     if multirun:
         log.info("job %d: %s", record.job, " ".join(record.overrides))
+    pending = Pending(Path(cfg.outputs))
+    marker = pending.add(folder.path)
     with contextlib.ExitStack() as afterwards, _recorded(folder, record):
+        afterwards.callback(pending.remove, marker)
         plan_ = plan(cfg)
         folder.write_config(plan_.config, plan_.defaults)
         runner = plan_.component("runner")
@@ -154,10 +169,9 @@ def _run_job(cfg: DictConfig) -> float:
         job = Job(plan_, folder, record)
         tracker = _tracker(plan_) if runner.tracked else None
         if tracker is not None:
-            if _is_done(job, tracker):
+            if plan_.config["resume"] and _is_done(job, tracker, tracker.mark(folder)):
                 return _main_metric(job)
-            record.run_id = tracker.start(record)
-            folder.write_record(record)
+            tracker.begin(record, folder)
             afterwards.callback(_upload, tracker, folder)  # after the final record is written
         with job.stage("total"):
             runner.run(job)
@@ -181,9 +195,14 @@ def _logged_warnings() -> Iterator[None]:
         warnings.showwarning = before
 
 
-def _is_done(job: Job, tracker: Tracker) -> bool:
+def _is_done(job: Job, tracker: Tracker, marker: Marker) -> bool:
     """Whether this run is skipped, because an earlier run of the same configuration has finished."""
-    done = tracker.finished(job.record.config_hash) if job.plan.config["resume"] else None
+    identity = job.record.config_hash
+    while not tracker.markers.claim(marker, identity):
+        log.info("waiting for another process that runs this configuration (resume=true)")
+        time.sleep(_WAIT_S)
+    recover(tracker.outputs, tracker)  # the others' results must be in MLflow, or be ended, before it is asked
+    done = tracker.finished(identity)
     if done is None:
         return False
     log.info("skipped: run %s with this configuration has finished (resume=true)", done)
@@ -194,7 +213,7 @@ def _is_done(job: Job, tracker: Tracker) -> bool:
 
 def _upload(tracker: Tracker, folder: RunFolder) -> None:
     if tracker.upload(folder):
-        tracker.sync()
+        recover(tracker.outputs, tracker)
 
 
 @contextlib.contextmanager
@@ -215,12 +234,12 @@ def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
 
 
 def _tracker(plan_: Plan) -> Tracker | None:
-    settings = plan_.config["tracking"]
-    if not settings["enabled"]:
+    if not plan_.config["tracking"]["enabled"]:
         return None
-    tracker = Tracker(Path(plan_.config["outputs"]), settings["uri"], settings["experiment"])
-    if PARENT_ENV not in os.environ:  # the parent of a sweep has opened it for all jobs
+    tracker = Tracker.of(plan_.config)
+    if PARENT_ENV not in os.environ:  # the parent of a sweep has done this for all jobs
         tracker.open()
+        recover(tracker.outputs, tracker)
     return tracker
 
 

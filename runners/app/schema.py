@@ -44,14 +44,19 @@ class Tracking:
     enabled : bool
         False: only the run folder is written.
     uri : str or None
-        An MLflow tracking URI; None is the SQLite database ``outputs/mlflow.db``.
+        An MLflow tracking URI; None is the SQLite database ``outputs/mlflow.db``. A password in it is masked in all
+        output and files.
     experiment : str
         Name of the MLflow experiment.
+    artifacts : str or None
+        Folder or URI for the artifacts of a new experiment; None is ``outputs/artifacts``, and for a server its own
+        choice.
     """
 
     enabled: bool = True
     uri: Optional[str] = None  # noqa: UP045  OmegaConf reads typing.Optional
     experiment: str = "orbit"
+    artifacts: Optional[str] = None  # noqa: UP045
 
 
 #: Sections of the configuration that are not a choice of component -> the class that declares their keys.

@@ -84,8 +84,7 @@ class Predict(Runner):
         if not self.model.startswith(_RUNS):
             folder = RunFolder(Path(self.model).expanduser())
             return (_unpickled(folder), *_data_of(folder))
-        settings = job.plan.config["tracking"]
-        tracker = Tracker(Path(job.plan.config["outputs"]), settings["uri"], settings["experiment"])
+        tracker = Tracker.of(job.plan.config)
         with tempfile.TemporaryDirectory() as temporary:
             folder = RunFolder(Path(temporary))
             model = tracker.fetch(self.model.removeprefix(_RUNS).split("/")[0], folder)

@@ -58,8 +58,7 @@ class Report(Runner):
     def run(self, job: Job) -> None:
         outputs = Path(job.plan.config["outputs"])
         target = (outputs / "report" if self.folder is None else Path(self.folder).expanduser()).absolute()
-        tracking = job.plan.config["tracking"]
-        tracker = Tracker(outputs, tracking["uri"], tracking["experiment"]) if tracking["enabled"] else None
+        tracker = Tracker.of(job.plan.config) if job.plan.config["tracking"]["enabled"] else None
         content, n_experiments = write_report(target, outputs, tracker, _config_dir(), self.only, self.latest)
         done = {section.name for section in content.sections}
         job.row("experiments", f"{len(done)} of {n_experiments} have finished runs")

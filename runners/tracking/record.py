@@ -6,15 +6,19 @@ import json
 import os
 import pickle
 import time
+import uuid
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 
+from runners.tracking.passwords import mask
+
 RECORD = "run.json"
+SWEEP_RECORD = "sweep.json"
 METRICS = "metrics.json"
 HISTORY = "history.json"
 MODEL = "model.pkl"
@@ -28,7 +32,8 @@ class Record:
     """Identity and outcome of a run: the content of ``run.json``.
 
     ``status`` is one of RUNNING, FINISHED, FAILED, KILLED, SKIPPED; times are in
-    seconds since the epoch; ``run_id`` and ``parent_id`` are MLflow's.
+    seconds since the epoch; ``run_id`` and ``parent_id`` are MLflow's. ``key`` is unique, and a tag
+    of the run in MLflow: if the process ends before it has written ``run_id``, the run is found by it.
     """
 
     name: str
@@ -44,19 +49,32 @@ class Record:
     params: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     dataset: dict[str, Any] = field(default_factory=dict)
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
 class RunFolder:
-    """A run's folder on disk."""
+    """A run's folder on disk.
+
+    Attributes
+    ----------
+    record_file : str
+        Name of the file with the record.
+    """
+
+    record_file: ClassVar[str] = RECORD
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
 
+    def contents(self) -> list[Path]:
+        """The files and folders that are uploaded as they are."""
+        return [p for p in sorted(self.path.iterdir()) if not (p.name.startswith(".") or p.name in (MODEL, EXAMPLE))]
+
     def write_record(self, record: Record) -> None:
-        _write_whole(self.path / RECORD, json.dumps(asdict(record), indent=2, default=str))
+        _write_whole(self.path / self.record_file, json.dumps(asdict(record), indent=2, default=str))
 
     def read_record(self) -> Record | None:
-        return Record(**values) if (values := _read_json(self.path / RECORD)) is not None else None
+        return Record(**values) if (values := _read_json(self.path / self.record_file)) is not None else None
 
     def write_metrics(self, metrics: dict[str, float]) -> None:
         _write_whole(self.path / METRICS, json.dumps(metrics, indent=2))
@@ -100,10 +118,24 @@ class RunFolder:
         np.savez(self.path / EXAMPLE, X=X, y=y)
 
 
+class SweepFolder(RunFolder):
+    """The folder of a sweep's parent run. The folders in it, except for figures, belong to its jobs."""
+
+    record_file: ClassVar[str] = SWEEP_RECORD
+
+    def contents(self) -> list[Path]:
+        return [path for path in super().contents() if path.is_file() or path.name == "figures"]
+
+
+def run_folder(path: Path) -> RunFolder:
+    """The folder of a run or of a sweep."""
+    return SweepFolder(path) if (path / SWEEP_RECORD).is_file() else RunFolder(path)
+
+
 def _write_whole(path: Path, text: str) -> None:
-    """Write atomically: a reader never sees a partial file, even if the process is killed."""
+    """Write atomically: a reader never sees a partial file, even if the process is killed. Passwords are masked."""
     temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_text(mask(text), encoding="utf-8")
     os.replace(temporary, path)
 
 

@@ -1,19 +1,22 @@
-"""runner=sync: upload finished runs that MLflow does not have yet."""
+"""runner=sync: end runs whose process has died, and upload those that MLflow does not have yet."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar
 
 from orbit.core.errors import InputError
 from orbit.registry import register
 from runners.base import Job, Runner
 from runners.tracking.mlflow import Tracker
+from runners.tracking.recovery import recover
 
 
 @register("runner", "sync")
 class Sync(Runner):
-    """Uploads every run folder whose upload failed. Uses only the settings ``outputs`` and ``tracking``."""
+    """Ends every run whose process has died, with status FAILED, and uploads all runs that MLflow does not have.
+
+    Uses only the settings ``outputs`` and ``tracking``; runs of another tracking URI or experiment stay pending.
+    """
 
     tracked: ClassVar[bool] = False
     uses_data: ClassVar[bool] = False
@@ -22,10 +25,9 @@ class Sync(Runner):
         pass
 
     def run(self, job: Job) -> None:
-        settings = job.plan.config["tracking"]
-        tracker = Tracker(Path(job.plan.config["outputs"]), settings["uri"], settings["experiment"])
+        tracker = Tracker.of(job.plan.config)
         tracker.open()
-        uploaded, failed = tracker.sync()
+        uploaded, failed = recover(tracker.outputs, tracker)
         job.row("uploaded", str(uploaded))
         job.row("still pending", str(failed))
         if failed:

@@ -11,7 +11,7 @@ from scipy import stats
 
 from runners.metrics import kernel_errors
 from runners.tracking.record import Record, RunFolder
-from runners.tracking.sweep import summary
+from runners.tracking.summary import summary
 
 ROWS = "runner.rows={plain: {group: {name: identity}}, turned@rf: {approx: {name: rf, n_components: 30}}}"
 

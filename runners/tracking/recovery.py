@@ -1,0 +1,81 @@
+"""Runs that a process left behind: ended, if it died, and uploaded."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+from orbit.core.errors import InputError
+from runners.tracking import stores
+from runners.tracking.mlflow import Tracker
+from runners.tracking.pending import Marker, Pending
+from runners.tracking.record import Record, RunFolder, SweepFolder, run_folder
+from runners.tracking.summary import write_summary
+
+log = logging.getLogger(__name__)
+
+
+def recover(outputs: Path, tracker: Tracker | None) -> tuple[int, int]:
+    """End every run whose process has died, with status FAILED, and upload the runs that are not in MLflow.
+
+    Parameters
+    ----------
+    outputs : Path
+    tracker : Tracker or None
+        Only its runs are uploaded.
+
+    Returns
+    -------
+    uploaded, failed : int
+        Numbers of uploads.
+    """
+    pending = Pending(outputs)
+    left = [marker for marker in reversed(pending.markers()) if not marker.is_owned]  # jobs before their sweep
+    if tracker is not None and any(map(tracker.is_mine, left)):
+        tracker = _usable(tracker)
+    results = [_recover(marker, pending, tracker) for marker in left]
+    return results.count(True), results.count(False)
+
+
+def _usable(tracker: Tracker) -> Tracker | None:
+    try:
+        stores.check(tracker.uri)
+    except InputError as error:
+        log.warning("%s", error)
+        return None
+    return tracker
+
+
+def _recover(marker: Marker, pending: Pending, tracker: Tracker | None) -> bool | None:
+    """Whether the run was uploaded; None if it needs no upload by this tracker."""
+    last_sign = marker.last_sign
+    taken = pending.take(marker)
+    if taken is None:
+        return None
+    folder = run_folder(marker.folder)
+    try:
+        record = folder.read_record()
+    except (ValueError, TypeError) as error:
+        log.warning("%s cannot be uploaded: its %s cannot be read (%s)", folder.path, folder.record_file, error)
+        pending.release(taken)
+        return False
+    if record is not None and record.status == "RUNNING":
+        _end(folder, record, marker, last_sign)
+    if record is None or record.status == "SKIPPED" or not marker.uri:
+        pending.remove(taken)
+        return None
+    if tracker is None or not tracker.is_mine(marker):
+        pending.release(taken)
+        return False
+    return tracker.upload(folder)
+
+
+def _end(folder: RunFolder, record: Record, marker: Marker, last_sign: float) -> None:
+    owner = f"process {marker.owner.pid} on {marker.owner.host.split()[0]}" if marker.owner else "its process"
+    record.status, record.end = "FAILED", last_sign or time.time()
+    record.error = f"{owner} ended without a result: it was killed, perhaps for want of memory, or the machine stopped"
+    folder.write_record(record)
+    if isinstance(folder, SweepFolder):
+        write_summary(folder)
+    log.warning("%s: %s", record.name, record.error)

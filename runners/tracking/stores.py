@@ -1,0 +1,130 @@
+"""Databases and servers of tracking: checked within seconds, and created by one process at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlparse
+
+from filelock import FileLock, Timeout
+
+from orbit.core.errors import InputError
+
+_CHECK_TIMEOUT_S = 4.0
+_CREATION_TIMEOUT_S = 120.0
+_NO_SERVER = "start it, change tracking.uri, or set tracking.enabled=false"
+
+
+def check(uri: str) -> None:
+    """Raise ``InputError`` within seconds if a store cannot be used, where MLflow's own retries take minutes.
+
+    Parameters
+    ----------
+    uri : str
+        A tracking URI. Databases and HTTP servers are checked.
+    """
+    found: list[Exception | None] = []
+    thread = threading.Thread(target=lambda: found.append(_problem(uri)), daemon=True)  # some drivers have no timeout
+    thread.start()
+    thread.join(_CHECK_TIMEOUT_S)
+    problem = found[0] if found else TimeoutError(f"no answer in {_CHECK_TIMEOUT_S:g} s")
+    if problem is None:
+        return
+    if is_server(uri):
+        raise InputError(f"tracking.uri: no tracking server answers at {uri} ({reason(problem)}); {_NO_SERVER}")
+    raise unusable(uri, problem)
+
+
+def unusable(uri: str, problem: Exception) -> InputError:
+    """The error for a store that cannot be used, with the keys to change."""
+    hint = ""
+    if isinstance(problem, ModuleNotFoundError):
+        extra = "pip install -e '.[postgres]'" if problem.name == "psycopg2" else f"pip install {problem.name}"
+        hint = f"install its driver with {extra}, "
+    return InputError(
+        f"tracking.uri: cannot use {uri} ({reason(problem)}); {hint}set tracking.uri, or tracking.enabled=false"
+    )
+
+
+def reason(error: Exception) -> str:
+    """The first line of an error's message, or the name of its class."""
+    text = str(error.reason if isinstance(error, urllib.error.URLError) else error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def is_server(uri: str) -> bool:
+    return urlparse(uri).scheme in ("http", "https")
+
+
+def is_database(uri: str) -> bool:
+    return urlparse(uri).scheme.partition("+")[0] in ("sqlite", "postgresql", "mysql", "mssql")
+
+
+def sqlite_file(uri: str) -> Path | None:
+    """The file of an SQLite database; None for other stores and for a database in memory."""
+    path = uri.partition("?")[0].removeprefix("sqlite:///")
+    return Path(path) if uri.startswith("sqlite:///") and path not in ("", ":memory:") else None
+
+
+@contextlib.contextmanager
+def creation(uri: str) -> Iterator[None]:
+    """Hold the lock under which a database is created.
+
+    MLflow creates tables in many steps, and a second process that finds some of them fails. The lock is beside the
+    file of an SQLite database, and in the folder for temporary files, for all processes of the machine, otherwise.
+
+    Raises
+    ------
+    InputError
+        If another process holds it for minutes.
+    """
+    file = sqlite_file(uri)
+    name = f"orbit-{os.getuid()}-{hashlib.sha256(uri.encode()).hexdigest()[:16]}"
+    lock = FileLock(f"{file}.lock" if file else Path(tempfile.gettempdir()) / f"{name}.lock")
+    try:
+        with lock.acquire(timeout=_CREATION_TIMEOUT_S):
+            yield
+    except Timeout as error:
+        raise InputError(f"tracking.uri: another process has been creating {uri} for minutes; end it") from error
+
+
+def _problem(uri: str) -> Exception | None:
+    try:
+        if is_server(uri):
+            _ask_server(uri)
+        elif is_database(uri):
+            _ask_database(uri)
+    except Exception as error:
+        return error
+    return None
+
+
+def _ask_server(uri: str) -> None:
+    address = urlparse(uri)
+    host = address.netloc.rpartition("@")[2]
+    try:
+        urllib.request.urlopen(f"{address.scheme}://{host}{address.path.rstrip('/')}/health", timeout=_CHECK_TIMEOUT_S)
+    except urllib.error.HTTPError as error:
+        if error.code >= 500:
+            raise
+
+
+def _ask_database(uri: str) -> None:
+    import sqlalchemy
+
+    if (file := sqlite_file(uri)) is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not os.access(file if file.exists() else file.parent, os.W_OK):
+            raise PermissionError(f"no permission to write {file}")
+    key = {"sqlite": "timeout", "mssql": "timeout"}.get(sqlalchemy.make_url(uri).get_backend_name(), "connect_timeout")
+    engine = sqlalchemy.create_engine(uri, connect_args={key: int(_CHECK_TIMEOUT_S) - 1})
+    with engine.connect() as connection:
+        sqlalchemy.inspect(connection).get_table_names()  # fails if an SQLite file is locked, or no database
+    engine.dispose()

@@ -1,0 +1,145 @@
+"""Upload of a run folder to MLflow, in steps that can be repeated: one that broke off is completed by the next."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import logging
+import os
+import pickle
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from runners.tracking.record import EXAMPLE, MODEL, Record, RunFolder
+
+_METRICS_IN_A_BATCH = 1000  # the limit of MLflow
+
+
+def mlflow_module() -> Any:
+    """MLflow, imported on first use (it takes seconds), with warnings and progress bars turned off."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # no usage data is sent
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")  # it shows one bar per file
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")  # MLflow's 7 take minutes; later runs upload again
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import mlflow
+        import mlflow.sklearn
+
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    return mlflow
+
+
+def upload_folder(client: Any, uri: str, record: Record, folder: RunFolder) -> None:
+    """Log all content of a run folder that the run does not have yet, and then end the run with its status.
+
+    Parameters
+    ----------
+    client : mlflow.MlflowClient
+    uri : str
+        The tracking URI of the client.
+    record : Record
+        With the ``run_id`` of a run that exists.
+    folder : RunFolder
+    """
+    run = client.get_run(record.run_id)
+    if run.info.status == record.status and run.info.end_time:
+        return
+    _log_params(client, run, record.params)
+    end = int(record.end * 1000) if record.end else run.info.start_time
+    _log_metrics(client, run, folder, end)
+    if record.dataset and not run.inputs.dataset_inputs:
+        _log_dataset(client, run.info.run_id, record.dataset)
+    for path in folder.contents():
+        if path.is_dir():
+            client.log_artifacts(record.run_id, str(path), path.name)
+        else:
+            client.log_artifact(record.run_id, str(path))
+    if (folder.path / MODEL).is_file():
+        _log_model(client, uri, run, folder.path)
+    client.set_terminated(record.run_id, record.status, end)
+
+
+def metric_name(name: str) -> str:
+    """The name without the characters that MLflow rejects, such as a comma in the label of a row."""
+    return re.sub(r"[^\w\-./ :]", "", name)
+
+
+def _log_params(client: Any, run: Any, params: dict[str, Any]) -> None:
+    from mlflow.entities import Param
+
+    missing = [Param(key, str(value)[:6000]) for key, value in params.items() if key not in run.data.params]
+    for start in range(0, len(missing), 100):  # the limit of MLflow
+        client.log_batch(run.info.run_id, params=missing[start : start + 100])
+
+
+def _log_metrics(client: Any, run: Any, folder: RunFolder, time_ms: int) -> None:
+    """Log the metrics, and the steps of those with several, numbered from 1, that the run does not have."""
+    from mlflow.entities import Metric
+
+    steps = [(name, value, 0) for name, value in folder.read_metrics().items()]
+    for name, values in folder.read_history().items():
+        steps += [(name, value, step) for step, value in enumerate(values, 1)]
+    had = {name: _steps_of(client, run, metric_name(name)) for name in {name for name, _, _ in steps}}
+    missing = [Metric(metric_name(name), value, time_ms, step) for name, value, step in steps if step not in had[name]]
+    for start in range(0, len(missing), _METRICS_IN_A_BATCH):
+        client.log_batch(run.info.run_id, metrics=missing[start : start + _METRICS_IN_A_BATCH])
+
+
+def _steps_of(client: Any, run: Any, name: str) -> set[int]:
+    if name not in run.data.metrics:
+        return set()
+    return {metric.step for metric in client.get_metric_history(run.info.run_id, name)}
+
+
+def _log_dataset(client: Any, run_id: str, dataset: dict[str, Any]) -> None:
+    from mlflow.data.code_dataset_source import CodeDatasetSource
+    from mlflow.data.meta_dataset import MetaDataset
+    from mlflow.entities import DatasetInput, InputTag
+
+    digest = hashlib.sha256(dataset["description"].encode()).hexdigest()[:8]
+    source = CodeDatasetSource(tags={"source": dataset["source"], "description": dataset["description"]})
+    described = MetaDataset(source, name=dataset["name"], digest=digest)  # type: ignore[abstract]  # MLflow's own oversight
+    tag = InputTag(key="mlflow.data.context", value="training")
+    client.log_inputs(run_id, datasets=[DatasetInput(dataset=described._to_mlflow_entity(), tags=[tag])])
+
+
+def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
+    """Log the fitted pipeline as the model of the run, unless it has a complete one."""
+    begun = [client.get_logged_model(output.model_id) for output in run.outputs.model_outputs] if run.outputs else []
+    if any(str(model.status) == "READY" for model in begun):
+        return
+    mlflow = mlflow_module()
+    mlflow.set_tracking_uri(uri)
+    with open(folder / MODEL, "rb") as file:
+        model = pickle.load(file)
+    example = np.load(folder / EXAMPLE)
+    requirements = [f"{name}=={importlib.metadata.version(name)}" for name in ("numpy", "torch", "scikit-learn")]
+    with _fluent_run(mlflow, run.info.run_id):
+        mlflow.sklearn.log_model(
+            model,
+            name="model",
+            model_id=begun[0].model_id if begun else None,
+            signature=mlflow.models.infer_signature(example["X"], example["y"]),
+            input_example=example["X"],
+            pip_requirements=requirements,
+            serialization_format="cloudpickle",
+        )
+
+
+@contextlib.contextmanager
+def _fluent_run(mlflow: Any, run_id: str) -> Iterator[None]:
+    """Make the run MLflow's active one. Its status stays RUNNING; the caller sets the final one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mlflow.start_run(run_id=run_id)
+        try:
+            yield
+        finally:
+            mlflow.end_run("RUNNING")

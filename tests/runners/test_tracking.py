@@ -1,0 +1,325 @@
+"""Recording of runs: new databases, markers, uploads that break off, processes that die, stores that do not answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import psutil
+import pytest
+from filelock import FileLock, Timeout
+
+from orbit.core.errors import InputError
+from runners.tracking import pending, stores, upload
+from runners.tracking.mlflow import Tracker
+from runners.tracking.pending import Owner, Pending
+from runners.tracking.record import Record, RunFolder, SweepFolder
+from runners.tracking.recovery import recover
+
+ROOT = Path(__file__).parents[2]
+
+
+class Constant:
+    """A model that MLflow can log."""
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+@pytest.fixture
+def out(tmp_path, empty_database) -> Path:
+    """An outputs folder with an empty database."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    shutil.copy(empty_database, folder)
+    return folder
+
+
+@pytest.fixture
+def tracker(out) -> Tracker:
+    return Tracker(out, None, "orbit")
+
+
+def new_folder(out: Path, name: str = "run", status: str = "FINISHED", model: bool = False) -> RunFolder:
+    folder = RunFolder(out / "2026-01-01" / name)
+    folder.path.mkdir(parents=True)
+    end = None if status == "RUNNING" else 2000.0
+    folder.write_record(Record(name, config_hash=name, status=status, start=1000.0, end=end, params={"seed": 0}))
+    folder.write_metrics({"test/accuracy": 0.5, "test/nll": 1.5})
+    folder.write_history({"epoch/score": [0.1, 0.2, 0.3]})
+    if model:
+        folder.write_model(Constant(), np.zeros((3, 2)), np.zeros(3))
+    return folder
+
+
+def runs_of(out: Path) -> list:
+    client = mlflow.MlflowClient(f"sqlite:///{out / 'mlflow.db'}")
+    return client.search_runs([client.get_experiment_by_name("orbit").experiment_id])
+
+
+@pytest.fixture
+def other_process():
+    """Another process of this machine, which lives until it is told to end."""
+    process = subprocess.Popen(["sleep", "1000"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def give(tracker: Tracker, folder: RunFolder, process: subprocess.Popen) -> Path:
+    """Mark a run as owned by another process; returns the file of the marker."""
+    marker = tracker.mark(folder)
+    content = json.loads(marker.path.read_text())
+    marker.path.write_text(json.dumps(content | {"owner": asdict(Owner.of(process.pid))}))
+    return marker.path
+
+
+class TestNewDatabase:
+    def test_is_created_under_a_lock(self, tmp_path, monkeypatch):
+        """MLflow makes the tables in many steps, and fails if another process has made some of them."""
+
+        def create(tracking_uri: str) -> None:
+            with pytest.raises(Timeout):
+                FileLock(tmp_path / "mlflow.db.lock").acquire(timeout=0)
+            raise RuntimeError("created")
+
+        monkeypatch.setattr(mlflow, "MlflowClient", create)
+        with pytest.raises(InputError, match="created"):
+            Tracker(tmp_path, None, "orbit").open()
+
+    @pytest.mark.slow
+    def test_by_several_processes_at_once(self, tmp_path):
+        """Without the lock, two of three fail: "duplicate column name", "Online migration expected"."""
+        code = (
+            "import sys, mlflow.sklearn\nfrom pathlib import Path\nfrom runners.tracking.mlflow import Tracker\n"
+            "print('ready', flush=True); sys.stdin.readline(); Tracker(Path('out'), None, 'orbit').open()"
+        )
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        made = [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment, **pipes) for _ in "123"]
+        for process in made:
+            assert process.stdout.readline() == "ready\n"
+        for process in made:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        assert [process.wait(120) for process in made] == [0, 0, 0]
+
+    def test_experiment_made_meanwhile_by_another_process_is_used(self, tracker, monkeypatch):
+        tracker.open()
+        client, found = tracker._client, iter([None])
+        ask = client.get_experiment_by_name
+        monkeypatch.setattr(client, "get_experiment_by_name", lambda name: next(found, ask(name)))
+        assert tracker._experiment_id() == ask("orbit").experiment_id
+
+
+class TestMarkers:
+    def test_vanished_and_empty_markers_are_no_error(self, out, tracker):
+        marker = tracker.mark(new_folder(out))
+        marker.path.unlink()
+        assert tracker.markers.take(marker) is None
+        marker.path.write_text("")
+        assert tracker.markers.take(marker) is None
+        assert tracker.markers.markers() == []
+        assert recover(out, tracker) == (0, 0)
+
+    def test_run_of_a_living_process_is_left_alone(self, out, tracker, other_process):
+        give(tracker, new_folder(out, status="RUNNING"), other_process)
+        assert recover(out, tracker) == (0, 0)
+        with pytest.raises(InputError, match=f"in use by process {other_process.pid}"):
+            tracker.mark(RunFolder(out / "2026-01-01" / "run"))
+
+    def test_zombies_and_later_processes_of_the_same_id_are_dead(self, other_process):
+        owner = Owner.of(other_process.pid)
+        assert owner.is_alive(0.0)
+        assert not replace(owner, started=owner.started - 60).is_alive(time.time())
+        other_process.kill()
+        while psutil.Process(other_process.pid).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+        assert not owner.is_alive(time.time())
+
+    def test_process_of_another_machine_is_alive_while_its_marker_is_renewed(self):
+        owner = Owner("elsewhere", 1, 0.0)
+        assert owner.is_alive(time.time() - 60)
+        assert not owner.is_alive(time.time() - 600)
+
+    def test_marker_is_renewed(self, out, tracker, monkeypatch):
+        monkeypatch.setattr("runners.tracking.pending._BEAT_S", 0.01)
+        monkeypatch.setattr("runners.tracking.pending._heart", pending._Heart())
+        marker = tracker.mark(new_folder(out))
+        os.utime(marker.path, (1000, 1000))
+        deadline = time.monotonic() + 10
+        while marker.last_sign == 1000 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert marker.last_sign > 1000
+
+    def test_only_one_of_two_processes_takes_a_run(self, out, tracker, other_process):
+        marker = tracker.mark(new_folder(out))
+        tracker.markers.release(marker)
+        assert tracker.markers.take(marker).owner.pid == os.getpid()
+        give(tracker, RunFolder(marker.folder), other_process)
+        assert tracker.markers.take(marker) is None
+
+    def test_one_process_at_a_time_computes_an_identity(self, out, tracker, other_process):
+        theirs, mine = new_folder(out, "theirs"), tracker.mark(new_folder(out, "mine"))
+        assert tracker.markers.claim(tracker.mark(theirs), "same")
+        give(tracker, theirs, other_process)
+        assert not tracker.markers.claim(mine, "same")
+        assert tracker.markers.claim(mine, "another")
+        other_process.kill()
+        other_process.wait()
+        assert tracker.markers.claim(mine, "same")
+
+
+class TestUpload:
+    @pytest.mark.parametrize("breaks", ["_log_params", "_log_metrics", "_log_model", "set_terminated", "remove"])
+    def test_one_that_broke_off_is_completed_and_nothing_is_doubled(self, out, tracker, monkeypatch, breaks):
+        folder = new_folder(out, model=True)
+        break_off(monkeypatch, tracker, breaks)
+        with pytest.raises(KeyboardInterrupt):
+            tracker.upload(folder)
+        monkeypatch.undo()
+        assert tracker.upload(folder)
+        (run,) = runs_of(out)
+        assert run.info.status == "FINISHED"
+        assert run.data.metrics == {"test/accuracy": 0.5, "test/nll": 1.5, "epoch/score": 0.3}
+        assert run.data.params == {"seed": "0"}
+        history = {
+            name: [m.step for m in tracker._client.get_metric_history(run.info.run_id, name)]
+            for name in run.data.metrics
+        }
+        assert history == {"test/accuracy": [0], "test/nll": [0], "epoch/score": [1, 2, 3]}
+        (model,) = run.outputs.model_outputs
+        assert str(tracker._client.get_logged_model(model.model_id).status) == "READY"
+        assert tracker.markers.markers() == []
+
+    def test_run_whose_id_was_not_written_is_found_again(self, out, tracker):
+        folder = new_folder(out, status="RUNNING")
+        tracker.start(folder.read_record())  # and then the process dies
+        assert tracker.upload(folder)
+        assert len(runs_of(out)) == 1
+
+
+def break_off(monkeypatch, tracker: Tracker, where: str) -> None:
+    """Make an upload stop after a step, as if the process had been killed."""
+    owner = {"set_terminated": tracker._client, "remove": tracker.markers}.get(where, upload)
+    step = getattr(owner, where)
+
+    def stop(*args: object) -> None:
+        if where != "remove":
+            step(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, where, stop)
+
+
+class TestRecovery:
+    def test_run_of_a_dead_process_ends_failed(self, out, tracker, other_process):
+        folder = new_folder(out, status="RUNNING")
+        record = folder.read_record()
+        record.run_id = tracker.start(record)
+        folder.write_record(record)
+        give(tracker, folder, other_process)
+        other_process.kill()
+        other_process.wait()
+        assert recover(out, tracker) == (1, 0)
+        ended = folder.read_record()
+        assert ended.status == "FAILED"
+        assert f"process {other_process.pid} on" in ended.error
+        assert [run.info.status for run in runs_of(out)] == ["FAILED"]
+        assert tracker.markers.markers() == []
+
+    def test_run_that_is_not_tracked(self, out, other_process):
+        folder = new_folder(out, status="RUNNING")
+        marker = Pending(out).add(folder.path)
+        Pending(out).release(marker)
+        assert recover(out, None) == (0, 0)
+        assert folder.read_record().status == "FAILED"
+        assert Pending(out).markers() == []
+
+    def test_sweep_whose_parent_died_gets_its_summary(self, out, tracker):
+        sweep = SweepFolder(out / "2026-01-01" / "12-00-00-sweep")
+        sweep.path.mkdir(parents=True)
+        sweep.write_record(Record("sweep"))
+        for job in range(2):
+            folder = new_folder(out, f"12-00-00-sweep/{job}-run", status=("FINISHED", "RUNNING")[job])
+            record = folder.read_record()
+            record.job = job
+            folder.write_record(record)
+        for left in (sweep, folder):
+            tracker.markers.release(tracker.mark(left))
+        assert recover(out, tracker) == (2, 0)
+        assert sweep.read_record().status == "FAILED"
+        text = (sweep.path / "summary.md").read_text()
+        assert "FINISHED" in text
+        assert "FAILED" in text
+        (logged,) = (run for run in runs_of(out) if run.info.run_name == "sweep")
+        artifacts = {item.path for item in tracker._client.list_artifacts(logged.info.run_id)}
+        assert artifacts == {"summary.md", "sweep.json"}
+
+    def test_runs_of_another_experiment_stay_pending(self, out, tracker):
+        other = Tracker(out, None, "other one")
+        other.markers.release(other.mark(new_folder(out)))
+        assert recover(out, tracker) == (0, 1)
+        assert other.markers.markers()[0].owner is None
+        assert recover(out, other) == (1, 0)
+
+
+class TestUnusableStores:
+    """Each is reported within seconds, where MLflow's own retries take minutes."""
+
+    @pytest.fixture
+    def silent_server(self):
+        """The port of a server that accepts connections and never answers."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            yield server.getsockname()[1]
+
+    @pytest.mark.parametrize(
+        ("uri", "expected"),
+        [
+            ("http://127.0.0.1:1", "no tracking server answers at http://127.0.0.1:1 ([Errno 111] Connection refused)"),
+            ("http://127.0.0.1:{port}", "no tracking server answers at http://127.0.0.1:{port} ("),
+            ("postgresql://ann@127.0.0.1:1/runs", "cannot use postgresql://ann@127.0.0.1:1/runs"),
+            ("mysql+nothing://ann@127.0.0.1/runs", "Can't load plugin"),
+            ("sqlite:////proc/runs.db", "cannot use sqlite:////proc/runs.db ("),
+            ("sqlite:///{tmp}/text.db", "file is not a database"),
+            ("sqlite:///{tmp}/locked.db", "database is locked"),
+        ],
+    )
+    def test_reported_in_under_5_s(self, tmp_path, monkeypatch, silent_server, uri, expected):
+        monkeypatch.setattr(stores, "_CHECK_TIMEOUT_S", 2.0)
+        (tmp_path / "text.db").write_text("some text that is not a database, and longer than its header is " * 9)
+        names = {"port": silent_server, "tmp": tmp_path}
+        with contextlib.closing(sqlite3.connect(tmp_path / "locked.db", isolation_level=None)) as holder:
+            holder.execute("begin exclusive")
+            start = time.monotonic()
+            with pytest.raises(InputError) as error:
+                Tracker(tmp_path, uri.format(**names), "orbit").open()
+            assert time.monotonic() - start < 5
+        assert expected.format(**names) in str(error.value)
+        assert str(error.value).startswith("tracking.uri: ")
+
+    def test_driver_that_is_not_installed(self):
+        error = stores.unusable("postgresql://host/runs", ModuleNotFoundError("No module", name="psycopg2"))
+        assert "install its driver with pip install -e '.[postgres]'" in str(error)
+
+
+def test_run_goes_on_when_the_database_breaks(out, tracker, caplog):
+    folder = new_folder(out, status="RUNNING")
+    record = folder.read_record()
+    (out / "mlflow.db").write_text("some text that is not a database, and longer than its header is " * 9)
+    tracker.begin(record, folder)
+    assert record.run_id is None
+    assert "the run goes on" in caplog.text
+    assert not tracker.upload(folder)
+    assert [marker.owner for marker in tracker.markers.markers()] == [None]
