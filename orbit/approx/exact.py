@@ -23,7 +23,7 @@ from orbit.registry import register
 # A symmetric matrix in b blocks of columns takes a share (1 + 1/b) / 2 of its entries, but every block moves the
 # points along the orbit again, and blocks narrower than a tile cost more than they save.
 _SYMMETRIC_BLOCKS = 4
-_NARROWEST_BLOCK = 512
+NARROWEST_BLOCK = 512
 
 # Rounding error of |psi(x)|^2 for a training point, as a share of its kernel value with itself.
 _RESIDUAL_ROUNDING = 1e-9
@@ -196,7 +196,7 @@ class Exact(FeatureMap):
         symmetric = Z is X
         # orbit points, centred copies, Fourier coefficients, and the same amount for the tiles
         bytes_per_row = 10 * len(self.orbit_.weights_) * self.encoder_.n_outputs_ * Z.itemsize
-        width = max(_NARROWEST_BLOCK, -(-len(Z) // _SYMMETRIC_BLOCKS)) if symmetric else len(Z)
+        width = max(NARROWEST_BLOCK, -(-len(Z) // _SYMMETRIC_BLOCKS)) if symmetric else len(Z)
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)
             columns = self._orbit_columns(Z[batch])

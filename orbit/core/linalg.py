@@ -13,7 +13,7 @@ from orbit.core.errors import InputError
 from orbit.core.threads import single_threaded
 
 # Number of columns of second moments updated at once, which limits temporary arrays.
-_BLOCK_COLUMNS = 2048
+BLOCK_COLUMNS = 2048
 
 # Up to this size a second thread does not speed up an eigendecomposition, and on shared cores makes it up to ten times
 # slower.
@@ -33,22 +33,22 @@ def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
     """``total += Z^T Z`` in the upper triangle; products in the dtype of ``Z`` (m, d), sums in that of ``total``."""
-    for start in range(0, len(total), _BLOCK_COLUMNS):
-        columns = slice(start, start + _BLOCK_COLUMNS)
+    for start in range(0, len(total), BLOCK_COLUMNS):
+        columns = slice(start, start + BLOCK_COLUMNS)
         total[columns, start:] += Z[:, columns].T @ Z[:, start:]
 
 
 def add_outers(total: np.ndarray, columns: np.ndarray, signs: Sequence[float]) -> None:
     """``total += sum_i signs_i c_i c_i^T`` in the upper triangle, for the columns c_i of an array of shape (d, k)."""
     signed = columns * signs
-    for start in range(0, len(total), _BLOCK_COLUMNS):
-        total[start : start + _BLOCK_COLUMNS, start:] += signed[start : start + _BLOCK_COLUMNS] @ columns[start:].T
+    for start in range(0, len(total), BLOCK_COLUMNS):
+        total[start : start + BLOCK_COLUMNS, start:] += signed[start : start + BLOCK_COLUMNS] @ columns[start:].T
 
 
 def mirror_upper(A: np.ndarray) -> None:
     """Copy the upper triangle of a square matrix to its lower one."""
-    for start in range(0, len(A), _BLOCK_COLUMNS):
-        rows = slice(start, start + _BLOCK_COLUMNS)
+    for start in range(0, len(A), BLOCK_COLUMNS):
+        rows = slice(start, start + BLOCK_COLUMNS)
         A[start:, rows] = A[rows, start:].T
 
 

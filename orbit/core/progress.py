@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 log = logging.getLogger(__name__)
 
-_LINE_EVERY_S = 60.0
+LINE_EVERY_S = 60.0
 
 
 class Progress:
@@ -49,7 +49,7 @@ class Progress:
             if self._bar is not None:
                 self._bar.update()
             now = time.monotonic()
-            if self._lines and now - self._last >= _LINE_EVERY_S:
+            if self._lines and now - self._last >= LINE_EVERY_S:
                 self._last = now
                 left = (now - self._start) / self.done * (self.total - self.done)
                 log.info("%s: %d of %d, about %.0f s left", self.description, self.done, self.total, left)

@@ -21,7 +21,7 @@ _REBUILT = "90de2cfc516c0e61a1dbbd76b3c0ef92d73bf16ecb3d89e647e3111150f1b9b0"
 QM7_FILE = DataFile(
     "qm7.mat", None, "It is the QM7 data set of quantum-machine.org.", "http://quantum-machine.org/data/qm7.mat"
 )
-_SHAPES = {"X": (7165, 23, 23), "T": (1, 7165), "P": (5, 1433)}
+SHAPES = {"X": (7165, 23, 23), "T": (1, 7165), "P": (5, 1433)}
 
 
 @register("dataset", "qm7")
@@ -92,7 +92,7 @@ class QM7(FileLoader):
             content = io.loadmat(path)
         except Exception as error:
             raise DataFileError(f"{path.absolute()} is corrupt: {error}. {QM7_FILE.how}") from error
-        for key, shape in _SHAPES.items():
+        for key, shape in SHAPES.items():
             found = content[key].shape if key in content else None
             if found != shape:
                 raise DataFileError(

@@ -31,7 +31,7 @@ _PROJECTION_ERROR = 1e-5
 _ROUNDINGS = 16
 
 # Largest number of entries of differences of close pairs held at once: a few megabytes.
-_REFINED_NUMBERS = 2**19
+REFINED_NUMBERS = 2**19
 
 
 class RadialColumns:
@@ -82,7 +82,7 @@ class RadialColumns:
         """Replace entries smaller than ``limits``, shape (n, m), by ``factor |a - b|^2`` from the differences."""
         close = out < limits if self.factor > 0 else out > limits.neg_()
         rows, cols = close.nonzero(as_tuple=True)
-        step = max(1, _REFINED_NUMBERS // A.shape[1])
+        step = max(1, REFINED_NUMBERS // A.shape[1])
         for i, j in zip(rows.split(step), cols.split(step), strict=True):
             out[i, j] = (A[i] - B[j]).square().sum(1).mul_(self.factor)
 

@@ -21,7 +21,7 @@ from orbit.registry import register
 
 # Number of kernel values of all nodes for a block of pairs of points: small enough for a core's cache, large enough
 # for few steps of the recursion.
-_VALUES = 1_000_000
+MAX_VALUES = 1_000_000
 
 
 @register("kernel", "skeleton")
@@ -161,8 +161,8 @@ class _SkeletonColumns:
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
         coordinates = self.space.coordinates(A)
         n_values = self.skeleton.n_nodes - self.skeleton.n_inputs
-        rows = max(1, min(len(A), int((_VALUES / n_values) ** 0.5)))
-        width = max(1, _VALUES // (n_values * rows))
+        rows = max(1, min(len(A), int((MAX_VALUES / n_values) ** 0.5)))
+        width = max(1, MAX_VALUES // (n_values * rows))
         for top in range(0, len(A), rows):
             for left in range(columns.start, columns.stop, width):
                 a = coordinates[top : top + rows]

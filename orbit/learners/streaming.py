@@ -20,7 +20,7 @@ from orbit.engine import Engine
 log = logging.getLogger(__name__)
 
 # Number of points from which scales, lengthscales and the like are estimated for a stream.
-_SAMPLE_ROWS = 4096
+SAMPLE_ROWS = 4096
 # Number of rows of a batch that suffices to keep every core busy with matrix products.
 _BATCH_ROWS = 2048
 
@@ -208,7 +208,7 @@ def sample_rows(n: int, random_state: RandomState, engine: Engine, n_outputs: in
     4,096 rows, or fewer if 4,096 rows of ``n_outputs`` columns do not fit in the engine's
     ``memory``; at least ``at_least`` and at most ``n``.
     """
-    size = max(at_least, min(_SAMPLE_ROWS, next(engine.row_batches(n, 8 * n_outputs)).stop))
+    size = max(at_least, min(SAMPLE_ROWS, next(engine.row_batches(n, 8 * n_outputs)).stop))
     if n <= size:
         return np.arange(n)
     return np.sort(generator(random_state).choice(n, size, replace=False))

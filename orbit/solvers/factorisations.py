@@ -14,9 +14,9 @@ from orbit.core.threads import threads_for
 
 # Up to this size a reduction to tridiagonal form takes seconds and gives exact degrees of freedom for every lambda;
 # above it, the ten or so Cholesky factorisations of a search are faster.
-_LARGE = 3000
+LARGE = 3000
 # From this size on a reduction to tridiagonal form is clearly faster than an eigendecomposition.
-_TRIDIAGONAL_FROM = 64
+TRIDIAGONAL_FROM = 64
 # Size up to which an eigendecomposition is feasible: some gigabytes and minutes.
 MAX_EIGEN = 12_000
 # Distinct scales up to which a factorisation for each costs less than one eigendecomposition.
@@ -26,7 +26,7 @@ _ABOVE_ROUNDING = 10
 # Random signs for the trace: its relative error is about sqrt(2 / (probes x size)), 0.6 % at 3,000.
 _PROBES = 16
 # Columns of a Cholesky factor that are computed at once.
-_PANEL = 512
+PANEL = 512
 # Reflections that LAPACK applies at once.
 _REFLECTIONS = 64
 
@@ -35,7 +35,7 @@ _EPS = np.finfo(np.float64).eps
 
 def is_large(size: float) -> bool:
     """Whether Cholesky factorisations for some values of lambda are cheaper than one reduction for all."""
-    return size > _LARGE
+    return size > LARGE
 
 
 def smallest_resolved(A: np.ndarray, scales: np.ndarray) -> float:
@@ -94,7 +94,7 @@ def factorise(
         return Cholesky(A, right, scales, probes=0)
     if is_large(len(A)):
         return Cholesky(A, right, scales)
-    return Tridiagonal(A, right, scales) if len(A) >= _TRIDIAGONAL_FROM else Eigen(A, right, scales)
+    return Tridiagonal(A, right, scales) if len(A) >= TRIDIAGONAL_FROM else Eigen(A, right, scales)
 
 
 class Eigen(Factorisation):
@@ -188,7 +188,7 @@ class Cholesky(Factorisation):
         self.scales, self.right = scales, right
         self.diagonal = A.diagonal().copy()
         self.A = np.ascontiguousarray(A)
-        self._factor = self.A if len(A) > _PANEL else np.empty_like(self.A)
+        self._factor = self.A if len(A) > PANEL else np.empty_like(self.A)
         self._shift = np.nan
         self._signs = np.random.default_rng(0).integers(0, 2, (len(A), probes)) * 2.0 - 1.0
         self._solved: dict[float, tuple[np.ndarray, np.ndarray]] = {}
@@ -252,8 +252,8 @@ class Cholesky(Factorisation):
         LAPACK's own routine waits at a barrier for every panel.
         """
         A = torch.from_numpy(self.A)
-        for start in range(0, len(A), _PANEL):
-            columns = slice(start, min(start + _PANEL, len(A)))
+        for start in range(0, len(A), PANEL):
+            columns = slice(start, min(start + PANEL, len(A)))
             panel = A[columns, start:].T.clone(memory_format=torch.contiguous_format)
             block, below = panel[: columns.stop - start], panel[columns.stop - start :]
             block.diagonal().copy_(torch.from_numpy(self.diagonal[columns] + shift))

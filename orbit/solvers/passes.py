@@ -19,7 +19,7 @@ Batches = Callable[[], Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]]
 _RANK = 500
 # Random sign vectors for the trace, solved for as additional right-hand sides.
 _PROBES = 8
-_MAX_PASSES = 200
+MAX_PASSES = 200
 # Relative residuals at which to stop: further steps change predictions by less than the precision of the features.
 _TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 # Number of arrays of the size of all solutions that conjugate gradients hold.
@@ -73,7 +73,7 @@ class StreamedSystem:
         for start in range(0, len(path), side_by_side):
             shifts = path[start : start + side_by_side]
             solved, converged, _ = conjugate_gradients(
-                lambda V, _: self.product(V), right, shifts, self._preconditioner, _TOLERANCE[self.dtype], _MAX_PASSES
+                lambda V, _: self.product(V), right, shifts, self._preconditioner, _TOLERANCE[self.dtype], MAX_PASSES
             )
             unconverged += shifts[~converged].tolist()
             for shift, W in zip(shifts, solved, strict=True):
@@ -81,7 +81,7 @@ class StreamedSystem:
                 solutions[float(shift)] = W[:, :k], d - float(shift) * inverse_trace
         if unconverged and distributed.rank() == 0:
             warnings.warn(
-                f"conjugate gradients stopped after {_MAX_PASSES} passes over the stream before they converged for "
+                f"conjugate gradients stopped after {MAX_PASSES} passes over the stream before they converged for "
                 f"regularization={', '.join(f'{value:.3g}' for value in unconverged)}: "
                 "choose larger values, or give the engine more memory",
                 ConvergenceWarning,

@@ -162,7 +162,7 @@ def test_a_process_reads_only_its_share_and_the_sample(tmp_path, rng, monkeypatc
     from runners.app.plan import plan
     from runners.experiments.pipeline import pipeline, represented, width
 
-    monkeypatch.setattr("orbit.learners.streaming._SAMPLE_ROWS", 100)
+    monkeypatch.setattr("orbit.learners.streaming.SAMPLE_ROWS", 100)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
     X, y = noisy_digits(rng, 800)

@@ -46,7 +46,7 @@ def test_short_or_hidden_work_prints_nothing(clock, caplog):
 
 
 def test_the_engine_counts_its_tiles(clock, caplog, monkeypatch):
-    monkeypatch.setattr(progress, "_LINE_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
     monkeypatch.setattr(direct, "BATCHED", memory.Tiling(rows=10, elements=1, units=1024))
     X = np.random.default_rng(0).random((35, 3))
     fitted = RandomFourier(n_components=4, engine=Engine(progress=True, workers=2), random_state=0).fit(X)

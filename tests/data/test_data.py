@@ -62,7 +62,7 @@ def write_qm7(folder: Path, monkeypatch, per_fold: int = 10, atoms: int = 4) -> 
     n, rng = 5 * per_fold, np.random.default_rng(2)
     X = rng.random((n, atoms, atoms))
     content = {"X": X + X.transpose(0, 2, 1), "T": rng.random((1, n)), "P": rng.permutation(n).reshape(5, per_fold)}
-    monkeypatch.setattr(qm7, "_SHAPES", {key: array.shape for key, array in content.items()})
+    monkeypatch.setattr(qm7, "SHAPES", {key: array.shape for key, array in content.items()})
     folder.mkdir(parents=True, exist_ok=True)
     io.savemat(folder / qm7.QM7_FILE.name, content)
     return content

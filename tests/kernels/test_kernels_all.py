@@ -170,7 +170,7 @@ def test_closed_forms_are_the_bessel_function(rng):
 def test_the_close_pairs_of_a_tile_are_refined_in_pieces(rng, monkeypatch):
     X = np.repeat(rng.standard_normal((3, 7)), 20, axis=0)
     expected = Exponential(1.0).gram(X)
-    monkeypatch.setattr("orbit.kernels.radial._REFINED_NUMBERS", 50)
+    monkeypatch.setattr("orbit.kernels.radial.REFINED_NUMBERS", 50)
     np.testing.assert_array_equal(Exponential(1.0).gram(X), expected)
 
 
@@ -361,7 +361,7 @@ def test_invariance_follows_the_kernels_own_distance(rng, kernel):
 
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 18])
 def test_symmetric_exact_gram_is_the_plain_one(rng, n, monkeypatch):
-    monkeypatch.setattr("orbit.approx.exact._NARROWEST_BLOCK", 2)
+    monkeypatch.setattr("orbit.approx.exact.NARROWEST_BLOCK", 2)
     X = rng.standard_normal((n, 3, 5))
     exact = Exact(Laplacian(9.0), Orbit(Rotation("polar"), size=5)).fit(X)
     plain = exact.gram(X, X.copy())

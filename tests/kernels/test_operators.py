@@ -243,7 +243,7 @@ def case(kernel, rng, n=40, d=2):
 
 @pytest.fixture(params=[2, 10**9], ids=["tridiagonal", "eigen"])
 def reduction(request, monkeypatch) -> None:
-    monkeypatch.setattr("orbit.solvers.factorisations._TRIDIAGONAL_FROM", request.param)
+    monkeypatch.setattr("orbit.solvers.factorisations.TRIDIAGONAL_FROM", request.param)
 
 
 ALL = [*FIELDS, Decomposable(lengthscale=0.8), Decomposable(lengthscale=0.8, output="covariance")]

@@ -145,7 +145,7 @@ def test_base_kernels(rng):
 def test_blocks_of_pairs_change_nothing(rng, monkeypatch):
     X, Z = rng.random((9, 8, 8)), rng.random((7, 8, 8))
     whole = SkeletonKernel(layers=DEEP).gram(X, Z)
-    monkeypatch.setattr("orbit.kernels.skeleton._VALUES", 100)
+    monkeypatch.setattr("orbit.kernels.skeleton.MAX_VALUES", 100)
     np.testing.assert_allclose(SkeletonKernel(layers=DEEP).gram(X, Z), whole, atol=1e-14)
 
 
@@ -332,7 +332,7 @@ def test_merged_features_are_the_draws_themselves(rng, base, params, monkeypatch
         return batches[-1]
 
     monkeypatch.setattr(Sampler, "draw", recorded)
-    monkeypatch.setattr("orbit.kernels.skeletons.sampling._BATCH", 40)
+    monkeypatch.setattr("orbit.kernels.skeletons.sampling.BATCH", 40)
     fitted = RandomSkeleton(kernel, n_components=size, random_state=0, **params).fit(X)
     modulus = fitted.kernel_.space_.modulus or 0
     drawn = [key for batch in batches for key in canonical(batch, modulus)]

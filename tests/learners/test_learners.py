@@ -182,7 +182,7 @@ def test_large_systems_choose_as_small_ones_do(rng, monkeypatch, selection, d):
     y = X[:, 0] + 0.3 * rng.standard_normal(400)
     small, large = (RidgeRegressor(selection=selection, random_state=0) for _ in range(2))
     small.fit(X, y)
-    monkeypatch.setattr("orbit.solvers.factorisations._LARGE", 10)
+    monkeypatch.setattr("orbit.solvers.factorisations.LARGE", 10)
     large.fit(X, y)
     tried = np.isfinite(large.path_scores_)
     if selection == "hold_out":

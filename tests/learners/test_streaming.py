@@ -43,7 +43,7 @@ def batches(X, *others, size=70):
 class TestRidge:
     @pytest.mark.parametrize("solver_limit", [3000, 1], ids=["eigen", "cholesky"])
     def test_a_stream_gives_the_solution_of_all_data(self, problem, solver_limit, monkeypatch):
-        monkeypatch.setattr("orbit.solvers.factorisations._LARGE", solver_limit)
+        monkeypatch.setattr("orbit.solvers.factorisations.LARGE", solver_limit)
         X, Y = problem
         whole, stream = RidgeRegressor(PATH).fit(X, Y), RidgeRegressor(PATH)
         for batch in batches(X, Y):
@@ -196,7 +196,7 @@ class TestSample:
 
     @pytest.fixture
     def settings(self, tmp_path, rng, monkeypatch):
-        monkeypatch.setattr("orbit.learners.streaming._SAMPLE_ROWS", 100)
+        monkeypatch.setattr("orbit.learners.streaming.SAMPLE_ROWS", 100)
         files = npy_files(tmp_path, *noisy_digits(rng, 800))
         return *files, "approx.n_components=40", "engine.dtype=float64", "engine.progress=false", "orbit.size=4"
 

@@ -162,7 +162,7 @@ class TestMoments:
         X, Y = problem
         whole, blocks = Moments(), Moments()
         whole.add(X, Y)
-        monkeypatch.setattr("orbit.core.linalg._BLOCK_COLUMNS", 5)
+        monkeypatch.setattr("orbit.core.linalg.BLOCK_COLUMNS", 5)
         blocks.add(X, Y)
         np.testing.assert_allclose(blocks.system().A, whole.system().A, atol=1e-13)
 
@@ -187,7 +187,7 @@ class TestFactorisations:
     @pytest.mark.parametrize("kind", FACTORISATIONS)
     @pytest.mark.parametrize("scales", [[1, 1, 1], [2.0, 0.3, 2.0], [0.0, 1e-3, 5.0]], ids=str)
     def test_solutions_for_several_lambdas_and_scales(self, matrix, kind, scales, monkeypatch):
-        monkeypatch.setattr("orbit.solvers.factorisations._PANEL", 40)
+        monkeypatch.setattr("orbit.solvers.factorisations.PANEL", 40)
         A, right = matrix
         solved = kind(A.copy(), right, np.array(scales, dtype=float))
         for value in (1e-1, 1e-5, 1e-2):  # in no order: each starts from A itself
@@ -226,7 +226,7 @@ class TestFactorisations:
         assert take(scales, path, eigen=True) is Eigen
         assert take(scales, np.array([1e-30, 1e-2])) is Eigen, "below rounding"
         assert take(np.arange(5.0), path) is Eigen, "too many scales"
-        monkeypatch.setattr("orbit.solvers.factorisations._LARGE", 100)
+        monkeypatch.setattr("orbit.solvers.factorisations.LARGE", 100)
         assert take(scales, path) is Cholesky
 
     def test_error_for_a_matrix_made_indefinite_by_rounding(self):
@@ -303,7 +303,7 @@ class TestPasses:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             system.solve(np.array([1e-6, 1e-3, 10.0]))
-        monkeypatch.setattr("orbit.solvers.passes._MAX_PASSES", 3)
+        monkeypatch.setattr("orbit.solvers.passes.MAX_PASSES", 3)
         with pytest.warns(ConvergenceWarning, match=r"regularization=1e-06, 0\.001: .*more memory") as said:
             system.solve(np.array([1e-6, 1e-3, 1e9]))
         assert len(said) == 1
@@ -407,7 +407,7 @@ def smooth(rng):
 @pytest.fixture
 def products(monkeypatch):
     """Whether the products of each system were taken in float64, in order; systems of 20 columns count as large."""
-    monkeypatch.setattr("orbit.solvers.factorisations._LARGE", 20)
+    monkeypatch.setattr("orbit.solvers.factorisations.LARGE", 20)
     taken, original = [], Moments.__init__
     monkeypatch.setattr(
         Moments, "__init__", lambda self, precise=False: taken.append(precise) or original(self, precise)

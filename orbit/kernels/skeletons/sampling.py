@@ -15,7 +15,7 @@ from orbit.kernels.skeletons.graph import Skeleton
 from orbit.kernels.skeletons.spaces import Factors, Space
 
 # Draws made at once: a few arrays of this many factors.
-_BATCH = 1_000_000
+BATCH = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Sampler:
         kept: list[Features] = []
         total, factors, share = 0, 0.0, 1.0
         while total < max_draws:
-            size = int(min(_BATCH, max_draws - total, 1.1 * (n - len(tally)) / share + 1000))
+            size = int(min(BATCH, max_draws - total, 1.1 * (n - len(tally)) / share + 1000))
             batch = self.draw(size, rng)
             used, appeared = tally.add(hashes.of(batch), n)
             total += used
