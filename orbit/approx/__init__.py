@@ -3,6 +3,7 @@
 from orbit.approx import frequencies, hyper, landmarks
 from orbit.approx.base import AveragedMap, FeatureMap
 from orbit.approx.cdf import CumulativeDistribution
+from orbit.approx.diagnosis import diagnose
 from orbit.approx.exact import Exact
 from orbit.approx.nystrom import Nystrom
 from orbit.approx.orff import OperatorRandomFourier
@@ -22,6 +23,7 @@ __all__ = [
     "RandomFourier",
     "RandomSkeleton",
     "RawPoints",
+    "diagnose",
     "frequencies",
     "hyper",
     "landmarks",

@@ -155,7 +155,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
-        return self._features(X)
+        features = self._features(X)
+        self.kernel_.check_finite(features, "features")
+        return features
 
     @abstractmethod
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
@@ -190,7 +192,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(
                 f"{type(self).__name__} was fitted on points of shape {self.shape_in_}, found {X.shape[1:]}"
             )
-        return X.astype((self.engine or Engine()).result_dtype(X), copy=False)
+        engine = self.engine or Engine()
+        return engine.cast(X) if reset else X.astype(engine.result_dtype(X), copy=False)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

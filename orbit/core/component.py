@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
+from orbit.core.errors import InputError
 from orbit.core.params import check_params, parameters
 
 
@@ -26,6 +28,24 @@ class Component(BaseEstimator):
     def metrics(self) -> dict[str, float]:
         """Fitted values for the record of a run, by flat names such as ``kernel/lengthscale``."""
         return {}
+
+    def check_finite(self, values: np.ndarray, what: str) -> None:
+        """Raise ``InputError`` for NaN and infinite values, shape (n, m), that were computed with this component.
+
+        The message names the component's numbers, and ``what`` the values are.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(values.sum()):  # one pass; entries are only searched on failure
+                return
+        wrong = np.flatnonzero(~np.isfinite(values).all(1))
+        if not len(wrong):
+            return
+        named = ", ".join(f"{key}={value:g}" for key, value in vars(self).items() if type(value) in (int, float))
+        raise InputError(
+            f"{what}: NaN or infinite for {len(wrong)} of {len(values)} points, the first is point {wrong[0]}; "
+            f"change {self.label()}{f', which has {named}' if named else ''}, or scale the points with a "
+            "representation such as UnitNorm or Standardize"
+        )
 
     def label(self) -> str:
         """Name of this component in errors and figures, e.g. ``group=rotation``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,6 +30,31 @@ def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     except torch.linalg.LinAlgError:  # divide and conquer can fail if many eigenvalues are equal, such as zero
         return scipy.linalg.eigh(A, driver="ev")
     return values.numpy(), vectors.numpy()
+
+
+def row_norms(X: np.ndarray) -> np.ndarray:
+    """The Euclidean norms of the points ``X``, shape (n, *shape), also where squares overflow or underflow.
+
+    Such points are scaled by a power of two before they are squared, which rounds nothing. The norms then are float64,
+    and infinite only if they exceed float64 themselves.
+
+    >>> row_norms(np.array([[3e200, 4e200], [3e-200, 4e-200]]))
+    array([5.e+200, 5.e-200])
+    """
+    rows = X.reshape(len(X), -1)
+    with np.errstate(over="ignore"):
+        norms = np.linalg.norm(rows, axis=1)
+        limits = np.finfo(norms.dtype)
+        lost = np.flatnonzero(~((norms > math.sqrt(limits.tiny) / limits.eps) & (norms < np.inf)))
+        largest = np.abs(rows[lost]).max(1, initial=0).astype(np.float64)
+        lost, largest = lost[largest > 0], largest[largest > 0]
+        if not len(lost):
+            return norms
+        exponents = np.frexp(largest)[1]
+        norms = norms.astype(np.float64)
+        scaled = np.ldexp(rows[lost].astype(np.float64), -exponents[:, None])
+        norms[lost] = np.ldexp(np.linalg.norm(scaled, axis=1), exponents)
+    return norms
 
 
 def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
@@ -75,8 +101,10 @@ def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.f
     Raises
     ------
     InputError
-        If K has no positive eigenvalue.
+        If K has values that are not finite, or no positive eigenvalue.
     """
+    if not np.isfinite(K).all():
+        raise InputError("the kernel matrix has NaN or infinite values: change the kernel's parameters")
     values, vectors = eigh(K)
     values, vectors = values[::-1], vectors[:, ::-1]
     if tolerance is None:

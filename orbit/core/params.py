@@ -50,6 +50,9 @@ class Range:
         return " and ".join(parts)
 
 
+#: Limits of every number that has no narrower ones: squares of numbers and of their inverses stay inside float64.
+LARGEST_NUMBER = 1e100
+
 PositiveInt = Annotated[int, Range(low=1)]
 PositiveFloat = Annotated[float, Range(low=0.0, open_low=True)]
 NonNegativeFloat = Annotated[float, Range(low=0.0)]
@@ -92,8 +95,19 @@ def check_params(component: object) -> None:
     """
     for name, parameter in parameters(type(component)).items():
         value = getattr(component, name)
+        if not _are_representable(value):
+            raise ParameterError(name, f"0 or a number of size {1 / LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}", value)
         if not _matches(value, parameter.annotation):
             raise ParameterError(name, describe(parameter.annotation), value)
+
+
+def _are_representable(value: Any) -> bool:
+    """Whether a number, or every number of a list, is zero or of a size from 1 / LARGEST_NUMBER to LARGEST_NUMBER."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_are_representable, value))
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        return True
+    return value == 0 or 1 / LARGEST_NUMBER <= abs(float(value)) <= LARGEST_NUMBER
 
 
 def config_fields(cls: type) -> dict[str, Parameter]:

@@ -20,6 +20,9 @@ from orbit.data.rows import Rows, own_rows, subset
 
 Task = Literal["classification", "regression"]
 
+# Limits of the largest target of a regression.
+_SMALLEST_TARGET, _LARGEST_TARGET = 1e-30, 1e30
+
 
 @dataclass(frozen=True, repr=False)
 class Dataset:
@@ -323,8 +326,26 @@ def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
         )
     if task == "classification" and y.ndim != 1:
         raise InputError(f"{where}: class labels must have shape (n,), found {y.shape}; set task='regression'")
-    if task == "classification" and np.issubdtype(y.dtype, np.floating) and np.any(y != np.round(y)):
-        raise InputError(f"{where}: class labels must be integers or strings, found fractions; set task='regression'")
+    if task == "classification" and np.issubdtype(y.dtype, np.floating) and not are_labels(y):
+        found = "fractions" if np.any(y != np.round(y)) else f"{y[np.abs(y).argmax()]:g}"
+        raise InputError(f"{where}: class labels must be integers or strings, found {found}; set task='regression'")
+    if task == "regression":
+        _check_scale(y, where)
+
+
+def are_labels(y: np.ndarray) -> bool:
+    """Whether floating-point numbers can be class labels: integers, all exact in their precision."""
+    return bool(np.all((y == np.round(y)) & (np.abs(y) <= 1 / np.finfo(y.dtype).eps)))
+
+
+def _check_scale(y: np.ndarray, where: str) -> None:
+    """Raise ``InputError`` for targets whose squares overflow or vanish in float32, the precision of many features."""
+    largest = float(np.abs(y.astype(np.float64)).max(initial=0))
+    if largest and not _SMALLEST_TARGET <= largest <= _LARGEST_TARGET:
+        raise InputError(
+            f"{where}: the largest target must be between {_SMALLEST_TARGET:g} and {_LARGEST_TARGET:g} in size, "
+            f"found {largest:g}; divide the targets by a constant"
+        )
 
 
 def check_finite(blocks: Iterable[tuple[Sequence[int] | np.ndarray, np.ndarray]], what: str) -> None:

@@ -7,7 +7,7 @@ from sklearn.model_selection import train_test_split
 
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.random import RandomState, spawn
-from orbit.data.base import Task
+from orbit.data.base import Task, are_labels
 
 _MOST_CLASSES = 100
 
@@ -20,7 +20,7 @@ def guess_task(y: np.ndarray) -> Task:
     """
     if y.dtype.kind not in "iuf":
         return "classification"
-    if y.dtype.kind == "f" and (y.ndim > 1 or np.any(y != np.round(y))):
+    if y.dtype.kind == "f" and (y.ndim > 1 or not are_labels(y)):
         return "regression"
     return "classification" if len(np.unique(y)) <= _MOST_CLASSES else "regression"
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 from scipy import special, stats
 
-from orbit.core.params import NonNegativeFloat
+from orbit.core.params import Range
 from orbit.distributions.base import Distribution
 from orbit.groups.domains import Circle, Domain, interior
 from orbit.groups.quadrature import gauss, trapezoid
@@ -17,6 +18,9 @@ from orbit.registry import register
 _FINE = 2048
 _REACH = 12
 _NEWTON_STEPS = 3
+
+# Above 1e12 the standard deviation is less than a millionth of a radian, and the density loses its digits.
+Concentration = Annotated[float, Range(low=0.0, high=1e12)]
 
 
 @register("distribution", "von_mises")
@@ -28,7 +32,7 @@ class VonMises(Distribution):
 
     Parameters
     ----------
-    concentration : float >= 0
+    concentration : float in [0, 1e12]
         kappa; 0 is Haar, large values approach a Gaussian of variance 1/kappa rad^2.
 
     Examples
@@ -42,7 +46,7 @@ class VonMises(Distribution):
 
     domains = (Circle,)
 
-    def __init__(self, concentration: NonNegativeFloat = 0.2) -> None:
+    def __init__(self, concentration: Concentration = 0.2) -> None:
         self.concentration = concentration
 
     def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:

@@ -67,6 +67,16 @@ class AxisLaw(Distribution):
     def atoms(self, domain: Domain) -> int | None:
         return None
 
+    def check_domain(self, domain: Domain, owner: str) -> None:
+        super().check_domain(domain, owner)
+        low, high = self._support()
+        largest = cast(Line, domain).largest
+        if max(-low, high) > largest:
+            raise InputError(
+                f"{self.label()} has elements from {low:.3g} to {high:.3g}, but those of {owner}, {domain}, can be at "
+                f"most {largest:g} in size: choose parameters nearer to 0"
+            )
+
     def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
         line = cast(Line, domain)
         rows = np.reshape(np.asarray(coordinates, dtype=float), (len(coordinates), -1))

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from orbit.core.component import Component
-from orbit.core.errors import ParameterError
-from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
+from orbit.core.errors import InputError, ParameterError
+from orbit.core.params import NonNegativeFloat, PositiveInt, Range
 from orbit.engine.direct import Direct
 from orbit.engine.embedding import Embedding, Encode, flatten
 from orbit.engine.memory import TILE_ROWS, Workspace, default_workers, slices
@@ -33,6 +33,11 @@ from orbit.orbits import Orbit
 # The default share of a point's norm in omitted modes: about the rounding error.
 _SPECTRAL_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
 
+# Limits of the largest entry of the points, and of its inverse.
+_LARGEST_ENTRY = {np.dtype(np.float32): 1e32, np.dtype(np.float64): 1e150}
+
+Gibibytes = Annotated[float, Range(low=0.0, high=1e6, open_low=True)]
+
 _STRATEGIES = Direct, Template, Spectral
 
 
@@ -41,7 +46,7 @@ class Engine(Component):
 
     Parameters
     ----------
-    memory : float > 0
+    memory : float in (0, 1e6]
         Budget in GiB for everything above input and output, over all workers.
     workers : int >= 1 or None
         Threads; None is the number of threads torch would use.
@@ -71,7 +76,7 @@ class Engine(Component):
 
     def __init__(
         self,
-        memory: PositiveFloat = 1.0,
+        memory: Gibibytes = 1.0,
         workers: PositiveInt | None = None,
         device: Literal["auto", "cpu", "cuda"] = "auto",
         dtype: Literal["auto", "float32", "float64"] = "auto",
@@ -101,6 +106,26 @@ class Engine(Component):
         if self.dtype != "auto":
             return np.dtype(self.dtype)
         return np.dtype(np.float64) if X.dtype == np.float64 else np.dtype(np.float32)
+
+    def cast(self, X: np.ndarray) -> np.ndarray:
+        """Points in :meth:`result_dtype`.
+
+        Raises
+        ------
+        InputError
+            If the largest entry is too large or too small to compute with in that type.
+        """
+        dtype = self.result_dtype(X)
+        largest, limit = max(float(X.max()), -float(X.min())), _LARGEST_ENTRY[dtype]
+        if largest > limit or 0 < largest < 1 / limit:
+            point = np.unravel_index(np.abs(X).argmax(), X.shape)[0]
+            wider = "" if dtype == np.float64 else ", or compute with dtype='float64'"
+            raise InputError(
+                f"the largest entry of the points is {largest:g}, of point {point}, but {dtype.name} needs one from "
+                f"{1 / limit:g} to {limit:g}: remove outliers, or scale the points with a representation such as "
+                f"UnitNorm or Standardize{wider}"
+            )
+        return X.astype(dtype, copy=False)
 
     def torch_device(self) -> torch.device:
         """The device in use."""

@@ -49,7 +49,7 @@ class Affine(PlanarMap):
 
     @property
     def domain(self) -> ProductDomain:
-        parts = (Circle(), LogScale(), Line(2, "pixels"), Line(unit="slope"), Line(unit="log stretch"))
+        parts = (Circle(), LogScale(), Line(2, "pixels"), Line(unit="slope"), Line(unit="log stretch", largest=50.0))
         names = ("rotation", "scaling", "translation", "shear", "stretch")
         count = 5 if self.shear else 3
         return ProductDomain(parts[:count], names[:count])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -147,11 +147,14 @@ class Line(Domain):
         Unit of the coordinates, used in messages.
     step : float or None
         Grid spacing if elements are the points of a grid; None: all real numbers.
+    largest : float
+        The largest coordinate, in ``unit``, for which the group's action can be computed.
     """
 
     n_axes: int = 1
     unit: str = "units"
     step: float | None = None
+    largest: float = field(default=1e5, kw_only=True)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -179,6 +182,7 @@ class LogScale(Line):
     """Logarithms of positive factors, so that composition is addition."""
 
     unit: str = "log scale"
+    largest: float = field(default=50.0, kw_only=True)
 
 
 @dataclass(frozen=True)

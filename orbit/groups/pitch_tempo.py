@@ -53,7 +53,7 @@ class PitchTempo(Group):
 
     default_distribution: ClassVar[dict[str, Any]] = {"name": "product"}
     default_rule = "qmc"
-    domain = ProductDomain((Line(unit="cents"), Line(unit="log tempo")), ("pitch", "tempo"))
+    domain = ProductDomain((Line(unit="cents"), Line(unit="log tempo", largest=50.0)), ("pitch", "tempo"))
 
     def __init__(self, mode: Literal["vocoder", "resample"] = "vocoder", window: PositiveInt | None = None) -> None:
         self.mode = mode

@@ -32,6 +32,9 @@ _SMALLEST_UNIFORM = 2.0**-54
 
 _DIAGONAL_BLOCK = 16
 
+# Factor below the largest number of its type to which a multiple of squared distances is limited.
+_MARGIN = 1024.0
+
 
 class Against(Protocol):
     """The functions k(., b_j) for fixed points b_j; quantities that depend only on these are computed once."""
@@ -144,7 +147,9 @@ class Kernel(Component):
         """
         A, kernel = _points(X), self._fitted(X)
         B = A if Z is None else _points(Z)
-        return kernel.against(B)(A, slice(0, len(B)), A.new_empty(len(A), len(B))).numpy()
+        values = kernel.against(B)(A, slice(0, len(B)), A.new_empty(len(A), len(B))).numpy()
+        self.check_finite(values, "kernel matrix")
+        return values
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         """k(x_i, x_i) in float64, shape ``(n,)``, without computing the Gram matrix."""
@@ -189,6 +194,23 @@ class LengthscaleKernel(Kernel):
         else:
             self.lengthscale_ = float(self.lengthscale)
         return self
+
+    def in_range(self, factor: float, dtype: torch.dtype) -> float:
+        """``factor``, which multiplies distances or their squares in kernel values of a type, if it is a number there.
+
+        Raises
+        ------
+        InputError
+            If it overflows or vanishes because of the lengthscale.
+        """
+        limits = torch.finfo(dtype)
+        if limits.tiny <= abs(factor) <= limits.max / _MARGIN:
+            return factor
+        median = ", the median distance: remove outliers, or" if self.lengthscale == "median" else ": change it, or"
+        raise InputError(
+            f"lengthscale: squares of 1 / {self.lengthscale_:.3g} are no numbers in {str(dtype).removeprefix('torch.')}"
+            f"{median} scale the points with a representation such as UnitNorm('each') or Standardize"
+        )
 
     def metrics(self) -> dict[str, float]:
         return {"kernel/lengthscale": self.lengthscale_}

@@ -51,7 +51,7 @@ class Laplacian(LengthscaleKernel):
         return 1.0  # Cauchy
 
     def against(self, B: Tensor) -> Against:
-        return _L1Columns(B, self.lengthscale_)
+        return _L1Columns(B, self.in_range(-1 / self.lengthscale_, B.dtype))
 
     def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         # the Cauchy distribution's inverse is -cot(pi u): unlike tan(pi (u - 1/2)), exact in the left tail
@@ -64,8 +64,8 @@ class Laplacian(LengthscaleKernel):
 class _L1Columns:
     """exp(-|a - b_j|_1 / lengthscale), computed from differences, with at most two tiles in memory."""
 
-    def __init__(self, B: Tensor, lengthscale: float) -> None:
-        self.B, self.rate = B, -1 / lengthscale
+    def __init__(self, B: Tensor, rate: float) -> None:
+        self.B, self.rate = B, rate
 
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
         return torch.mul(torch.cdist(A, self.B[columns], p=1), self.rate, out=out).exp_()

@@ -68,7 +68,9 @@ class Matern(ScaleMixtureKernel):
         return (1 + r + (r.square() / 3 if self.nu == 2.5 else 0)) * (-r).exp()
 
     def against(self, B: Tensor) -> Against:
-        return RadialColumns(B, 2 * self.nu / self.lengthscale_**2, partial(_matern_, nu=self.nu))
+        return RadialColumns(
+            B, self.in_range(2 * self.nu / self.lengthscale_**2, B.dtype), partial(_matern_, nu=self.nu)
+        )
 
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return _student_scale(uniforms, self.nu) / self.lengthscale_
@@ -99,7 +101,7 @@ class Exponential(ScaleMixtureKernel):
         return 1.0  # Cauchy
 
     def against(self, B: Tensor) -> Against:
-        return RadialColumns(B, 1 / self.lengthscale_**2, partial(_matern_, nu=0.5))
+        return RadialColumns(B, self.in_range(1 / self.lengthscale_**2, B.dtype), partial(_matern_, nu=0.5))
 
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return _student_scale(uniforms, 0.5) / self.lengthscale_

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 from scipy.special import gammaincinv
 from torch import Tensor
 
-from orbit.core.params import Lengthscale, PositiveFloat
+from orbit.core.params import Lengthscale, Range
 from orbit.kernels.base import Against
 from orbit.kernels.radial import ScaleMixtureKernel, smooth_columns
 from orbit.registry import register
+
+# Outside of this range the kernel is constant or the Gaussian up to rounding, and its powers lose their digits.
+Alpha = Annotated[float, Range(low=1e-3, high=1e12)]
 
 
 @register("kernel", "rational_quadratic")
@@ -26,7 +30,7 @@ class RationalQuadratic(ScaleMixtureKernel):
     Parameters
     ----------
     lengthscale : float > 0, or "median"
-    alpha : float > 0
+    alpha : float in [0.001, 1e12]
         Weight of the tails: nearly Gaussian if large, heavy tails if small.
 
     References
@@ -42,7 +46,7 @@ class RationalQuadratic(ScaleMixtureKernel):
            [0.7071, 1.    ]])
     """
 
-    def __init__(self, lengthscale: Lengthscale = "median", alpha: PositiveFloat = 1.0) -> None:
+    def __init__(self, lengthscale: Lengthscale = "median", alpha: Alpha = 1.0) -> None:
         super().__init__(lengthscale)
         self.alpha = alpha
 
@@ -55,7 +59,8 @@ class RationalQuadratic(ScaleMixtureKernel):
 
     def against(self, B: Tensor) -> Against:
         profile = partial(_power_, exponent=-self.alpha)
-        return smooth_columns(B, 0.5 / (self.alpha * self.lengthscale_**2), profile, slope=self.alpha)
+        factor = self.in_range(0.5 / (self.alpha * self.lengthscale_**2), B.dtype)
+        return smooth_columns(B, factor, profile, slope=self.alpha)
 
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return np.sqrt(gammaincinv(self.alpha, uniforms) / self.alpha) / self.lengthscale_

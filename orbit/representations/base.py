@@ -11,8 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.component import Component
 from orbit.core.errors import InputError
+from orbit.core.linalg import row_norms
 
 Norm = Literal["none", "mean", "each"]
+
+# Means outside of this range divide points in float64, because float32 cannot hold them to full precision.
+_FITS_FLOAT32 = 1e-30, 1e30
 
 
 class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
@@ -98,8 +102,23 @@ class ImageRepresentation(Representation):
 
 
 def mean_norm(X: np.ndarray) -> float:
-    """The mean Euclidean norm of the points; 1 if they are all zero."""
-    return float(np.linalg.norm(X.reshape(len(X), -1), axis=1).mean()) or 1.0
+    """The mean Euclidean norm of the points; 1 if they are all zero.
+
+    Raises
+    ------
+    InputError
+        If it exceeds float64.
+    """
+    norms = row_norms(X)
+    with np.errstate(over="ignore"):
+        mean = float(norms.mean())
+        if math.isfinite(mean):
+            return mean or 1.0
+        exponent = np.frexp(float(norms.max()))[1]
+        mean = float(np.ldexp(np.ldexp(norms.astype(np.float64), -exponent).mean(), exponent))
+    if not math.isfinite(mean):
+        raise InputError(f"the norm of point {norms.argmax()} exceeds float64: divide the points by a constant")
+    return mean
 
 
 def scale(X: np.ndarray, norm: Norm, mean: float) -> np.ndarray:
@@ -107,6 +126,7 @@ def scale(X: np.ndarray, norm: Norm, mean: float) -> np.ndarray:
     if norm == "none":
         return X
     if norm == "mean":
-        return (X / mean).astype(X.dtype)
-    norms = np.linalg.norm(X.reshape(len(X), -1), axis=1)
+        divisor = mean if _FITS_FLOAT32[0] < mean < _FITS_FLOAT32[1] else np.float64(mean)
+        return (X / divisor).astype(X.dtype)
+    norms = row_norms(X)
     return (X / np.where(norms > 0, norms, 1).reshape(-1, *[1] * (X.ndim - 1))).astype(X.dtype)

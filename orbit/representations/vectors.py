@@ -71,9 +71,12 @@ class Standardize(Representation):
         pass
 
     def _fit(self, X: np.ndarray) -> None:
+        # powers of two, so that neither sums nor squares overflow or underflow; they round nothing
+        exponents = np.frexp(np.maximum(X.max(0), -X.min(0)).astype(np.float64))[1]
+        scaled = np.ldexp(X.astype(np.float64), -exponents)
         # float64 sums: the float32 mean of many equal values may differ from that value
-        self.mean_ = X.mean(0, dtype=np.float64)
-        deviation = X.std(0, dtype=np.float64)
+        self.mean_ = np.ldexp(scaled.mean(0), exponents)
+        deviation = np.ldexp(scaled.std(0), exponents)
         constant = (X[:1] == X).all(0)  # a rounded mean would give a constant feature a tiny deviation
         self.mean_ = np.where(constant, X[0], self.mean_)
         self.scale_ = np.where(constant, 1.0, deviation)

@@ -72,6 +72,8 @@ def record_selection(job: Job, selected: Selected, name: str = "") -> None:
 
 
 def _tabulate(job: Job, data: Dataset, fitted: Fitted) -> None:
+    if fitted.problem is not None:
+        job.row("warning", fitted.problem)
     metrics, features, learner = job.metrics, fitted.model["features"], fitted.model["learner"]
     job.row("data", data.describe())
     for key, value in metrics.items():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from orbit.approx import diagnose
 from orbit.data import Dataset
 from orbit.learners.streaming import FeatureStream, fit_stream, sample_rows
 from runners.app.plan import Plan
@@ -28,12 +30,14 @@ class Fitted:
     predicted : predictions for the test points, shape (n_test,) or (n_test, k)
     metrics : ``train/...``, ``test/...``, sizes and fitted parameters, under flat names
     selected : result of the selection by inner validation, or None
+    problem : why nothing can be learned from the features, or None
     """
 
     model: Pipeline
     predicted: np.ndarray
     metrics: dict[str, float]
     selected: Selected | None
+    problem: str | None = None
 
 
 def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Training | None = None) -> Fitted:
@@ -57,10 +61,14 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
         # the features of a stream are not kept; those of a sample are computed again
         seen = sample[sample_rows(len(X), plan.seed("runner"), engine, learner.n_features_in_)]
         fitted_values = predict(model, data.X_train[seen], engine)
+        examined, problem = diagnose(features, X, lambda points: model["hyper"].transform(features.transform(points)))
     else:
         psi = _fit_at_once(model, data, X, clock)
         seen, fitted_values = np.arange(len(X)), learner.predict(psi)
+        examined, problem = diagnose(features, X, psi)
         del psi
+    if problem is not None:
+        warnings.warn(problem, stacklevel=2)
     with clock.stage("predict"):
         predicted = predict(model, data.X_test, engine)
 
@@ -70,10 +78,10 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
         "features/dim": float(learner.n_features_in_),
         "memory/peak_mb": peak_memory_mb(),
     }
-    scores |= learner.metrics() | features.metrics()
+    scores |= learner.metrics() | features.metrics() | examined
     if selected:
         scores |= selected.metrics()
-    return Fitted(model, predicted, scores, selected)
+    return Fitted(model, predicted, scores, selected, problem)
 
 
 def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> np.ndarray:

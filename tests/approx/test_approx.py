@@ -331,7 +331,7 @@ def test_invalid_sizes_are_rejected(cls, size):
         (Nystrom(rank_tolerance=-1.0), "rank_tolerance: expected a finite number >= 0 or null, found -1.0"),
         (Exact(rank_tolerance="small"), "rank_tolerance: expected a finite number >= 0 or null, found 'small'"),
         (RandomFourier(Gaussian(-1.0)), "lengthscale: expected a finite number > 0 or 'median', found -1.0"),
-        (Exact(engine=Engine(memory=0)), "memory: expected a finite number > 0, found 0"),
+        (Exact(engine=Engine(memory=0)), "memory: expected a finite number > 0 and <= 1e+06, found 0"),
         (Nystrom(orbit=Orbit(size=0)), "size: expected an integer >= 1 or null, found 0"),
         (Nystrom(landmarks=Uniform("nowhere")), "source: expected one of 'data', 'orbit', found 'nowhere'"),
     ],

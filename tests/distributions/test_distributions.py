@@ -231,9 +231,9 @@ def test_range_across_the_half_turn_is_on_the_circle():
         (Uniform(-3.2, 3.2, unit="native"), "high: expected a range of at most one full turn, found 3.2"),
         (Uniform(unit="turns"), "unit: expected one of 'native', 'degrees', found 'turns'"),  # type: ignore[arg-type]
         (Uniform(low=float("nan")), "low: expected a finite number, found nan"),
-        (VonMises(-0.1), "concentration: expected a finite number >= 0, found -0.1"),
-        (VonMises(float("inf")), "concentration: expected a finite number >= 0, found inf"),
-        (VonMises("high"), "concentration: expected a finite number >= 0, found 'high'"),  # type: ignore[arg-type]
+        (VonMises(-0.1), "concentration: expected a finite number >= 0 and <= 1e+12, found -0.1"),
+        (VonMises(float("inf")), "concentration: expected a finite number >= 0 and <= 1e+12, found inf"),
+        (VonMises("high"), "concentration: expected a finite number >= 0 and <= 1e+12, found 'high'"),  # type: ignore[arg-type]
     ],
     ids=repr,
 )

@@ -280,8 +280,8 @@ def test_gpu_gives_the_result_of_the_cpu(rng, dtype, tolerance):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"memory": 0.0}, "memory: expected a finite number > 0, found 0.0"),
-        ({"memory": float("inf")}, "memory: expected a finite number > 0, found inf"),
+        ({"memory": 0.0}, "memory: expected a finite number > 0 and <= 1e+06, found 0.0"),
+        ({"memory": float("inf")}, "memory: expected a finite number > 0 and <= 1e+06, found inf"),
         ({"workers": 0}, "workers: expected an integer >= 1 or null, found 0"),
         ({"device": "tpu"}, "device: expected one of 'auto', 'cpu', 'cuda', found 'tpu'"),
         ({"dtype": "float16"}, "dtype: expected one of 'auto', 'float32', 'float64', found 'float16'"),

@@ -304,7 +304,7 @@ def test_polynomial_gamma_is_one_over_the_number_of_features(rng):
     [
         (Matern(nu=0.2), "^nu: expected a finite number >= 0.25 and <= 50, found 0.2"),
         (Matern(nu=51), "^nu: expected a finite number >= 0.25 and <= 50"),
-        (RationalQuadratic(alpha=0), "^alpha: expected a finite number > 0, found 0"),
+        (RationalQuadratic(alpha=0), "^alpha: expected a finite number >= 0.001 and <= 1e.12, found 0"),
         (Polynomial(degree=0), "^degree: expected an integer >= 1, found 0"),
         (Polynomial(gamma=-1.0), "^gamma: expected a finite number > 0 or null"),
         (Polynomial(coef0=-0.1), "^coef0: expected a finite number >= 0"),

@@ -158,7 +158,7 @@ class TestBadInput:
             (["orbit.rule=simpson"], "orbit.rule: expected one of 'monte_carlo'"),
             (["seed=-1"], "seed: expected an integer >= 0, found -1"),
             (["seed=one"], "seed: expected an integer, found 'one'"),
-            (["engine.memory=0"], "engine.memory: expected a finite number > 0, found 0"),
+            (["engine.memory=0"], "engine.memory: expected a finite number > 0 and <= 1e+06, found 0"),
             (["kernel.lengthscale=big"], "kernel.lengthscale: expected a finite number > 0 or 'median', found 'big'"),
             (["learner.regularization=[1,-1]"], "learner.regularization: expected"),
             (["distribution=uniform", "distribution.high=-30"], "distribution.high: expected a number > low=-20"),
