@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import stats
 from sklearn import metrics
 
 #: Task -> its metrics, the main one first.
@@ -34,6 +35,39 @@ def evaluate(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float
         "mae": float(metrics.mean_absolute_error(y, predicted)),
         "r2": float(metrics.r2_score(y, predicted)),
     }
+
+
+def paired_test(task: str, y: np.ndarray, one: np.ndarray, two: np.ndarray) -> dict[str, float]:
+    """Whether two models differ, by their predictions for the same points.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+    y, one, two : arrays, shape (n,) or (n, k)
+        Targets, and the predictions of both models.
+
+    Returns
+    -------
+    dict
+        For classification ``only_first_right`` and ``only_second_right``, numbers of points, and ``p_mcnemar``, the
+        exact McNemar test: a binomial test of these two numbers (McNemar 1947). For regression ``p_t`` and
+        ``p_wilcoxon``, the paired t test and Wilcoxon's signed rank test of the squared errors of each point. All are
+        two-sided, and 1 for equal predictions.
+
+    >>> y = np.zeros(6)
+    >>> paired_test("classification", y, y, np.array([1, 1, 1, 1, 1, 0]))
+    {'only_first_right': 5.0, 'only_second_right': 0.0, 'p_mcnemar': 0.0625}
+    """
+    if task == "classification":
+        first, second = one == y, two == y
+        only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+        discordant = only_first + only_second
+        p = stats.binomtest(only_first, discordant).pvalue if discordant else 1.0
+        return {"only_first_right": float(only_first), "only_second_right": float(only_second), "p_mcnemar": float(p)}
+    errors = [np.square(found - y).reshape(len(y), -1).sum(1) for found in (one, two)]
+    if np.array_equal(*errors):
+        return {"p_t": 1.0, "p_wilcoxon": 1.0}
+    return {"p_t": float(stats.ttest_rel(*errors).pvalue), "p_wilcoxon": float(stats.wilcoxon(*errors).pvalue)}
 
 
 def kernel_errors(truth: np.ndarray, estimate: np.ndarray) -> dict[str, float]:

@@ -34,6 +34,7 @@ from runners.app.plan import Plan, plan
 from runners.app.schema import register_schemas
 from runners.base import MAIN_METRICS, Job
 from runners.experiments import (  # noqa: F401
+    compare,
     fit,
     invariance,
     kernel_error,

@@ -88,7 +88,7 @@ def _takes_gram(config: dict[str, Any]) -> bool:
     """Whether the learner solves with the kernel matrix: without a path, a second layer or a stream."""
     learners: list[Any] = orbit.registry.classes("learner", config["learner"]["name"])
     plain = config["hyper"]["name"] == "linear" and not config["engine"]["stream"]
-    plain = plain and config["runner"]["name"] in ("fit", "table")
+    plain = plain and config["runner"]["name"] in ("fit", "table", "compare")
     return plain and any(
         learner.takes_gram and isinstance(config["learner"][learner.path_parameter], float | int)
         for learner in learners

@@ -13,6 +13,7 @@ from runners.base import EXAMPLES, Job, Runner, suffix
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.selection import Selected
 from runners.experiments.training import Training
+from runners.experiments.without_group import warning_about_group
 
 
 @register("runner", "fit")
@@ -23,10 +24,14 @@ class Fit(Runner):
     ----------
     save_model : bool
         Keep the fitted pipeline in the run folder and in MLflow.
+    check_group : bool
+        Warn if the group lowers the accuracy on validation points: a small model is
+        fitted with and without it to some hundred training points.
     """
 
-    def __init__(self, save_model: bool = True) -> None:
+    def __init__(self, save_model: bool = True, check_group: bool = True) -> None:
         self.save_model = save_model
+        self.check_group = check_group
 
     def run(self, job: Job) -> None:
         with job.stage("load"):
@@ -38,6 +43,11 @@ class Fit(Runner):
         if fitted.selected:
             record_selection(job, fitted.selected)
             job.row("selected", fitted.selected.describe())
+        if self.check_group:
+            with job.stage("check_group"):
+                warning = warning_about_group(job.plan, data)
+            if warning:
+                job.row("warning", warning)
         _tabulate(job, data, fitted)
         training.draw()
         if self.save_model:

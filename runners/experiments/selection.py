@@ -113,7 +113,7 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
         for split, (fit, validation) in enumerate(splits):
             part = data.split(fit, validation)
             for members in groups:
-                found = _predictions([variants[i] for i in members], part)
+                found = predictions([variants[i] for i in members], part)
                 for i, predicted in zip(members, found, strict=True):
                     scores[i, split] = evaluate(data.task, part.y_test, predicted)[metric]
                 progress.step()
@@ -124,7 +124,7 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
     return selected
 
 
-def _predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
+def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
     """Predictions for the validation part of plans that differ only in the learner."""
     model, engine = pipeline(plans[0], part.task), plans[0].engine()
     X = represented(model, part.X_train, engine)

@@ -1,0 +1,98 @@
+"""runner=compare: the configured fit and the same one without its group, with a paired test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from orbit import plots
+from orbit.core.errors import InputError
+from orbit.core.progress import Progress
+from orbit.registry import register
+from runners.app.plan import Plan
+from runners.base import Job, Runner, Stopwatch
+from runners.experiments.fit import record_selection
+from runners.experiments.fitting import Fitted, fit_and_score
+from runners.experiments.trials import settings
+from runners.experiments.without_group import without_group
+from runners.markdown import markdown_table
+from runners.metrics import METRICS, paired_test
+
+
+@register("runner", "compare")
+class Compare(Runner):
+    """Does the group help? The configured fit and the same with ``group=identity``, on the same points.
+
+    Both predict the test points and are compared there: by McNemar's test for classes,
+    by the paired t test and Wilcoxon's test of squared errors for numbers. A selection
+    of settings is made for each of the two.
+
+    Parameters
+    ----------
+    repeats : dict or None
+        One key with its values, e.g. ``{dataset.fold: [0, 1, 2]}`` or ``{seed: [0, 1]}``:
+        the comparison is made, and tested, for each of them.
+    """
+
+    def __init__(self, repeats: dict[str, Any] | None = None) -> None:
+        self.repeats = repeats
+
+    def check(self) -> None:
+        super().check()
+        settings(self.repeats, "runner.repeats")
+
+    def run(self, job: Job) -> None:
+        group = job.plan.config["group"]["name"]
+        if group == "identity":
+            raise InputError("group=identity: runner=compare compares another group with it; choose one")
+        repeats = settings(self.repeats, "runner.repeats")
+        plans = [job.plan.variant(repeat) for repeat in repeats]
+        pairs = [{f"group={group}": plan, "group=identity": without_group(plan)} for plan in plans]
+        found: list[_Row] = []
+        with Progress(2 * len(pairs), "compare", job.plan.config["engine"]["progress"]) as progress:
+            for repeat, pair in zip(repeats, pairs, strict=True):
+                at = ", ".join(f"{key}={value}" for key, value in repeat.items())
+                found += _compare(job, pair, at, progress)
+        names = list(found[0].scores)
+        table = markdown_table(["", *names, "seconds", "paired test"], [row.cells() for row in found])
+        job.log_text("compare.md", table + "\n")
+        job.say(table)
+        values = {label: [row.scores[names[0]] for row in found[i::2]] for i, label in enumerate(pairs[0])}
+        job.log_metrics({f"test/{names[0]}": float(np.mean(values[f"group={group}"]))})
+        job.log_figure("compare", plots.compared(values, f"test {names[0]}"))
+
+
+@dataclass(frozen=True)
+class _Row:
+    label: str
+    scores: dict[str, float]
+    seconds: float
+    tested: str
+
+    def cells(self) -> list[str]:
+        return [self.label, *(f"{value:.4g}" for value in self.scores.values()), f"{self.seconds:.1f}", self.tested]
+
+
+def _compare(job: Job, pair: dict[str, Plan], at: str, progress: Progress) -> list[_Row]:
+    """Fit both plans of a pair, and test the difference. ``at`` names the repeat."""
+    data = Job(pair["group=identity"], job.folder, job.record).load()
+    fits: list[Fitted] = []
+    seconds = []
+    for role, plan in zip(("with_group", "without_group"), pair.values(), strict=True):
+        clock = Stopwatch()
+        with clock.stage("total"):
+            fitted = fit_and_score(plan, data, clock)
+        if fitted.selected:
+            record_selection(job, fitted.selected, f"{role} {at}".strip())
+        job.log_metrics({f"{at}/{role}/{key}".lstrip("/"): v for key, v in (fitted.metrics | clock.metrics).items()})
+        fits.append(fitted)
+        seconds.append(clock.metrics["time/total_s"])
+        progress.step()
+    tested = paired_test(data.task, data.y_test, *(fitted.predicted for fitted in fits))
+    job.log_metrics({f"{at}/paired/{key}".lstrip("/"): value for key, value in tested.items()})
+    texts = ", ".join(f"{key.replace('_', ' ')} {value:.3g}" for key, value in tested.items()), ""
+    scores = [{name: fitted.metrics[f"test/{name}"] for name in METRICS[data.task]} for fitted in fits]
+    labels = [f"{label}, {at}" if at else label for label in pair]
+    return [_Row(*row) for row in zip(labels, scores, seconds, texts, strict=True)]

@@ -1,0 +1,70 @@
+"""The same model without its group: what averaging over the orbit changes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from orbit.core.random import hold_out
+from orbit.data import Dataset
+from runners.app.plan import Plan
+from runners.experiments.selection import predictions
+from runners.metrics import evaluate, paired_test
+
+# Training points of the check: at least, at most, and as a share in between, so that it takes a small part of the time
+# of a large fit. One half is fitted and the other validated.
+_FEWEST, _MOST, _SHARE = 400, 1000, 0.1
+
+_SIGNIFICANT = 0.05
+
+# The model of the check, for every approximation and learner: it is to be cheap, not good.
+_CHEAP = {
+    "approx": {"name": "nystrom", "n_components": 128},
+    "landmarks": {"name": "uniform"},
+    "hyper": {"name": "linear"},
+    "learner": {"name": "ridge"},
+}
+
+_ORBIT_SECTIONS = ("group", "distribution", "orbit")
+
+
+def without_group(plan: Plan) -> Plan:
+    """The plan with ``group=identity``. A selection does not choose the group, its distribution or the orbit."""
+    changes = {"group": {"name": "identity"}, "distribution": {"name": "auto"}, "orbit": {"size": None, "rule": None}}
+    selection = plan.config["selection"]
+    if grid := selection.get("grid"):
+        kept = {key: values for key, values in grid.items() if key.partition(".")[0] not in _ORBIT_SECTIONS}
+        changes["selection"] = selection | {"grid": kept} if kept else {"name": "none"}
+    return plan.variant(changes)
+
+
+def warning_about_group(plan: Plan, data: Dataset) -> str | None:
+    """A line if validation accuracy is lower with the group than without; None otherwise, and where it is not checked.
+
+    Ridge on 128 Nyström features is fitted with and without the group to at most 500 training points and compared on
+    as many others, by McNemar's test. Checked are classifications in memory.
+    """
+    if not _is_checked(plan, data):
+        return None
+    n = len(data.X_train)
+    size = min(n, _MOST, max(_FEWEST, round(_SHARE * n)))
+    seed = plan.seed("selection")
+    points = np.random.default_rng(seed).permutation(n)[:size]
+    fit, validation = hold_out(size, 0.5, data.y_train[points], seed)
+    part = data.split(points[fit], points[validation])
+    cheap = plan.without_selection(_CHEAP)
+    (ours,), (plain,) = (predictions([each], part) for each in (cheap, without_group(cheap)))
+    found, base = (evaluate(data.task, part.y_test, each)["accuracy"] for each in (ours, plain))
+    if found >= base or paired_test(data.task, part.y_test, ours, plain)["p_mcnemar"] > _SIGNIFICANT:
+        return None
+    return (
+        f"group={plan.config['group']['name']} lowers validation accuracy: {found:.1%}, {base:.1%} with group=identity "
+        f"({len(fit)} training and {len(validation)} validation points); limit its moves, e.g. group=small_moves, "
+        "and see runner=compare"
+    )
+
+
+def _is_checked(plan: Plan, data: Dataset) -> bool:
+    config = plan.config
+    in_memory = data.task == "classification" and not config["engine"]["stream"]
+    changes_nothing = config["group"]["name"] == "identity" or config["distribution"]["name"] == "delta"
+    return in_memory and not changes_nothing and len(data.X_train) >= 4 and not plan.component("approx").operator_valued
