@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+# Characters of a value in a message, and of its beginning and end if it has more.
+_LONG_TEXT, _SHOWN = 200, 40
+
 
 class InputError(ValueError):
     """Bad input from the user: parameters, arrays, files or combinations of components.
@@ -21,7 +24,7 @@ class ParameterError(InputError):
         self.name = name
         self.expected = expected
         self.found = found
-        super().__init__(f"{name}: expected {expected}, found {found!r}")
+        super().__init__(f"{name}: expected {expected}, found {shortened(repr(found))}")
 
     def __reduce__(self):  # default pickling passes only the message to __init__
         return type(self), (self.name, self.expected, self.found)
@@ -37,6 +40,17 @@ class UnknownNameError(InputError):
 
 class DataFileError(InputError):
     """A data file is missing or does not have the expected content."""
+
+
+def shortened(text: str) -> str:
+    """The beginning and the end of a long text, with its length.
+
+    >>> shortened("a" * 300)
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa (300 characters)'
+    """
+    if len(text) <= _LONG_TEXT:
+        return text
+    return f"{text[:_SHOWN]}...{text[-_SHOWN:]} ({len(text):,} characters)"
 
 
 def suggestion(name: str, choices: Iterable[str]) -> str:

@@ -56,13 +56,19 @@ class Dataset:
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
-            check_arrays(getattr(self, f"X_{part}"), getattr(self, f"y_{part}"), self.task, f"{self.name}, {part} part")
+            where = f"{self.name} ({self.source}), {part} part"
+            check_arrays(getattr(self, f"X_{part}"), getattr(self, f"y_{part}"), self.task, where)
         for values in (self.folds, self.sample_weight):
             if values is not None and values.shape != (len(self.X_train),):
                 raise InputError(
                     f"{self.name}: folds and sample weights must have shape ({len(self.X_train)},), one for each "
                     f"training point, found {values.shape}"
                 )
+        if self.sample_weight is not None and not np.any(self.sample_weight > 0):
+            raise InputError(
+                f"{self.name} ({self.source}): expected some sample weights above 0 in the training part, "
+                f"all {len(self.sample_weight)} are 0"
+            )
         if self.X_train.shape[1:] != self.X_test.shape[1:]:
             raise InputError(
                 f"{self.name}: training points have shape {self.X_train.shape[1:]}, "
@@ -113,7 +119,7 @@ class Dataset:
 
     def _only(self, X: Any, rows: np.ndarray) -> Any:
         if isinstance(X, Rows):
-            check_finite(X.blocks(rows), f"{self.name}: X, by rows of the file,")
+            check_finite(X.blocks(rows), f"{self.name} ({self.source}): X, by rows of the file,")
             return X
         return Rows.keeping(X, rows) if len(rows) < len(X) else X
 
@@ -158,12 +164,15 @@ class Loader(Component):
         Whether points are images with values in [0, 1], so that arrays of bytes are divided by 255.
     x_key : str
         Name of the array of points in an .npz file with new points.
+    reading : tuple of str
+        Keys of ``Dataset.reading`` that new points are read by.
     """
 
     default_representation: ClassVar[dict[str, Any]] = {"name": "unit_norm"}
     fixed_task: ClassVar[Task | None] = "classification"
     pixels: ClassVar[bool] = False
     x_key: str = "X"
+    reading: ClassVar[tuple[str, ...]] = ()
 
     n_train: PositiveInt | None
     n_test: PositiveInt | None
@@ -305,8 +314,8 @@ def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
     """Raise ``InputError`` for arrays that no learner accepts; the message names the array and ``where``."""
     if X.ndim < 2:
         raise InputError(f"{where}: X must have shape (n, ...) with at least 2 axes, found {X.shape}")
-    if y.ndim < 1:
-        raise InputError(f"{where}: y must have shape (n,) or (n, k), found a single value")
+    if y.ndim not in (1, 2) or y.shape[1:] == (0,):
+        raise InputError(f"{where}: y must have shape (n,) or (n, k), found {y.shape}")
     if X.size == 0:
         raise InputError(f"{where}: X is empty, its shape is {X.shape}")
     if len(X) != len(y):

@@ -17,6 +17,7 @@ from typing import IO
 import numpy as np
 
 from orbit.core.errors import DataFileError
+from orbit.core.paths import user_path
 from orbit.core.progress import Progress
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ class DataFile:
 
 def data_root(root: str | None) -> Path:
     """The data folder: the parameter ``root``, else the variable ORBIT_DATA, else ``data``."""
-    return Path(root or os.environ.get("ORBIT_DATA") or "data").expanduser()
+    return user_path(root or os.environ.get("ORBIT_DATA") or "data", "root")
 
 
 def places(root: str | None, folder: str) -> list[Path]:
@@ -176,7 +177,7 @@ def existing_file(path: str, name: str) -> Path:
     DataFileError
         If there is no such file, naming the parameter ``name``.
     """
-    found = Path(path).expanduser()
+    found = user_path(path, name)
     if not found.is_file():
         raise DataFileError(f"{name}: expected a file at {found.absolute()}, found none")
     return found

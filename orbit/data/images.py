@@ -11,6 +11,7 @@ from PIL import Image, ImageOps
 
 from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.core.params import Fraction, PositiveInt
+from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, Points
 from orbit.data.splits import split_off_test
@@ -86,7 +87,7 @@ class Images(Loader):
         return Dataset(self.name, "classification", X, y, X_test, y_test, source)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
-        base = Path(path).expanduser()
+        base = user_path(path, self.label())
         if base.is_file() and base.suffix.lower() not in _SUFFIXES:
             return super()._read_points(path, form)
         files = [base] if base.is_file() else _pictures(base.rglob("*"))
@@ -98,7 +99,7 @@ class Images(Loader):
     def _folder(self) -> Path:
         if self.path is None:
             raise InputError("path: expected a folder with a folder of pictures for each class, found none")
-        folder = Path(self.path).expanduser()
+        folder = user_path(self.path, "path")
         if not folder.is_dir():
             raise DataFileError(f"path: expected a folder at {folder.absolute()}, found none")
         return folder
@@ -129,7 +130,7 @@ class Images(Loader):
         try:
             with Image.open(file) as opened:
                 image = self._converted(ImageOps.exif_transpose(opened))
-        except OSError as error:
+        except Exception as error:  # Pillow raises many kinds, also for sizes that no memory holds
             raise DataFileError(f"{file.absolute()} is not a readable picture ({error})") from error
         if self.resize is not None:
             image = image.resize((self.resize[1], self.resize[0]), Image.Resampling.LANCZOS)

@@ -16,6 +16,7 @@ from scipy.io import wavfile
 
 from orbit.core.errors import DataFileError, InputError, ParameterError, suggestion
 from orbit.core.params import PositiveFloat, PositiveInt, Range
+from orbit.core.paths import user_path
 from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, FileLoader, Points
 from orbit.data.files import DataFile, missing, places
@@ -134,13 +135,14 @@ class SpokenDigits(FileLoader):
         return Dataset(self.name, "classification", X[~test], y[~test], X[test], y[test], source)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
-        if not Path(path).expanduser().is_dir():
+        folder = user_path(path, self.label())
+        if not folder.is_dir():
             return super()._read_points(path, form)
-        files = sorted(Path(path).expanduser().rglob("*.wav"))
+        files = sorted(folder.rglob("*.wav"))
         if not files:
             raise DataFileError(f"{path}: expected a folder with .wav files, or an .npz or .npy file, found none")
         X = np.stack([self._represent(_samples(file.read_bytes(), str(file))) for file in files])
-        return Points(X, [str(file.relative_to(Path(path).expanduser())) for file in files])
+        return Points(X, [str(file.relative_to(folder)) for file in files])
 
     # ---- finding and reading
 

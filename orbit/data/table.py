@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from orbit.core.errors import DataFileError, InputError, suggestion
+from orbit.core.errors import DataFileError, InputError, ParameterError, shortened, suggestion
 from orbit.core.params import Fraction, PositiveInt
+from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, Points, Task
 from orbit.data.files import existing_file
@@ -31,7 +32,7 @@ class Table(Loader):
     target : str, list of str, or None
         Column to predict; several columns make a multi-output regression. Required.
     features : list of str or None
-        Numeric columns to learn from; None: every column that is neither target nor weight.
+        Numeric columns to learn from, at least one; None: every column that is neither target nor weight.
     weight : str or None
         Column with a weight >= 0 for each training point.
     missing : {"refuse", "mean", "median"}
@@ -61,6 +62,7 @@ class Table(Loader):
 
     default_representation = {"name": "standardize"}
     fixed_task = None
+    reading = "features", "targets", "fill"
 
     def __init__(
         self,
@@ -87,6 +89,16 @@ class Table(Loader):
         self.separator = separator
         self.n_train = n_train
         self.n_test = n_test
+
+    def check(self) -> None:
+        super().check()
+        if self.features is not None and not self.features:
+            raise ParameterError("features", "at least one column, or null for all columns", self.features)
+        for key, columns in (("features", self.features or []), ("target", self._targets())):
+            if len(set(columns)) < len(columns):
+                raise ParameterError(key, "columns named once each", columns)
+        if self.weight in self._targets():
+            raise ParameterError("weight", "another column than the target", self.weight)
 
     def check_files(self) -> None:
         if self.path is None:
@@ -162,16 +174,23 @@ class Table(Loader):
         return {name: float(statistic(column)) for name, column in zip(features, X.T, strict=True)}
 
     def _read(self, path: str, key: str) -> pd.DataFrame:
-        file = Path(path).expanduser()
+        file = user_path(path, key)
         try:
             if file.suffix.lower() in _PARQUET:
-                return pd.read_parquet(file).rename(columns=str)
-            return pd.read_csv(file, sep=self.separator).rename(columns=str)
+                frame = pd.read_parquet(file).rename(columns=str)
+                names = frame.columns
+            else:
+                frame = pd.read_csv(file, sep=self.separator).rename(columns=str)
+                # as they are in the file: pandas renames a second "a" to "a.1"
+                names = pd.read_csv(file, sep=self.separator, header=None, nrows=1, dtype=str).iloc[0].dropna()
         except Exception as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise DataFileError(
                 f"{key}: {path} is not a readable .csv or .parquet file ({reason}); separator is {self.separator!r}"
             ) from error
+        if names.duplicated().any():
+            raise InputError(f"{key}: {path} has several columns of one name: {', '.join(names[names.duplicated()])}")
+        return frame
 
 
 class _Part:
@@ -205,12 +224,16 @@ class _Part:
             values = self.frame[column]
             if not pd.api.types.is_numeric_dtype(values) and not values.isna().all():
                 text = values[pd.to_numeric(values, errors="coerce").isna() & values.notna()]
-                example = f", e.g. {text.iloc[0]!r} in row {text.index[0]}" if len(text) else ""
+                example = f", e.g. {shortened(repr(text.iloc[0]))} in row {text.index[0]}" if len(text) else ""
                 raise InputError(
                     f"{self.where}: column {column} holds {values.dtype}{example}, expected numbers; list the columns "
                     "to learn from in features, or convert it to numbers"
                 )
-        return self.frame[columns].to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers = self.frame[columns].to_numpy(dtype=np.float64, na_value=np.nan)
+        infinite = [f"{name} ({count})" for name, count in zip(columns, np.isinf(numbers).sum(0), strict=True) if count]
+        if infinite:
+            raise InputError(f"{self.where} has infinite values: {', '.join(infinite)}; remove those rows")
+        return numbers
 
     def targets(self, columns: list[str]) -> np.ndarray:
         """One target unchanged, shape (n,); several as numbers, shape (n, k)."""
@@ -223,7 +246,13 @@ class _Part:
             return values.to_numpy(dtype=bool)
         if pd.api.types.is_integer_dtype(values):
             return values.to_numpy(dtype=np.int64)
-        return values.to_numpy(dtype=np.float64 if pd.api.types.is_numeric_dtype(values) else str)
+        if pd.api.types.is_numeric_dtype(values):
+            return self.numbers(columns)[:, 0]
+        nested = next((value for value in values if not pd.api.types.is_scalar(value)), None)
+        if nested is not None:
+            found = f"column {columns[0]} holds {shortened(repr(nested))}"
+            raise InputError(f"{self.where}: {found}, expected one number or string in each row as target")
+        return values.to_numpy(dtype=str)
 
     def weights(self, column: str) -> np.ndarray:
         """Weights of the points, shape (n,)."""

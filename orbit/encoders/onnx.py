@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from orbit.core.errors import InputError, ParameterError, suggestion
+from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.encoders.base import Encoder
 from orbit.registry import register
@@ -72,7 +72,7 @@ class Onnx(Encoder):
     def check(self) -> None:
         super().check()
         _runtime()
-        if self.path is None or not Path(self.path).is_file():
+        if self.path is None or not user_path(self.path, "path").is_file():
             raise ParameterError("path", "the path of a network (.onnx file)", self.path)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -85,7 +85,7 @@ class Onnx(Encoder):
                 raise ParameterError(name, f"a number, or one for each of {channels} channels", value)
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
-        self.model_ = Path(str(self.path)).read_bytes()
+        self.model_ = user_path(str(self.path), "path").read_bytes()
         self._kept.clear()
         session = self._session()
         if len(session.get_inputs()) != 1:

@@ -10,7 +10,6 @@ so a subclass implements B, and the exact signature K0(delta) = K(x, x - delta).
 from __future__ import annotations
 
 from abc import abstractmethod
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -24,6 +23,7 @@ from orbit.core.component import Component
 from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.core.linalg import eigh
 from orbit.core.params import Lengthscale, PositiveInt, Range, parameters
+from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.kernels.base import Kernel
 from orbit.kernels.gaussian import Gaussian
@@ -202,7 +202,7 @@ class Decomposable(OperatorKernel):
     def check(self) -> None:
         super().check()
         graph = self.adjacency if self.output == "graph" else None
-        if graph is not None and not Path(graph).expanduser().is_file():
+        if graph is not None and not user_path(graph, "adjacency").is_file():
             raise DataFileError(f"adjacency: expected an .npy file at {graph}, found none")
 
     def output_matrix(self, Y: np.ndarray) -> np.ndarray:
@@ -237,7 +237,7 @@ class Decomposable(OperatorKernel):
             near = kneighbors_graph(centred.T, min(self.n_neighbors, p - 1)).toarray()
             return np.maximum(near, near.T)
         try:
-            weights = np.load(Path(self.adjacency).expanduser(), allow_pickle=False)
+            weights = np.load(user_path(self.adjacency, "adjacency"), allow_pickle=False)
         except Exception as error:
             raise DataFileError(f"adjacency: {self.adjacency} is not a readable .npy file: {error}") from error
         if weights.shape != (p, p) or not np.allclose(weights, weights.T) or weights.min() < 0:

@@ -15,6 +15,7 @@ from orbit.core.random import RandomState, generator
 from orbit.core.threads import single_threaded
 from orbit.engine import Engine
 from orbit.learners.base import Learner, check_classes
+from orbit.solvers.selection import regularization_path
 
 
 class EpochLearner(Learner):
@@ -107,6 +108,13 @@ class EpochLearner(Learner):
     def _scores(self, X) -> np.ndarray:
         """Scores for ``X``, which is validated here: shape (n, k)."""
 
+    def check(self) -> None:
+        super().check()
+        self._path()
+
+    def _path(self) -> np.ndarray:
+        return regularization_path(self.learning_rate, self.default_rates, "learning_rate")
+
     def _train(self, X: np.ndarray, Y: np.ndarray) -> None:
         """Train for all epochs on data in memory, each in a new order."""
         if self._in_training():
@@ -120,8 +128,7 @@ class EpochLearner(Learner):
 
     def _steps(self, X: np.ndarray, Y: np.ndarray) -> None:
         if not self._in_training():
-            rates = self.default_rates if self.learning_rate is None else np.atleast_1d(self.learning_rate)
-            self.path_ = self._rates = np.sort(np.asarray(rates, dtype=np.float64))
+            self.path_ = self._rates = self._path()
             self._score_sums, self._seen = np.zeros(len(self.path_)), 0
             self.epochs_done_, self.history_ = 0, []
             self._begin(X, Y.shape[1])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orbit
 from orbit.core.distributed import world_size
-from orbit.core.errors import InputError, suggestion
-from orbit.core.params import parameters
+from orbit.core.errors import InputError, ParameterError, suggestion
+from orbit.core.params import config_fields, parameters
 from orbit.kernels import OperatorKernel
 from orbit.learners.base import Learner
 from orbit.learners.streaming import check_streams
+from runners.app.messages import ConfigError
+from runners.app.schema import SECTIONS, Root, Tracking
 
 if TYPE_CHECKING:
     from runners.app.plan import Plan
@@ -20,6 +23,29 @@ _SELECTABLE = (
     *("representation", "group", "distribution", "orbit", "encoder", "kernel"),
     *("frequencies", "landmarks", "approx", "hyper", "learner"),
 )
+
+
+def check_settings(config: dict[str, Any]) -> None:
+    """Raise ConfigError for unknown sections and keys, and wrong values that belong to no component."""
+    _check_keys("", config, parameters(Root))
+    for section, cls in SECTIONS.items():
+        if not isinstance(config[section], dict):
+            raise ConfigError(f"{section}: expected settings {section}.KEY=VALUE, found {config[section]!r}")
+        _check_keys(f"{section}.", config[section], config_fields(cls))
+    try:
+        Root(**config).check()
+    except ParameterError as error:
+        raise ConfigError(str(error)) from error
+    try:
+        Tracking(**config["tracking"]).check()
+    except ParameterError as error:
+        raise ConfigError(str(error.prefixed("tracking"))) from error
+
+
+def _check_keys(prefix: str, found: Mapping[str, Any], known: Collection[str]) -> None:
+    for key in found:
+        if key not in known:
+            raise ConfigError(f"{prefix}{key}: no such key{suggestion(key, known)} Choose from {', '.join(known)}.")
 
 
 def learner_classes(task: str) -> dict[str, type[Learner]]:

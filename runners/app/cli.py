@@ -23,12 +23,13 @@ from typing import Any
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from orbit.core import distributed
 from orbit.core.errors import InputError
 from runners import report  # noqa: F401  importing registers them
 from runners.app import info
+from runners.app.arguments import check_arguments
 from runners.app.messages import in_keys, is_configuration_error, one_line
 from runners.app.plan import Plan, plan
 from runners.app.schema import register_schemas
@@ -79,6 +80,7 @@ def _main(config_dir: Path) -> int:
         if (topic := info.requested(sys.argv[1:])) is not None:
             print(info.describe_topic(topic, config_dir), flush=True)
             return 0
+        check_arguments(sys.argv[1:])
         register_schemas(config_dir, *_added_config_dirs(sys.argv[1:]))
         with _own_folder_unless_first():
             hydra.main(version_base="1.3", config_path=str(config_dir), config_name="config")(run_job)()
@@ -128,13 +130,18 @@ def run_job(cfg: DictConfig) -> float:
     """
     global _exit_code
     try:
-        with masked_output(), distributed.job(cfg.engine.device), _logged_warnings():
+        with masked_output(), distributed.job(_device(cfg)), _logged_warnings():
             return _run_job(cfg)
     except distributed.ShareDone:
         return math.nan
     except Exception as error:
         _exit_code = _report(error)
         return math.nan
+
+
+def _device(cfg: DictConfig) -> str:
+    """The device asked for; ``auto`` without a section ``engine``, which the plan refuses."""
+    return str(OmegaConf.select(cfg, "engine.device", default="auto"))
 
 
 def _run_job(cfg: DictConfig) -> float:

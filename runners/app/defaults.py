@@ -75,9 +75,9 @@ def _distribution_and_orbit(config: dict[str, Any]) -> list[str]:
 def _kernel(config: dict[str, Any]) -> list[str]:
     if kernel_is_a_choice(*(config[kind]["name"] for kind in ("approx", "kernel", "learner"))):
         return []
-    params = {key: value for key, value in config["approx"].items() if key != "name"}
     with config_keys():
-        features = orbit.build("approx", config["approx"]["name"], **params)
+        orbit.build("kernel", **config["kernel"]).check()  # has no effect, but a wrong value is an error
+        features = orbit.build("approx", **config["approx"])
         features.check()
     kernel = features.own_kernel()
     config["kernel"] = {"name": kernel.name, **kernel.get_params(deep=False)}

@@ -11,7 +11,7 @@ import contextlib
 import re
 import traceback
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig
@@ -21,6 +21,8 @@ import orbit
 from orbit.core.errors import InputError, ParameterError, suggestion
 from orbit.core.params import config_fields
 from runners.app.schema import KINDS
+
+E = TypeVar("E", bound=Exception)
 
 _SECTIONS = dict.fromkeys(orbit.registry.TASKS.values(), "learner")
 _LITERALS = {"None": "null", "True": "true", "False": "false"}
@@ -87,7 +89,9 @@ def one_line(error: BaseException) -> str:
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         choices = [option for option in error.options if option != "auto"]
         return f"{group}={name}: no such {group}{suggestion(name, choices)} Choose from {', '.join(choices)}."
-    cause = _omegaconf_cause(error)
+    if (refused := _cause(error, InputError)) is not None:  # by a resolver
+        return str(refused)
+    cause = _cause(error, OmegaConfBaseException)
     if isinstance(cause, (ConfigKeyError, ConfigAttributeError)):
         return _unknown_key(cause)
     if isinstance(cause, ValidationError):
@@ -101,9 +105,10 @@ def is_configuration_error(error: BaseException) -> bool:
     return isinstance(error, (HydraException, OmegaConfBaseException))
 
 
-def _omegaconf_cause(error: BaseException | None) -> OmegaConfBaseException | None:
+def _cause(error: BaseException | None, kind: type[E]) -> E | None:
+    """The error itself or its first cause of the kind."""
     while error is not None:
-        if isinstance(error, OmegaConfBaseException):
+        if isinstance(error, kind):
             return error
         error = error.__cause__
     return None

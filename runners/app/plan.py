@@ -7,7 +7,6 @@ Every component is built once, and a run uses copies of the components that were
 from __future__ import annotations
 
 import copy
-import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
@@ -26,8 +25,8 @@ from orbit.data import Dataset
 from orbit.learners.streaming import sample_rows
 from runners.app import checks
 from runners.app.defaults import check_name, complete, fill_defaults
-from runners.app.messages import ConfigError, config_keys
-from runners.app.schema import KINDS, Root, config_parameters
+from runners.app.messages import config_keys
+from runners.app.schema import KINDS, config_parameters
 
 # Settings that do not change results, and therefore not the hash of a configuration.
 _NOT_IN_HASH = ("tracking", "outputs", "resume", "run_name")
@@ -201,14 +200,9 @@ def plan(cfg: DictConfig) -> Plan:
 def make_plan(composed: dict[str, Any]) -> Plan:
     """A plan from a composed configuration as plain dictionaries. See :func:`plan`."""
     config = copy.deepcopy(composed)
-    known = [field.name for field in dataclasses.fields(Root)]
-    for key in config:
-        if key not in known:
-            raise InputError(f"{key}: no such key{suggestion(key, known)} Choose from {', '.join(known)}.")
+    checks.check_settings(config)
     for kind in KINDS:
         check_name(kind, config[kind])
-    if config["seed"] < 0:
-        raise ConfigError(f"seed: expected an integer >= 0, found {config['seed']!r}")
     result = Plan(config, fill_defaults(config), composed)
     for kind in (*KINDS, "engine", "orbit"):
         if kind not in ("learner", "runner"):  # the task may depend on the data; variants are run by another runner
@@ -220,10 +214,22 @@ def make_plan(composed: dict[str, Any]) -> Plan:
             loader.check_files()
     checks.check_selection(result)
     checks.check_augmentation(config)
-    if loader.fixed_task is not None:
-        checks.check_stream(config, result._part("learner", loader.fixed_task))
+    _check_learner(result, loader.fixed_task)
     checks.check_processes(config)
     return result
+
+
+def _check_learner(made: Plan, task: str | None) -> None:
+    """Raise InputError unless the learner is valid for the task; if that depends on the data, for one task."""
+    name = made.config["learner"]["name"]
+    problems = []
+    for known in [task] if task else [known for known in orbit.registry.TASKS if name in checks.learner_classes(known)]:
+        try:
+            checks.check_stream(made.config, made._part("learner", known))
+            return
+        except InputError as error:
+            problems.append(error)
+    raise problems[0]
 
 
 def _changed(composed: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
 import orbit
-from orbit.core.errors import UnknownNameError
-from orbit.core.params import Parameter, config_fields
+from orbit.core.errors import ParameterError, UnknownNameError
+from orbit.core.params import Parameter, Range, check_params, config_fields, parameters
 
 #: The configuration groups whose choices are registered components.
 KINDS = (
@@ -33,6 +33,10 @@ KINDS = (
 #: Defaults of the command line that differ from those in Python, where a feature map keeps the precision of its data,
 #: as scikit-learn's do, and shows no progress. float32 is twice as fast, and runs at a terminal can be long.
 OWN_DEFAULTS: dict[str, dict[str, Any]] = {"engine": {"dtype": "float32", "progress": True}}
+
+
+# In bytes: names of files have at most 255, and a run's folder is named by its time too.
+_LONGEST_RUN_NAME = 200
 
 
 @dataclass
@@ -54,9 +58,16 @@ class Tracking:
     """
 
     enabled: bool = True
-    uri: Optional[str] = None  # noqa: UP045  OmegaConf reads typing.Optional
+    uri: str | None = None
     experiment: str = "orbit"
-    artifacts: Optional[str] = None  # noqa: UP045
+    artifacts: str | None = None
+
+    def check(self) -> None:
+        """Raise ``ParameterError`` for a value of the wrong type, and an empty one."""
+        check_params(self)
+        for key, value in (("uri", self.uri), ("experiment", self.experiment), ("artifacts", self.artifacts)):
+            if value is not None and not value.strip():
+                raise ParameterError(key, "a name that is not empty" + ("" if key == "experiment" else " or null"), value)
 
 
 #: Sections of the configuration that are not a choice of component -> the class that declares their keys.
@@ -81,7 +92,7 @@ class Root:
         The run's name in MLflow and in its folder.
     """
 
-    runner: Any = dataclasses.MISSING
+    runner: Any = None
     dataset: Any = None
     representation: Any = None
     encoder: Any = None
@@ -98,11 +109,16 @@ class Root:
     augmentation: Any = None
     engine: Any = None
     tracking: Any = None
-    seed: int = 0
+    seed: Annotated[int, Range(low=0)] = 0
     size: str = "small"
     resume: bool = False
     outputs: str = "outputs"
     run_name: str = "run"
+
+    def check(self) -> None:
+        """Raise ``ParameterError`` for a value of the wrong type or range."""
+        check_params(self)
+        checked_run_name(self.run_name)
 
 
 def register_schemas(*config_dirs: Path) -> None:
@@ -118,7 +134,7 @@ def register_schemas(*config_dirs: Path) -> None:
     store = ConfigStore.instance()
     # Hydra copies the store, which is a singleton, for each composition: half of its time with all the schemas.
     ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
-    store.store(group="schema", name="root", node=Root)
+    store.store(group="schema", name="root", node=make_dataclass("Root", _fields(parameters(Root))))
     for section, node in SECTIONS.items():
         store.store(group="schema", name=section, node=_section(section, node))
     for kind in KINDS:
@@ -165,8 +181,22 @@ def run_name(runner: str, group: str, encoder: str, approx: str, kernel: str, le
     return "-".join([group, *([] if encoder == "none" else [encoder]), approx, *kernels, f"s{seed}"])
 
 
+def checked_run_name(name: str) -> str:
+    """``name``, which is part of the name of a folder.
+
+    Raises
+    ------
+    ParameterError
+        If it is empty, too long, or has line breaks or other control characters.
+    """
+    if not (name.isprintable() and 0 < len(name.encode()) <= _LONGEST_RUN_NAME):
+        raise ParameterError("run_name", f"1 to {_LONGEST_RUN_NAME} printable characters in one line", name)
+    return name
+
+
 # on import, because the workers of a launcher resolve the names of their run folders before they call anything
 OmegaConf.register_new_resolver("orbit_run_name", run_name, replace=True)
+OmegaConf.register_new_resolver("orbit_checked", checked_run_name, replace=True)
 
 
 def choices() -> str:
@@ -179,8 +209,6 @@ def _component(kind: str, name: str) -> type:
 
 
 def _section(section: str, cls: type) -> type:
-    if dataclasses.is_dataclass(cls):
-        return cls
     own = OWN_DEFAULTS.get(section, {})
     parameters = {key: dataclasses.replace(p, default=own.get(key, p.default)) for key, p in config_fields(cls).items()}
     return make_dataclass(section, _fields(parameters))
@@ -217,7 +245,8 @@ def _plain(option: Any) -> Any:
         return _plain(typing.get_args(option)[0])
     if origin is Literal:
         return str
-    return Any if origin in (list, dict) or option in (list, dict) else option
+    # OmegaConf takes 2 and 'on' for true; components take only true and false
+    return Any if origin in (list, dict) or option in (list, dict, bool) else option
 
 
 def _config_default(default: Any) -> Any:

@@ -13,12 +13,14 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 import orbit
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError, ParameterError, shortened
+from orbit.core.paths import user_path
 from orbit.data import Loader
+from orbit.learners.base import Learner
 from orbit.registry import register
 from runners.base import Job, Runner
 from runners.tracking.mlflow import Tracker
-from runners.tracking.record import MODEL, RunFolder
+from runners.tracking.record import CONFIG, MODEL, RECORD, Record, RunFolder
 
 _RUNS = "runs:/"
 _FILE = "predictions.csv"
@@ -56,9 +58,9 @@ class Predict(Runner):
         super().check()
         if self.model is None:
             raise ParameterError("model", "the folder of a run, or runs:/ID/model", None)
-        if self.input is None or not Path(self.input).expanduser().exists():
+        if self.input is None or not user_path(self.input, "input").exists():
             raise ParameterError("input", "an existing file or folder with new points", self.input)
-        if self.output is not None and not Path(self.output).expanduser().absolute().parent.is_dir():
+        if self.output is not None and not user_path(self.output, "output").absolute().parent.is_dir():
             raise ParameterError("output", "a file in an existing folder", self.output)
 
     def run(self, job: Job) -> None:
@@ -70,7 +72,7 @@ class Predict(Runner):
             except InputError as error:
                 raise InputError(f"runner.input: {error}") from error
         with job.stage("predict"):
-            batches = job.plan.engine().row_batches(len(points.X), 2 * _widest(model, points.X[:1]))
+            batches = job.plan.engine().row_batches(len(points.X), 2 * self._widest(model, points.X[:1]))
             frames = [predictions(model, points.X[rows], form.get("targets")) for rows in batches]
         table = pd.concat(frames, ignore_index=True)
         table.insert(0, "point", points.ids)
@@ -82,7 +84,7 @@ class Predict(Runner):
         """The fitted pipeline, the loader of its data set, and the form of that data set (``Dataset.form``)."""
         assert self.model is not None
         if not self.model.startswith(_RUNS):
-            folder = RunFolder(Path(self.model).expanduser())
+            folder = RunFolder(user_path(self.model, "model"))
             return (_unpickled(folder), *_data_of(folder))
         tracker = Tracker.of(job.plan.config)
         with tempfile.TemporaryDirectory() as temporary:
@@ -90,10 +92,22 @@ class Predict(Runner):
             model = tracker.fetch(self.model.removeprefix(_RUNS).split("/")[0], folder)
             return (model, *_data_of(folder))
 
+    def _widest(self, model: Pipeline, X: np.ndarray) -> int:
+        """Bytes of the largest array before the learner for the single point in ``X``."""
+        sizes = [X.nbytes]
+        for _, step in model.steps[:-1]:
+            try:
+                X = step.transform(X)
+            except ValueError as error:
+                problem = f"its model does not take points of shape {X.shape[1:]}, which its {RECORD} has"
+                raise InputError(f"runner.model: {self.model}: {problem} ({error})") from error
+            sizes.append(X.nbytes)
+        return max(sizes)
+
     def _write(self, job: Job, text: str) -> Path:
         if self.output is None:
             return job.folder.write_text(_FILE, text)
-        path = Path(self.output).expanduser()
+        path = user_path(self.output, "output")
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
@@ -115,15 +129,6 @@ def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None
     return pd.DataFrame(columns)
 
 
-def _widest(model: Pipeline, X: np.ndarray) -> int:
-    """Bytes of the largest array before the learner for the single point in ``X``."""
-    sizes = [X.nbytes]
-    for _, step in model.steps[:-1]:
-        X = step.transform(X)
-        sizes.append(X.nbytes)
-    return max(sizes)
-
-
 def _named(name: str, values: np.ndarray, names: list[str] | None) -> dict[str, np.ndarray]:
     """``{name: values}``, or with several outputs ``{name_OUTPUT: values of that output}``."""
     if values.ndim == 1:
@@ -142,17 +147,48 @@ def _unpickled(folder: RunFolder) -> Pipeline:
         )
     try:
         with open(path, "rb") as file:
-            return pickle.load(file)
+            model = pickle.load(file)
     except Exception as error:
         raise InputError(f"runner.model: {path.absolute()} cannot be loaded ({error})") from error
+    if not (isinstance(model, Pipeline) and isinstance(model[-1], Learner)):
+        raise InputError(
+            f"runner.model: {path.absolute()} is no model of runner=fit: expected a pipeline that ends in a learner, "
+            f"found {shortened(type(model).__name__)}"
+        )
+    return model
 
 
 def _data_of(folder: RunFolder) -> tuple[Loader, Mapping[str, Any]]:
     """The loader of the data set that a run was fitted to, and the form of that data set."""
-    record = folder.read_record()
-    if record is None or "form" not in record.dataset:
-        raise InputError(
-            f"runner.model: the run in {folder.path.absolute()} has no record of the data it was fitted to"
-        )
-    section = folder.read_config()["dataset"]
-    return orbit.build("dataset", section.pop("name"), **section), record.dataset["form"]
+    try:
+        form = _form(folder.read_record())
+        if form is None:
+            raise InputError(f"{folder.path / RECORD} has no record of the data that the run was fitted to")
+        loader = _loader(folder)
+        if lacking := [key for key in loader.reading if key not in form]:
+            raise InputError(
+                f"{folder.path / CONFIG} has {loader.label()}, {folder.path / RECORD} another data set: "
+                f"it lacks {', '.join(lacking)}"
+            )
+        return loader, form
+    except InputError as error:
+        raise InputError(f"runner.model: {error}") from error
+
+
+def _loader(folder: RunFolder) -> Loader:
+    section = folder.read_config().get("dataset")
+    if not isinstance(section, dict) or "name" not in section:
+        raise InputError(f"{folder.path / CONFIG} has no section dataset with a name")
+    try:
+        return orbit.build("dataset", **section)
+    except InputError as error:
+        raise InputError(f"{folder.path / CONFIG}: {error}") from error
+
+
+def _form(record: Record | None) -> Mapping[str, Any] | None:
+    """The form of the data set (``Dataset.form``) of a record; None if there is none with a shape."""
+    dataset: Any = record.dataset if record is not None else None
+    form = dataset.get("form") if isinstance(dataset, dict) else None
+    shape = form.get("shape") if isinstance(form, dict) else None
+    valid = isinstance(shape, list) and all(isinstance(size, int) for size in shape)
+    return form if valid else None

@@ -224,7 +224,7 @@ class Results:
 def _readable(folder: RunFolder) -> Record | None:
     try:
         return folder.read_record()
-    except (ValueError, TypeError) as error:  # truncated, or written by another program
+    except InputError as error:  # truncated, or written by another program
         log.warning("%s is left out: its %s cannot be read (%s)", folder.path, RECORD, error)
         return None
 

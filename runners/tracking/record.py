@@ -7,7 +7,7 @@ import os
 import pickle
 import time
 import uuid
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 
+from orbit.core.errors import InputError, shortened
 from runners.tracking.passwords import mask
 
 RECORD = "run.json"
@@ -74,7 +75,15 @@ class RunFolder:
         _write_whole(self.path / self.record_file, json.dumps(asdict(record), indent=2, default=str))
 
     def read_record(self) -> Record | None:
-        return Record(**values) if (values := _read_json(self.path / self.record_file)) is not None else None
+        """The record; None if there is none. Raises ``InputError`` if it is damaged."""
+        path = self.path / self.record_file
+        values = _read_json(path)
+        if values is None:
+            return None
+        known = [part.name for part in fields(Record)]
+        if not isinstance(values, dict) or "name" not in values or not set(values).issubset(known):
+            raise InputError(f"{path} is not the record of a run: expected a name and others of {', '.join(known)}")
+        return Record(**values)
 
     def write_metrics(self, metrics: dict[str, float]) -> None:
         _write_whole(self.path / METRICS, json.dumps(metrics, indent=2))
@@ -98,7 +107,16 @@ class RunFolder:
         _write_whole(self.path / CONFIG, header + OmegaConf.to_yaml(OmegaConf.create(config)))
 
     def read_config(self) -> dict[str, Any]:
-        config: Any = OmegaConf.to_container(OmegaConf.load(self.path / CONFIG))
+        """The configuration. Raises ``InputError`` if it is missing or damaged."""
+        path = self.path / CONFIG
+        try:
+            config: Any = OmegaConf.to_container(OmegaConf.load(path))
+        except Exception as error:
+            raise InputError(f"{path} cannot be read ({' '.join(str(error).split())})") from error
+        if not isinstance(config, dict):
+            raise InputError(
+                f"{path} is not the configuration of a run: expected sections, found {shortened(str(config))}"
+            )
         return config
 
     def write_text(self, name: str, text: str) -> Path:
@@ -140,4 +158,9 @@ def _write_whole(path: Path, text: str) -> None:
 
 
 def _read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    if not path.is_file():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is damaged ({error})") from error

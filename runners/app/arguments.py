@@ -1,0 +1,84 @@
+"""Checks of the command line itself, before Hydra composes a configuration from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from hydra._internal.utils import get_args_parser
+from hydra.conf import HydraConf
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Glob, Override, Transformer
+
+from orbit.core.errors import suggestion
+from runners.app.messages import ConfigError
+from runners.app.schema import KINDS, Root
+
+#: Configuration groups of files only; null is the empty choice of the last two.
+_FILE_GROUPS = ("size", "experiment", "architecture")
+
+_SETTINGS = [field.name for field in dataclasses.fields(Root)]
+
+
+def check_arguments(arguments: Sequence[str]) -> None:
+    """Refuse arguments that Hydra answers with its usage or a traceback, or accepts without any effect.
+
+    Raises
+    ------
+    ConfigError
+        For unknown options, settings without a key, choices that are no names, settings deleted by ``~``, and new keys
+        in Hydra's own section.
+    HydraException
+        For an argument that is not of the form ``KEY=VALUE``.
+    """
+    parser = get_args_parser()
+    parser.error = _refuse  # type: ignore[method-assign]  # argparse prints the usage and exits
+    for override in OverridesParser.create().parse_overrides(parser.parse_args(arguments).overrides):
+        _check(override)
+
+
+def _refuse(message: str) -> NoReturn:
+    raise ConfigError(f"{message}; a setting is written KEY=VALUE, --help lists the options")
+
+
+def _check(override: Override) -> None:
+    key = override.key_or_group
+    if not key:
+        raise ConfigError(f"{override.input_line}: expected KEY=VALUE, found no key")
+    if override.is_delete():
+        section, *parts = key.split(".")
+        if section in _SETTINGS and len(parts) < 2:  # what is deeper may be an entry of a mapping, as in a grid
+            raise ConfigError(f"~{key}: every run has {key}, which cannot be deleted; set another value instead")
+        return
+    if key in (*KINDS, *_FILE_GROUPS):
+        for value in _values(override):
+            if not isinstance(value, str):
+                raise ConfigError(f"{key}: expected the name of a {key}, found {_plain(value)}; write {key}=NAME")
+    if override.is_add() or override.is_force_add():
+        _check_hydra_key(key)
+
+
+def _values(override: Override) -> list[Any]:
+    """The value, or all values of a sweep."""
+    if not override.is_sweep_override():
+        return [override.value()]
+    if isinstance(override.value(), Glob):
+        return []
+    return list(override.sweep_iterator(Transformer.identity))
+
+
+def _plain(value: Any) -> str:
+    return "null" if value is None else repr(value)
+
+
+def _check_hydra_key(key: str) -> None:
+    section, *parts = key.split(".")
+    known: Any = HydraConf if section == "hydra" else None
+    for part in parts:
+        if not dataclasses.is_dataclass(known):  # free keys, or keys of a plugin, which checks them
+            return
+        fields = {field.name: field.type for field in dataclasses.fields(known)}
+        if part not in fields:
+            raise ConfigError(f"{key}: no such key{suggestion(part, fields)} Choose from {', '.join(fields)}.")
+        known = fields[part]
