@@ -43,11 +43,12 @@ class DataFileError(InputError):
 
 
 def shortened(text: str) -> str:
-    """The beginning and the end of a long text, with its length.
+    """A text in one line; of a long one the beginning, the end and its length.
 
     >>> shortened("a" * 300)
     'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa (300 characters)'
     """
+    text = " ".join(text.splitlines())
     if len(text) <= _LONG_TEXT:
         return text
     return f"{text[:_SHOWN]}...{text[-_SHOWN:]} ({len(text):,} characters)"

@@ -10,13 +10,16 @@ from hydra._internal.utils import get_args_parser
 from hydra.conf import HydraConf
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override, Transformer
+from hydra.errors import OverrideParseException
 
-from orbit.core.errors import suggestion
-from runners.app.messages import ConfigError
+from orbit.core.errors import shortened, suggestion
+from runners.app.messages import ConfigError, shown
 from runners.app.schema import KINDS, Root
 
 #: Configuration groups of files only; null is the empty choice of the last two.
 _FILE_GROUPS = ("size", "experiment", "architecture")
+
+_QUOTES = "values with spaces or any of ,:=[]{}() are quoted twice, as in 'KEY=\"a, b\"'"
 
 _SETTINGS = [field.name for field in dataclasses.fields(Root)]
 
@@ -27,19 +30,29 @@ def check_arguments(arguments: Sequence[str]) -> None:
     Raises
     ------
     ConfigError
-        For unknown options, settings without a key, choices that are no names, settings deleted by ``~``, and new keys
-        in Hydra's own section.
-    HydraException
-        For an argument that is not of the form ``KEY=VALUE``.
+        For unknown options, arguments that are not of the form ``KEY=VALUE``, choices that are no names, settings
+        deleted by ``~``, and new keys in Hydra's own section.
     """
     parser = get_args_parser()
     parser.error = _refuse  # type: ignore[method-assign]  # argparse prints the usage and exits
-    for override in OverridesParser.create().parse_overrides(parser.parse_args(arguments).overrides):
+    overrides = parser.parse_args(arguments).overrides
+    try:
+        parsed = OverridesParser.create().parse_overrides(overrides)
+    except OverrideParseException as error:
+        raise ConfigError(
+            f"{shown(error.override)}: expected KEY=VALUE ({shortened(_reason(error))}); {_QUOTES}"
+        ) from error
+    for override in parsed:
         _check(override)
 
 
 def _refuse(message: str) -> NoReturn:
     raise ConfigError(f"{message}; a setting is written KEY=VALUE, --help lists the options")
+
+
+def _reason(error: OverrideParseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if set(line) - set(" ^")]
+    return next((line for line in lines if not line.startswith("Error parsing")), "nothing there")
 
 
 def _check(override: Override) -> None:
@@ -54,7 +67,7 @@ def _check(override: Override) -> None:
     if key in (*KINDS, *_FILE_GROUPS):
         for value in _values(override):
             if not isinstance(value, str):
-                raise ConfigError(f"{key}: expected the name of a {key}, found {_plain(value)}; write {key}=NAME")
+                raise ConfigError(f"{key}: expected a name, found {shown(value)}; write {key}=NAME")
     if override.is_add() or override.is_force_add():
         _check_hydra_key(key)
 
@@ -66,10 +79,6 @@ def _values(override: Override) -> list[Any]:
     if isinstance(override.value(), Glob):
         return []
     return list(override.sweep_iterator(Transformer.identity))
-
-
-def _plain(value: Any) -> str:
-    return "null" if value is None else repr(value)
 
 
 def _check_hydra_key(key: str) -> None:

@@ -12,7 +12,7 @@ from orbit.core.params import config_fields, parameters
 from orbit.kernels import OperatorKernel
 from orbit.learners.base import Learner
 from orbit.learners.streaming import check_streams
-from runners.app.messages import ConfigError
+from runners.app.messages import ConfigError, shown
 from runners.app.schema import SECTIONS, Root, Tracking
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def check_settings(config: dict[str, Any]) -> None:
     _check_keys("", config, parameters(Root))
     for section, cls in SECTIONS.items():
         if not isinstance(config[section], dict):
-            raise ConfigError(f"{section}: expected settings {section}.KEY=VALUE, found {config[section]!r}")
+            raise ConfigError(f"{section}: expected settings {section}.KEY=VALUE, found {shown(config[section])}")
         _check_keys(f"{section}.", config[section], config_fields(cls))
     try:
         Root(**config).check()

@@ -26,11 +26,11 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from orbit.core import distributed
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, shortened
 from runners import report  # noqa: F401  importing registers them
 from runners.app import info
 from runners.app.arguments import check_arguments
-from runners.app.messages import in_keys, is_configuration_error, one_line
+from runners.app.messages import bad_input, in_keys, is_configuration_error
 from runners.app.plan import Plan, plan
 from runners.app.schema import register_schemas
 from runners.base import MAIN_METRICS, Job
@@ -95,7 +95,7 @@ def _main(config_dir: Path) -> int:
         close_sweep()
         if isinstance(error, OSError) and not is_configuration_error(error):
             # a job reports its own errors, so this one is from Hydra's creation of the run folder
-            problem = f"outputs: cannot write to {error.filename} ({error.strerror})"
+            problem = f"outputs: cannot write to {shortened(str(error.filename))} ({error.strerror})"
             return _report(InputError(f"{problem}; set outputs to a folder you can write to"))
         return _report(error)
     failed = close_sweep()
@@ -272,14 +272,11 @@ def _describe(error: BaseException) -> str:
 
 def _report(error: BaseException) -> int:
     """Print an error: bad input in one line (its traceback is in the log file), anything else in full."""
-    if isinstance(error, InputError):
-        line = in_keys(error)
-    elif isinstance(error, distributed.ProcessLostError):
+    if isinstance(error, distributed.ProcessLostError):
         print(f"error: {error}", file=sys.stderr)
         return 1
-    elif is_configuration_error(error):
-        line = one_line(error)
-    else:
+    line = bad_input(error)
+    if line is None:
         log.error("the program failed; this is a defect", exc_info=error)
         if not logging.getLogger().handlers:
             traceback.print_exception(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import orbit
-from orbit.core.errors import UnknownNameError, suggestion
+from orbit.core.errors import InputError, UnknownNameError, suggestion
 from runners.app.messages import config_keys
 from runners.app.schema import config_parameters, kernel_is_a_choice, taken_from_kernel
 
@@ -39,6 +39,8 @@ def check_name(kind: str, section: Any) -> None:
             f"{kind}={section['name']}: no such {kind}{suggestion(section['name'], names)} "
             f"Choose from {', '.join(names)}."
         )
+    if section["name"] not in names and len(section) > 1:
+        raise InputError(f"{kind}.{list(section)[1]}: {kind}=auto has no keys; choose a {kind}, {kind}=NAME")
 
 
 def _class(config: dict[str, Any], kind: str) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from hydra.errors import HydraException, MissingConfigException
@@ -18,9 +18,9 @@ from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException, ValidationError
 
 import orbit
-from orbit.core.errors import InputError, ParameterError, suggestion
-from orbit.core.params import config_fields
-from runners.app.schema import KINDS
+from orbit.core.errors import InputError, ParameterError, shortened, suggestion
+from orbit.core.params import Parameter, config_fields, describe, parameters
+from runners.app.schema import KINDS, SECTIONS, Root, config_parameters
 
 E = TypeVar("E", bound=Exception)
 
@@ -83,6 +83,18 @@ def _component_of(error: BaseException) -> object | None:
     return found
 
 
+def shown(value: object) -> str:
+    """A value as in configuration files, shortened."""
+    return "null" if value is None else shortened(repr(value))
+
+
+def bad_input(error: BaseException) -> str | None:
+    """The one line that answers bad input, with the keys to change; None for any other error, which is a defect."""
+    if isinstance(error, InputError):
+        return in_keys(error)
+    return one_line(error) if is_configuration_error(error) else None
+
+
 def one_line(error: BaseException) -> str:
     """The message of an error of Hydra or OmegaConf as one line, with suggestions."""
     if isinstance(error, MissingConfigException) and error.options is not None:
@@ -114,14 +126,23 @@ def _cause(error: BaseException | None, kind: type[E]) -> E | None:
     return None
 
 
-_EXPECTED = {"Integer": "an integer", "Float": "a number", "Boolean": "true or false", "String": "a string"}
-
-
 def _wrong_type(error: ValidationError) -> str:
-    found = re.match(r"Value '(.*)' of type '.*' could not be converted to (\w+)", _first_line(error))
-    if found is None:
+    known = _parameters(error)
+    if error.key not in known:
         return _first_line(error)
-    return f"expected {_EXPECTED.get(found[2], found[2])}, found {found[1]!r}"
+    return f"expected {describe(known[error.key].annotation)}, found {shown(error.value)}"
+
+
+def _parameters(error: ValidationError) -> Mapping[str, Parameter]:
+    """The parameters of the section that the error is about; empty for other parts of the configuration."""
+    section, _, key = str(error.full_key).rpartition(".")
+    if not section:
+        return parameters(Root)
+    if section in SECTIONS:
+        return config_fields(SECTIONS[section])
+    if section in KINDS and isinstance(error.parent_node, DictConfig) and key != "name":
+        return config_parameters(section, error.parent_node["name"])
+    return {}
 
 
 def _unknown_key(error: ConfigKeyError | ConfigAttributeError) -> str:

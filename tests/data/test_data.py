@@ -490,55 +490,6 @@ def test_classes_too_small_to_split_evenly_are_split_anyway(save):
     assert len(data.X_train) == 15
 
 
-@pytest.mark.parametrize(
-    ("arrays", "params", "message"),
-    [
-        ({"X0": X20, "y": Y20}, {}, "no array named 'X'; did you mean 'X0'? It has X0, y; set x_key"),
-        ({"X": X20, "labels": Y20}, {"y_key": "label"}, "no array named 'label'; did you mean 'labels'?"),
-        ({"X": X20, "y": Y20}, {"x_test_key": "T", "y_test_key": "y"}, "no array named 'T'."),
-        ({"X": X20, "y": Y20}, {"x_test_key": "X"}, "x_test_key: expected both or neither of"),
-        ({"X": X20[:19], "y": Y20}, {}, "X has 19 points, y has 20 targets; they must agree"),
-        ({"X": X20[:0], "y": Y20[:0]}, {}, "X is empty"),
-        ({"X": X20[:1], "y": Y20[:1]}, {}, "has 1 points, too few to split; expected at least 2"),
-        ({"X": X20[:, 0], "y": Y20}, {}, "X must have shape (n, ...) with at least 2 axes, found (20,)"),
-        ({"X": np.where(X20 > 0.9, np.nan, X20), "y": Y20}, {}, "values that are NaN or infinite, the first at index"),
-        ({"X": np.where(X20 > 0.9, -np.inf, X20), "y": Y20}, {}, "values that are NaN or infinite"),
-        ({"X": X20, "y": np.where(Y20, np.nan, 0.5)}, {}, "y has 10 values that are NaN or infinite"),
-        ({"X": X20.astype(complex), "y": Y20}, {}, "'X' must hold real numbers, found dtype complex128"),
-        ({"X": X20.astype(str), "y": Y20}, {}, "'X' must hold real numbers, found dtype <U"),
-        ({"X": X20, "y": X20[:, 0]}, {"task": "classification"}, "must be integers or strings, found fractions"),
-        ({"X": X20, "y": X20}, {"task": "classification"}, "class labels must have shape (n,), found (20, 3)"),
-        ({"X": X20, "y": Y20.astype(str)}, {"task": "regression"}, "regression needs numbers as targets"),
-        ({"X": X20, "y": np.zeros(20, int)}, {}, "the training part has one class only"),
-        ({"X": X20, "y": Y20, "T": X20[:5, :2]}, {"x_test_key": "T", "y_test_key": "t"}, "no array named 't'"),
-        ({"X": X20, "y": Y20, "T": X20[:5, :2], "t": Y20[:5]}, TEST_KEYS, "test points (2,); they must agree"),
-        ({"X": np.array(3.0), "y": Y20}, {}, "X must have shape (n, ...) with at least 2 axes, found ()"),
-        ({"X": X20, "y": np.array(1)}, {}, "y"),
-        ({"X": X20, "y": Y20 + 1j}, {}, "y"),
-        ({"X": X20[:, :0], "y": Y20}, {}, "X"),
-    ],
-    ids=[
-        "X missing", "y missing", "test missing", "half a test part", "lengths", "empty", "one point", "vector", "NaN",
-        "infinite", "NaN in y", "complex", "strings", "fractions", "matrix of labels", "words", "one class",
-        "test targets missing", "test shape",
-        "X is a number", "y is a number", "complex y", "no features",
-    ],
-)  # fmt: skip
-def test_invalid_arrays_are_rejected(save, arrays, params, message):
-    with pytest.raises(InputError) as error:
-        Arrays(save(**arrays), **params).load(0)
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_the_first_bad_value_is_found(save):
-    X = X20.copy()
-    X[7, 2] = np.inf
-    X[9, 0] = np.nan
-    with pytest.raises(InputError, match=r"2 values that are NaN or infinite, the first at index \(7, 2\)"):
-        Arrays(save(X=X, y=Y20)).load(0)
-
-
 def test_large_finite_values_are_accepted():
     """Their sum is infinite, they are not."""
     with np.errstate(over="ignore"):
@@ -558,37 +509,10 @@ def test_pickled_objects_are_not_loaded(tmp_path):
     assert not (tmp_path / "sprung").exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"1,2,3\n", b"PK\x03\x04broken"], ids=["empty", "csv", "broken zip"])
-def test_other_files_than_arrays_are_rejected(tmp_path, content):
-    path = tmp_path / "mine.npz"
-    path.write_bytes(content)
-    with pytest.raises(DataFileError, match=r"mine\.npz is not a readable"):
-        Arrays(str(path)).load(0)
-
-
-def test_missing_files(tmp_path, save):
-    with pytest.raises(InputError, match=r"path: expected the path of an \.npz or \.npy file, found none"):
-        Arrays().load(0)
-    with pytest.raises(DataFileError, match=f"^path: expected a file at {tmp_path}/no.npz, found none"):
-        Arrays(str(tmp_path / "no.npz")).check_files()
-    np.save(tmp_path / "X.npy", X20)
-    with pytest.raises(InputError, match=r"y_path: expected an \.npy file with the targets"):
-        Arrays(str(tmp_path / "X.npy")).check_files()
-    with pytest.raises(DataFileError, match=f"^y_path: expected a file at {tmp_path}/y.npy, found none"):
-        Arrays(str(tmp_path / "X.npy"), y_path=str(tmp_path / "y.npy")).check_files()
-
-
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.5, "half"])
 def test_invalid_test_fractions_are_rejected(save, value):
     with pytest.raises(ParameterError, match="test_fraction: expected a finite number > 0 and < 1"):
         Arrays(save(X=X20, y=Y20), test_fraction=value).load(0)
-
-
-def test_an_empty_npz_is_refused(tmp_path, save):
-    np.save(tmp_path / "y.npy", Y20)
-    for params in ({}, {"y_path": str(tmp_path / "y.npy")}):
-        with pytest.raises(InputError, match="no array named 'X'"):
-            Arrays(save(), **params).load(0)
 
 
 def test_a_data_set_describes_itself_without_its_values():

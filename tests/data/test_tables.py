@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from samples import draw, draw_classes
 
-from orbit.core.errors import DataFileError, InputError, ParameterError
+from orbit.core.errors import InputError
 from orbit.data import MNIST, Arrays, Digits, Images, Table
 from orbit.data.splits import guess_task
 from orbit.testing import DatasetContract
@@ -146,38 +146,6 @@ def test_a_column_without_any_value_cannot_be_filled_in(save):
         Table(path, target="kind", features=FEATURES, missing="mean").load(0)
 
 
-@pytest.mark.parametrize(
-    ("change", "params", "message"),
-    [
-        ({}, {"target": "kinds"}, "has no column kinds; did you mean 'kind'? It has height, width"),
-        ({}, {"features": ["height", "depth", "age"]}, "has no column depth, age. It has"),
-        ({}, {"weight": "thrust"}, "has no column thrust; did you mean 'trust'?"),
-        ({}, {"features": ["height", "kind"]}, "features: kind is a target or the weight as well"),
-        ({}, {"features": None, "target": "price"}, "column kind holds str, e.g. 'owl' in row 0, expected numbers"),
-        ({"legs": ["two"] + [2] * 39}, {}, "column legs holds str, e.g. 'two' in row 0, expected numbers"),
-        ({"kind": ["owl", None] * 20}, {}, "missing values: kind (20 rows); targets are not imputed"),
-        ({"trust": [1.0, None] * 20}, {"weight": "trust"}, "missing values: trust (20 rows); weights are not imputed"),
-        ({"trust": [1.0, -1.0] * 20}, {"weight": "trust"}, "column trust (weight) expected numbers >= 0"),
-        ({"height": np.inf}, {}, "NaN or infinite"),
-        ({}, {"target": None}, "target: expected the name of the column to predict, found none"),
-        ({}, {"test_path": "no.csv"}, "test_path: expected a file at"),
-    ],
-)
-def test_invalid_tables_are_rejected(save, change, params, message):
-    path = save(frame().assign(**change))
-    with pytest.raises(InputError) as error:
-        Table(path, **({"target": "kind", "features": FEATURES} | params)).load(0)
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(("name", "content"), [("a.csv", b""), ("a.parquet", b"PAR1"), ("a.csv", b"\xff\xfe\x00\xd8")])
-def test_other_files_than_tables_are_rejected(tmp_path, name, content):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataFileError, match=f"^path: .*{name} is not a readable .csv or .parquet file"):
-        Table(str(tmp_path / name), target="kind").load(0)
-
-
 def test_other_separators(save):
     path = save(frame(), sep=";")
     assert Table(path, target="kind", features=FEATURES, separator=";").load(0).X_train.shape == (30, 3)
@@ -295,33 +263,6 @@ def test_jpeg_in_colour_and_grey(tmp_path):
     red[..., 0] = 255
     np.testing.assert_allclose(one_picture(tmp_path, "red.jpg", red, "rgb"), red / 255, atol=0.02)
     np.testing.assert_allclose(one_picture(tmp_path, "red.JPEG", red), 0.299, atol=0.02)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda path: None, "path: expected a folder at"),
-        (lambda path: path.mkdir(), "expected a folder for each class with .png or .jpg files"),
-        (lambda path: draw(path / "1.png", np.zeros((4, 4), np.uint8)), "found no folder"),
-    ],
-)
-def test_folders_without_pictures_are_refused(tmp_path, make, message):
-    make(tmp_path / "zoo")
-    with pytest.raises(DataFileError, match=message):
-        Images(str(tmp_path / "zoo")).check_files()
-
-
-def test_error_names_a_file_that_is_not_an_image(tmp_path):
-    draw_classes(tmp_path)
-    (tmp_path / "owl" / "broken.png").write_bytes(b"no picture")
-    with pytest.raises(DataFileError, match=r"broken\.png is not a readable picture"):
-        Images(str(tmp_path)).load(0)
-
-
-@pytest.mark.parametrize("resize", [[8], [8, 0], "8x8"])
-def test_invalid_sizes_are_rejected(resize):
-    with pytest.raises(ParameterError, match="resize: expected"):
-        Images("zoo", resize=resize).load(0)
 
 
 def test_new_pictures_are_read_by_their_names(tmp_path):

@@ -115,33 +115,6 @@ def test_errors_are_one_line_on_the_command_line(run, digits, tmp_path):
     assert err == (f"error: runner.input: {tmp_path / 'other.npy'}: expected points of shape (8, 8), found (7, 7)\n")
 
 
-def test_folders_without_a_model_are_rejected(digits, tmp_path):
-    np.save(tmp_path / "new.npy", np.ones((2, 8, 8)))
-    broken, without_record = tmp_path / "broken", tmp_path / "without_record"
-    for folder, content in ((broken, b"no pickle"), (without_record, (digits / "model.pkl").read_bytes())):
-        folder.mkdir()
-        (folder / "model.pkl").write_bytes(content)
-    job = job_in(tmp_path / "job")
-    cases = [(tmp_path, "expected a run folder with a model.pkl"), (broken, "model.pkl cannot be loaded")]
-    for folder, message in [*cases, (without_record, "has no record of the data it was fitted to")]:
-        with pytest.raises(InputError, match=f"runner.model: .*{message}"):
-            predicted(job, folder, tmp_path / "new.npy")
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({}, "model: expected the folder of a run, or runs:/ID/model, found None"),
-        ({"model": "there"}, "input: expected an existing file or folder with new points, found None"),
-        ({"model": "there", "input": "/no/new.npy"}, "input: expected .* found '/no/new.npy'"),
-        ({"model": "there", "input": __file__, "output": "/no/x.csv"}, "output: expected a file in an existing folder"),
-    ],
-)
-def test_missing_files_are_rejected_before_any_work(params, message):
-    with pytest.raises(InputError, match=message):
-        Predict(**params).check()
-
-
 def test_output_is_written_where_it_is_wanted(digits, tmp_path):
     np.save(tmp_path / "new.npy", np.ones((2, 8, 8)))
     Predict(str(digits), str(tmp_path / "new.npy"), str(tmp_path / "mine.csv")).run(job_in(tmp_path / "job"))

@@ -1,0 +1,262 @@
+"""Data of a user and a part of the line that answers each, for tests/test_bad_input.py."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from bad_command_lines import TABLE
+from samples import draw, draw_classes
+
+N = 40
+X, Y = np.random.default_rng(0).normal(size=(N, 3)), np.arange(N) % 2
+VECTORS = ("dataset=arrays", "dataset.path=mine.npz", "group=identity")
+PICTURES = ("dataset=images", "dataset.path=zoo", "group=identity")
+
+
+def arrays(**values: object) -> Callable[[], None]:
+    """Writes ``mine.npz``."""
+    return lambda: np.savez("mine.npz", **({"X": X, "y": Y} | values))
+
+
+def table(**columns: object) -> Callable[[], None]:
+    """Writes ``mine.parquet``, and as CSV ``mine.csv``."""
+
+    def write() -> None:
+        frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y} | columns)
+        frame.to_parquet("mine.parquet")
+        frame.to_csv("mine.csv", index=False)
+
+    return write
+
+
+def csv(text: str) -> Callable[[], None]:
+    return lambda: Path("mine.csv").write_text(text)  # type: ignore[return-value,func-returns-value]
+
+
+def pictures(*more: Callable[[], None]) -> Callable[[], None]:
+    def write() -> None:
+        draw_classes(Path("zoo"))
+        for each in more:
+            each()
+
+    return write
+
+
+def claiming(width: int, height: int, path: str = "zoo/cat/bomb.png") -> Callable[[], None]:
+    """Writes a PNG of some bytes that claims a size."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+    content = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(b"IEND", b"")
+    return lambda: Path(path).write_bytes(content)  # type: ignore[return-value,func-returns-value]
+
+
+def holes(at: object, value: float) -> np.ndarray:
+    changed = X.copy()
+    changed[at] = value
+    return changed
+
+
+def csv_table(*more: str) -> tuple[str, ...]:
+    return (*TABLE, "dataset.path=mine.csv", *more)
+
+
+def parquet(*more: str) -> tuple[str, ...]:
+    return (*TABLE, "dataset.path=mine.parquet", *more)
+
+
+LISTS, DICTS = [[1, 2]] * N, [{"k": 1}] * N
+
+#: What writes the files, what is on the command line, and a part of the line.
+DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
+    # ---- arrays
+    (
+        arrays(X=np.ones((N, 4, 4))),
+        ("dataset=arrays", "dataset.path=mine.npz", "dataset.x_key=x"),
+        "no array named 'x'; did",
+    ),
+    (arrays(), (*VECTORS, "dataset.y_key=Y"), "no array named 'Y'; did you mean 'y'? It has X, y; set x_key"),
+    (arrays(), (*VECTORS, "dataset.x_test_key=T", "dataset.y_test_key=y"), "no array named 'T'."),
+    (arrays(T=X), (*VECTORS, "dataset.x_test_key=T", "dataset.y_test_key=t"), "no array named 't'"),
+    (lambda: np.savez("mine.npz"), VECTORS, "no array named 'X'. It has none; set x_key and y_key"),
+    (arrays(X=np.array(3.0)), VECTORS, "X must have shape (n, ...) with at least 2 axes, found ()"),
+    (
+        arrays(X=holes(slice(7, 9), np.nan)),
+        VECTORS,
+        "X has 6 values that are NaN or infinite, the first at index (7, 0)",
+    ),
+    (
+        lambda: Path("mine.npz").write_bytes(b"PK\x03\x04broken"),
+        VECTORS,
+        "mine.npz is not a readable .npz or .npy file",
+    ),
+    (arrays(y=np.ones(3)), VECTORS, "dataset=arrays, mine.npz: X has 40 points, y has 3 targets; they must agree"),
+    (arrays(y=np.ones((N, 2, 2))), VECTORS, "mine.npz: y must have shape (n,) or (n, k), found (40, 2, 2)"),
+    (arrays(y=np.ones((N, 0))), VECTORS, "mine.npz: y must have shape (n,) or (n, k), found (40, 0)"),
+    (arrays(y=np.array(1.0)), VECTORS, "mine.npz: y must have shape (n,) or (n, k), found ()"),
+    (arrays(X=np.ones(N)), VECTORS, "mine.npz: X must have shape (n, ...) with at least 2 axes, found (40,)"),
+    (arrays(X=np.ones((0, 3)), y=np.ones(0)), VECTORS, "mine.npz: X is empty, its shape is (0, 3)"),
+    (arrays(X=np.ones((N, 0))), VECTORS, "mine.npz: X is empty, its shape is (40, 0)"),
+    (arrays(X=np.ones((1, 3)), y=np.ones(1)), VECTORS, "mine.npz has 1 points, too few to split; expected at least 2"),
+    (arrays(X=np.full((N, 3), "a")), VECTORS, "x_key: 'X' must hold real numbers, found dtype <U1"),
+    (arrays(X=np.ones((N, 3), complex)), VECTORS, "must hold real numbers, found dtype complex128"),
+    (arrays(y=np.ones(N, complex)), VECTORS, "y must hold real numbers or labels, found dtype complex128"),
+    (
+        arrays(X=holes((3, 1), np.nan)),
+        VECTORS,
+        "mine.npz: X has 1 values that are NaN or infinite, the first at index (3, 1)",
+    ),
+    (
+        arrays(X=holes((3, 1), np.inf)),
+        VECTORS,
+        "mine.npz: X has 1 values that are NaN or infinite, the first at index (3, 1)",
+    ),
+    (arrays(y=np.where(Y, 0.5, np.inf)), VECTORS, "mine.npz: y has 20 values that are NaN or infinite, the first at"),
+    (
+        arrays(Xt=holes((0, 0), np.inf), yt=Y),
+        (*VECTORS, "dataset.x_test_key=Xt", "dataset.y_test_key=yt"),
+        "arrays (file mine.npz), test part: X has 1 values that are NaN or infinite, the first at index (0, 0)",
+    ),
+    (
+        arrays(Xt=np.ones((5, 4)), yt=np.arange(5)),
+        (*VECTORS, "dataset.x_test_key=Xt", "dataset.y_test_key=yt"),
+        "training points have shape (3,), test points (4,); they must agree",
+    ),
+    (
+        arrays(),
+        (*VECTORS, "dataset.x_test_key=Xt"),
+        "x_test_key: expected both or neither of x_test_key and y_test_key",
+    ),
+    (arrays(y=np.ones(N)), VECTORS, "the training part has one class only"),
+    (
+        arrays(y=Y + 0.5),
+        (*VECTORS, "dataset.task=classification"),
+        "class labels must be integers or strings, found fractions",
+    ),
+    (
+        arrays(y=np.full(N, "owl")),
+        (*VECTORS, "dataset.task=regression"),
+        "regression needs numbers as targets, found dtype <U3",
+    ),
+    (
+        arrays(y=np.ones((N, 2))),
+        (*VECTORS, "dataset.task=classification"),
+        "class labels must have shape (n,), found (40, 2)",
+    ),
+    (
+        arrays(),
+        (*VECTORS, "dataset.n_train=31"),
+        "dataset.n_train: expected at most 30, the number of points in dataset=arrays",
+    ),
+    (lambda: Path("mine.npz").write_bytes(b"no archive"), VECTORS, "mine.npz is not a readable .npz or .npy file"),
+    (lambda: Path("mine.npz").write_bytes(b""), VECTORS, "mine.npz is not a readable .npz or .npy file"),
+    (arrays(X=np.array([{"a": 1}] * N)), VECTORS, "mine.npz is not a readable .npz or .npy file without objects"),
+    (
+        lambda: np.save("X.npy", X),
+        ("dataset=arrays", "dataset.path=X.npy"),
+        "dataset.y_path: expected an .npy file with the targets",
+    ),
+    (
+        lambda: np.save("X.npy", X),
+        ("dataset=arrays", "dataset.path=X.npy", "dataset.y_path=gone.npy"),
+        "dataset.y_path: expected a file at",
+    ),
+    # ---- tables
+    (
+        table(c=LISTS),
+        parquet(),
+        "dataset.path: mine.parquet: column c holds object, e.g. array([1, 2]) in row 0, expected numbers",
+    ),
+    (
+        table(c=DICTS),
+        parquet(),
+        "dataset.path: mine.parquet: column c holds object, e.g. {'k': 1} in row 0, expected numbers",
+    ),
+    (table(c=[b"x"] * N), parquet(), "dataset.path: mine.parquet: column c holds object, e.g. b'x' in row 0"),
+    (
+        table(y=LISTS),
+        parquet(),
+        "mine.parquet: column y holds array([1, 2]), expected one number or string in each row",
+    ),
+    (
+        table(y=DICTS),
+        parquet(),
+        "mine.parquet: column y holds {'k': 1}, expected one number or string in each row as target",
+    ),
+    (table(w=LISTS), parquet("dataset.weight=w"), "mine.parquet: column w holds object, e.g. array([1, 2]) in row 0"),
+    (table(c=[["x" * 999]] * N), parquet(), "mine.parquet: column c holds object, e.g. array(['xxxx"),
+    (
+        table(w=0.0),
+        csv_table("dataset.weight=w"),
+        "expected some sample weights above 0 in the training part, all 30 are 0",
+    ),
+    (table(w=-1.0), csv_table("dataset.weight=w"), "column w (weight) expected numbers >= 0"),
+    (
+        table(w=np.inf),
+        csv_table("dataset.weight=w"),
+        "dataset.path: mine.csv has infinite values: w (40); remove those rows",
+    ),
+    (table(b=np.inf), csv_table(), "dataset.path: mine.csv has infinite values: b (40); remove those rows"),
+    (table(b=np.inf), csv_table("dataset.missing=mean"), "dataset.path: mine.csv has infinite values: b (40)"),
+    (table(y=np.inf), csv_table(), "dataset.path: mine.csv has infinite values: y (40)"),
+    (table(y=["owl", None] * 20), csv_table(), "missing values: y (20 rows); targets are not imputed"),
+    (
+        table(b=[1.0, None] * 20),
+        csv_table(),
+        "missing values: b (20 rows); remove those rows, or impute them with dataset.missing=",
+    ),
+    (
+        table(w=[1.0, None] * 20),
+        csv_table("dataset.weight=w"),
+        "missing values: w (20 rows); weights",
+    ),
+    (table(b=["two"] + ["2"] * 39), csv_table(), "column b holds str, e.g. 'two' in row 0, expected numbers"),
+    (table(), csv_table("dataset.target=kind"), "has no column kind. It has a, b, y; set target"),
+    (table(), csv_table("dataset.target=''"), "has no column . It has a, b, y; set target"),
+    (table(), csv_table("dataset.features=[a,depth,age]"), "has no column depth, age. It has a, b, y; set features"),
+    (table(), csv_table("dataset.features=[a,y]"), "features: y is a target or the weight as well"),
+    (table(), csv_table("dataset.weight=trust"), "has no column trust"),
+    (table(), csv_table("dataset.separator=';'"), "has no column y. It has a,b,y; set target"),
+    (table(), csv_table("dataset.separator=''"), "mine.csv is not a readable .csv or .parquet file"),
+    (csv("a,a,y\n" + "1,2,0\n3,4,1\n" * 20), csv_table(), "dataset.path: mine.csv has several columns of one name: a"),
+    (csv("a,y,y\n" + "1,2,0\n3,4,1\n" * 20), csv_table(), "dataset.path: mine.csv has several columns of one name: y"),
+    (
+        csv(""),
+        csv_table(),
+        "dataset.path: mine.csv is not a readable .csv or .parquet file (No columns to parse from file)",
+    ),
+    (csv("y\n" + "1\n0\n" * 20), csv_table(), "mine.csv has no columns besides targets and weight"),
+    (
+        lambda: Path("mine.csv").write_bytes(b"\xff\xfe\x00\xd8"),
+        csv_table(),
+        "mine.csv is not a readable .csv or .parquet file",
+    ),
+    (
+        lambda: Path("mine.parquet").write_bytes(b"PAR1"),
+        parquet(),
+        "mine.parquet is not a readable .csv or .parquet file",
+    ),
+    # ---- pictures
+    (
+        pictures(claiming(60_000, 60_000)),
+        PICTURES,
+        "bomb.png is not a readable picture (Image size (3600000000 pixels) exceeds",
+    ),
+    (pictures(claiming(10, 10)), PICTURES, "bomb.png is not a readable picture"),
+    (
+        pictures(lambda: draw(Path("zoo/cat/odd.png"), np.zeros((5, 7), np.uint8))),
+        PICTURES,
+        "odd.png has 5 x 7 pixels, 1.png has",
+    ),
+    (pictures(lambda: Path("zoo/owl/x.png").write_bytes(b"no picture")), PICTURES, "x.png is not a readable picture"),
+    (pictures(lambda: Path("zoo/owl/x.jpg").write_bytes(b"")), PICTURES, "x.jpg is not a readable picture"),
+    (lambda: Path("zoo").mkdir(), PICTURES, "dataset.path: expected a folder for each class with .png or .jpg files"),
+    (lambda: draw_classes(Path("zoo/train"), 2), PICTURES, "has a folder train; expected both of train, test"),
+]

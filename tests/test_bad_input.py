@@ -1,0 +1,206 @@
+"""Bad input of every kind is answered by one line: what was expected, what was found, and what to change.
+
+Whole runs take seconds; most cases compose and plan in this process, by the functions of the command line itself.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+import numpy as np
+import pytest
+from bad_command_lines import COMMAND_LINES
+from bad_data import DATA
+from bad_models import FOLDERS
+from command_line import SMALL, composed, folders, quickly_composed, refused
+
+import orbit
+from orbit.core.errors import InputError
+from orbit.core.params import Range, config_fields, describe
+from runners.app.messages import ConfigError, bad_input, config_keys
+from runners.app.plan import plan
+from runners.base import Job
+from runners.experiments.fit import Fit
+from runners.experiments.predict import Predict
+from runners.tracking.record import Record, RunFolder
+
+ROOT = Path(__file__).parent.parent
+
+
+def overrides_of(case: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (case,) if isinstance(case, str) else case
+
+
+def brief(value: object) -> str:
+    return value[:60] if isinstance(value, str) else " ".join(map(str, value))[:60] if isinstance(value, tuple) else ""
+
+
+def check_line(line: str, expected: str) -> None:
+    assert expected in line
+    assert "\n" not in line
+    assert len(line) < 700
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [("kernel=laplacian", "approx=rf", "approx.n_components=3", "seed=3"), ("dataset=table", "engine.memory=2"), ()],
+)
+def test_quickly_composed_is_what_hydra_composes(overrides):
+    assert quickly_composed(*overrides) == composed(*overrides)
+
+
+@pytest.mark.parametrize(("case", "expected"), COMMAND_LINES, ids=brief)
+def test_of_a_command_line(case, expected):
+    check_line(refused(*overrides_of(case)), expected)
+
+
+@pytest.mark.parametrize(("write", "overrides", "expected"), DATA, ids=brief)
+def test_of_data(write, overrides, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write()
+    check_line(refused(*overrides, load=True), expected)
+
+
+# ---- parameters ------------------------------------------------------------------------------------------------------
+
+
+def outside(annotation: Any) -> Iterator[object]:
+    """Values that a parameter does not allow: of no type that a file can hold, and beyond its bounds."""
+    yield 1j
+    options = get_args(annotation) if "|" in str(annotation) else (annotation,)
+    bounds = [get_args(option)[1] for option in options if get_origin(option) is Annotated]
+    for bound in bounds:
+        assert isinstance(bound, Range)
+        if bound.low > -np.inf:
+            yield int(bound.low) - 1
+        if bound.high < np.inf:
+            yield int(bound.high) + 1
+    if any(int in get_args(option) or float in get_args(option) or option is float for option in options):
+        yield np.nan
+        yield np.inf
+
+
+PARAMETERS = [
+    (kind, name, key, value)
+    for kind in orbit.available()
+    for name in orbit.available(kind)
+    for key, parameter in config_fields(orbit.get(kind, name)).items()
+    for value in outside(parameter.annotation)
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), sorted({case[:2] for case in PARAMETERS}))
+def test_of_a_parameter(kind, name):
+    section = {"classifier": "learner", "regressor": "learner"}.get(kind, kind)
+    for key, value in [case[2:] for case in PARAMETERS if case[:2] == (kind, name)]:
+        component = orbit.build(kind, name, **{key: value})
+        with pytest.raises(ConfigError) as error, config_keys():
+            component.check()
+        expected = describe(config_fields(type(component))[key].annotation)
+        assert str(error.value) == f"{section}.{key}: expected {expected}, found {value!r}"
+
+
+def test_there_are_enough_cases():
+    assert len(COMMAND_LINES) + len(DATA) + len(FOLDERS) >= 300
+    assert len(PARAMETERS) > 300
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory) -> Path:
+    """A run folder as ``runner=fit`` writes it."""
+    folder = tmp_path_factory.mktemp("fitted")
+    made = plan(quickly_composed("dataset=digits", *SMALL[:-1]))
+    job = Job(made, RunFolder(folder), Record("test"))
+    Fit().run(job)
+    job.folder.write_config(made.config, made.defaults)
+    job.folder.write_record(job.record)
+    return folder
+
+
+@pytest.fixture
+def points(tmp_path, monkeypatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    np.save("new.npy", np.ones((3, 8, 8)))
+    return "new.npy"
+
+
+@pytest.mark.parametrize(("damage", "expected"), FOLDERS, ids=brief)
+def test_of_a_model_folder(damage, expected, fitted, points, tmp_path):
+    shutil.copytree(fitted, tmp_path / "model", ignore=shutil.ignore_patterns("figures"))
+    damage(tmp_path / "model")
+    (tmp_path / "job").mkdir()
+    with pytest.raises(InputError) as error:
+        Predict("model", points).run(Job(plan(quickly_composed()), RunFolder(tmp_path / "job"), Record("test")))
+    line = str(bad_input(error.value))
+    check_line(line, expected)
+    assert line.startswith(("runner.model: ", "runner.input: new.npy"))
+
+
+def test_of_a_model_for_other_points_than_its_record_says(fitted, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("new.npy", np.ones((3, 7, 7)))
+    shutil.copytree(fitted, "model")
+    record = Path("model/run.json")
+    record.write_text(record.read_text().replace('"shape": [\n        8,\n        8\n      ]', '"shape": [7, 7]'))
+    (tmp_path / "job").mkdir()
+    with pytest.raises(
+        InputError, match=r"^runner\.model: model: its model does not take points of shape \(7, 7\), wh"
+    ):
+        Predict("model", "new.npy").run(Job(plan(quickly_composed()), RunFolder(tmp_path / "job"), Record("test")))
+
+
+# ---- whole runs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "approx.n_components=0",
+        "~orbit",
+        "=3",
+        f"run_name={'x' * 400}",
+        "tracking=3",
+        "engine=null",
+        ("dataset=arrays", "dataset.path=vectors.npz"),
+    ],
+    ids=brief,
+)
+def test_of_a_run_ends_it_with_exit_code_2_and_one_line(run, case, tmp_path):
+    np.savez(tmp_path / "vectors.npz", X=np.ones((20, 5)), y=np.arange(20) % 2)
+    known = dict(COMMAND_LINES)
+    expected = known.get(case, "group=rotation acts on images")
+    code, out, err = run("tracking.enabled=false", *overrides_of(case))
+    assert code == 2
+    assert [
+        line for line in err.splitlines() if "points of shape (5,)" not in line or "error" in line
+    ] == err.splitlines()[-1:]
+    assert err.splitlines()[-1].startswith("error: ")
+    assert expected in err
+    assert "accuracy" not in out
+
+
+def test_of_a_run_leaves_its_traceback_in_the_log(run, tmp_path):
+    assert run("approx.n_components=0", "tracking.enabled=false")[0] == 2
+    (folder,) = folders(tmp_path)
+    assert "Traceback" in (folder / "run.log").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "expected"), COMMAND_LINES[::7], ids=brief)
+def test_of_a_process_ends_it_with_exit_code_2_and_one_line(case, expected, tmp_path):
+    if "\0" in "".join(overrides_of(case)):
+        pytest.skip("the operating system passes no null characters")
+    command = [sys.executable, str(ROOT / "run.py"), *overrides_of(case), "tracking.enabled=false"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
