@@ -65,9 +65,11 @@ class Tracking:
     def check(self) -> None:
         """Raise ``ParameterError`` for a value of the wrong type, and an empty one."""
         check_params(self)
-        for key, value in (("uri", self.uri), ("experiment", self.experiment), ("artifacts", self.artifacts)):
+        for key in ("uri", "experiment", "artifacts"):
+            value = vars(self)[key]
             if value is not None and not value.strip():
-                raise ParameterError(key, "a name that is not empty" + ("" if key == "experiment" else " or null"), value)
+                expected = "a name that is not empty" if key == "experiment" else "a name that is not empty or null"
+                raise ParameterError(key, expected, value)
 
 
 #: Sections of the configuration that are not a choice of component -> the class that declares their keys.

@@ -56,7 +56,7 @@ def _recover(marker: Marker, pending: Pending, tracker: Tracker | None) -> bool 
     folder = run_folder(marker.folder)
     try:
         record = folder.read_record()
-    except (ValueError, TypeError) as error:
+    except InputError as error:
         log.warning("%s cannot be uploaded: its %s cannot be read (%s)", folder.path, folder.record_file, error)
         pending.release(taken)
         return False
