@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -66,7 +66,7 @@ def make_network(layers: Sequence[Layer], shape: Sequence[int], channels: int, w
 
 @register("classifier", "network")
 class NetworkClassifier(EpochClassifier):
-    """The network of a skeleton of convolutions and full layers, trained by AdaGrad (Duchi et al. 2011).
+    """The network of a skeleton of convolutions and full layers, trained by AdaGrad (Duchi et al. 2011) or Adam.
 
     Every node becomes ``channels`` (convolutions) or ``width`` (full layers) rectified
     units, weights are shared over positions, and the loss is multinomial logistic.
@@ -89,6 +89,10 @@ class NetworkClassifier(EpochClassifier):
         Points a step.
     epochs : int >= 1
         Passes over the data.
+    optimizer : {"adagrad", "adam"}
+        Adam is that of Kingma and Ba (2015) with its usual settings.
+    threads : int >= 1
+        Threads of a step. Convolutions of many channels gain from several, on cores that are free.
     engine : Engine or None
         Its device is trained on.
     random_state : int, RandomState or None
@@ -124,6 +128,8 @@ class NetworkClassifier(EpochClassifier):
         learning_rate: PositiveFloat | list[PositiveFloat] | None = None,
         batch_size: PositiveInt = 64,
         epochs: PositiveInt = 20,
+        optimizer: Literal["adagrad", "adam"] = "adagrad",
+        threads: PositiveInt = 1,
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -132,6 +138,8 @@ class NetworkClassifier(EpochClassifier):
         self.shape = shape
         self.channels = channels
         self.width = width
+        self.optimizer = optimizer
+        self.threads = threads
 
     def check(self) -> None:
         super().check()
@@ -160,12 +168,14 @@ class NetworkClassifier(EpochClassifier):
             _initialise(network, seed)
             network.to(device=self._tensor(X[:1]).device, dtype=torch.from_numpy(np.empty(0, X.dtype)).dtype)
             self._networks.append(network)
-            self._optimizers.append(torch.optim.Adagrad(network.parameters(), lr=float(rate)))
+            optimizer: Any = torch.optim.Adagrad if self.optimizer == "adagrad" else torch.optim.Adam
+            self._optimizers.append(optimizer(network.parameters(), lr=float(rate)))
 
     def _in_training(self) -> bool:
         return "_networks" in vars(self)
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
+        torch.set_num_threads(self.threads)  # restored at the end of the steps
         points, labels = self._tensor(x), self._tensor(y[:, 0]).long()
         right = []
         for network, optimizer in zip(self._networks, self._optimizers, strict=True):

@@ -193,6 +193,29 @@ def panels(curves: dict[str, Lines], x_label: str, n_columns: int) -> Figure:
     return figure
 
 
+def budgets(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]], x_label: str, y_label: str) -> Figure:
+    """What a budget reaches: a panel for each problem, a line for each method, the budget on a logarithmic axis.
+
+    Parameters
+    ----------
+    panels : dict
+        Title of the panel -> name of a line -> (budgets, values), both of shape (m,).
+    x_label, y_label : str
+    """
+    figure, axes = row_of_axes(len(panels), 4.2, 3.6)
+    for ax, (title, lines) in zip(axes, panels.items(), strict=True):
+        for marker, (name, (x, y)) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
+            order = np.argsort(x)
+            ax.plot(x[order], y[order], marker + "-", ms=4, label=name)
+        ax.set_xscale("log")
+        ax.set_title(title, fontsize=10)
+        ax.set_xlabel(x_label)
+        ax.grid(alpha=0.3, which="both")
+        ax.legend(fontsize=8)
+    axes[0].set_ylabel(y_label)
+    return figure
+
+
 def _slope(x: np.ndarray, y: np.ndarray) -> str:
     """The slope of a straight line fitted to the logarithms, for a legend."""
     return f" (slope {np.polyfit(np.log(x), np.log(y), 1)[0]:.2f})"

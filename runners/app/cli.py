@@ -48,7 +48,7 @@ from runners.experiments import (  # noqa: F401
     vector_fields,
 )
 from runners.machine import environment_tags
-from runners.timing import memory, timing  # noqa: F401
+from runners.timing import budget, memory, timing  # noqa: F401
 from runners.tracking import sync  # noqa: F401
 from runners.tracking.mlflow import Tracker
 from runners.tracking.passwords import conceal, masked_output

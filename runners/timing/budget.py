@@ -1,0 +1,178 @@
+"""``runner=budget``: accuracy against seconds of training, of fits of several sizes and of a network."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from orbit import plots
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveFloat, PositiveInt
+from orbit.core.random import hold_out
+from orbit.data import Dataset
+from orbit.learners import NetworkClassifier
+from orbit.orbits import Orbit, random_orbit_points
+from orbit.registry import register
+from runners.app.plan import Plan
+from runners.base import Job, Runner
+from runners.experiments.pipeline import pipeline, represented
+from runners.experiments.trials import Trials
+from runners.machine import describe_machine
+from runners.markdown import markdown_table
+
+# Points that are moved at once.
+_MOVED_TOGETHER = 1024
+
+Points = list[tuple[str, float, float]]  # label, seconds, accuracy
+
+
+@register("runner", "budget")
+class Budget(Runner):
+    """Accuracy against seconds of training: fits of several sizes, beside a network trained on moved points.
+
+    Each fit is a point of its curve. The network is trained once, and predicts the test
+    points whenever a budget is spent; in every pass over the training points each is
+    moved by a random element of the plan's orbit. Seconds are wall-clock, without
+    loading, predictions and the choice of settings.
+
+    Parameters
+    ----------
+    n_train : list of int >= 1
+        Numbers of training points, one panel each.
+    fits : dict of dict
+        Label -> changes to the configuration, the points of one curve.
+    network : dict
+        Changes that make the plan of the network: ``learner``, ``representation``.
+        Group, encoder and features are replaced: its plan takes the points themselves.
+    grid : dict of lists, or None
+        Configuration key -> values to try for the network, e.g. ``learner.learning_rate``.
+    tuning_seconds : float > 0
+        Training of each point of the grid on 80 % of the training points; the best on
+        the others is chosen.
+    seconds : list of float > 0
+        Budgets of the network.
+    """
+
+    def __init__(
+        self,
+        n_train: list[PositiveInt] = [100, 1000, 12000],  # noqa: B006  never changed
+        fits: dict[str, Any] | None = None,
+        network: dict[str, Any] | None = None,
+        grid: dict[str, Any] | None = None,
+        tuning_seconds: PositiveFloat = 20.0,
+        seconds: list[PositiveFloat] = [30.0, 60.0, 120.0, 300.0, 600.0],  # noqa: B006
+    ) -> None:
+        self.n_train = n_train
+        self.fits = fits
+        self.network = network
+        self.grid = grid
+        self.tuning_seconds = tuning_seconds
+        self.seconds = seconds
+
+    def check(self) -> None:
+        super().check()
+        if not self.fits or not self.network:
+            raise InputError("runner=budget: expected runner.fits and runner.network; choose experiment=bench_network")
+
+    def plans(self, base: Plan) -> list[Plan]:
+        """The plans of all fits and networks."""
+        sizes = [base.variant({"dataset.n_train": n}) for n in self.n_train]
+        fits = [size.variant(changes) for size in sizes for changes in (self.fits or {}).values()]
+        return fits + [plan for size in sizes for _, plan in self._networks(size)]
+
+    def run(self, job: Job) -> None:
+        self.plans(job.plan)  # errors before any work
+        job.say(describe_machine(torch.get_num_threads()))
+        trials, found = Trials(job, "test/accuracy"), {}
+        for n in self.n_train:
+            base = job.plan.variant({"dataset.n_train": n})
+            found[f"{n} labels"] = {"fits": self._fit_all(base, trials), "network": self._train(job, base)}
+            self._record(job, found)
+
+    def _fit_all(self, base: Plan, trials: Trials) -> Points:
+        points = []
+        for label, changes in (self.fits or {}).items():
+            metrics = trials.fit(base.variant(changes))
+            seconds = metrics["time/total_s"] - metrics["time/predict_s"]
+            points.append((label, seconds, metrics["test/accuracy"]))
+        return points
+
+    def _networks(self, base: Plan) -> list[tuple[str, Plan]]:
+        """The plan of the network for each point of the grid, with its settings as text."""
+        points = {"group": {"name": "identity"}, "distribution": {"name": "auto"}, "encoder": {"name": "none"}}
+        points |= {"approx": {"name": "points"}, "hyper": {"name": "linear"}}
+        plan, grid = base.variant(points | dict(self.network or {})), self.grid or {}
+        changes = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+        return [(", ".join(f"{k}={v}" for k, v in each.items()), plan.variant(each)) for each in changes]
+
+    def _train(self, job: Job, base: Plan) -> Points:
+        """Choose the settings of the network on training points, and train it on all of them."""
+        data = Job(base, job.folder, job.record).load()
+        seed = base.seed("runner")
+        fit, validation = hold_out(len(data.X_train), 0.2, data.y_train, seed)
+        part = data.split(fit, validation)
+        networks = self._networks(base)
+        scores = [self._curve(base, plan, part, [self.tuning_seconds])[0][2] for _, plan in networks]
+        settings, best = networks[int(np.argmax(scores))]
+        job.row(f"network, {len(data.X_train)} labels", f"{settings} (validation accuracy {max(scores):.2%})")
+        return self._curve(base, best, data, self.seconds)
+
+    def _curve(self, base: Plan, plan: Plan, data: Dataset, budgets: list[float]) -> Points:
+        """Accuracy on the test part each time a budget is spent."""
+        model = pipeline(plan, data.task)
+        X, network = represented(model, data.X_train, plan.engine()), model["learner"]
+        X_test = model["representation"].transform(data.X_test).astype(X.dtype).reshape(len(data.X_test), -1)
+        batches = _moved_batches(X, data.y_train, base.orbit().fit(X), network, base.seed("runner"))
+        points, spent = [], 0.0
+        for budget in sorted(budgets):
+            while spent < budget:
+                start = time.perf_counter()
+                x, y = next(batches)
+                network.partial_fit(x.reshape(len(x), -1), y, classes=np.unique(data.y_train))
+                spent += time.perf_counter() - start
+            accuracy = float((network.predict(X_test) == data.y_test).mean())
+            points.append((f"network, {budget:g} s", spent, accuracy))
+        return points
+
+    def _record(self, job: Job, found: dict[str, dict[str, Points]]) -> None:
+        rows = [
+            [panel, label, f"{seconds:.1f}", f"{accuracy:.4f}"]
+            for panel, lines in found.items()
+            for points in lines.values()
+            for label, seconds, accuracy in points
+        ]
+        for panel, label, seconds, accuracy in rows:
+            job.log_metrics({f"{panel}/{label}/accuracy": float(accuracy), f"{panel}/{label}/seconds": float(seconds)})
+        table = markdown_table(["labels", "model", "seconds", "test accuracy"], rows)
+        job.log_text("budget.md", table + "\n")
+        drawn = {
+            panel: {
+                name: (np.array([s for _, s, _ in points]), np.array([a for _, _, a in points]))
+                for name, points in lines.items()
+            }
+            for panel, lines in found.items()
+        }
+        job.log_figure("budget", plots.budgets(drawn, "seconds of training", "test accuracy"))
+        if len(found) == len(self.n_train):
+            job.say(table)
+
+
+def _moved_batches(
+    X: np.ndarray, y: np.ndarray, orbit: Orbit, network: NetworkClassifier, seed: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Batches of points, in a new order in every pass, each point moved by a random element. Passes end epochs."""
+    rng = np.random.default_rng(seed)
+    while True:
+        order = rng.permutation(len(X))
+        for start in range(0, len(X), _MOVED_TOGETHER):
+            rows = order[start : start + _MOVED_TOGETHER]
+            moved = random_orbit_points(orbit, X[rows], len(rows), int(rng.integers(2**31)))
+            for batch in range(0, len(rows), network.batch_size):
+                part = slice(batch, batch + network.batch_size)
+                yield moved[part], y[rows[part]]
+        network.end_epoch()
