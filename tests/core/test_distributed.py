@@ -79,6 +79,13 @@ def test_two_processes_that_read_a_file_by_rows_give_the_result_of_one(run, tmp_
     compare(run, tmp_path, port, *settings, *files, "approx=nystrom")
 
 
+@pytest.mark.slow
+def test_two_processes_with_an_encoder_give_the_result_of_one(run, tmp_path, port):
+    encoder = ("encoder=patches", "encoder.size=3", "encoder.n_components=6", "encoder.pool_stride=2")
+    settings = ("representation=raw", "approx=nystrom", "landmarks.source=orbit", "encoder.normalization=whitening")
+    compare(run, tmp_path, port, *SETTINGS, *encoder, *settings)
+
+
 def compare(run, tmp_path: Path, port: int, *settings: str) -> None:
     """Run the same command in two processes and in this one, and compare the results."""
     both = [start(rank, port, "run.py", *settings, f"outputs={tmp_path / 'two'}") for rank in (0, 1)]
