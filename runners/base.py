@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from orbit import plots
+from orbit.core import interruption
 from orbit.core.component import Component
 from orbit.data import Dataset
 from orbit.orbits import Orbit
@@ -39,9 +40,11 @@ class Stopwatch:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time the body of a ``with`` statement."""
+        """Time the body of a ``with`` statement. A request to end the work is obeyed before and after it."""
+        interruption.check()
         start = time.perf_counter()
         yield
+        interruption.check()
         self.metrics[f"time/{name}_s"] = time.perf_counter() - start
 
 

@@ -10,6 +10,8 @@ from types import TracebackType
 
 from tqdm import tqdm
 
+from orbit.core import interruption
+
 log = logging.getLogger(__name__)
 
 LINE_EVERY_S = 60.0
@@ -43,7 +45,14 @@ class Progress:
             self._bar.close()
 
     def step(self) -> None:
-        """Count one finished step."""
+        """Count one finished step.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If Ctrl-C was pressed and its exception was lost; see :mod:`orbit.core.interruption`.
+        """
+        interruption.check()
         with self._lock:
             self.done += 1
             if self._bar is not None:

@@ -10,7 +10,6 @@ import contextlib
 import logging
 import math
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -28,7 +27,7 @@ from omegaconf import DictConfig, OmegaConf
 from orbit.core import distributed
 from orbit.core.errors import InputError, shortened
 from runners import report  # noqa: F401  importing registers them
-from runners.app import info
+from runners.app import info, processes
 from runners.app.arguments import check_arguments
 from runners.app.messages import bad_input, in_keys, is_configuration_error
 from runners.app.plan import Plan, plan
@@ -74,7 +73,7 @@ def _main(config_dir: Path) -> int:
     global _exit_code
     _exit_code = 0
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
-    signal.signal(signal.SIGTERM, _interrupt)
+    processes.end_on_signals()
     try:
         sys.argv[1:] = conceal(sys.argv[1:])
         if (topic := info.requested(sys.argv[1:])) is not None:
@@ -130,7 +129,7 @@ def run_job(cfg: DictConfig) -> float:
     """
     global _exit_code
     try:
-        with masked_output(), distributed.job(_device(cfg)), _logged_warnings():
+        with masked_output(), processes.job(), distributed.job(_device(cfg)), _logged_warnings():
             return _run_job(cfg)
     except distributed.ShareDone:
         return math.nan
@@ -177,7 +176,7 @@ def _run_job(cfg: DictConfig) -> float:
         job = Job(plan_, folder, record)
         tracker = _tracker(plan_) if runner.tracked else None
         if tracker is not None:
-            if plan_.config["resume"] and _is_done(job, tracker, tracker.mark(folder)):
+            if _resumes(plan_.config) and _is_done(job, tracker, tracker.mark(folder)):
                 return _main_metric(job)
             tracker.begin(record, folder)
             afterwards.callback(_upload, tracker, folder)  # after the final record is written
@@ -203,17 +202,21 @@ def _logged_warnings() -> Iterator[None]:
         warnings.showwarning = before
 
 
+def _resumes(config: dict[str, Any]) -> bool:
+    return config["resume"] or config["retry_failed"]
+
+
 def _is_done(job: Job, tracker: Tracker, marker: Marker) -> bool:
     """Whether this run is skipped, because an earlier run of the same configuration has finished."""
     identity = job.record.config_hash
     while not tracker.markers.claim(marker, identity):
-        log.info("waiting for another process that runs this configuration (resume=true)")
+        log.info("waiting for another process that runs this configuration")
         time.sleep(_WAIT_S)
     recover(tracker.outputs, tracker)  # the others' results must be in MLflow, or be ended, before it is asked
     done = tracker.finished(identity)
     if done is None:
         return False
-    log.info("skipped: run %s with this configuration has finished (resume=true)", done)
+    log.info("skipped: run %s with this configuration has finished", done)
     job.record.status, job.record.run_id = "SKIPPED", done
     job.log_metrics(tracker.metrics(done))
     return True
@@ -288,7 +291,3 @@ def _report(error: BaseException) -> int:
             )
     print(f"error: {line}", file=sys.stderr)
     return 2
-
-
-def _interrupt(signum: int, frame: object) -> None:
-    raise KeyboardInterrupt

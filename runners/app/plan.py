@@ -29,7 +29,7 @@ from runners.app.messages import config_keys
 from runners.app.schema import KINDS, config_parameters
 
 # Settings that do not change results, and therefore not the hash of a configuration.
-_NOT_IN_HASH = ("tracking", "outputs", "resume", "run_name")
+_NOT_IN_HASH = ("tracking", "outputs", "resume", "retry_failed", "run_name")
 _ENGINE_NOT_IN_HASH = ("memory", "workers", "progress")
 
 _SEEDED = ("approx", "hyper", "learner")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
 
 from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
 from omegaconf import OmegaConf
 
 import orbit
@@ -88,6 +89,9 @@ class Root:
         Size of an experiment: a few minutes on two cores, or the numbers of its paper.
     resume : bool
         Skip a job whose configuration already has a finished run.
+    retry_failed : bool
+        Like ``resume``; and a job of a parallel sweep whose process dies, as it does when memory runs out, is run a
+        second time after all others, alone.
     outputs : str
         Folder for run folders, mlflow.db and artifacts.
     run_name : str
@@ -114,6 +118,7 @@ class Root:
     seed: Annotated[int, Range(low=0)] = 0
     size: str = "small"
     resume: bool = False
+    retry_failed: bool = False
     outputs: str = "outputs"
     run_name: str = "run"
 
@@ -121,6 +126,20 @@ class Root:
         """Raise ``ParameterError`` for a value of the wrong type or range."""
         check_params(self)
         checked_run_name(self.run_name)
+
+
+@dataclass
+class Joblib:
+    """``hydra/launcher=joblib``: the jobs of a sweep in parallel on this machine.
+
+    Parameters
+    ----------
+    n_jobs : int
+        Number of processes; -1 is one for each core.
+    """
+
+    _target_: str = "hydra_plugins.orbit_launcher.ProcessLauncher"
+    n_jobs: int = -1
 
 
 def register_schemas(*config_dirs: Path) -> None:

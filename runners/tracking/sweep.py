@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ from runners.machine import environment_tags
 from runners.tracking.mlflow import Tracker
 from runners.tracking.passwords import mask
 from runners.tracking.pending import Marker, Pending
-from runners.tracking.record import Record, SweepFolder
+from runners.tracking.record import Record, RunFolder, SweepFolder
 from runners.tracking.recovery import recover
-from runners.tracking.summary import summary, write_summary
+from runners.tracking.summary import job_records, summary, write_summary
 
 #: Environment variables that identify the sweep to its jobs, which may run in other processes.
 PARENT_ENV = "ORBIT_PARENT_RUN_ID"
 SWEEP_ENV = "ORBIT_SWEEP_ID"
+PARENT_PID_ENV = "ORBIT_PARENT_PID"
 
 _open_sweeps: list[SweepCallback] = []
 
@@ -36,6 +38,10 @@ class SweepCallback(Callback):
         self.folder = SweepFolder(Path())
         self.record = Record("")
         self.outputs = Path()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Workers need none of its state, and connections cannot be sent to them."""
+        return SweepCallback, ()
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Create database, experiment and parent run, in this process, before any job."""
@@ -54,6 +60,7 @@ class SweepCallback(Callback):
         if config.tracking.uri is not None:  # Hydra writes this object into multirun.yaml
             with read_write(config):
                 config.tracking.uri = mask(config.tracking.uri)
+        os.environ[PARENT_PID_ENV] = str(os.getpid())
         _open_sweeps.append(self)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
@@ -94,11 +101,23 @@ class SweepCallback(Callback):
             self.folder.write_record(self.record)
 
 
+def job_lost(number: int, overrides: Sequence[str]) -> None:
+    """Record, in the sweep of this process, that the process of a job has died."""
+    sweep = _open_sweeps[-1]
+    recover(sweep.outputs, sweep.tracker)
+    if not any(record.job == number for record, _ in job_records(sweep.folder)):  # it died before it had a folder
+        folder = RunFolder(sweep.folder.path / str(number))
+        folder.path.mkdir(exist_ok=True)
+        ended = Record(" ".join(overrides), job=number, overrides=list(overrides), status="FAILED", end=time.time())
+        ended.error = "its process ended before the job could start"
+        folder.write_record(ended)
+
+
 def close_sweep(interrupted: bool = False) -> int | None:
     """Close the sweep of this process, and return the number of failed jobs; None without a sweep."""
     if not _open_sweeps:
         return None
     failed = _open_sweeps.pop().close(interrupted)
-    for name in (PARENT_ENV, SWEEP_ENV):
+    for name in (PARENT_ENV, SWEEP_ENV, PARENT_PID_ENV):
         os.environ.pop(name, None)
     return failed

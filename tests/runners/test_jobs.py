@@ -1,0 +1,219 @@
+"""Sweeps whose processes die or are interrupted: no run is lost, none is doubled, and no process is left over."""
+
+from __future__ import annotations
+
+import collections
+import gc
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import mlflow
+import psutil
+import pytest
+from command_line import SMALL, folders, mlflow_runs
+
+from orbit.core import interruption
+from orbit.core.progress import Progress
+from runners.app import processes
+from runners.base import Stopwatch
+from runners.tracking.mlflow import Tracker
+from runners.tracking.pending import Marker, Owner, Pending
+
+ROOT = Path(__file__).parents[2]
+PARALLEL = ("-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", *SMALL)
+
+
+def children(tmp_path: Path) -> list:
+    return [run for run in mlflow_runs(tmp_path) if "mlflow.parentRunId" in run.data.tags]
+
+
+def statuses(tmp_path: Path) -> dict[str, int]:
+    """How many runs there are of each status, sweeps included."""
+    return dict(collections.Counter(run.info.status for run in mlflow_runs(tmp_path)))
+
+
+@pytest.fixture
+def interruptible():
+    """This process with the signal handlers of the command line, until the end of the test."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    processes.end_on_signals()
+    yield
+    interruption.clear()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("interruptible")
+class TestInterruption:
+    def test_raises_at_once(self):
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    @pytest.mark.parametrize("step", [lambda: Progress(1, "tiles").step(), lambda: Stopwatch().stage("s").__enter__()])
+    def test_that_was_lost_in_a_callback_of_the_garbage_collector_ends_the_next_step(self, step):
+        def interrupt(phase: str, info: dict) -> None:
+            if phase == "start":
+                os.kill(os.getpid(), signal.SIGINT)
+
+        step()
+        gc.callbacks.append(interrupt)
+        try:
+            gc.collect()  # Python prints the KeyboardInterrupt and drops it
+        finally:
+            gc.callbacks.remove(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            step()
+
+
+@pytest.mark.usefixtures("database")
+class TestResume:
+    def test_a_run_whose_process_died_while_it_uploaded_is_uploaded_and_not_repeated(self, run, tmp_path, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setattr(Tracker, "_upload", lambda *args: (_ for _ in ()).throw(ConnectionError("cut off")))
+            assert run(*SMALL, "run_name=first")[0] == 0
+        assert statuses(tmp_path) == {"RUNNING": 1}
+        code, out, err = run(*SMALL, "run_name=second", "resume=true")
+        assert code == 0
+        assert "skipped: run" in out + err
+        (logged,) = mlflow_runs(tmp_path)
+        assert (logged.info.run_name, logged.info.status) == ("first", "FINISHED")
+
+    def test_waits_for_another_process_that_runs_the_same(self, run, tmp_path, monkeypatch):
+        """The other run is a copy of one of this process, given to another process that ends while this one waits."""
+        assert run(*SMALL, "run_name=theirs", "resume=true")[0] == 0
+        (theirs,) = folders(tmp_path)
+        tracker = Tracker(tmp_path / "out", None, "orbit")
+        marker = tracker.markers.add(theirs, tracker.uri, "orbit")
+        with subprocess.Popen(["sleep", "1000"]) as other:
+            identity = json.loads((theirs / "run.json").read_text())["config_hash"]
+            content = json.loads(marker.path.read_text()) | {"identity": identity, "owner": asdict(Owner.of(other.pid))}
+            marker.path.write_text(json.dumps(content))
+            waits = []
+
+            def end_the_other(seconds: float) -> None:
+                waits.append(seconds)
+                other.kill()
+                other.wait()
+
+            monkeypatch.setattr("runners.app.cli.time.sleep", end_the_other)
+            _, out, err = run(*SMALL, "run_name=mine", "resume=true")
+        assert len(waits) == 1
+        assert "waiting for another process" in out + err
+        assert "skipped: run" in out + err
+
+
+def start(tmp_path: Path, *arguments: str) -> subprocess.Popen:
+    command = [sys.executable, str(ROOT / "run.py"), *arguments, f"outputs={tmp_path / 'out'}"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes)
+
+
+def jobs_in_progress(tmp_path: Path) -> list[Marker]:
+    markers = Pending(tmp_path / "out").markers()
+    return [marker for marker in markers if marker.is_owned and not marker.folder.name.endswith("-sweep")]
+
+
+def wait_for_job(tmp_path: Path, sweep: subprocess.Popen) -> Marker:
+    """A job that has started."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if found := jobs_in_progress(tmp_path):
+            return found[0]
+        assert sweep.poll() is None, sweep.communicate()
+        time.sleep(0.02)
+    raise TimeoutError("no job has started")
+
+
+def wait_until_all_ended(sweep: subprocess.Popen, workers: list[psutil.Process], seconds: float) -> None:
+    sweep.communicate(timeout=seconds)
+    _, alive = psutil.wait_procs(workers, timeout=seconds)
+    assert not alive
+
+
+def assert_sound(tmp_path: Path, jobs: int) -> None:
+    """Every combination is finished once, with single metrics; no run is left running, and the database is intact."""
+    uri = f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}"
+    client = mlflow.MlflowClient(uri)
+    finished = [run for run in children(tmp_path) if run.info.status == "FINISHED"]
+    assert sorted(int(run.data.params["seed"]) for run in finished) == list(range(jobs))
+    for run in finished:
+        assert len(client.get_metric_history(run.info.run_id, "test/accuracy")) == 1
+    assert "RUNNING" not in statuses(tmp_path)
+    assert not Pending(tmp_path / "out").markers()
+    for folder in folders(tmp_path):
+        assert json.loads((folder / "run.json").read_text())["status"] != "RUNNING"
+
+
+@pytest.mark.slow
+def test_worker_that_dies_loses_its_job_only(tmp_path):
+    sweep = start(tmp_path, *PARALLEL, "seed=0,1,2,3")
+    os.kill(wait_for_job(tmp_path, sweep).owner.pid, signal.SIGKILL)
+    out, err = sweep.communicate(timeout=240)
+    assert sweep.returncode == 1
+    assert "3 of 4 jobs finished" in out
+    assert "ended without a result" in err
+    assert "Traceback" not in err
+    assert statuses(tmp_path) == {"FINISHED": 3, "FAILED": 2}  # the job, and the sweep
+    again = start(tmp_path, *PARALLEL, "seed=0,1,2,3", "retry_failed=true")
+    out, err = again.communicate(timeout=240)
+    assert again.returncode == 0, err
+    assert out.count("SKIPPED") == 3
+    assert_sound(tmp_path, 4)
+
+
+@pytest.mark.slow
+def test_job_whose_worker_died_is_run_again_in_the_same_sweep(tmp_path):
+    sweep = start(tmp_path, *PARALLEL, "seed=0,1", "retry_failed=true")
+    os.kill(wait_for_job(tmp_path, sweep).owner.pid, signal.SIGKILL)
+    out, err = sweep.communicate(timeout=240)
+    assert sweep.returncode == 0, err
+    assert "2 of 2 jobs finished" in out
+    assert_sound(tmp_path, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_parallel_sweep_that_is_ended_leaves_nothing_running(tmp_path, number):
+    sweep = start(tmp_path, *PARALLEL, "seed=0,1,2,3,4,5")
+    wait_for_job(tmp_path, sweep)
+    workers = psutil.Process(sweep.pid).children(recursive=True)
+    os.kill(sweep.pid, number)
+    wait_until_all_ended(sweep, workers, seconds=40)
+    if number == signal.SIGKILL:
+        assert start(tmp_path, "runner=sync").wait(120) == 0
+    else:
+        assert sweep.returncode == 130
+    assert "RUNNING" not in statuses(tmp_path)
+    again = start(tmp_path, *PARALLEL, "seed=0,1,2,3,4,5", "resume=true")
+    out, err = again.communicate(timeout=240)
+    assert again.returncode == 0, err
+    assert "6 of 6 jobs finished" in out
+    assert_sound(tmp_path, 6)
+
+
+@pytest.mark.slow
+def test_jobs_killed_at_random_moments_are_finished_once_each(tmp_path):
+    """A sweep on a new database, killed four times, parent or worker, and resumed until it ends by itself."""
+    rng = random.Random(20170)
+    command = (*PARALLEL, f"seed={','.join(map(str, range(12)))}", "resume=true")
+    for attempt in range(4):
+        sweep = start(tmp_path, *command)
+        marker = wait_for_job(tmp_path, sweep)
+        time.sleep(rng.uniform(0, 6))
+        victim = sweep.pid if attempt % 2 else next((m.owner.pid for m in jobs_in_progress(tmp_path)), marker.owner.pid)
+        if psutil.pid_exists(victim):
+            os.kill(victim, signal.SIGKILL)
+        sweep.communicate(timeout=400)
+    sweep = start(tmp_path, *command)
+    out, err = sweep.communicate(timeout=400)
+    assert sweep.returncode == 0, err
+    assert "12 of 12 jobs finished" in out
+    assert_sound(tmp_path, 12)
