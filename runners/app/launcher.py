@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import signal
+import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -107,7 +108,7 @@ class _Process:
     def _submit(self, job: Job, arguments: tuple[Any, ...]) -> Future[JobReturn]:
         if self.pool is None:
             self.pool = ProcessPoolExecutor(1, env=self.environment)
-            self.pid = self.pool.submit(os.getpid)
+        self.pid = self.pool.submit(_ready)
         return self.pool.submit(execute_job, *job, *arguments)
 
     def collect(self) -> dict[int, JobReturn]:
@@ -136,10 +137,21 @@ class _Process:
             self.pool = None
 
 
+def _ready() -> int:
+    """The id of a process that has imported everything: loky ends one that grows by 300 MB after its first task."""
+    from runners.app import cli  # noqa: F401
+    from runners.tracking.upload import mlflow_module
+
+    mlflow_module()
+    return os.getpid()
+
+
 @contextlib.contextmanager
 def _processes(count: int) -> Iterator[list[_Process]]:
     threads = {name: str(max(1, cpu_count() // count)) for name in _THREADS if name not in os.environ}
     processes = [_Process(threads) for _ in range(count)]
+    # loky says so where a process ends because a job has left much in memory; the next job gets a new one
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
     try:
         yield processes
     except BaseException:

@@ -155,6 +155,8 @@ def register_schemas(*config_dirs: Path) -> None:
     store = ConfigStore.instance()
     # Hydra copies the store, which is a singleton, for each composition: half of its time with all the schemas.
     ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
+    Plugins.instance()  # they store their configurations, of which the next line replaces one
+    store.store(group="hydra/launcher", name="joblib", node=Joblib)
     store.store(group="schema", name="root", node=make_dataclass("Root", _fields(parameters(Root))))
     for section, node in SECTIONS.items():
         store.store(group="schema", name=section, node=_section(section, node))
