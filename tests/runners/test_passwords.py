@@ -10,6 +10,7 @@ import pytest
 from command_line import SMALL
 
 from orbit.core.errors import InputError
+from runners.experiments.fit import Fit
 from runners.tracking.mlflow import Tracker
 from runners.tracking.passwords import MaskingFormatter, conceal, mask, reveal
 
@@ -84,7 +85,7 @@ def reachable(monkeypatch, tmp_path, empty_database):
 
 @pytest.mark.usefixtures("reachable")
 @pytest.mark.parametrize("source", ["argument", "file"])
-def test_sweep_leaves_no_byte_of_the_password(run, tmp_path, source):
+def test_sweep_leaves_no_byte_of_the_password(run, tmp_path, monkeypatch, source):
     """One job finishes and one fails with the password in its message, so that traceback, log and MLflow have it."""
     uri = f"postgresql://ann:{SECRET}@127.0.0.1:1/runs"
     where = [f"tracking.uri={uri}"]
@@ -94,8 +95,18 @@ def test_sweep_leaves_no_byte_of_the_password(run, tmp_path, source):
             f"# @package _global_\ntracking:\n  uri: {uri}\n", encoding="utf-8"
         )
         where = ["--config-dir", str(tmp_path / "conf"), "experiment=mine"]
-    code, out, err = run("-m", *where, *SMALL[:-1], "dataset=arrays,rotated_digits", f"dataset.path={uri}")
+    fit = Fit.run
+
+    def fail_for_seed_1(self, job):
+        if job.plan.config["seed"] == 1:
+            raise RuntimeError(f"cannot reach {uri}")
+        fit(self, job)
+
+    monkeypatch.setattr(Fit, "run", fail_for_seed_1)
+    code, out, err = run("-m", *where, *SMALL[:-1], "seed=0,1")
     assert code == 1
+    assert "1 of 2 jobs finished" in out
+    assert "cannot reach postgresql://ann:***@127.0.0.1:1/runs" in err
     assert "pa55" not in out + err
     assert (tmp_path / "server.db").stat().st_size > 0
     shutil.rmtree(tmp_path / "conf", ignore_errors=True)

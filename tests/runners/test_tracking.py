@@ -323,3 +323,22 @@ def test_run_goes_on_when_the_database_breaks(out, tracker, caplog):
     assert "the run goes on" in caplog.text
     assert not tracker.upload(folder)
     assert [marker.owner for marker in tracker.markers.markers()] == [None]
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "expected"),
+    [(None, "out/artifacts/orbit"), ("kept", "kept/orbit"), ("s3://bucket/runs/", "s3://bucket/runs/orbit")],
+)
+def test_artifacts_of_any_database_are_in_outputs_or_where_they_are_told(
+    tmp_path, monkeypatch, empty_database, artifacts, expected
+):
+    shutil.copy(empty_database, tmp_path / "elsewhere.db")
+    monkeypatch.chdir(tmp_path)
+    tracker = Tracker(tmp_path / "out", f"sqlite:///{tmp_path / 'elsewhere.db'}", "orbit", artifacts)
+    tracker.open()
+    location = tracker._client.get_experiment_by_name("orbit").artifact_location
+    assert location == (expected if "://" in expected else (tmp_path / expected).as_uri())
+    if artifacts is None:
+        assert tracker.upload(new_folder(tmp_path / "out", model=True))
+        assert len(list((tmp_path / "out" / "artifacts" / "orbit").rglob("metrics.json"))) == 1
+    assert not (tmp_path / "mlruns").exists()
