@@ -19,7 +19,7 @@ from runners.tracking.passwords import mask
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import Record, RunFolder, SweepFolder
 from runners.tracking.recovery import recover
-from runners.tracking.summary import job_records, summary, write_summary
+from runners.tracking.summary import summary, write_summary
 
 #: Environment variables that identify the sweep to its jobs, which may run in other processes.
 PARENT_ENV = "ORBIT_PARENT_RUN_ID"
@@ -105,12 +105,19 @@ def job_lost(number: int, overrides: Sequence[str]) -> None:
     """Record, in the sweep of this process, that the process of a job has died."""
     sweep = _open_sweeps[-1]
     recover(sweep.outputs, sweep.tracker)
-    if not any(record.job == number for record, _ in job_records(sweep.folder)):  # it died before it had a folder
-        folder = RunFolder(sweep.folder.path / str(number))
-        folder.path.mkdir(exist_ok=True)
-        ended = Record(" ".join(overrides), job=number, overrides=list(overrides), status="FAILED", end=time.time())
-        ended.error = "its process ended before the job could start"
-        folder.write_record(ended)
+    path = next(sweep.folder.path.glob(f"{number}-*"), sweep.folder.path / f"{number}-lost")
+    folder = RunFolder(path)
+    record = folder.read_record()
+    if record is None:
+        path.mkdir(exist_ok=True)
+        record = Record(path.name.removeprefix(f"{number}-"), job=number, overrides=list(overrides))
+        record.status, record.end, record.error = "FAILED", time.time(), "its process ended before the job could start"
+    if record.run_id is None:  # nor is it in MLflow
+        record.parent_id = sweep.record.run_id
+        record.tags |= {"sweep": os.environ[SWEEP_ENV], "job": str(number)}
+        folder.write_record(record)
+        if sweep.tracker is not None:
+            sweep.tracker.upload(folder)
 
 
 def close_sweep(interrupted: bool = False) -> int | None:
