@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -46,6 +47,18 @@ class _AdaGrad(EpochLearner):
         self._offsets = self._tensor(np.zeros((n_rates, k), dtype=X.dtype))
         self._squares = [torch.full_like(part, _EPSILON) for part in (self._weights, self._offsets)]
         self._factors = None if self._operator is None else self._tensor(self._operator.factors.astype(X.dtype))
+
+    def _training_arrays(self) -> dict[str, np.ndarray]:
+        tensors = {"mean": self._shift, "weights": self._weights, "offsets": self._offsets}
+        tensors |= {"weights_squares": self._squares[0], "offsets_squares": self._squares[1]}
+        tensors |= {} if self._factors is None else {"factors": self._factors}
+        return {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
+
+    def _resume_training(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self._mean, self._shift = arrays["mean"], self._tensor(arrays["mean"])
+        self._weights, self._offsets = self._tensor(arrays["weights"]), self._tensor(arrays["offsets"])
+        self._squares = [self._tensor(arrays["weights_squares"]), self._tensor(arrays["offsets_squares"])]
+        self._factors = self._tensor(arrays["factors"]) if "factors" in arrays else None
 
     def metrics(self) -> dict[str, float]:
         return super().metrics() | {"learner/regularization": self.regularization_}
@@ -161,6 +174,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         self.regularization = regularization
 
     operator_valued = True
+    saved = (*EpochLearner.saved, "_flat")
 
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""

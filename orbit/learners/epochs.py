@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -33,12 +34,18 @@ class EpochLearner(Learner):
     epochs_done_ : int
     history_ : list of float
         The mean score of each epoch, on points before their steps.
+    saved : tuple of str
+        Attributes that :meth:`checkpoint` saves; the others follow from them.
     """
 
     path_parameter = "learning_rate"
     streams = True
     trains_in_epochs = True
     default_rates: ClassVar[tuple[float, ...]]
+    saved: ClassVar[tuple[str, ...]] = (
+        *("path_", "path_scores_", "_rates", "_score_sums", "_seen"),
+        *("epochs_done_", "history_", "learning_rate_", "n_features_in_"),
+    )
 
     learning_rate_: float
     epochs_done_: int
@@ -79,6 +86,36 @@ class EpochLearner(Learner):
             self._rates = np.array([self.learning_rate_])
         self.epochs_done_ += 1
         self._score_sums, self._seen = np.zeros_like(self._score_sums), 0
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """The state of a training between two epochs, from which :meth:`resume` goes on: arrays of numbers or text."""
+        arrays = {name: np.asarray(vars(self)[name]) for name in self.saved}
+        return {
+            name: array.astype(str) if array.dtype == object else array
+            for name, array in (arrays | self._training_arrays()).items()
+        }
+
+    def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on with the training of a learner of equal parameters, from its :meth:`checkpoint`.
+
+        Raises
+        ------
+        KeyError, ValueError, RuntimeError
+            If the arrays are not those of such a learner.
+        """
+        for name in self.saved:
+            setattr(self, name, arrays[name] if arrays[name].ndim else arrays[name].item())
+        self.history_ = list(arrays["history_"].tolist())
+        self._resume_training(arrays)
+        self._publish_best()
+
+    @abstractmethod
+    def _training_arrays(self) -> dict[str, np.ndarray]:
+        """The state that only training needs, after the first epoch."""
+
+    @abstractmethod
+    def _resume_training(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Restore that state; the attributes :attr:`saved` are set."""
 
     @abstractmethod
     def _begin(self, X: np.ndarray, k: int) -> None:
@@ -156,6 +193,8 @@ class EpochLearner(Learner):
 
 class EpochClassifier(ClassifierMixin, EpochLearner):
     """A classifier trained in epochs, on an array or on the batches of a stream."""
+
+    saved = (*EpochLearner.saved, "classes_")
 
     def fit(self, X, y):
         """Fit to rows ``X``, shape (n, d), and class labels ``y``, shape (n,)."""

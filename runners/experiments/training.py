@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
-import os
-import pickle
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from orbit import plots
 from orbit.learners.streaming import FeatureStream
 from runners.app.plan import Plan
 from runners.base import Job
+from runners.experiments.checkpoint import damaged, read_checkpoint, write_checkpoint
 
 log = logging.getLogger(__name__)
+
+_STREAM = "stream"
 
 
 class Training:
@@ -35,15 +39,18 @@ class Training:
 
     def __init__(self, job: Job, plan: Plan, label: str = "") -> None:
         self.job, self.metric = job, f"{label}/epoch/score".lstrip("/")
-        self.path = Path(plan.config["outputs"]) / "checkpoints" / f"{plan.model_hash}.pkl"
+        self.path = Path(plan.config["outputs"]) / "checkpoints" / f"{plan.model_hash}.npz"
 
     def resume(self, learner: Any, stream: FeatureStream) -> None:
         """Continue from the checkpoint of an earlier run, if there is one and ``resume`` is true."""
         if not (self.job.plan.config["resume"] and self.path.is_file()):
             return
-        with open(self.path, "rb") as file:
-            state, stream.state = pickle.load(file)
-        vars(learner).update(state)
+        arrays = read_checkpoint(self.path)
+        try:
+            stream.state = json.loads(str(arrays.pop(_STREAM)))
+            learner.resume(arrays)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise damaged(self.path, f"it is of another training: {error}") from error
         for score in learner.history_:
             self.job.log_step(self.metric, score)
         log.info("training continues after epoch %d of %d (%s)", learner.epochs_done_, learner.epochs, self.path)
@@ -54,11 +61,8 @@ class Training:
             return
         self.job.log_step(self.metric, learner.history_[-1])
         log.info("%s after epoch %d of %d: %.4g", self.metric, learner.epochs_done_, learner.epochs, self._last())
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_suffix(".part")
-        with open(temporary, "wb") as file:
-            pickle.dump((vars(learner), stream.state), file)
-        os.replace(temporary, self.path)
+        state = np.array(json.dumps(stream.state))
+        write_checkpoint(self.path, learner.checkpoint() | {_STREAM: state})
 
     def draw(self) -> None:
         """Draw the scores of the epochs, if there are several."""

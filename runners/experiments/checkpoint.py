@@ -1,0 +1,65 @@
+"""Checkpoints of a training on disk: arrays of numbers and text, which are never unpickled."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from orbit.core.errors import InputError
+
+# Raised whenever a checkpoint of before could not be resumed.
+_VERSION = 1
+
+_VERSION_KEY, _CHECKSUM_KEY = "version", "sha256"
+
+
+def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays of numbers or text with a version and a checksum; a reader finds the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}.part")
+    about = {_VERSION_KEY: np.array(_VERSION), _CHECKSUM_KEY: np.array(_checksum(arrays))}
+    with open(temporary, "wb") as file:
+        np.savez(file, allow_pickle=False, **arrays, **about)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def read_checkpoint(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a checkpoint.
+
+    Raises
+    ------
+    InputError
+        If it is damaged, holds Python objects, or is of another version of the program.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        version, checksum = int(arrays.pop(_VERSION_KEY)), str(arrays.pop(_CHECKSUM_KEY))
+    except Exception as error:  # zipfile, zlib and NumPy raise errors of many kinds for damaged files
+        raise damaged(path, str(error) or type(error).__name__) from error
+    if version != _VERSION:
+        raise damaged(path, f"it has version {version}, this program reads version {_VERSION}")
+    if checksum != _checksum(arrays):
+        raise damaged(path, "its checksum is wrong")
+    return arrays
+
+
+def damaged(path: Path, reason: str) -> InputError:
+    """The error for a checkpoint that cannot be resumed."""
+    line = " ".join(reason.split())
+    return InputError(f"resume: the checkpoint {path.absolute()} is damaged ({line}); delete it, or set resume=false")
+
+
+def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
