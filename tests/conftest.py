@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,14 @@ pytest.register_assert_rewrite("orbit_rules")
 # them a hundred times slower. Tests of threads set the number of workers.
 torch.set_num_threads(1)
 threadpool_limits(1, "blas")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_data_folder(tmp_path_factory) -> Iterator[None]:
+    """The key that signs models is not that of the user who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data_home")))
+        yield
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from orbit.core.errors import InputError, shortened
 from runners import report  # noqa: F401  importing registers them
 from runners.app import info, processes
 from runners.app.arguments import check_arguments
+from runners.app.checks import check_files
 from runners.app.messages import bad_input, in_keys, is_configuration_error
 from runners.app.plan import Plan, plan
 from runners.app.schema import register_schemas
@@ -80,7 +81,9 @@ def _main(config_dir: Path) -> int:
             print(info.describe_topic(topic, config_dir), flush=True)
             return 0
         check_arguments(sys.argv[1:])
-        register_schemas(config_dir, *_added_config_dirs(sys.argv[1:]))
+        config_dirs = config_dir, *_added_config_dirs(sys.argv[1:])
+        check_files(*config_dirs)
+        register_schemas(*config_dirs)
         with _own_folder_unless_first():
             hydra.main(version_base="1.3", config_path=str(config_dir), config_name="config")(run_job)()
     except KeyboardInterrupt:

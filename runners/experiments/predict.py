@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,8 @@ from orbit.learners.base import Learner
 from orbit.registry import register
 from runners.base import Job, Runner
 from runners.tracking.mlflow import Tracker
-from runners.tracking.record import CONFIG, MODEL, RECORD, Record, RunFolder
+from runners.tracking.models import MODEL, load_model
+from runners.tracking.record import CONFIG, RECORD, Record, RunFolder
 
 _RUNS = "runs:/"
 _FILE = "predictions.csv"
@@ -33,7 +33,8 @@ class Predict(Runner):
     ``predictions.csv`` has a row for each point: ``point`` (row number or file name), ``prediction`` (several outputs:
     ``prediction_NAME``), and ``probability_CLASS`` or ``std`` where the learner gives them.
 
-    A model is a pickle, which can run code when it is loaded: load only models that you trust.
+    A model is a pickle, which is a program that runs when it is loaded. Only models that you fitted on this machine are
+    loaded without ``trust``.
 
     Parameters
     ----------
@@ -44,20 +45,27 @@ class Predict(Runner):
         ``dataset=images`` or ``spoken_digits`` also a folder. Required.
     output : str or None
         File of the predictions; None is ``predictions.csv`` in the run folder.
+    trust : bool
+        Load a model from elsewhere, or from MLflow, and with it run the code in it.
     """
 
     tracked: ClassVar[bool] = False
     uses_data: ClassVar[bool] = False
 
-    def __init__(self, model: str | None = None, input: str | None = None, output: str | None = None) -> None:
+    def __init__(
+        self, model: str | None = None, input: str | None = None, output: str | None = None, trust: bool = False
+    ) -> None:
         self.model = model
         self.input = input
         self.output = output
+        self.trust = trust
 
     def check(self) -> None:
         super().check()
         if self.model is None:
             raise ParameterError("model", "the folder of a run, or runs:/ID/model", None)
+        if self.model.startswith(_RUNS) and not self.trust:
+            raise ParameterError("trust", f"true, because {self.model} runs the code in it when it is loaded", False)
         if self.input is None or not user_path(self.input, "input").exists():
             raise ParameterError("input", "an existing file or folder with new points", self.input)
         if self.output is not None and not user_path(self.output, "output").absolute().parent.is_dir():
@@ -85,7 +93,7 @@ class Predict(Runner):
         assert self.model is not None
         if not self.model.startswith(_RUNS):
             folder = RunFolder(user_path(self.model, "model"))
-            return (_unpickled(folder), *_data_of(folder))
+            return (_model(folder, self.trust), *_data_of(folder))
         tracker = Tracker.of(job.plan.config)
         with tempfile.TemporaryDirectory() as temporary:
             folder = RunFolder(Path(temporary))
@@ -138,22 +146,12 @@ def _named(name: str, values: np.ndarray, names: list[str] | None) -> dict[str, 
     return {f"{name}_{output}": column for output, column in zip(outputs, values.T, strict=True)}
 
 
-def _unpickled(folder: RunFolder) -> Pipeline:
-    path = folder.path / MODEL
-    if not path.is_file():
-        raise InputError(
-            f"runner.model: expected a run folder with a {MODEL} at {folder.path.absolute()}, found none; "
-            "runner=fit writes it unless runner.save_model=false"
-        )
-    try:
-        with open(path, "rb") as file:
-            model = pickle.load(file)
-    except Exception as error:
-        raise InputError(f"runner.model: {path.absolute()} cannot be loaded ({error})") from error
+def _model(folder: RunFolder, trust: bool) -> Pipeline:
+    model = load_model(folder.path, trust)
     if not (isinstance(model, Pipeline) and isinstance(model[-1], Learner)):
         raise InputError(
-            f"runner.model: {path.absolute()} is no model of runner=fit: expected a pipeline that ends in a learner, "
-            f"found {shortened(type(model).__name__)}"
+            f"runner.model: {(folder.path / MODEL).absolute()} is no model of runner=fit: expected a pipeline that "
+            f"ends in a learner, found {shortened(type(model).__name__)}"
         )
     return model
 

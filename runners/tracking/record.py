@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import time
 import uuid
 from dataclasses import asdict, dataclass, field, fields
@@ -16,13 +15,13 @@ from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 
 from orbit.core.errors import InputError, shortened
+from runners.tracking.models import MODEL, SIGNATURE, write_model
 from runners.tracking.passwords import mask
 
 RECORD = "run.json"
 SWEEP_RECORD = "sweep.json"
 METRICS = "metrics.json"
 HISTORY = "history.json"
-MODEL = "model.pkl"
 EXAMPLE = "input_example.npz"
 TRACEBACK = "traceback.txt"
 CONFIG = "config.yaml"
@@ -69,7 +68,11 @@ class RunFolder:
 
     def contents(self) -> list[Path]:
         """The files and folders that are uploaded as they are."""
-        return [p for p in sorted(self.path.iterdir()) if not (p.name.startswith(".") or p.name in (MODEL, EXAMPLE))]
+        return [
+            p
+            for p in sorted(self.path.iterdir())
+            if not (p.name.startswith(".") or p.name in (MODEL, SIGNATURE, EXAMPLE))
+        ]
 
     def write_record(self, record: Record) -> None:
         _write_whole(self.path / self.record_file, json.dumps(asdict(record), indent=2, default=str))
@@ -131,8 +134,7 @@ class RunFolder:
 
     def write_model(self, model: Any, X: np.ndarray, y: np.ndarray) -> None:
         """Write the fitted pipeline, with a few inputs and their predictions as an example."""
-        with open(self.path / MODEL, "wb") as file:
-            pickle.dump(model, file)
+        write_model(self.path, model)
         np.savez(self.path / EXAMPLE, X=X, y=y)
 
 

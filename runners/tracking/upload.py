@@ -7,7 +7,6 @@ import hashlib
 import importlib.metadata
 import logging
 import os
-import pickle
 import re
 import warnings
 from collections.abc import Iterator
@@ -16,7 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from runners.tracking.record import EXAMPLE, MODEL, Record, RunFolder
+from orbit.core.errors import InputError
+from runners.tracking.models import MODEL, load_model
+from runners.tracking.record import EXAMPLE, Record, RunFolder
+
+log = logging.getLogger(__name__)
 
 _METRICS_IN_A_BATCH = 1000  # the limit of MLflow
 
@@ -115,11 +118,14 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
     begun = [client.get_logged_model(output.model_id) for output in run.outputs.model_outputs] if run.outputs else []
     if any(str(model.status) == "READY" for model in begun):
         return
+    try:
+        model = load_model(folder)
+    except InputError as error:  # a folder in somebody else's outputs
+        log.warning("the model is not uploaded: %s", error)
+        return
     mlflow = mlflow_module()
     mlflow.set_tracking_uri(uri)
-    with open(folder / MODEL, "rb") as file:
-        model = pickle.load(file)
-    example = np.load(folder / EXAMPLE)
+    example = np.load(folder / EXAMPLE, allow_pickle=False)
     requirements = [f"{name}=={importlib.metadata.version(name)}" for name in ("numpy", "torch", "scikit-learn")]
     with _fluent_run(mlflow, run.info.run_id):
         mlflow.sklearn.log_model(

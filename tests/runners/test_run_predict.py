@@ -97,12 +97,13 @@ def test_a_model_in_mlflow_predicts_what_its_folder_does(run, tmp_path):
     tables = []
     for i, model in enumerate((tmp_path / "fitted", f"runs:/{run_id}/model")):
         where = f"runner.output={tmp_path / f'{i}.csv'}"
-        code, out, err = run("runner=predict", f"runner.model={model}", f"runner.input={tmp_path / 'new.npy'}", where)
+        points = f"runner.input={tmp_path / 'new.npy'}"
+        code, out, err = run("runner=predict", f"runner.model={model}", points, where, "runner.trust=true")
         assert code == 0, err
         assert str(tmp_path / f"{i}.csv") in out
         tables.append(pd.read_csv(tmp_path / f"{i}.csv"))
     pd.testing.assert_frame_equal(*tables)
-    missing = ("runner.model=runs:/nonsense/model", f"runner.input={tmp_path / 'new.npy'}")
+    missing = ("runner.model=runs:/nonsense/model", f"runner.input={tmp_path / 'new.npy'}", "runner.trust=true")
     code, _, err = run("runner=predict", *missing)
     assert code == 2
     assert "has no run nonsense with a model" in err

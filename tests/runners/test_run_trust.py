@@ -1,0 +1,235 @@
+"""Files from strangers run no code: configurations, checkpoints, models, folders of runs, arrays."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import CONF, composed
+
+from orbit.core.errors import InputError
+from orbit.learners import AdaGradClassifier, AdaGradRegressor, NetworkClassifier
+from runners.app.checks import check_files
+from runners.app.plan import plan
+from runners.base import Job
+from runners.experiments.checkpoint import read_checkpoint, write_checkpoint
+from runners.experiments.training import Training
+from runners.tracking import models, upload
+from runners.tracking.record import Record, RunFolder
+
+
+class Bomb:
+    """A pickle of it creates a file when it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.fixture
+def bomb(tmp_path) -> Bomb:
+    return Bomb(tmp_path / "it ran")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ran(tmp_path):
+    yield
+    assert not (tmp_path / "it ran").exists()
+
+
+def test_the_bomb_works(tmp_path):
+    pickle.loads(pickle.dumps(Bomb(tmp_path / "other")))
+    assert (tmp_path / "other").exists()
+
+
+class TestModels:
+    def test_own_models_are_loaded_others_only_if_trusted(self, tmp_path):
+        own, copied = tmp_path / "own", tmp_path / "copied"
+        own.mkdir()
+        models.write_model(own, {"a": 1})
+        assert models.load_model(own) == {"a": 1}
+        shutil.copytree(own, copied)
+        assert models.load_model(copied) == {"a": 1}, "a folder may be moved"
+        (copied / models.SIGNATURE).unlink()
+        with pytest.raises(InputError, match=r"^runner.model: .*model.pkl was not written by you .* runner.trust=true"):
+            models.load_model(copied)
+        assert models.load_model(copied, trust=True) == {"a": 1}
+
+    @pytest.mark.parametrize("signature", ["", "0" * 64, "ü", "\x00", None])
+    def test_a_signature_cannot_be_made_up(self, tmp_path, bomb, signature):
+        models.write_model(tmp_path, {"a": 1})  # its signature is that of another content
+        (tmp_path / models.MODEL).write_bytes(pickle.dumps(bomb))
+        if signature is not None:
+            (tmp_path / models.SIGNATURE).write_bytes(signature.encode())
+        with pytest.raises(InputError, match="was not written by you"):
+            models.load_model(tmp_path)
+
+    def test_the_key_is_readable_by_its_user_only_and_lasts(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+        models.write_model(tmp_path, 1)
+        key = tmp_path / "home/orbit/model_key"
+        assert key.stat().st_mode & 0o077 == 0
+        assert [path.name for path in key.parent.iterdir()] == ["model_key"]
+        models._key_in.cache_clear()
+        assert models.load_model(tmp_path) == 1
+        key.write_bytes(bytes(32))  # another user
+        models._key_in.cache_clear()
+        with pytest.raises(InputError, match="was not written by you"):
+            models.load_model(tmp_path)
+
+    def test_without_a_place_for_the_key_a_process_still_loads_its_own(self, tmp_path, monkeypatch):
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+        models.write_model(tmp_path, 1)
+        assert models.load_model(tmp_path) == 1
+
+    def test_an_upload_leaves_a_foreign_model_out(self, tmp_path, bomb, caplog):
+        (tmp_path / models.MODEL).write_bytes(pickle.dumps(bomb))
+        np.savez(tmp_path / "input_example.npz", X=np.ones(1), y=np.ones(1))
+        run = type("Run", (), {"outputs": None})()
+        upload._log_model(None, "", run, tmp_path)
+        assert "the model is not uploaded: runner.model" in caplog.text
+
+
+LEARNERS = {
+    "classifier": (
+        AdaGradClassifier(epochs=3, random_state=0),
+        lambda X: np.array(["a", "b"])[(X[:, 0] > 0).astype(int)],
+    ),
+    "regressor": (AdaGradRegressor(learning_rate=0.1, epochs=3, random_state=0), lambda X: X[:, 0]),
+    "outputs": (AdaGradRegressor(learning_rate=0.1, epochs=3, random_state=0), lambda X: X[:, :2]),
+    "network": (
+        NetworkClassifier(width=4, learning_rate=[0.01, 0.1], epochs=3, random_state=0),
+        lambda X: (X[:, 0] > 0).astype(int),
+    ),
+}
+
+
+def _line_of(call):
+    """What ``call`` returns, or the text of its InputError."""
+    try:
+        return call()
+    except InputError as error:
+        return str(error)
+
+
+class TestCheckpoints:
+    @pytest.fixture
+    def path(self, tmp_path) -> Path:
+        write_checkpoint(tmp_path / "a.npz", {"x": np.arange(30.0), "names": np.array(["a", "b"])})
+        return tmp_path / "a.npz"
+
+    def test_arrays_come_back(self, path):
+        arrays = read_checkpoint(path)
+        np.testing.assert_array_equal(arrays["x"], np.arange(30.0))
+        assert arrays["names"].tolist() == ["a", "b"]
+        assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+    @pytest.mark.parametrize("name", LEARNERS)
+    def test_every_learner_goes_on_from_the_file_to_the_same_result(self, tmp_path, rng, name):
+        learner, target = LEARNERS[name]
+        X = rng.standard_normal((60, 6))
+        y = target(X)
+
+        def epoch(model):
+            model.partial_fit(X, y)
+            model.end_epoch()
+
+        whole, begun = (type(learner)(**learner.get_params()) for _ in range(2))
+        for _ in range(3):
+            epoch(whole)
+        for _ in range(2):
+            epoch(begun)
+        write_checkpoint(tmp_path / "a.npz", begun.checkpoint())
+        resumed = type(learner)(**learner.get_params())
+        resumed.resume(read_checkpoint(tmp_path / "a.npz"))
+        assert resumed.remaining_epochs() == 1
+        epoch(resumed)
+        np.testing.assert_array_equal(resumed.finalize().predict(X), whole.finalize().predict(X))
+        assert resumed.history_ == whole.history_
+
+    def test_damage_is_one_line(self, path):
+        whole = path.read_bytes()
+        for place in np.linspace(0, len(whole) - 1, 60).astype(int):
+            for content in (whole[:place], whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :]):
+                path.write_bytes(content)
+                found = _line_of(lambda: read_checkpoint(path))
+                if isinstance(found, dict):  # a byte that no reader uses, such as a time stamp
+                    np.testing.assert_array_equal(found["x"], np.arange(30.0))
+                else:
+                    assert found.startswith(f"resume: the checkpoint {path} is damaged (")
+                    assert "\n" not in found
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"version": np.array(99)}, "it has version 99, this program reads version 1"),
+            ({"x": np.zeros(30)}, "its checksum is wrong"),
+            ({"more": np.zeros(3)}, "its checksum is wrong"),
+        ],
+    )
+    def test_versions_and_changes_are_noticed(self, path, change, message):
+        with np.load(path) as file:
+            arrays = dict(file)
+        np.savez(path, **arrays | change)
+        with pytest.raises(InputError, match=message):
+            read_checkpoint(path)
+
+    def test_objects_are_not_unpickled(self, path, bomb):
+        for content in (np.array([bomb], dtype=object), pickle.dumps(bomb)):
+            if isinstance(content, bytes):
+                path.write_bytes(content)
+            else:
+                np.savez(path, x=content)
+            with pytest.raises(InputError, match="is damaged"):
+                read_checkpoint(path)
+
+    def test_the_checkpoint_of_another_training_is_one_line(self, tmp_path):
+        made = plan(composed("learner=adagrad", "engine.stream=true", "resume=true", f"outputs={tmp_path}"))
+        training = Training(Job(made, RunFolder(tmp_path), Record("test")), made)
+        for arrays in ({}, {"stream": np.array("{")}, {"stream": np.array("{}"), "path_": np.ones(1)}):
+            write_checkpoint(training.path, arrays)
+            stream = type("Stream", (), {"state": None})()
+            with pytest.raises(InputError, match="is damaged .it is of another training"):
+                training.resume(AdaGradClassifier(), stream)
+
+
+CONFIGS = {
+    "callback": "hydra:\n  callbacks:\n    x:\n      _target_: pathlib.Path.touch\n      self: FILE\n",
+    "escaped": 'hydra:\n  callbacks:\n    x:\n      "\\u005ftarget_": pathlib.Path.touch\n      self: FILE\n',
+    "logging": "hydra:\n  job_logging:\n    handlers:\n      x:\n        (): pathlib.Path\n",
+    "component": "kernel:\n  _target_: pathlib.Path.touch\n  self: FILE\n",
+    "list": "selection:\n  grid:\n    - {_target_: pathlib.Path.touch}\n",
+}
+
+
+class TestConfigurations:
+    @pytest.mark.parametrize("name", CONFIGS)
+    def test_files_that_name_code_are_refused(self, tmp_path, name):
+        path = tmp_path / "experiment" / "nice.yaml"
+        path.parent.mkdir()
+        path.write_text("# @package _global_\n" + CONFIGS[name].replace("FILE", str(tmp_path / "it ran")))
+        with pytest.raises(InputError, match=r"nice.yaml: the key '\S+' names code to run"):
+            check_files(CONF, tmp_path)
+
+    def test_the_command_line_refuses_them_before_hydra_reads_them(self, run, tmp_path):
+        folder = tmp_path / "theirs" / "experiment"
+        folder.mkdir(parents=True)
+        text = CONFIGS["callback"].replace("FILE", str(tmp_path / "it ran"))
+        (folder / "nice.yaml").write_text("# @package _global_\n" + text)
+        code, _, err = run("--config-dir", str(folder.parent), "experiment=nice")
+        assert code == 2
+        assert err.startswith(f"error: {folder / 'nice.yaml'}: the key '_target_' names code to run")
+
+    def test_files_of_this_project_are_allowed(self):
+        check_files(CONF)
+
+    def test_only_the_main_file_of_this_project_is_exempt(self, tmp_path):
+        (tmp_path / "config.yaml").write_text(CONFIGS["callback"])
+        with pytest.raises(InputError, match="names code to run"):
+            check_files(CONF, tmp_path)
