@@ -138,7 +138,9 @@ def test_of_a_model_folder(damage, expected, fitted, points, tmp_path):
     damage(tmp_path / "model")
     (tmp_path / "job").mkdir()
     with pytest.raises(InputError) as error:
-        Predict("model", points, trust=True).run(Job(plan(quickly_composed()), RunFolder(tmp_path / "job"), Record("test")))
+        Predict("model", points, trust=True).run(
+            Job(plan(quickly_composed()), RunFolder(tmp_path / "job"), Record("test"))
+        )
     line = str(bad_input(error.value))
     check_line(line, expected)
     assert line.startswith(("runner.model: ", "runner.input: new.npy"))

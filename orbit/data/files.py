@@ -35,7 +35,7 @@ class DataFile:
     name : file name
     sha256 : its digest, or None where copies may differ
     how : one sentence on where to get it
-    url : where ``download=True`` fetches it from, or None
+    url : where ``download=True`` fetches it from over https, or None
     """
 
     name: str
@@ -96,6 +96,8 @@ def fetch(file: DataFile, target: Path) -> Path:
     log.info("downloading %s to %s", file.url, target.absolute())
     try:
         with urllib.request.urlopen(file.url, timeout=_TIMEOUT_S) as response:
+            if file.url.startswith("https:") and not response.url.startswith("https:"):
+                raise OSError(f"it is redirected to {response.url}, which is not encrypted")
             target.parent.mkdir(parents=True, exist_ok=True)
             with open(part, "wb") as out:
                 found = _copy(response, out, response.headers.get("Content-Length"), file.name)
@@ -104,6 +106,8 @@ def fetch(file: DataFile, target: Path) -> Path:
                 f"download: {file.url} is not the expected file: expected sha256 {file.sha256}, "
                 f"found {found}; it was deleted. {file.how}"
             )
+        if file.sha256 is None:
+            log.warning("no digest of %s is published; sha256 of the file that was fetched: %s", file.url, found)
         os.replace(part, target)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error

@@ -19,7 +19,10 @@ from orbit.registry import register
 # recognise the rebuilt file.
 _REBUILT = "90de2cfc516c0e61a1dbbd76b3c0ef92d73bf16ecb3d89e647e3111150f1b9b0"
 QM7_FILE = DataFile(
-    "qm7.mat", None, "It is the QM7 data set of quantum-machine.org.", "http://quantum-machine.org/data/qm7.mat"
+    "qm7.mat",
+    None,
+    "It is the QM7 data set of quantum-machine.org, of which DeepChem keeps a copy.",
+    "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets/qm7.mat",
 )
 SHAPES = {"X": (7165, 23, 23), "T": (1, 7165), "P": (5, 1433)}
 

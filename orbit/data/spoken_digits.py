@@ -22,9 +22,9 @@ from orbit.data.base import Dataset, FileLoader, Points
 from orbit.data.files import DataFile, missing, places
 from orbit.registry import register
 
-_URL = "https://github.com/Jakobovski/free-spoken-digit-dataset/archive/refs/heads/master.zip"
+_URL = "https://github.com/Jakobovski/free-spoken-digit-dataset/archive/refs/tags/v1.0.10.zip"
 ARCHIVE = DataFile(
-    "free-spoken-digit-dataset-master.zip",
+    "free-spoken-digit-dataset-1.0.10.zip",
     None,
     f"It is the Free Spoken Digit Dataset, {_URL}; the extracted folder, or any .zip of its recordings, will also do.",
     _URL,

@@ -408,7 +408,7 @@ def test_other_sounds_are_refused(tmp_path, content, message):
 
 
 def test_missing_and_corrupt_recordings(tmp_path):
-    with pytest.raises(DataFileError, match=r"free-spoken-digit-dataset-master\.zip, found none.*download=True"):
+    with pytest.raises(DataFileError, match=r"free-spoken-digit-dataset-1.0.10\.zip, found none.*download=True"):
         SpokenDigits(root=str(tmp_path)).check_files()
     (tmp_path / "fsdd.zip").write_bytes(b"PK\x03\x04broken")
     with pytest.raises(DataFileError, match=r"fsdd\.zip cannot be read"):

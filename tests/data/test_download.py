@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.server
 import threading
+import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
@@ -137,8 +138,27 @@ def test_every_loader_of_upstream_files_downloads(tmp_path, server, monkeypatch,
     assert (tmp_path / folder / file.name).read_bytes() == CONTENT
 
 
-def test_upstream_addresses_are_public_ones():
-    known = [mnist.TRAIN_IMAGES, mnist.TEST_LABELS, qm7.QM7_FILE, cifar10.ARCHIVE, spoken_digits.ARCHIVE]
-    hosts = {file.url.split("/")[2] for file in known if file.url}
-    assert hosts == {"ossci-datasets.s3.amazonaws.com", "quantum-machine.org", "www.cs.toronto.edu", "github.com"}
-    assert len(bytes.fromhex(cifar10.ARCHIVE.sha256 or "")) == 32
+def test_every_address_is_encrypted_and_fixed():
+    modules = cifar10, mnist, qm7, spoken_digits
+    found = [value for module in modules for value in vars(module).values() if isinstance(value, files.DataFile)]
+    fetched = {file.name: file for file in found if file.url is not None}
+    assert len(fetched) == 7
+    assert all(file.url.startswith("https://") and "/heads/" not in file.url for file in fetched.values())
+    hosts = {file.url.split("/")[2] for file in fetched.values()}
+    deepchem = "deepchemdata.s3-us-west-1.amazonaws.com"
+    assert hosts == {"ossci-datasets.s3.amazonaws.com", deepchem, "www.cs.toronto.edu", "github.com"}
+    without = sorted(name for name, file in fetched.items() if file.sha256 is None)
+    assert without == ["free-spoken-digit-dataset-1.0.10.zip", "qm7.mat"], "no digest of these is published"
+
+
+def test_a_redirection_to_an_address_without_encryption_is_refused(tmp_path, server, monkeypatch):
+    fetch = urllib.request.urlopen
+    monkeypatch.setattr(urllib.request, "urlopen", lambda url, **options: fetch(f"{server}/good", **options))
+    with pytest.raises(DataFileError, match=r"redirected to http://127\.0\.0\.1:\d+/good, which is not encrypted"):
+        files.find(str(tmp_path), "things", file_at("https://here.org/thing.bin"), download=True)
+    assert not list(tmp_path.rglob("thing*"))
+
+
+def test_the_digest_of_a_file_without_a_published_one_is_reported(tmp_path, server, caplog):
+    files.find(str(tmp_path), "things", file_at(f"{server}/good", None), download=True)
+    assert f"sha256 of the file that was fetched: {hashlib.sha256(CONTENT).hexdigest()}" in caplog.text

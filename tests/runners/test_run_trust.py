@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import shutil
 from pathlib import Path
 
@@ -103,10 +104,13 @@ LEARNERS = {
     ),
     "regressor": (AdaGradRegressor(learning_rate=0.1, epochs=3, random_state=0), lambda X: X[:, 0]),
     "outputs": (AdaGradRegressor(learning_rate=0.1, epochs=3, random_state=0), lambda X: X[:, :2]),
-    "network": (
-        NetworkClassifier(width=4, learning_rate=[0.01, 0.1], epochs=3, random_state=0),
-        lambda X: (X[:, 0] > 0).astype(int),
-    ),
+    **{
+        f"network, {optimizer}": (
+            NetworkClassifier(width=4, learning_rate=[0.01, 0.1], epochs=3, optimizer=optimizer, random_state=0),
+            lambda X: (X[:, 0] > 0).astype(int),
+        )
+        for optimizer in ("adagrad", "adam")
+    },
 }
 
 
@@ -233,3 +237,18 @@ class TestConfigurations:
         (tmp_path / "config.yaml").write_text(CONFIGS["callback"])
         with pytest.raises(InputError, match="names code to run"):
             check_files(CONF, tmp_path)
+
+
+LOADERS = re.compile(r"\b(np\.load|(?:torch|joblib|pickle|cloudpickle|dill|marshal)\.loads?|read_pickle|shelve)\(.*")
+
+
+def test_no_other_code_unpickles():
+    root = CONF.parent
+    found = [
+        (str(path.relative_to(root)), match[0])
+        for folder in ("orbit", "runners")
+        for path in sorted((root / folder).rglob("*.py"))
+        for match in LOADERS.finditer(path.read_text())
+        if "orbit/testing" not in str(path) and "allow_pickle=False" not in match[0]
+    ]
+    assert found == [("runners/tracking/models.py", "pickle.load(file)")]
