@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -46,6 +47,10 @@ class Component(BaseEstimator):
             f"change {self.label()}{f', which has {named}' if named else ''}, or scale the points with a "
             "representation such as UnitNorm or Standardize"
         )
+
+    def input_files(self) -> list[Path]:
+        """The files and folders that it reads, as far as they exist: other content gives other results."""
+        return []
 
     def label(self) -> str:
         """Name of this component in errors and figures, e.g. ``group=rotation``."""

@@ -2,14 +2,6 @@
 
 Python drops an exception that a signal handler raises inside a destructor or a callback of the garbage collector.
 A handler that also calls :func:`request` ends the work at its next step.
-
->>> request()
->>> check()
-Traceback (most recent call last):
-    ...
-KeyboardInterrupt
->>> clear()
->>> check()
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from orbit.core.errors import InputError, suggestion
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, Task, check_arrays, real_dtype, real_numbers
-from orbit.data.files import existing_file, read_arrays
+from orbit.data.files import existing, existing_file, read_arrays
 from orbit.data.rows import NpyFile, Rows, subset
 from orbit.data.splits import guess_task, split_off_test
 from orbit.registry import register
@@ -75,6 +75,9 @@ class Arrays(Loader):
         self.test_fraction = test_fraction
         self.n_train = n_train
         self.n_test = n_test
+
+    def input_files(self) -> list[Path]:
+        return existing([self.path, self.y_path])
 
     def check_files(self) -> None:
         if self.path is None:

@@ -15,7 +15,7 @@ from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError, suggestion
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator
-from orbit.data.files import DataFile, existing_file, find, read_arrays
+from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
 from orbit.data.rows import Rows, own_rows, subset
 
 Task = Literal["classification", "regression"]
@@ -274,6 +274,10 @@ class FileLoader(Loader):
         for file in self.files():
             if not (self.download and file.url):
                 find(self.root, self.folder, file)
+
+    def input_files(self) -> list[Path]:
+        candidates = ([place / file.name for place in places(self.root, self.folder)] for file in self.files())
+        return [path for paths in candidates for path in existing(paths)[:1]]
 
     def path(self, file: DataFile) -> Path:
         """The path of ``file``, which is downloaded first if it is missing and ``download`` is set."""

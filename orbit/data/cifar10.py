@@ -15,7 +15,7 @@ from orbit.core.errors import DataFileError
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, FileLoader
-from orbit.data.files import DataFile, missing, places, read_arrays, read_checked
+from orbit.data.files import DataFile, existing, missing, places, read_arrays, read_checked
 from orbit.registry import register
 
 _URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
@@ -72,6 +72,9 @@ class CIFAR10(FileLoader):
     def check_files(self) -> None:
         if self._found() is None and not self.download:
             raise missing(places(self.root, self.folder)[0] / ARCHIVE.name, ARCHIVE)
+
+    def input_files(self) -> list[Path]:
+        return existing([self._found()])
 
     def _load(self, random_state: RandomState) -> Dataset:
         source = self._found() or self.path(ARCHIVE)

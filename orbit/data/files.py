@@ -10,6 +10,7 @@ import math
 import os
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -53,6 +54,12 @@ def places(root: str | None, folder: str) -> list[Path]:
     """Folders that are searched: the subfolder ``folder`` of the data folder, then the data folder itself."""
     base = data_root(root)
     return [base / folder, base]
+
+
+def existing(paths: Iterable[Path | str | None]) -> list[Path]:
+    """The files and folders among ``paths`` that exist, without None."""
+    expanded = [Path(path).expanduser() for path in paths if path is not None]
+    return [path for path in expanded if path.exists()]
 
 
 def find(root: str | None, folder: str, file: DataFile, download: bool = False) -> Path:

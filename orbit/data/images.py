@@ -14,6 +14,7 @@ from orbit.core.params import Fraction, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, Points
+from orbit.data.files import existing
 from orbit.data.splits import split_off_test
 from orbit.registry import register
 
@@ -61,6 +62,9 @@ class Images(Loader):
         super().check()
         if self.resize is not None and len(self.resize) != 2:
             raise ParameterError("resize", "[height, width] in pixels", self.resize)
+
+    def input_files(self) -> list[Path]:
+        return existing([self.path])
 
     def check_files(self) -> None:
         folder = self._folder()

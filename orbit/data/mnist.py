@@ -137,6 +137,9 @@ class RotatedMNIST(MNIST):
         super().__init__(root, n_train, n_test, download)
         self.rotation_seed = rotation_seed
 
+    def input_files(self) -> list[Path]:
+        return list(self._original() or super().input_files())
+
     def check_files(self) -> None:
         if self._original() is None:
             super().check_files()

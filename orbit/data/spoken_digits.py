@@ -120,6 +120,12 @@ class SpokenDigits(FileLoader):
         if not self.download:
             self._find()
 
+    def input_files(self) -> list[Path]:
+        try:
+            return self._find()
+        except DataFileError:
+            return []
+
     def _load(self, random_state: RandomState) -> Dataset:
         recordings = sorted(self._recordings(), key=lambda r: (r.digit, r.speaker, r.index))
         test = self._is_test(recordings, random_state)

@@ -14,7 +14,7 @@ from orbit.core.params import Fraction, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, Points, Task
-from orbit.data.files import existing_file
+from orbit.data.files import existing, existing_file
 from orbit.data.splits import guess_task, split_off_test
 from orbit.registry import register
 
@@ -99,6 +99,9 @@ class Table(Loader):
                 raise ParameterError(key, "columns named once each", columns)
         if self.weight in self._targets():
             raise ParameterError("weight", "another column than the target", self.weight)
+
+    def input_files(self) -> list[Path]:
+        return existing([self.path, self.test_path])
 
     def check_files(self) -> None:
         if self.path is None:

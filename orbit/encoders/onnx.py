@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -74,6 +75,9 @@ class Onnx(Encoder):
         _runtime()
         if self.path is None or not user_path(self.path, "path").is_file():
             raise ParameterError("path", "the path of a network (.onnx file)", self.path)
+
+    def input_files(self) -> list[Path]:
+        return [] if self.path is None else [user_path(self.path, "path")]
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if self.layout != "none" and len(shape) not in (2, 3):

@@ -10,6 +10,7 @@ so a subclass implements B, and the exact signature K0(delta) = K(x, x - delta).
 from __future__ import annotations
 
 from abc import abstractmethod
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -204,6 +205,9 @@ class Decomposable(OperatorKernel):
         graph = self.adjacency if self.output == "graph" else None
         if graph is not None and not user_path(graph, "adjacency").is_file():
             raise DataFileError(f"adjacency: expected an .npy file at {graph}, found none")
+
+    def input_files(self) -> list[Path]:
+        return [] if self.adjacency is None or self.output != "graph" else [Path(self.adjacency).expanduser()]
 
     def output_matrix(self, Y: np.ndarray) -> np.ndarray:
         """A for training targets ``Y``, shape ``(n, p)``: float64, shape ``(p, p)``."""

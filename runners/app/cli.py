@@ -50,6 +50,7 @@ from runners.experiments import (  # noqa: F401
 from runners.machine import environment_tags
 from runners.timing import budget, memory, timing  # noqa: F401
 from runners.tracking import sync  # noqa: F401
+from runners.tracking.identity import add_fingerprints, identity, in_common, other_code
 from runners.tracking.mlflow import Tracker
 from runners.tracking.passwords import conceal, masked_output
 from runners.tracking.pending import Marker, Pending
@@ -167,6 +168,7 @@ def _run_job(cfg: DictConfig) -> float:
         folder.write_config(plan_.config, plan_.defaults)
         runner = plan_.component("runner")
         record.config_hash, record.params = plan_.config_hash, plan_.params()
+        add_fingerprints(record, plan_.input_files())
         record.tags = environment_tags() | {
             "experiment": str(hydra_config.runtime.choices.get("experiment") or ""),
             "seed": str(plan_.config["seed"]),
@@ -211,17 +213,19 @@ def _resumes(config: dict[str, Any]) -> bool:
 
 def _is_done(job: Job, tracker: Tracker, marker: Marker) -> bool:
     """Whether this run is skipped, because an earlier run of the same configuration has finished."""
-    identity = job.record.config_hash
-    while not tracker.markers.claim(marker, identity):
+    record = job.record
+    while not tracker.markers.claim(marker, identity(record)):
         log.info("waiting for another process that runs this configuration")
         time.sleep(_WAIT_S)
     recover(tracker.outputs, tracker)  # the others' results must be in MLflow, or be ended, before it is asked
-    done = tracker.finished(identity)
-    if done is None:
+    done = tracker.finished(record)
+    if done is None or done.run_id is None:
         return False
-    log.info("skipped: run %s with this configuration has finished", done)
-    job.record.status, job.record.run_id = "SKIPPED", done
-    job.log_metrics(tracker.metrics(done))
+    record.status, record.run_id, record.skipped = "SKIPPED", done.run_id, in_common(record, done)
+    log.info("skipped: %s", record.skipped)
+    if (difference := other_code(record, done)) is not None:
+        log.warning("%s", difference)
+    job.log_metrics(tracker.metrics(done.run_id))
     return True
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from sklearn.base import clone
 
 import orbit
+from orbit.core.component import Component
 from orbit.core.errors import InputError, suggestion
 from orbit.core.params import config_fields, parameters
 from orbit.core.random import spawn
@@ -70,6 +72,13 @@ class Plan:
         config["engine"] = {k: v for k, v in config["engine"].items() if k not in _ENGINE_NOT_IN_HASH}
         config["version"] = orbit.__version__
         return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+    def input_files(self) -> list[Path]:
+        """All files that the components read, those in folders included, in a fixed order."""
+        parts = (part for part in self._parts.values() if isinstance(part, Component))  # the others read none
+        found = {path for part in parts for path in part.input_files()}
+        files = (inner for path in found for inner in (path.rglob("*") if path.is_dir() else [path]))
+        return sorted(path for path in files if path.is_file())
 
     def seed(self, purpose: str) -> int:
         """An independent seed for each purpose, derived from the seed of the run."""

@@ -77,7 +77,7 @@ class Tracker:
 
     def start(self, record: Record) -> str:
         """Create the run, shown as running, and return its id."""
-        tags = record.tags | {"config_hash": record.config_hash, _KEY_TAG: record.key}
+        tags = record.tags | {"config_hash": record.config_hash, "data_hash": record.data_hash, _KEY_TAG: record.key}
         overrides = shlex.join(record.overrides)
         if len(overrides) <= _LONGEST_TAG:
             tags["overrides"] = overrides
@@ -126,14 +126,13 @@ class Tracker:
         """Run folders that have not been uploaded, of runs that may still be in progress."""
         return [RunFolder(marker.folder) for marker in self.markers.markers()]
 
-    def finished(self, config_hash: str) -> str | None:
-        """The id of a finished run of the same configuration, if there is one."""
+    def finished(self, record: Record) -> Record | None:
+        """A finished run of the same configuration and data as ``record``, if there is one."""
+        same = f"tags.config_hash = '{record.config_hash}' and tags.data_hash = '{record.data_hash}'"
         runs = self._client.search_runs(
-            [self._experiment_id()],
-            f"tags.config_hash = '{config_hash}' and attributes.status = 'FINISHED'",
-            max_results=1,
+            [self._experiment_id()], f"{same} and attributes.status = 'FINISHED'", max_results=1
         )
-        return runs[0].info.run_id if runs else None
+        return _record(runs[0]) if runs else None
 
     def fetch(self, run_id: str, folder: RunFolder) -> Any:
         """The model of a run; its record and configuration are copied into ``folder``.
@@ -264,6 +263,7 @@ def _record(run: Any) -> Record:
     return Record(
         name=run.info.run_name or run.info.run_id,
         config_hash=tags.get("config_hash", ""),
+        data_hash=tags.get("data_hash", ""),
         status=run.info.status,
         start=run.info.start_time / 1000,
         end=run.info.end_time / 1000 if run.info.end_time else None,

@@ -34,6 +34,8 @@ class Record:
     ``status`` is one of RUNNING, FINISHED, FAILED, KILLED, SKIPPED; times are in
     seconds since the epoch; ``run_id`` and ``parent_id`` are MLflow's. ``key`` is unique, and a tag
     of the run in MLflow: if the process ends before it has written ``run_id``, the run is found by it.
+    ``files`` are the fingerprints of what the run reads, ``data_hash`` their digest; ``skipped`` says
+    which finished run made this one unnecessary, and what the two have in common.
     """
 
     name: str
@@ -49,6 +51,9 @@ class Record:
     params: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     dataset: dict[str, Any] = field(default_factory=dict)
+    files: list[dict[str, Any]] = field(default_factory=list)
+    data_hash: str = ""
+    skipped: str | None = None
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 

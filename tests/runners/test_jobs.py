@@ -15,6 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import mlflow
+import numpy as np
 import psutil
 import pytest
 from command_line import SMALL, folders, mlflow_runs
@@ -23,10 +24,13 @@ from orbit.core import interruption
 from orbit.core.progress import Progress
 from runners.app import processes
 from runners.base import Stopwatch
+from runners.tracking.identity import identity, other_code
 from runners.tracking.mlflow import Tracker
 from runners.tracking.pending import Marker, Owner, Pending
+from runners.tracking.record import Record, RunFolder
 
 ROOT = Path(__file__).parents[2]
+ARRAYS = ("dataset=arrays", "dataset.path=mine.npz", "group=identity", "approx=points", "runner.save_model=false")
 PARALLEL = ("-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", *SMALL)
 
 
@@ -86,6 +90,26 @@ class TestResume:
         (logged,) = mlflow_runs(tmp_path)
         assert (logged.info.run_name, logged.info.status) == ("first", "FINISHED")
 
+    def test_data_that_changed_under_the_same_path_are_computed_again(self, run, tmp_path):
+        def results(*more: str) -> tuple[str, dict[str, int]]:
+            code, out, err = run(*ARRAYS, *more)
+            assert code == 0, err
+            return out + err, statuses(tmp_path)
+
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+        np.savez(tmp_path / "mine.npz", X=X, y=y)
+        assert results()[1] == {"FINISHED": 1}
+        os.utime(tmp_path / "mine.npz")
+        text, found = results("resume=true")
+        assert found == {"FINISHED": 1}
+        assert "with the same configuration" in text
+        assert "the same data (content of mine.npz: " in text
+        np.savez(tmp_path / "mine.npz", X=X + 1, y=y)
+        text, found = results("resume=true")
+        assert found == {"FINISHED": 2}
+        assert "skipped" not in text
+
     def test_waits_for_another_process_that_runs_the_same(self, run, tmp_path, monkeypatch):
         """The other run is a copy of one of this process, given to another process that ends while this one waits."""
         assert run(*SMALL, "run_name=theirs", "resume=true")[0] == 0
@@ -93,21 +117,33 @@ class TestResume:
         tracker = Tracker(tmp_path / "out", None, "orbit")
         marker = tracker.markers.add(theirs, tracker.uri, "orbit")
         with subprocess.Popen(["sleep", "1000"]) as other:
-            identity = json.loads((theirs / "run.json").read_text())["config_hash"]
-            content = json.loads(marker.path.read_text()) | {"identity": identity, "owner": asdict(Owner.of(other.pid))}
-            marker.path.write_text(json.dumps(content))
-            waits = []
+            record = RunFolder(theirs).read_record()
+            content = {"identity": identity(record), "owner": asdict(Owner.of(other.pid))}
+            marker.path.write_text(json.dumps(json.loads(marker.path.read_text()) | content))
+            claim, refused = Pending.claim, []
 
-            def end_the_other(seconds: float) -> None:
-                waits.append(seconds)
-                other.kill()
-                other.wait()
+            def end_the_other_if_refused(self, *claimed):
+                if not (result := claim(self, *claimed)):
+                    refused.append(claimed)
+                    other.kill()
+                    other.wait()
+                return result
 
-            monkeypatch.setattr("runners.app.cli.time.sleep", end_the_other)
+            monkeypatch.setattr(Pending, "claim", end_the_other_if_refused)
             _, out, err = run(*SMALL, "run_name=mine", "resume=true")
-        assert len(waits) == 1
+        assert len(refused) == 1
         assert "waiting for another process" in out + err
         assert "skipped: run" in out + err
+
+
+def test_code_that_may_differ_is_named():
+    ours = Record("ours", tags={"git.commit": "a" * 40, "git.dirty": "false"})
+    assert other_code(ours, ours) is None
+    theirs = Record("theirs", run_id="r1", tags={"git.commit": "b" * 40, "git.dirty": "false"})
+    changed = Record("changed", run_id="r2", tags={"git.commit": "a" * 40, "git.dirty": "true"})
+    assert "it is of commit bbbbbbbbbb, this one of commit aaaaaaaaaa" in other_code(ours, theirs)
+    assert "with uncommitted changes" in other_code(ours, changed)
+    assert other_code(changed, changed) is not None
 
 
 def start(tmp_path: Path, *arguments: str) -> subprocess.Popen:
