@@ -1,16 +1,12 @@
-"""Sums of cosines and sines of many angles in one pass, compiled by numba.
-
-Importing this module imports numba and compiles, which takes a second or more.
-Without numba these are plain Python functions, thousands of times slower, for tests.
-"""
+"""Sums of cosines and sines of many angles in one pass, compiled by numba."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+
+from orbit.core.compiled import compiled
 
 # Angles are reduced to half a turn by subtracting whole turns in two parts (Cody and Waite 1980): the first part is
 # short enough that its products with up to some ten thousand turns are exact.
@@ -37,39 +33,20 @@ _COS, _SIN = _polynomials()
 _PER_TURN, _HIGH, _LOW = np.float32(0.5 / math.pi), np.float32(_TURN_HIGH), np.float32(_TURN_LOW)
 
 
-def _compiled(*signature: str) -> Callable[[Callable], Callable]:
-    """Decorator that compiles for these argument types, or those of the first call; no effect without numba."""
-
-    def decorate(function: Callable) -> Callable:
-        try:
-            import numba
-        except ImportError:
-            return function
-        # products and sums may be fused, but not reordered: that would undo the reduction in two parts
-        options: dict[str, Any] = {"fastmath": {"contract", "nsz"}, "nogil": True}
-        types = [f"void({', '.join(signature)})"] if signature else None
-        try:
-            return numba.njit(types, cache=True, **options)(function)
-        except RuntimeError:  # no writable folder for the cache
-            return numba.njit(types, **options)(function)
-
-    return decorate
-
-
-@_compiled()
+@compiled()
 def _within(angle):
     """The angle modulo whole turns, within half a turn of zero."""
     turns = np.rint(angle * _PER_TURN)
     return (angle - turns * _HIGH) - turns * _LOW
 
 
-@_compiled()
+@compiled()
 def _cos(square):
     c0, c1, c2, c3, c4, c5, c6 = _COS
     return c0 + square * (c1 + square * (c2 + square * (c3 + square * (c4 + square * (c5 + square * c6)))))
 
 
-@_compiled()
+@compiled()
 def _sin(y, square):
     s0, s1, s2, s3, s4, s5, s6 = _SIN
     return y * (s0 + square * (s1 + square * (s2 + square * (s3 + square * (s4 + square * (s5 + square * s6))))))
@@ -78,7 +55,7 @@ def _sin(y, square):
 # One loop in each function, over arrays passed as arguments: otherwise the compiler does not vectorise it.
 
 
-@_compiled()
+@compiled()
 def _add_wave(angles, weight, cosines, sines):
     for j in range(len(angles)):
         y = _within(angles[j])
@@ -86,7 +63,7 @@ def _add_wave(angles, weight, cosines, sines):
         sines[j] += weight * _sin(y, y * y)
 
 
-@_compiled()
+@compiled()
 def _add_damped_wave(angles, others, weight, cosines, sines):
     for j in range(len(angles)):
         other, y = _within(others[j]), _within(angles[j])
@@ -95,13 +72,13 @@ def _add_damped_wave(angles, others, weight, cosines, sines):
         sines[j] += damped * _sin(y, y * y)
 
 
-@_compiled()
+@compiled()
 def _add(values, total):
     for j in range(len(values)):
         total[j] += values[j]
 
 
-@_compiled("float32[:, :, ::1]", "float32[:, :, ::1]", "float32[::1]", "float32[:, :]", "float32[:, :]")
+@compiled("float32[:, :, ::1]", "float32[:, :, ::1]", "float32[::1]", "float32[:, :]", "float32[:, :]")
 def add_waves(angles, others, weights, cosines, sines):
     """``cosines += sum_i weights[i] cos(others[i]) cos(angles[i])``, and ``sines`` likewise with sin(angles[i]).
 

@@ -2,22 +2,17 @@
 
 If products are cheap, trigonometry is most of the cost of a projection. torch
 takes three passes over a tile for the cosines and three for the sines, and writes both
-to memory. Where numba is installed (``pip install 'orbit[fast]'``) one loop of
-:mod:`orbit.approx.loops` reads the angles, evaluates two polynomials and adds to the
-sums. Its error is up to 5e-7 for angles of a few turns, which is that of the rounded
-angles. float64 and GPUs use torch.
+to memory. In float32 on a CPU one loop of :mod:`orbit.approx.loops` reads the angles,
+evaluates two polynomials and adds to the sums. Its error is up to 5e-7 for angles of a
+few turns, which is that of the rounded angles. float64, GPUs and installations without numba use torch.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
-import importlib.util
-from types import ModuleType
-
 import torch
 from torch import Tensor
 
+from orbit.core.compiled import loops
 from orbit.engine.embedding import add_weighted
 
 
@@ -31,8 +26,8 @@ def add_waves(angles: Tensor, weights: Tensor, cosines: Tensor, sines: Tensor, s
     cosines, sines : tensors, shape (n, u)
     spare : tensor of the shape of ``angles``, overwritten
     """
-    if loops := _loops(angles):
-        loops.add_waves(*(array.numpy() for array in (angles, angles[:0], weights, cosines, sines)))
+    if compiled := loops("orbit.approx.loops", angles):
+        compiled.add_waves(*(array.numpy() for array in (angles, angles[:0], weights, cosines, sines)))
         return
     torch.cos(angles, out=spare)
     add_weighted(cosines, spare, weights)
@@ -43,25 +38,10 @@ def add_damped_waves(
     angles: Tensor, others: Tensor, weights: Tensor, cosines: Tensor, sines: Tensor, spare: Tensor
 ) -> None:
     """:func:`add_waves` with weights multiplied by ``cos(others[i])``; ``others`` may be overwritten too."""
-    if loops := _loops(angles):
-        loops.add_waves(*(array.numpy() for array in (angles, others, weights, cosines, sines)))
+    if compiled := loops("orbit.approx.loops", angles):
+        compiled.add_waves(*(array.numpy() for array in (angles, others, weights, cosines, sines)))
         return
     torch.cos(angles, out=spare)
     common = others.cos_()
     add_weighted(cosines, spare.mul_(common), weights)
     add_weighted(sines, angles.sin_().mul_(common), weights)
-
-
-def is_available() -> bool:
-    """Whether the compiled loops can be used."""
-    return importlib.util.find_spec("numba") is not None
-
-
-def _loops(angles: Tensor) -> ModuleType | None:
-    return _compiled() if angles.dtype == torch.float32 and angles.device.type == "cpu" else None
-
-
-@functools.cache
-def _compiled() -> ModuleType | None:
-    """The loops, or None without numba. Compilation takes seconds; numba caches the result on disk if possible."""
-    return importlib.import_module("orbit.approx.loops") if is_available() else None

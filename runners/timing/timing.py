@@ -22,7 +22,9 @@ from runners.timing.rounds import interleaved, pinned_threads
 _SWEPT = {"N": "points", "s": "components", "r": "orbit size", "D": "columns of a ridge fit"}
 
 
-Compared = Literal["scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs", "state", "encoder"]
+Compared = Literal[
+    "scipy", "direct", "spectral", "path", "hadamard", "skeleton", "laplacian", "lbfgs", "state", "encoder"
+]
 
 
 @register("runner", "timing")
@@ -31,13 +33,14 @@ class Timing(Runner):
 
     Parameters
     ----------
-    compare : {"scipy", "direct", "spectral", "path", "hadamard", "skeleton", "lbfgs", "state", "encoder"} or None
+    compare : one of the names below, or None
         ``scipy``: against scipy.ndimage.rotate and scikit-learn's RBFSampler.
         ``direct``: the direct path against its own matrix products and
         trigonometry. ``spectral``: the spectral path against the direct one.
         ``path``: a ridge path of 20 regularisations against one. ``hadamard``: a
         second layer by fast transforms against one by a matrix. ``skeleton``:
-        skeleton features against plain copies in memory. ``lbfgs``: closed forms
+        skeleton features against plain copies in memory. ``laplacian``: kernel
+        values of the L1 distance against torch and scipy. ``lbfgs``: closed forms
         of operator-valued least squares against scipy's L-BFGS. ``state``: features
         with and without state that is kept between calls. ``encoder``: patch
         features against their own matrix products and exponentials. None: the sweep.

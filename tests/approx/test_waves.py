@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from orbit.approx import loops, waves
+from orbit.core import compiled
 
-WITHOUT = pytest.mark.skipif(not waves.is_available(), reason="needs numba")
+WITHOUT = pytest.mark.skipif(not compiled.is_available(), reason="needs numba")
 
 
 def sums(angles, others, weights) -> tuple[np.ndarray, np.ndarray]:
@@ -33,7 +34,7 @@ def tiles(rng, dtype, spread: float = 4.0):
 )
 def test_sums_are_added_to_columns_of_a_wider_matrix(rng, monkeypatch, dtype, tolerance, available, damped):
     if not available:
-        monkeypatch.setattr(waves, "_compiled", lambda: None)
+        monkeypatch.setattr(waves, "loops", lambda *args: None)
     angles, others, weights = tiles(rng, dtype)
     expected = sums(angles, others if damped else None, weights)
     total = torch.ones(3, 40, dtype=torch.from_numpy(angles).dtype)

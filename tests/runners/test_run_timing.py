@@ -27,6 +27,7 @@ CASES = {
     "path": {"one", "path of 20"},
     "skeleton": {"features", "copy", "streaming"},
     "hadamard": {"hadamard", "matrix"},
+    "laplacian": {"orbit", "torch", "scipy"},
     "state": {"as shipped", "fresh buffers", "nothing kept", "plain executor", "kept executor"},
     "encoder": {"encoder", "products"},
     "lbfgs": {"one lambda", "path", "lbfgs 100", "lbfgs", "one lambda from points", "path from points"},
@@ -73,6 +74,8 @@ def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, 
     assert "2 threads in use" in (folder / "machine.txt").read_text()
     if name == "spectral":
         assert metrics["error/spectral"] < 0.01
+    if name == "laplacian":
+        assert metrics["error/scipy"] < 1e-6
     if name == "hadamard":
         assert metrics["error/product"] < 1e-4
     if name == "lbfgs":  # the closed form is the least value there is

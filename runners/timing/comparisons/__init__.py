@@ -7,7 +7,7 @@ from runners.timing.comparisons.base import Comparison, represented_images
 from runners.timing.comparisons.encoders import encoder
 from runners.timing.comparisons.kept_state import state
 from runners.timing.comparisons.learners import lbfgs, path
-from runners.timing.comparisons.maps import hadamard, skeleton
+from runners.timing.comparisons.maps import hadamard, laplacian, skeleton
 from runners.timing.comparisons.orbit_average import against_scipy, direct, spectral
 
 #: ``runner.compare`` -> function of the plan, the number of points and of threads.
@@ -18,6 +18,7 @@ COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
     "path": path,
     "skeleton": skeleton,
     "hadamard": hadamard,
+    "laplacian": laplacian,
     "lbfgs": lbfgs,
     "state": state,
     "encoder": encoder,

@@ -1,4 +1,4 @@
-"""Comparisons of feature maps without an orbit: skeleton features, and second layers by Hadamard transforms."""
+"""Comparisons of maps without an orbit: skeleton features, Hadamard transforms, kernel values of the L1 distance."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from functools import partial
 
 import numpy as np
 import torch
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
+from orbit.approx import Exact
 from orbit.core.threads import in_threads
 from runners.app.plan import Plan
-from runners.timing.comparisons.base import Comparison, relative_error, slices
+from runners.timing.comparisons.base import Comparison, engine, relative_error, slices
 
 _COPY_TILE = 2**20  # numbers
 LAYER_FEATURES = 14_000
+_COORDINATES = 23 * 23
 
 
 def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
@@ -67,3 +70,35 @@ def hadamard(plan: Plan, n_points: int, threads: int) -> Comparison:
     cases = {name: (lambda fitted=fitted: fitted.transform(psi)) for name, fitted in layers.items()}
     metrics = {"error/product": relative_error(fitted.transform(few), expected)}
     return Comparison(cases, {"matrix/hadamard": ("matrix", "hadamard")}, metrics)
+
+
+def laplacian(plan: Plan, n_points: int, threads: int) -> Comparison:
+    """Values of the Laplacian kernel against distances by torch.cdist and scipy's cdist, with as many threads.
+
+    Random points with as many coordinates as the Coulomb matrices of QM7. Metric
+    ``entries``: the number of differences of coordinates.
+    """
+    rng = np.random.default_rng(plan.seed("runner"))
+    X = rng.random((n_points, _COORDINATES), dtype=np.float32)
+    Z = X.copy()  # of X itself half of the values would be computed
+    exact = Exact(plan.approx().kernel, engine=engine(plan)).fit(X[:100])
+    blocks = slices(n_points, -(-n_points // threads))
+    points, result = torch.from_numpy(X), np.empty((n_points, n_points))
+
+    def by_torch(rows: slice) -> None:
+        torch.cdist(points[rows], points, p=1)
+
+    def by_scipy(rows: slice) -> None:
+        cdist(X[rows], X, "cityblock", out=result[rows])
+
+    cases: dict[str, Callable[[], object]] = {
+        "orbit": lambda: exact.gram(X, Z),
+        "torch": lambda: in_threads(by_torch, blocks, threads),
+        "scipy": lambda: in_threads(by_scipy, blocks, threads),
+    }
+    expected = np.exp(-cdist(X[:100], X, "cityblock") / exact.kernel_.lengthscale_)
+    metrics = {
+        "entries": float(n_points**2 * _COORDINATES),
+        "error/scipy": relative_error(exact.gram(X[:100], Z), expected),
+    }
+    return Comparison(cases, {f"{name}/orbit": (name, "orbit") for name in ("torch", "scipy")}, metrics)

@@ -1,0 +1,56 @@
+"""Loops compiled by numba, for which torch has no fast operation.
+
+A module of such loops imports numba and compiles, or loads what numba keeps on disk,
+which takes most of a second in a process; it is imported when its loops are first needed.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def is_available() -> bool:
+    """Whether numba is installed."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def loops(module: str, *arrays: Tensor) -> ModuleType | None:
+    """The named module of compiled loops; None without numba, or for arrays that are not float32 on a CPU."""
+    if all(array.dtype == torch.float32 and array.device.type == "cpu" for array in arrays):
+        return _imported(module)
+    return None
+
+
+@functools.cache
+def _imported(module: str) -> ModuleType | None:
+    return importlib.import_module(module) if is_available() else None
+
+
+def compiled(*signature: str) -> Callable[[Callable], Callable]:
+    """Decorator that compiles for these argument types, or those of the first call; no effect without numba.
+
+    Without numba the loops are plain Python, thousands of times slower, for tests.
+    """
+
+    def decorate(function: Callable) -> Callable:
+        try:
+            import numba
+        except ImportError:
+            return function
+        # products and sums may be fused, but not reordered, which would undo corrections of rounding
+        options: dict[str, Any] = {"fastmath": {"contract", "nsz"}, "nogil": True}
+        types = [f"void({', '.join(signature)})"] if signature else None
+        try:
+            return numba.njit(types, cache=True, **options)(function)
+        except RuntimeError:  # no writable folder for the cache
+            return numba.njit(types, **options)(function)
+
+    return decorate
