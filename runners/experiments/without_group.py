@@ -18,7 +18,7 @@ _SIGNIFICANT = 0.05
 
 # The model of the check, for every approximation and learner: it is to be cheap, not good.
 _CHEAP = {
-    "approx": {"name": "nystrom", "n_components": 128},
+    "approx": {"name": "nystrom", "n_components": 256},
     "landmarks": {"name": "uniform"},
     "hyper": {"name": "linear"},
     "learner": {"name": "ridge"},
@@ -40,7 +40,7 @@ def without_group(plan: Plan) -> Plan:
 def warning_about_group(plan: Plan, data: Dataset) -> str | None:
     """A line if validation accuracy is lower with the group than without; None otherwise, and where it is not checked.
 
-    Ridge on 128 Nyström features is fitted with and without the group to at most 500 training points and compared on
+    Ridge on 256 Nyström features is fitted with and without the group to at most 500 training points and compared on
     as many others, by McNemar's test. Checked are classifications in memory.
     """
     if not _is_checked(plan, data):
