@@ -30,7 +30,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 from omegaconf import DictConfig
 
 from orbit.core import interruption
-from runners.app.processes import GRACE_S
+from runners.app.processes import GRACE_S, end_with
 from runners.tracking.sweep import job_lost
 
 log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class _Process:
     def _submit(self, job: Job, arguments: tuple[Any, ...]) -> Future[JobReturn]:
         if self.pool is None:
             self.pool = ProcessPoolExecutor(1, env=self.environment)
-        self.pid = self.pool.submit(_ready)
+        self.pid = self.pool.submit(_ready, os.getpid())
         return self.pool.submit(execute_job, *job, *arguments)
 
     def collect(self) -> dict[int, JobReturn]:
@@ -137,8 +137,9 @@ class _Process:
             self.pool = None
 
 
-def _ready() -> int:
+def _ready(parent: int) -> int:
     """The id of a process that has imported everything: loky ends one that grows by 300 MB after its first task."""
+    end_with(parent)
     from runners.app import cli  # noqa: F401
     from runners.tracking.upload import mlflow_module
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 
 from orbit.core import interruption
-from runners.tracking.sweep import PARENT_PID_ENV
 
 #: Seconds in which an interrupted job may write and upload what it has.
 GRACE_S = 10.0
@@ -29,13 +28,17 @@ def end_on_signals() -> None:
         signal.signal(signal.SIGTERM, _interrupt)
 
 
-@contextlib.contextmanager
-def job() -> Iterator[None]:
-    """Run a job. In a worker of a sweep, signals end it, and so does the end of the sweep's own process."""
-    if os.environ.get(PARENT_PID_ENV) == str(os.getppid()) and not _watching.is_set():
+def end_with(parent: int) -> None:
+    """Make this process a worker of a sweep: it ends with the process of the id ``parent``, which started it."""
+    if not _watching.is_set():
         _watching.set()
         end_on_signals()
-        threading.Thread(target=_end_with, args=(os.getppid(),), name="parent", daemon=True).start()
+        threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
+
+
+@contextlib.contextmanager
+def job() -> Iterator[None]:
+    """Run a job, which a worker may write and upload when its parent has ended."""
     _working.set()
     try:
         yield

@@ -24,7 +24,6 @@ from runners.tracking.summary import summary, write_summary
 #: Environment variables that identify the sweep to its jobs, which may run in other processes.
 PARENT_ENV = "ORBIT_PARENT_RUN_ID"
 SWEEP_ENV = "ORBIT_SWEEP_ID"
-PARENT_PID_ENV = "ORBIT_PARENT_PID"
 
 _open_sweeps: list[SweepCallback] = []
 
@@ -60,7 +59,6 @@ class SweepCallback(Callback):
         if config.tracking.uri is not None:  # Hydra writes this object into multirun.yaml
             with read_write(config):
                 config.tracking.uri = mask(config.tracking.uri)
-        os.environ[PARENT_PID_ENV] = str(os.getpid())
         _open_sweeps.append(self)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
@@ -125,6 +123,6 @@ def close_sweep(interrupted: bool = False) -> int | None:
     if not _open_sweeps:
         return None
     failed = _open_sweeps.pop().close(interrupted)
-    for name in (PARENT_ENV, SWEEP_ENV, PARENT_PID_ENV):
+    for name in (PARENT_ENV, SWEEP_ENV):
         os.environ.pop(name, None)
     return failed
