@@ -46,7 +46,7 @@ def unusable(uri: str, problem: Exception) -> InputError:
     """The error for a store that cannot be used, with the keys to change."""
     hint = ""
     if isinstance(problem, ModuleNotFoundError):
-        extra = "pip install -e '.[postgres]'" if problem.name == "psycopg2" else f"pip install {problem.name}"
+        extra = "pip install -e '.[postgres]'" if problem.name == "psycopg" else f"pip install {problem.name}"
         hint = f"install its driver with {extra}, "
     return InputError(
         f"tracking.uri: cannot use {uri} ({reason(problem)}); {hint}set tracking.uri, or tracking.enabled=false"

@@ -310,7 +310,7 @@ class TestUnusableStores:
         assert str(error.value).startswith("tracking.uri: ")
 
     def test_driver_that_is_not_installed(self):
-        error = stores.unusable("postgresql://host/runs", ModuleNotFoundError("No module", name="psycopg2"))
+        error = stores.unusable("postgresql://host/runs", ModuleNotFoundError("No module", name="psycopg"))
         assert "install its driver with pip install -e '.[postgres]'" in str(error)
 
 
