@@ -44,7 +44,7 @@ class Trials:
             clock = Stopwatch()
             with clock.stage("total"):
                 training = Training(self._job, plan, label)
-                fitted = fit_and_score(plan, self._data(plan), clock, training)
+                fitted = fit_and_score(plan, self.data(plan), clock, training)
             metrics = fitted.metrics
             self._job.log_skeleton(fitted.model["features"].kernel_, label)
             if fitted.selected:
@@ -56,16 +56,17 @@ class Trials:
             self._trainings.append(training)
         return self._done[plan.config_hash]
 
-    def end(self) -> None:
-        """Delete the checkpoints: all fits are complete."""
-        for training in self._trainings:
-            training.end()
-
-    def _data(self, plan: Plan) -> Dataset:
+    def data(self, plan: Plan) -> Dataset:
+        """The data set of a plan."""
         key = json.dumps([plan.config["dataset"], plan.config["seed"]], sort_keys=True)
         if key not in self._last:
             self._last = {key: Job(plan, self._job.folder, self._job.record).load()}
         return self._last[key]
+
+    def end(self) -> None:
+        """Delete the checkpoints: all fits are complete."""
+        for training in self._trainings:
+            training.end()
 
 
 def settings(key_values: Mapping[str, Any] | None, key_path: str) -> list[dict[str, Any]]:

@@ -47,8 +47,9 @@ class Budget(Runner):
     fits : dict of dict
         Label -> changes to the configuration, the points of one curve.
     network : dict
-        Changes that make the plan of the network: ``learner``, ``representation``.
-        Group, encoder and features are replaced: its plan takes the points themselves.
+        Changes that make the plan of the network: its ``learner``. Group, encoder and
+        features are replaced, so that it takes the points themselves, in their
+        representation.
     grid : dict of lists, or None
         Configuration key -> values to try for the network, e.g. ``learner.learning_rate``.
     tuning_seconds : float > 0
@@ -91,7 +92,11 @@ class Budget(Runner):
         trials, found = Trials(job, "test/accuracy"), {}
         for n in self.n_train:
             base = job.plan.variant({"dataset.n_train": n})
-            found[f"{n} labels"] = {"fits": self._fit_all(base, trials), "network": self._train(job, base)}
+            data = trials.data(base)  # before the fits, so that none is timed with the loading
+            found[f"{n} labels"] = {
+                "fits": self._fit_all(base, trials),
+                "network": self._train(job, base, data),
+            }
             self._record(job, found)
 
     def _fit_all(self, base: Plan, trials: Trials) -> Points:
@@ -110,9 +115,8 @@ class Budget(Runner):
         changes = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
         return [(", ".join(f"{k}={v}" for k, v in each.items()), plan.variant(each)) for each in changes]
 
-    def _train(self, job: Job, base: Plan) -> Points:
+    def _train(self, job: Job, base: Plan, data: Dataset) -> Points:
         """Choose the settings of the network on training points, and train it on all of them."""
-        data = Job(base, job.folder, job.record).load()
         seed = base.seed("runner")
         fit, validation = hold_out(len(data.X_train), 0.2, data.y_train, seed)
         part = data.split(fit, validation)
