@@ -18,6 +18,7 @@ from torch import Tensor
 
 from orbit.core.component import Component
 from orbit.core.errors import InputError
+from orbit.core.memory import check_fits
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator, spawn
 from orbit.distributions import Distribution
@@ -110,6 +111,13 @@ class Orbit(Component):
         q.check_group(group)
         q.check_rule(group, rule)
 
+    def check_memory(self) -> None:
+        """Raise ``InputError`` if the elements cannot fit in memory."""
+        group, _, size, rule = self.resolved()
+        listed = rule == "quadrature" and group.domain.dim == 0  # all elements of a finite group, for every size
+        if not (listed or isinstance(group.domain, Point)):  # random numbers, elements and weights, in float64
+            check_fits("size", f"{size:,} elements", 3 * 8 * size)
+
     def fit(self, X: np.ndarray, y: object = None) -> Orbit:
         """Choose the elements and weights for points of the shape of ``X``'s rows.
 
@@ -124,6 +132,7 @@ class Orbit(Component):
             is not defined on the group.
         """
         self.check()
+        self.check_memory()
         group, q, size, rule = self.resolved()
         self.group_, self.distribution_ = clone(group).for_shape(tuple(X.shape[1:])), clone(q)
         q.check_group(self.group_)

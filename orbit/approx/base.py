@@ -108,6 +108,17 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         return 0
 
+    def columns(self, n: int, d: int) -> int:
+        """Columns of the features of ``n`` training points of ``d`` numbers, from parameters alone.
+
+        0 if they are known only after :meth:`fit`, as where the rank of a kernel matrix decides.
+        """
+        return 0
+
+    def fit_bytes(self, n: int, d: int) -> int:
+        """Bytes that :meth:`fit` takes at least, besides its points, as known from parameters alone."""
+        return 0
+
     def _fit_parts(self, X) -> tuple[np.ndarray, int]:
         """Validate the points and fit the orbit and the kernel. Returns the points, and a seed for the map."""
         self.check()

@@ -201,6 +201,12 @@ class CumulativeDistribution(AveragedMap):
         """The kernel that inner products of the features approximate."""
         return kernels.CDF(1.0 if self.norm == "each" else "max", self.epsilon, self.templates)
 
+    def columns(self, n: int, d: int) -> int:
+        return self.sketch or self.n_components * (2 * self.n_bins + 1)
+
+    def fit_bytes(self, n: int, d: int) -> int:
+        return (self.frequencies or Automatic()).bytes_drawn(self.n_components, d)
+
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)
         rule, d = self.frequencies or Automatic(), self.encoder_.n_outputs_

@@ -121,6 +121,12 @@ class Exact(FeatureMap):
         self.X_fit_ = X
         return self._training_gram(X)
 
+    def columns(self, n: int, d: int) -> int:
+        return n if self.precomputed else 0
+
+    def fit_bytes(self, n: int, d: int) -> int:
+        return 0 if self.precomputed else 2 * 8 * n**2  # the kernel matrix, and its eigenvectors
+
     def points_wanted(self, n: int) -> int:
         return n
 

@@ -60,6 +60,10 @@ class Frequencies(Component):
     def _blocks(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks | None:
         return None
 
+    def bytes_drawn(self, size: int, n_features: int) -> int:
+        """Bytes that drawing takes at least: the frequencies in float64, before and after scaling."""
+        return 2 * 8 * size * n_features
+
     @abstractmethod
     def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
         """``draw``, for a kernel that has been checked."""
@@ -204,6 +208,9 @@ class Structured(IsotropicFrequencies):
     def __init__(self) -> None:
         pass
 
+    def bytes_drawn(self, size: int, n_features: int) -> int:
+        return 8 * size  # their lengths
+
     def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
         return self._blocks(kernel, size, n_features, rng).dense()
 
@@ -245,6 +252,10 @@ class Automatic(Frequencies):
         if kernel.is_isotropic and n_features > _QMC_MAX_FEATURES:
             return Orthogonal() if n_features <= _ORTHOGONAL_MAX_FEATURES else Structured()
         return QuasiMonteCarlo() if kernel.spectrum_dim(n_features) <= qmc.Sobol.MAXDIM else MonteCarlo()
+
+    def bytes_drawn(self, size: int, n_features: int) -> int:
+        rule = Orthogonal() if n_features <= _ORTHOGONAL_MAX_FEATURES else Structured()
+        return rule.bytes_drawn(size, n_features)
 
     def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
         return self.choice(kernel, n_features).draw(kernel, size, n_features, rng)

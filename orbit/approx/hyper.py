@@ -26,6 +26,14 @@ class Layer(TransformerMixin, Component):
         """Minimum size of a sample of ``n`` points to which :meth:`fit` should be applied."""
         return 0
 
+    def columns(self, n: int, d: int) -> int:
+        """Columns of the features of ``n`` training points of ``d`` features, from parameters alone."""
+        return d
+
+    def fit_bytes(self, n: int, d: int) -> int:
+        """Bytes that :meth:`fit` takes at least, besides its points, as known from parameters alone."""
+        return 0
+
     def _validate(self, X, reset: bool) -> np.ndarray:
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
 
@@ -128,6 +136,12 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, Layer):
 
     def points_wanted(self, n: int) -> int:
         return self._map().points_wanted(n)
+
+    def columns(self, n: int, d: int) -> int:
+        return self._map().columns(n, d)
+
+    def fit_bytes(self, n: int, d: int) -> int:
+        return self._map().fit_bytes(n, d)
 
     def fit(self, X, y=None):
         """Compute the lengthscale and draw frequencies or landmarks for features ``X``, shape (n, d)."""

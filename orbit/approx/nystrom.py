@@ -91,6 +91,9 @@ class Nystrom(AveragedMap):
     def points_wanted(self, n: int) -> int:
         return min(n, self.n_components * (self.landmarks or Uniform()).points_each)
 
+    def fit_bytes(self, n: int, d: int) -> int:
+        return 2 * 8 * min(n, self.n_components) ** 2  # the kernel matrix of the landmarks, and its eigenvectors
+
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rule = self.landmarks or Uniform()
         rng = np.random.default_rng(random_state)

@@ -94,6 +94,12 @@ class OperatorRandomFourier(RandomFourier):
         self.engine = engine
         self.random_state = random_state
 
+    def columns(self, n: int, d: int) -> int:
+        return 2 * self.n_components
+
+    def fit_bytes(self, n: int, d: int) -> int:
+        return (self.frequencies or Automatic()).bytes_drawn(self.n_components, d)
+
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)
         d = int(np.prod(X.shape[1:]))

@@ -107,6 +107,12 @@ class RandomFourier(AveragedMap):
         rule.check()
         rule.check_kernel(self._scalar_kernel(kernel))
 
+    def columns(self, n: int, d: int) -> int:
+        return self.n_components * (2 if self.variant == "pairs" else 1)
+
+    def fit_bytes(self, n: int, d: int) -> int:
+        return (self.frequencies or Automatic()).bytes_drawn(self.n_components, d)
+
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)
         rule = self.frequencies or Automatic()
@@ -114,7 +120,7 @@ class RandomFourier(AveragedMap):
         blocks = rule.blocks(*arguments)
         self._drawn = rule.draw(*arguments) if blocks is None else blocks
         self.offsets_ = rng.uniform(0, 2 * math.pi, self.n_components) if self.variant == "offset" else None
-        self._n_features_out = self.n_components * (2 if self.variant == "pairs" else 1)
+        self._n_features_out = self.columns(len(X), self.encoder_.n_outputs_)
 
     @property
     def frequencies_(self) -> np.ndarray:

@@ -130,6 +130,12 @@ class RandomSkeleton(AveragedMap):
         self.complexity_ = self.kernel_.skeleton_.complexity()
         self._n_features_out = self.n_components_ * (2 if self._columns() == "pairs" else 1)
 
+    def columns(self, n: int, d: int) -> int:
+        return self.n_components
+
+    def fit_bytes(self, n: int, d: int) -> int:
+        return 8 * self.n_components  # at least one factor each
+
     def metrics(self) -> dict[str, float]:
         return super().metrics() | {"features/complexity": self.complexity_}
 

@@ -193,6 +193,7 @@ class Loader(Component):
             empty, not finite or of unequal lengths.
         """
         self.check()
+        self.check_memory()
         full = self._load_lazily(random_state) if lazy else self._load(random_state)
         train_rng, test_rng = generator(random_state).spawn(2)
         train = self._subset(len(full.X_train), self.n_train, train_rng, "n_train")
@@ -201,6 +202,9 @@ class Loader(Component):
 
     def check_files(self) -> None:
         """Raise ``InputError`` if a file that this loader needs is missing, without reading any."""
+
+    def check_memory(self) -> None:
+        """Raise ``InputError`` if data whose size follows from parameters cannot fit in memory."""
 
     def read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         """New points from a file or folder, in the form of the data that this loader loaded.

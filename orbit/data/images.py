@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from orbit.core.errors import DataFileError, InputError, ParameterError
+from orbit.core.memory import check_fits
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
@@ -116,9 +117,12 @@ class Images(Loader):
     def _read(self, files: list[Path], size: tuple[int, int] | None) -> np.ndarray:
         """All pictures, float32, of one (height, width): ``size``, or that of the first."""
         X: np.ndarray | None = None
+        if self.resize is not None:
+            self._check_memory("resize", len(files), *self.resize)
         for i, file in enumerate(files):
             image = self._picture(file)
             if X is None:
+                self._check_memory("path", len(files), *image.shape[:2])
                 X = np.empty((len(files), *(size or image.shape[:2]), *image.shape[2:]), dtype=np.float32)
             if image.shape != X.shape[1:]:
                 of = "the model was fitted to" if size else f"{files[0].name} has"
@@ -129,6 +133,11 @@ class Images(Loader):
             X[i] = image
         assert X is not None
         return X
+
+    def _check_memory(self, name: str, count: int, height: int, width: int) -> None:
+        channels = 3 if self.channels == "rgb" else 1
+        nbytes = 4 * (count + 1) * height * width * channels  # all of them, and the one that is read
+        check_fits(name, f"{count:,} pictures of {height:,} x {width:,} pixels", nbytes)
 
     def _picture(self, file: Path) -> np.ndarray:
         try:

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import torch
 
+from orbit.core.memory import check_fits
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, Loader
@@ -68,6 +69,10 @@ class VectorField(Loader):
         self.test_size = test_size
         self.n_train = n_train
         self.n_test = n_test
+
+    def check_memory(self) -> None:
+        for key in ("size", "test_size"):  # 25 numbers a point, with the distances from the bumps
+            check_fits(key, f"{vars(self)[key]:,} points", 25 * 8 * vars(self)[key])
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """The field without noise at points ``X``, shape ``(n, 2)``."""
@@ -134,6 +139,11 @@ class LowRankMultitask(Loader):
         self.test_size = test_size
         self.n_train = n_train
         self.n_test = n_test
+
+    def check_memory(self) -> None:
+        for key in ("size", "test_size"):
+            check_fits(key, f"{vars(self)[key]:,} points", 2 * 8 * self.n_dims * vars(self)[key])
+        check_fits("n_waves", f"{self.n_waves:,} frequencies", 2 * 8 * self.n_dims * self.n_waves)
 
     def _load(self, random_state: RandomState) -> Dataset:
         rng = generator(random_state)

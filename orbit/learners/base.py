@@ -103,6 +103,10 @@ class Learner(BaseEstimator):
         """Raise ``ParameterError`` if a parameter has the wrong type or range."""
         check_params(self)
 
+    def fit_bytes(self, n: int, d: int) -> int:
+        """Bytes that ``fit`` takes at least, besides ``n`` rows of ``d`` features."""
+        return 0
+
     def metrics(self) -> dict[str, float]:
         """Fitted values for the record of a run, by names ``learner/...``."""
         if self.path_parameter is None:

@@ -149,6 +149,9 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         W = problem.solve(noise / problem.n)[0]
         return np.pad(W, ((0, isinstance(structure, GramStructure) and structure.has_prior), (0, 0)))
 
+    def fit_bytes(self, n: int, d: int) -> int:
+        return 3 * 8 * min(n, d) ** 2  # second moments or a Gram matrix, and what its factorisation takes
+
     def metrics(self) -> dict[str, float]:
         return super().metrics() | {"learner/log_marginal_likelihood": self.log_marginal_likelihood_}
 

@@ -66,6 +66,9 @@ class LeastSquaresLearner(TargetsLearner):
             W, b = model._for_map(structure, *problem.solve(float(regularization)))
             yield model._decoded(values @ W + b)
 
+    def fit_bytes(self, n: int, d: int) -> int:
+        return 3 * 8 * min(n, d) ** 2  # second moments or a Gram matrix, and what its factorisation takes
+
     def _fit_rows(self, structure, X, Y, weights, labels) -> None:
         self._stream = None
         with threads_for(X.shape[0] * X.shape[1] * float(min(X.shape))):

@@ -218,9 +218,11 @@ def make_plan(composed: dict[str, Any]) -> Plan:
             result._part(kind)
     loader = result._part("dataset")
     runner: Any = orbit.get("runner", config["runner"]["name"])
-    if runner.uses_data:
-        with config_keys():
+    with config_keys():
+        if runner.uses_data:
             loader.check_files()
+        loader.check_memory()
+        result._part("orbit").check_memory()
     checks.check_selection(result)
     checks.check_augmentation(config)
     _check_learner(result, loader.fixed_task)

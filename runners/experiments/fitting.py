@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from orbit.approx import diagnose
 from orbit.data import Dataset
 from orbit.learners.streaming import FeatureStream, fit_stream, sample_rows
+from runners.app.memory import check_fit
 from runners.app.plan import Plan
 from runners.base import Stopwatch, peak_memory_mb
 from runners.experiments.pipeline import pipeline, predict, represented, weights, width
@@ -46,6 +47,9 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     If the plan selects settings, the model with the best ones is fitted to all training points.
     ``training`` records the epochs of a stream.
     """
+    for point in plan.component("selection").points():
+        check_fit(plan.without_selection(point), data)
+    check_fit(plan, data)
     with clock.stage("selection"):
         selected = select(plan, data)
     plan = selected.plan if selected else plan
@@ -54,8 +58,10 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     sample: Any = plan.sample(len(data.X_train)) if engine.stream else slice(None)
     with clock.stage("representation"):
         X = represented(model, data.X_train[sample], engine)
+    check_fit(plan, data, X[0].size)
     with clock.stage("fit_features"):
         features.fit(X)
+    check_fit(plan, data, X[0].size, len(features.get_feature_names_out()))
     if engine.stream:
         _fit_streamed(plan, model, data, X, clock, training)
         # the features of a stream are not kept; those of a sample are computed again

@@ -1,0 +1,65 @@
+"""The memory that a process can have."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import psutil
+
+from orbit.core.errors import InputError
+
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+def process_bytes() -> int:
+    """Bytes that this process can have in all: by what the machine has left, its control groups and ``ulimit -v``."""
+    machine = psutil.virtual_memory().available + psutil.swap_memory().free + psutil.Process().memory_info().rss
+    limits = [machine, *_cgroup_limits(Path("/proc/self/cgroup"))]
+    with contextlib.suppress(ImportError):  # not on Windows
+        import resource
+
+        address_space = resource.getrlimit(resource.RLIMIT_AS)[0]
+        limits += [address_space] if address_space != resource.RLIM_INFINITY else []
+    return min(limits)
+
+
+def check_fits(name: str, what: str, nbytes: float) -> None:
+    """Raise ``InputError``, naming the parameter ``name``, if ``what`` takes more than this process can have.
+
+    >>> check_fits("size", "elements", 1e15)
+    Traceback (most recent call last):
+        ...
+    orbit.core.errors.InputError: size: elements take at least 931,323 GiB of memory, this process can have ...
+    """
+    if nbytes > (limit := process_bytes()):
+        raise InputError(f"{name}: {what} take at least {gib(nbytes)} of memory, this process can have {gib(limit)}")
+
+
+def gib(nbytes: float) -> str:
+    """A number of bytes as text.
+
+    >>> gib(3 * 2**29), gib(2000 * 2**30)
+    ('1.5 GiB', '2,000 GiB')
+    """
+    return f"{nbytes / 2**30:,.0f} GiB" if nbytes >= 100 * 2**30 else f"{nbytes / 2**30:.2g} GiB"
+
+
+def _cgroup_limits(membership: Path, root: Path = _CGROUPS) -> list[int]:
+    """The limits of the control groups of a process and of those above them, of version 1 and 2."""
+    if not membership.is_file():
+        return []
+    limits = []
+    for line in membership.read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "memory":
+            base, name = root / "memory", "memory.limit_in_bytes"
+        elif not controllers:
+            base, name = root, "memory.max"
+        else:
+            continue
+        group = base / path.lstrip("/")
+        for folder in (group, *group.parents):
+            if folder.is_relative_to(base) and (folder / name).is_file():
+                limits.append((folder / name).read_text().strip())
+    return [int(limit) for limit in limits if limit.isdigit()]

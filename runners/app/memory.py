@@ -1,0 +1,88 @@
+"""The memory that a fit takes at least, from the shapes of its arrays, and a refusal before work if that cannot fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbit.core.memory import gib, process_bytes
+from orbit.data import Dataset
+from runners.app.messages import ConfigError
+from runners.app.plan import Plan
+
+
+@dataclass(frozen=True)
+class Part:
+    """Arrays that are in memory together with the other parts of a stage.
+
+    Attributes
+    ----------
+    what : what they hold, with its shape
+    nbytes : their size in bytes, at least
+    keys : configuration keys that it depends on
+    """
+
+    what: str
+    nbytes: int
+    keys: tuple[str, ...]
+
+
+def check_fit(plan: Plan, data: Dataset, numbers: int = 1, columns: int = 0) -> None:
+    """Raise ConfigError if a stage of the fit takes more memory than this process can have.
+
+    Parameters
+    ----------
+    plan : Plan
+    data : Dataset
+        The training points; for a stream the sample counts, and features are in batches within ``engine.memory``.
+    numbers : int
+        Numbers of a point in its representation, once they are known.
+    columns : int
+        Columns of the features, once they are known.
+    """
+    limit = process_bytes()
+    for stage in _stages(plan, data, numbers, columns):
+        needed = sum(part.nbytes for part in stage)
+        if needed > limit:
+            largest = max(stage, key=lambda part: part.nbytes)
+            listed = ", ".join(f"{part.what}: {gib(part.nbytes)}" for part in stage if part.nbytes > needed / 1000)
+            raise ConfigError(
+                f"this fit takes at least {gib(needed)} of memory ({listed}), this process can have {gib(limit)}: "
+                f"change {' or '.join(largest.keys)}"
+            )
+
+
+def _stages(plan: Plan, data: Dataset, d: int, columns: int) -> list[list[Part]]:
+    """The stages of a fit, with the parts that are in memory together in each."""
+    features, layer, learner, engine = plan.approx(), plan.hyper(), plan.learner(data.task), plan.engine()
+    n = len(data.X_train)
+    seen = len(plan.sample(n)) if engine.stream else n  # points that features and layer are fitted to
+    itemsize = engine.result_dtype(data.X_train).itemsize
+    width = columns or features.columns(n, d)
+    last = layer.columns(seen, width)
+    approx_keys, layer_keys = _size_keys(plan, "approx"), _size_keys(plan, "hyper")
+    less = ("dataset.n_train", "engine.stream=true") if learner.streams and not engine.stream else ("dataset.n_train",)
+
+    points = Part(f"{seen:,} points of {d:,} numbers", seen * d * itemsize, ("dataset.n_train",))
+    drawn = Part(f"fit of approx={features.name}", features.fit_bytes(seen, _inputs(plan, d)), approx_keys)
+    psi = Part(f"{n:,} x {width:,} features", n * width * itemsize, (*approx_keys, *less))
+    drawn_again = Part(f"fit of hyper={layer.name}", layer.fit_bytes(seen, width), layer_keys)
+    mapped = Part(f"{n:,} x {last:,} features of hyper={layer.name}", n * last * itemsize, (*layer_keys, *less))
+    own_keys = layer_keys if layer.name != "linear" else approx_keys
+    rows = last if engine.stream else n  # the second moments of a stream have no other form
+    solver = Part(f"solver of learner={learner.name}", learner.fit_bytes(rows, last), own_keys)
+    if engine.stream:
+        in_memory = not learner.many_passes or 8 * last**2 <= engine.memory * 2**30  # or it takes many passes
+        return [[points, drawn], [points, drawn_again], [points, solver] if in_memory else []]
+    if layer.name == "linear":
+        return [[points, drawn], [points, psi], [points, psi, solver]]
+    return [[points, drawn], [points, psi], [points, psi, drawn_again], [points, psi, mapped], [points, mapped, solver]]
+
+
+def _inputs(plan: Plan, d: int) -> int:
+    """Numbers that the kernel takes at least: those of an encoder are not known before its fit."""
+    return d if plan.config["encoder"]["name"] == "none" else 1
+
+
+def _size_keys(plan: Plan, section: str) -> tuple[str, ...]:
+    key = "n_components"
+    return (f"{section}.{key}",) if key in plan.config[section] else ("dataset.n_train",)

@@ -1,0 +1,154 @@
+"""A fit that cannot fit in memory is refused before work, and what the estimate counts is what is taken."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import quickly_composed, refused
+
+import orbit
+from orbit.core import memory
+from orbit.core.errors import InputError
+from runners.app import memory as fits
+from runners.app.plan import plan
+from runners.base import Stopwatch
+from runners.experiments.fitting import fit_and_score
+
+ROOT = Path(__file__).parents[2]
+FIELD = ("dataset=vector_field", "group=identity")
+
+
+@pytest.fixture(autouse=True)
+def _eight_gib(monkeypatch):
+    for module in (memory, fits):
+        monkeypatch.setattr(module, "process_bytes", lambda: 8 * 2**30)
+
+
+def problem(*overrides: str) -> str:
+    made = plan(quickly_composed(*overrides))
+    with pytest.raises(InputError) as error:
+        fit_and_score(made, made.load(), Stopwatch())
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (("approx=rf", "approx.n_components=20000000"), "149 GiB of memory (1,000 x 40,000,000 features: 149 GiB)"),
+        (
+            ("approx=rf", "approx.n_components=20000000", "dataset.n_train=20"),
+            "19 GiB of memory (fit of approx=rf: 19 GiB), this process can have 8 GiB: change approx.n_components",
+        ),
+        (
+            ("approx=rf", "hyper=gaussian", "hyper.n_components=10000000"),
+            "153 GiB of memory (fit of hyper=gaussian: 153 GiB), this process can have 8 GiB: change hyper.n_comp",
+        ),
+        (
+            ("hyper=gaussian", "hyper.n_components=10000000"),
+            "1,000 x 20,000,000 features of hyper=gaussian: 75 GiB), this process can have 8 GiB: "
+            "change hyper.n_components or dataset.n_train or engine.stream=true",
+        ),
+        (("approx=cdf", "approx.n_components=20000000"), "1,000 x 1,020,000,000 features: 3,800 GiB"),
+        ((*FIELD, "approx=exact", "dataset.size=100000"), "149 GiB of memory (fit of approx=exact: 149 GiB)"),
+        (
+            (*FIELD, "approx=rf", "approx.n_components=50000", "dataset.size=50000"),
+            "19 GiB of memory (50,000 x 100,000 features: 19 GiB), this process",
+        ),
+        (
+            (*FIELD, "approx=rf", "approx.n_components=50000", "engine.stream=true", "learner=stein"),
+            "224 GiB of memory (solver of learner=stein: 224 GiB), this process can have 8 GiB: change approx.n_comp",
+        ),
+        (("approx=rf", "selection=k_fold", "selection.grid={approx.n_components: [9, 20000000]}"), "149 GiB of memory"),
+    ],
+)
+def test_a_fit_that_cannot_fit_is_refused_with_its_numbers_and_keys(overrides, expected):
+    assert expected in problem(*overrides)
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("orbit.size=1000000000", "orbit.size: 1,000,000,000 elements take at least 22 GiB of memory"),
+        ("dataset.size=2000000000", "dataset.size: 2,000,000,000 points take at least 373 GiB of memory"),
+    ],
+)
+def test_what_parameters_alone_decide_is_refused_by_the_plan(override, expected):
+    data = FIELD[:1] if override.startswith("dataset") else ()
+    assert refused(*data, override) == f"{expected}, this process can have 8 GiB"
+
+
+def peak_bytes(call) -> int:
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    call()
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    return peak
+
+
+N, D, M = 200, 32, 3000
+MAPS = [
+    orbit.build("approx", "rf", n_components=M, frequencies=orbit.build("frequencies", rule), random_state=0)
+    for rule in ("monte_carlo", "qmc", "orthogonal", "structured", "auto")
+]
+MAPS += [orbit.build("approx", "cdf", n_components=M, random_state=0)]
+MAPS += [orbit.build("approx", "orff", kernel=orbit.build("kernel", "decomposable"), n_components=M, random_state=0)]
+MAPS += [orbit.build("approx", "nystrom", n_components=M, random_state=0), orbit.build("approx", "exact")]
+
+
+@pytest.mark.parametrize("features", MAPS, ids=lambda m: f"{m.name}-{m.get_params().get('frequencies')}")
+def test_the_estimate_of_a_feature_map_is_a_lower_bound(features, rng):
+    """A fit that fits is never refused; an estimate far below what is taken would refuse too late."""
+    X = rng.standard_normal((N, D)).astype(np.float32)
+    estimate = features.fit_bytes(N, D)
+    taken = peak_bytes(lambda: features.fit(X))
+    assert estimate <= taken < 4 * estimate + 2**21
+    assert features.columns(N, D) in (0, len(features.get_feature_names_out()))
+
+
+@pytest.mark.parametrize("shape", [(600, 150), (150, 600), (300, 300)])
+@pytest.mark.parametrize("name", ["ridge", "krr", "gp"])
+def test_the_estimate_of_a_solver_is_a_lower_bound(name, shape, rng):
+    psi = rng.standard_normal(shape).astype(np.float32)
+    learner = orbit.build("regressor", name)
+    taken = peak_bytes(lambda: learner.fit(psi, psi[:, 0]))
+    assert learner.fit_bytes(*shape) <= taken < 4 * learner.fit_bytes(*shape) + 2**21
+
+
+IN_THE_BUDGET = """
+import os, resource, sys
+os.environ["MALLOC_ARENA_MAX"] = "1"
+import numpy as np, orbit, torch
+name, n, budget, share = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
+torch.set_num_threads(1)
+X = np.random.default_rng(0).random((n, 8, 8)).astype(np.float32)
+orb = orbit.Orbit(orbit.build("group", "rotation"), size=16, rule="quadrature")
+engine = orbit.Engine(memory=budget, workers=1, device="cpu", path="direct")
+features = orbit.build("approx", name, orbit=orb, n_components=16 if name == 'cdf' else 256, engine=engine, random_state=0).fit(X[:500])
+columns = features.transform(X[:300]).shape[1]  # libraries and buffers are loaded
+in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+limit = in_use + int(share * (4 * n * columns + budget * 2**30)) + 2**24
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+assert features.transform(X).shape == (n, columns)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [10**3, 10**4, 10**5])
+@pytest.mark.parametrize("name", ["rf", "nystrom", "cdf"])
+def test_features_take_no_more_than_the_result_and_the_budget(name, n):
+    """In a process whose address space ends 16 MiB above the result and ``engine.memory`` = 64 MiB."""
+
+    def run(share: float) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-c", IN_THE_BUDGET, name, str(n), str(2**-4), str(share)]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+    done = run(1.0)
+    assert done.returncode == 0, done.stderr[-500:]
+    if n == 10**5:  # the limit is real: the result alone does not fit in half of it
+        assert "Error" in run(0.5).stderr
