@@ -44,7 +44,7 @@ def test_the_smallest_limit_counts(monkeypatch):
     [
         (
             lambda path: VectorField(size=2 * 10**9).load(0),
-            "size: 2,000,000,000 points take at least 373 GiB of memory, t",
+            "size: 2,000,000,000 points take at least 373 GiB of memory",
         ),
         (lambda path: VectorField(test_size=10**10).load(0), "test_size: 10,000,000,000 points"),
         (lambda path: LowRankMultitask(size=2 * 10**9).load(0), "size: 2,000,000,000 points"),

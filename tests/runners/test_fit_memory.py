@@ -129,7 +129,8 @@ torch.set_num_threads(1)
 X = np.random.default_rng(0).random((n, 8, 8)).astype(np.float32)
 orb = orbit.Orbit(orbit.build("group", "rotation"), size=16, rule="quadrature")
 engine = orbit.Engine(memory=budget, workers=1, device="cpu", path="direct")
-features = orbit.build("approx", name, orbit=orb, n_components=16 if name == 'cdf' else 256, engine=engine, random_state=0).fit(X[:500])
+size = 16 if name == "cdf" else 256
+features = orbit.build("approx", name, orbit=orb, n_components=size, engine=engine, random_state=0).fit(X[:500])
 columns = features.transform(X[:300]).shape[1]  # libraries and buffers are loaded
 in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 limit = in_use + int(share * (4 * n * columns + budget * 2**30)) + 2**24
