@@ -138,6 +138,8 @@ def run_job(cfg: DictConfig) -> float:
     except distributed.ShareDone:
         return math.nan
     except Exception as error:
+        if isinstance(error, distributed.ProcessLostError):
+            recover(Path(cfg.outputs), None)  # the first process may be the one that died, with the record of the run
         _exit_code = _report(error)
         return math.nan
 

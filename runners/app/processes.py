@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from orbit.core import interruption
+from orbit.core import distributed, interruption
 
 #: Seconds in which an interrupted job may write and upload what it has.
 GRACE_S = 10.0
@@ -21,7 +21,10 @@ _watching = threading.Event()
 
 
 def end_on_signals() -> None:
-    """Let Ctrl-C and SIGTERM raise ``KeyboardInterrupt`` here and, if that is lost, at the next step of the work."""
+    """Let Ctrl-C and SIGTERM raise ``KeyboardInterrupt`` here and, if that is lost, at the next step of the work.
+
+    In a job of several processes, SIGTERM raises ``ProcessLostError``: a run that torchrun ends has failed.
+    """
     interruption.clear()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _interrupt)
@@ -47,6 +50,11 @@ def job() -> Iterator[None]:
 
 
 def _interrupt(signum: int, frame: object) -> None:
+    if signum == signal.SIGTERM and distributed.world_size() > 1:
+        raise distributed.ProcessLostError(
+            f"process {distributed.rank()} of {distributed.world_size()} was ended by torchrun, which does so when "
+            "another one has died; start the job again"
+        )
     interruption.request()
     raise KeyboardInterrupt
 

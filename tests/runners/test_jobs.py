@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import gc
 import json
 import os
@@ -24,6 +25,7 @@ from orbit.core import interruption
 from orbit.core.progress import Progress
 from runners.app import processes
 from runners.base import Stopwatch
+from runners.experiments.fit import Fit
 from runners.tracking.identity import identity, other_code
 from runners.tracking.mlflow import Tracker
 from runners.tracking.pending import Marker, Owner, Pending
@@ -134,6 +136,32 @@ class TestResume:
         assert len(refused) == 1
         assert "waiting for another process" in out + err
         assert "skipped: run" in out + err
+
+
+class TestSeveralProcesses:
+    """Jobs of torchrun, whose launcher ends all processes by SIGTERM when one dies."""
+
+    @pytest.fixture(autouse=True)
+    def _second_of_two(self, monkeypatch, interruptible):
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        monkeypatch.setenv("RANK", "1")
+        monkeypatch.setattr("orbit.core.distributed.job", lambda device: contextlib.nullcontext())
+
+    def test_the_others_end_a_run_whose_first_process_was_killed(self, run, tmp_path, monkeypatch):
+        first = RunFolder(tmp_path / "out" / "2026-01-01" / "first")
+        first.path.mkdir(parents=True)
+        first.write_record(Record("first"))
+        pending = Pending(tmp_path / "out")
+        marker = pending.add(first.path)
+        with subprocess.Popen(["true"]) as killed:
+            owner = asdict(Owner.of(killed.pid))
+        marker.path.write_text(json.dumps(json.loads(marker.path.read_text()) | {"owner": owner}))
+        monkeypatch.setattr(Fit, "run", lambda *args: os.kill(os.getpid(), signal.SIGTERM))
+        code, _, err = run("engine.stream=true", "approx=rf", *SMALL, "tracking.enabled=false")
+        assert code == 1
+        assert err.splitlines()[-1].startswith("error: process 1 of 2 was ended by torchrun")
+        assert "Traceback" not in err
+        assert first.read_record().status == "FAILED"
 
 
 def test_code_that_may_differ_is_named():
