@@ -265,7 +265,7 @@ def test_exact_gram_is_the_double_sum(rng, group, move):
 
 @pytest.mark.parametrize("memory", [1e-7, 1e-5, 1.0])
 def test_exact_gram_does_not_depend_on_memory(rng, memory):
-    X = signals(rng, 30, (5, 6))
+    X = signals(rng, 12, (5, 6))
     orb = Orbit(Rotation(), size=7)
     expected = Exact(Gaussian(0.6), orb).fit(X).gram(X)
     np.testing.assert_allclose(Exact(Gaussian(0.6), orb, engine=Engine(memory)).fit(X).gram(X), expected, atol=1e-12)

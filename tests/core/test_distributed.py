@@ -72,6 +72,7 @@ def test_two_processes_give_the_result_of_one(run, tmp_path, port, settings):
     compare(run, tmp_path, port, *SETTINGS, *settings)
 
 
+@pytest.mark.slow
 def test_two_processes_that_read_a_file_by_rows_give_the_result_of_one(run, tmp_path, port, rng):
     """4,500 training points; scale, lengthscale and landmarks are fitted to a sample of 4,096."""
     files = npy_files(tmp_path, *noisy_digits(rng, 6000))
