@@ -47,7 +47,8 @@ class Engine(Component):
     Parameters
     ----------
     memory : float in (0, 1e6]
-        Budget in GiB for everything above input and output, over all workers.
+        Budget in GiB for everything above input and output of :meth:`average`, over all workers. What ``fit`` keeps
+        (frequencies, landmarks) and a learner's matrices are not in it.
     workers : int >= 1 or None
         Threads; None is the number of threads torch would use.
     device : {"auto", "cpu", "cuda"}
