@@ -11,6 +11,7 @@ values that differ. Keys are documented in the docstring of the component:
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
@@ -217,8 +218,25 @@ def checked_run_name(name: str) -> str:
     return name
 
 
+def new_folder(path: str) -> str:
+    """Make a folder that no other run has: ``path`` or, if it exists, ``path-2`` and so on."""
+    for name in itertools.chain([path], (f"{path}-{number}" for number in itertools.count(2))):
+        try:
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).mkdir()
+        except FileExistsError:
+            if Path(name).is_dir():
+                continue
+            break
+        except OSError:
+            break
+        return name
+    return path  # it cannot be made, which Hydra reports
+
+
 # on import, because the workers of a launcher resolve the names of their run folders before they call anything
 OmegaConf.register_new_resolver("orbit_run_name", run_name, replace=True)
+OmegaConf.register_new_resolver("orbit_new_folder", new_folder, replace=True, use_cache=True)
 OmegaConf.register_new_resolver("orbit_checked", checked_run_name, replace=True)
 
 

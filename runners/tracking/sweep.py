@@ -84,7 +84,7 @@ class SweepCallback(Callback):
         return len(failed)
 
     def _open(self, config: DictConfig) -> None:
-        name, overrides = f"sweep-{self.folder.path.name.removesuffix('-sweep')}", list(config.hydra.overrides.task)
+        name, overrides = f"sweep-{self.folder.path.name.replace('-sweep', '')}", list(config.hydra.overrides.task)
         self.record = Record(name, overrides=overrides, tags=environment_tags() | {"sweep": os.environ[SWEEP_ENV]})
         self.marker = Pending(self.outputs).add(self.folder.path)
         if config.tracking.enabled:

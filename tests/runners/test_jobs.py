@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import contextlib
 import gc
 import json
@@ -24,6 +25,7 @@ from command_line import SMALL, folders, mlflow_runs
 from orbit.core import interruption
 from orbit.core.progress import Progress
 from runners.app import processes
+from runners.app.schema import new_folder
 from runners.base import Stopwatch
 from runners.experiments.fit import Fit
 from runners.tracking.identity import identity, other_code
@@ -164,6 +166,15 @@ class TestSeveralProcesses:
         assert first.read_record().status == "FAILED"
 
 
+def test_runs_that_start_in_the_same_second_have_folders_of_their_own(tmp_path):
+    wanted = str(tmp_path / "12-00-00-run")
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(new_folder, [wanted] * 8))
+    assert sorted(made) == [wanted, *(f"{wanted}-{number}" for number in range(2, 9))]
+    (tmp_path / "file").touch()
+    assert new_folder(str(tmp_path / "file" / "run")) == str(tmp_path / "file" / "run")
+
+
 def test_code_that_may_differ_is_named():
     ours = Record("ours", tags={"git.commit": "a" * 40, "git.dirty": "false"})
     assert other_code(ours, ours) is None
@@ -182,7 +193,7 @@ def start(tmp_path: Path, *arguments: str) -> subprocess.Popen:
 
 def jobs_in_progress(tmp_path: Path) -> list[Marker]:
     markers = Pending(tmp_path / "out").markers()
-    return [marker for marker in markers if marker.is_owned and not marker.folder.name.endswith("-sweep")]
+    return [marker for marker in markers if marker.is_owned and "-sweep" not in marker.folder.name]
 
 
 def wait_for_job(tmp_path: Path, sweep: subprocess.Popen) -> Marker:
