@@ -169,11 +169,12 @@ class Budget(Runner):
 def _moved_batches(
     X: np.ndarray, y: np.ndarray, orbit: Orbit, network: NetworkClassifier, seed: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Batches of points, in a new order in every pass, each point moved by a random element. Passes end epochs."""
-    rng = np.random.default_rng(seed)
+    """Batches of points, in a new order in every pass, each point moved by a random element."""
+    rng, n = np.random.default_rng(seed), len(X)
+    passes = max(1, _MOVED_TOGETHER // n)  # at once: moving a few points takes as long as moving many
     while True:
-        order = rng.permutation(len(X))
-        for start in range(0, len(X), _MOVED_TOGETHER):
+        order = np.concatenate([rng.permutation(n) for _ in range(passes)])
+        for start in range(0, len(order), _MOVED_TOGETHER):
             rows = order[start : start + _MOVED_TOGETHER]
             moved = random_orbit_points(orbit, X[rows], len(rows), int(rng.integers(2**31)))
             for batch in range(0, len(rows), network.batch_size):

@@ -40,13 +40,13 @@ def test_every_pass_moves_each_point_by_a_new_random_element():
     X = np.arange(10.0)[:, None] * np.ones((1, 4)) + np.arange(4) / 10
     shifts = orbit.Orbit(orbit.build("group", "cyclic"), random_state=0).fit(X)
     batches = budget._moved_batches(X, np.arange(10), shifts, _Passes(batch_size=4), 0)
-    passes = [[next(batches) for _ in range(3)] for _ in range(2)]
+    points, labels = (np.concatenate(each) for each in zip(*itertools.islice(batches, 255), strict=True))
     moved = []
-    for one in passes:
-        points, labels = (np.concatenate(each) for each in zip(*one, strict=True))
-        assert sorted(labels) == list(range(10))
-        np.testing.assert_allclose(np.sort(points, axis=1), X[labels], atol=1e-12)  # cyclic shifts of the point
-        moved.append(points[np.argsort(labels)])
+    for one in range(2):  # passes of ten points, of the 102 that are moved together
+        rows = slice(10 * one, 10 * one + 10)
+        assert sorted(labels[rows]) == list(range(10))
+        np.testing.assert_allclose(np.sort(points[rows], axis=1), X[labels[rows]], atol=1e-12)  # shifts of the point
+        moved.append(points[rows][np.argsort(labels[rows])])
     assert not np.array_equal(*moved)
     assert len(np.unique(moved[0][:, 0] % 1)) > 1
 
