@@ -23,6 +23,7 @@ from orbit.core.errors import InputError
 from orbit.core.linalg import row_norms
 from orbit.core.params import config_fields
 from orbit.groups.domains import ProductDomain, Torus, wrap
+from orbit.kernels import Gaussian, Matern, RationalQuadratic
 from orbit.representations import Standardize, UnitNorm
 from runners.app.plan import make_plan, plan
 from runners.tracking.record import RunFolder
@@ -153,6 +154,17 @@ def test_kernels_are_positive_semi_definite_symmetric_and_bounded(name, X):
     if kernel.has_spectrum:
         np.testing.assert_allclose(K.diagonal(), 1, atol=1e-12)
         np.testing.assert_allclose(kernel.gram(X + 5.0), K, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(1.7), Matern(1.7, 1.5), Matern(1.7, 2.5), RationalQuadratic(1.7, 0.6)], ids=str
+)
+@settings(max_examples=10)
+@given(X=points())
+def test_the_differentiable_form_of_a_kernel_is_its_value(kernel, X):
+    fitted = clone(kernel).fit(X)
+    difference = torch.from_numpy(X[0] - X[1])
+    assert float(fitted.signature(difference)) == pytest.approx(fitted.gram(X)[0, 1], abs=1e-7)
 
 
 @settings(max_examples=40)
