@@ -184,7 +184,7 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
         "kernel.radius: expected a finite number > 0 or 'max', found -1",
     ),
     (("approx=cdf", "kernel.lengthscale=-1"), "kernel.lengthscale: expected a finite number > 0 or 'median', found -1"),
-    ((*TABLE, "dataset.path=pyproject.toml", "learner.regularization=-1"), "learner.regularization: expected"),
+    ((*TABLE, "dataset.path=here.csv", "learner.regularization=-1"), "learner.regularization: expected"),
     # ---- files
     (("dataset=mnist", "dataset.root=nowhere"), "expected the file train-images-idx3-ubyte.gz at"),
     (("dataset=mnist", f"dataset.root={LONG}"), f"dataset.root: {TOO_LONG}"),
@@ -203,7 +203,7 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     (("dataset=table", "dataset.path=x.csv"), "dataset.target: expected the name of the column to predict, found none"),
     ((*TABLE, "dataset.path=gone.csv"), "dataset.path: expected a file at"),
     ((*TABLE, f"dataset.path={LONG}"), f"dataset.path: {TOO_LONG}"),
-    ((*TABLE, "dataset.path=pyproject.toml", "dataset.test_path=gone.csv"), "dataset.test_path: expected a file at"),
+    ((*TABLE, "dataset.path=here.csv", "dataset.test_path=gone.csv"), "dataset.test_path: expected a file at"),
     ((*TABLE, "dataset.features=[]"), "dataset.features: expected at least one column, or null for all columns"),
     ((*TABLE, "dataset.features=[a,a]"), "dataset.features: expected columns named once each, found ['a', 'a']"),
     ((*TABLE, "dataset.target=[a,a]"), "dataset.target: expected columns named once each, found ['a', 'a']"),
@@ -226,11 +226,11 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ),
     (("runner=predict", "runner.model=there", f"runner.input={LONG}"), f"runner.input: {TOO_LONG}"),
     (
-        ("runner=predict", "runner.model=there", "runner.input=pyproject.toml", "runner.output=gone/x.csv"),
+        ("runner=predict", "runner.model=there", "runner.input=here.csv", "runner.output=gone/x.csv"),
         "runner.output: expected a file in an existing folder, found 'gone/x.csv'",
     ),
     (
-        ("runner=predict", "runner.model=there", "runner.input=pyproject.toml", f"runner.output={LONG}"),
+        ("runner=predict", "runner.model=there", "runner.input=here.csv", f"runner.output={LONG}"),
         f"runner.output: {TOO_LONG}",
     ),
     (("runner=memory", "runner.cases=null"), "runner.cases: expected"),

@@ -55,7 +55,9 @@ def test_quickly_composed_is_what_hydra_composes(overrides):
 
 
 @pytest.mark.parametrize(("case", "expected"), COMMAND_LINES, ids=brief)
-def test_of_a_command_line(case, expected):
+def test_of_a_command_line(case, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("here.csv").touch()
     check_line(refused(*overrides_of(case)), expected)
 
 
@@ -200,7 +202,8 @@ def test_of_a_run_leaves_its_traceback_in_the_log(run, tmp_path):
 def test_of_a_process_ends_it_with_exit_code_2_and_one_line(case, expected, tmp_path):
     if "\0" in "".join(overrides_of(case)):
         pytest.skip("the operating system passes no null characters")
-    command = [sys.executable, str(ROOT / "run.py"), *overrides_of(case), "tracking.enabled=false"]
+    (tmp_path / "here.csv").touch()
+    command = [sys.executable, str(ROOT / "run.py"), "tracking.enabled=false", *overrides_of(case)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
