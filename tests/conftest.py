@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import logging
 import shutil
 import sys
 from collections.abc import Iterator
@@ -42,6 +44,35 @@ def _seed_global_generators() -> None:
     """Estimators whose ``random_state`` is None draw from NumPy's global generator, as scikit-learn's do."""
     np.random.seed(20170)
     torch.default_generator.manual_seed(20170)  # torch.manual_seed formats three stacks for devices that are not here
+
+
+class Records(logging.Handler):
+    """The messages that were logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+@pytest.fixture
+def log_messages():
+    """What ``orbit`` and ``runners`` log during a test.
+
+    pytest's own fixture needs a plugin that adds handlers to every logger three times in each test, a tenth of the
+    time of all tests, so it is switched off.
+    """
+    records = Records()
+    with contextlib.ExitStack() as stack:
+        for logger in (logging.getLogger("orbit"), logging.getLogger("runners")):
+            level = logger.level
+            logger.addHandler(records)
+            logger.setLevel(logging.INFO)
+            stack.callback(logger.setLevel, level)
+            stack.callback(logger.removeHandler, records)
+        yield records.messages
 
 
 @functools.lru_cache(maxsize=1)

@@ -54,7 +54,9 @@ CONTINUOUS = {
 }
 
 
-@pytest.mark.parametrize("name", CONTINUOUS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "product" else []) for name in CONTINUOUS]
+)
 def test_rules_converge_to_the_same_average(rng, name):
     params, points, qmc_gain, quadrature_gain = CONTINUOUS[name]
     group, X = orbit.build("group", name.partition("-")[0], **params), points(rng)

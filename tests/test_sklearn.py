@@ -73,7 +73,7 @@ def pipeline(approx=None, learner=None):
     return make_pipeline(Polar(), approx, clone(learner or RidgeClassifier()))
 
 
-@pytest.mark.parametrize("approx", [RandomFourier, Nystrom, Exact])
+@pytest.mark.parametrize("approx", [RandomFourier, Nystrom, pytest.param(Exact, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("learner", [RidgeClassifier(), SVMClassifier(1e-4, random_state=0)], ids=repr)
 def test_pipeline_learns_turned_digits(turned, approx, learner):
     params = {} if approx is Exact else {"n_components": 200}

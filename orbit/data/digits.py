@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -75,6 +77,11 @@ class RotatedDigits(Digits):
         self.rotation_seed = rotation_seed
 
     def _load(self, random_state: RandomState) -> Dataset:
-        digits = load_digits()
-        X = rotate_randomly(digits.images / 16, self.rotation_seed)
-        return self._split(X, digits.target, "scikit-learn load_digits, turned by random angles", random_state)
+        X, y = _rotated(self.rotation_seed)
+        return self._split(X, y, "scikit-learn load_digits, turned by random angles", random_state)
+
+
+@functools.lru_cache(maxsize=1)  # jobs of a sweep use the same images
+def _rotated(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    digits = load_digits()
+    return rotate_randomly(digits.images / 16, seed), digits.target

@@ -82,7 +82,7 @@ def gram_error(rule, kernel, d, size, seeds=12):
 @pytest.mark.parametrize("rule", [Orthogonal(), Structured(), QuasiMonteCarlo()], ids=str)
 def test_every_frequency_follows_the_spectrum(rule, kernel):
     """One frequency from each of many draws, so that the frequencies compared are independent."""
-    d, draws = 16, 700
+    d, draws = 16, 500
     kernel = kernel.fit(np.zeros((1, d)))
     first = np.array([rule.draw(kernel, 5, d, np.random.default_rng(seed))[3] for seed in range(draws)])
     independent = kernel.sample_spectrum(20_000, d, np.random.default_rng(9))

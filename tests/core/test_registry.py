@@ -146,6 +146,7 @@ def test_other_packages_add_components_through_entry_points(monkeypatch):
     assert asked == ["orbit.components"], "asked once, and for this group only"
 
 
+@pytest.mark.slow
 def test_the_library_does_not_import_hydra_or_mlflow():
     """In a fresh interpreter, since other tests import them."""
     code = "import sys, orbit; print([m for m in ('hydra', 'omegaconf', 'mlflow', 'runners') if m in sys.modules])"

@@ -296,6 +296,7 @@ def test_corrupt_amat_files_are_refused(tmp_path, content):
         RotatedMNIST(root=str(tmp_path)).load(0)
 
 
+@pytest.mark.slow
 def test_rotated_mnist_is_generated_by_the_protocol(tmp_path, monkeypatch):
     """12,000 for training, the rest for testing, each image with its label, turned by its own angle."""
     content = write_mnist(tmp_path, monkeypatch, n_train=12_030, n_test=30, side=4)

@@ -159,6 +159,6 @@ def test_a_redirection_to_an_address_without_encryption_is_refused(tmp_path, ser
     assert not list(tmp_path.rglob("thing*"))
 
 
-def test_the_digest_of_a_file_without_a_published_one_is_reported(tmp_path, server, caplog):
+def test_the_digest_of_a_file_without_a_published_one_is_reported(tmp_path, server, log_messages):
     files.find(str(tmp_path), "things", file_at(f"{server}/good", None), download=True)
-    assert f"sha256 of the file that was fetched: {hashlib.sha256(CONTENT).hexdigest()}" in caplog.text
+    assert f"sha256 of the file that was fetched: {hashlib.sha256(CONTENT).hexdigest()}" in "\n".join(log_messages)

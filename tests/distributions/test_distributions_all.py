@@ -267,6 +267,7 @@ GROUPS: dict[str, tuple[Group, tuple[int, ...]]] = {
     "orthogonal-5": (orbit.build("group", "orthogonal", dim=5, special=False), (4, 5)),
     "pitch_tempo": (orbit.build("group", "pitch_tempo"), (64,)),
     "product": (orbit.build("group", "product"), (6, 6)),
+    "small_moves": (orbit.build("group", "small_moves"), (6, 6)),
 }
 
 

@@ -37,6 +37,7 @@ def test_the_measure_of_memory_measures():
     ],
     ids=["rf", "nystrom", "exact"],
 )
+@pytest.mark.slow
 def test_working_memory_stays_within_the_budget(rng, monkeypatch, make, size, group, factor):
     """Everything above input and output, while all orbit points together would be far above it."""
     monkeypatch.setattr(engine_memory.Workspace, "tile_factor", factor)

@@ -441,6 +441,7 @@ def test_gcv_does_not_fit_the_noise_of_one_direction(rng):
 @pytest.mark.parametrize(
     "kernel", [CurlFree(lengthscale=0.8), Decomposable(lengthscale=0.8, output="covariance")], ids=str
 )
+@pytest.mark.slow
 def test_adagrad_converges_to_the_closed_form(rng, kernel):
     psi, Y, operator, _, features = case(kernel, rng, n=200)
     lam = 1e-2

@@ -85,6 +85,7 @@ def reachable(monkeypatch, tmp_path, empty_database):
 
 @pytest.mark.usefixtures("reachable")
 @pytest.mark.parametrize("source", ["argument", "file"])
+@pytest.mark.slow
 def test_sweep_leaves_no_byte_of_the_password(run, tmp_path, monkeypatch, source):
     """One job finishes and one fails with the password in its message, so that traceback, log and MLflow have it."""
     uri = f"postgresql://ann:{SECRET}@127.0.0.1:1/runs"

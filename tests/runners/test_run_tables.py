@@ -6,6 +6,7 @@ import json
 import re
 
 import numpy as np
+import pytest
 from command_line import SMALL, folders, mlflow_runs
 from scipy import stats
 
@@ -201,6 +202,7 @@ def test_fields_are_compared_drawn_and_timed_until_the_exact_kernel_stops(run, t
 SKELETON = ("kernel=skeleton", "kernel.layers=[{kind: conv, size: 3}, {kind: full}]", "representation=raw")
 
 
+@pytest.mark.slow
 def test_errors_of_orbits_come_with_pictures_of_the_orbit_and_the_skeleton(run_with_figures, tmp_path):
     few = ("runner.n_points=10", "tracking.enabled=false", "engine.dtype=float64")
     sizes = ("runner.sizes=[2]", "runner.repeats=1", "runner.reference=8", "approx=skeleton", "approx.n_components=20")
