@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import logging
 import shutil
 import sys
@@ -32,6 +33,13 @@ def _own_data_folder(tmp_path_factory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data_home")))
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Garbage collections leave out the million objects of imported modules and collected tests."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def mean_square_errors(images: np.ndarray, sampling: str, q) -> dict[str, np.nda
 @pytest.mark.parametrize(
     ("source", "least_ratios"),
     # measured 6, 38, 450 and more on digits; 23, 1300, 4200 and more on smooth images
-    [("digits", (2.5, 12, 120)), ("smooth", (8, 250, 1000))],
+    [pytest.param("digits", (2.5, 12, 120), marks=pytest.mark.slow), ("smooth", (8, 250, 1000))],
 )
 def test_quadrature_converges_faster_than_monte_carlo(rng, source, least_ratios, sampling, q):
     if source == "digits":

@@ -103,7 +103,11 @@ class TestInformation:
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [*((name, "small") for name in EXPERIMENTS), *((name, "paper") for name in SIZED)]
+    ("name", "size"),
+    [
+        *((name, "small") for name in EXPERIMENTS),
+        *(pytest.param(name, "paper", marks=pytest.mark.slow) for name in SIZED),
+    ],
 )
 def test_every_experiment_is_a_plan_with_all_its_rows(name, size, monkeypatch):
     for loader in orbit.available("dataset"):  # the files of an experiment need not be here
