@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from orbit.core.random import hold_out
@@ -52,7 +54,9 @@ def warning_about_group(plan: Plan, data: Dataset) -> str | None:
     fit, validation = hold_out(size, 0.5, data.y_train[points], seed)
     part = data.split(points[fit], points[validation])
     cheap = plan.without_selection(_CHEAP)
-    (ours,), (plain,) = (predictions([each], part) for each in (cheap, without_group(cheap)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they would be about the model of the check, not the user's
+        (ours,), (plain,) = (predictions([each], part) for each in (cheap, without_group(cheap)))
     found, base = (evaluate(data.task, part.y_test, each)["accuracy"] for each in (ours, plain))
     if found >= base or paired_test(data.task, part.y_test, ours, plain)["p_mcnemar"] > _SIGNIFICANT:
         return None

@@ -111,3 +111,11 @@ def test_a_group_that_helps_is_no_warning(run):
     code, out, err = run(*SMALL, "tracking.enabled=false", "dataset.n_train=300")
     assert code == 0, err
     assert "lowers validation accuracy" not in out
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_check_of_the_group_gives_no_warnings_about_its_own_model(run):
+    """The default run, whose small model would choose the smallest regularization of its path."""
+    code, out, err = run("tracking.enabled=false", "runner.save_model=false")
+    assert code == 0, err
+    assert "smallest value of its path" not in out + err
