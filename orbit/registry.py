@@ -13,7 +13,8 @@ it runs its ``register`` decorators.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import importlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, TypeVar
 
@@ -23,6 +24,9 @@ from orbit.core.params import parameters
 T = TypeVar("T", bound=type)
 
 _classes: dict[str, dict[str, type]] = {}
+
+#: Packages of orbit whose import registers their components.
+PACKAGES = ("approx", "data", "distributions", "encoders", "groups", "kernels", "learners", "representations")
 
 #: Task -> kind of learner.
 TASKS = {"classification": "classifier", "regression": "regressor"}
@@ -51,9 +55,27 @@ def register(kind: str, name: str) -> Callable[[T], T]:
 
 
 @functools.cache
+def _load_packages() -> None:
+    for package in PACKAGES:
+        importlib.import_module(f"orbit.{package}")
+
+
+@functools.cache
 def _load_entry_points() -> None:
-    for entry in metadata.entry_points(group="orbit.components"):
-        entry.load()
+    for entry in plugins():
+        try:
+            entry.load()
+        except Exception as error:
+            package = f"package {entry.dist.name}" if entry.dist else "a package"
+            raise InputError(
+                f"{package}: its components in {entry.module} cannot be imported ({type(error).__name__}: {error}): "
+                "mend or uninstall it"
+            ) from error
+
+
+def plugins() -> Iterable[metadata.EntryPoint]:
+    """The entry points by which other packages add components."""
+    return metadata.entry_points(group="orbit.components")
 
 
 def available(kind: str | None = None) -> list[str]:
@@ -64,11 +86,27 @@ def available(kind: str | None = None) -> list[str]:
     >>> import orbit
     >>> "rotation" in orbit.available("group"), "ridge" in orbit.available("learner")
     (True, True)
+
+    Raises
+    ------
+    InputError
+        If the components of another package cannot be imported.
     """
+    _load_packages()
     _load_entry_points()
     if kind is None:
         return sorted(_classes)
     return sorted({name for part in _parts(kind) for name in _classes.get(part, {})})
+
+
+def registered() -> set[type]:
+    """The classes that are registered so far; those of packages that have not been imported are missing.
+
+    >>> import orbit
+    >>> orbit.groups.Rotation in orbit.registry.registered()
+    True
+    """
+    return {cls for known in _classes.values() for cls in known.values()}
 
 
 def classes(kind: str, name: str) -> list[type]:
@@ -84,11 +122,16 @@ def classes(kind: str, name: str) -> list[type]:
         raise UnknownNameError(
             f"unknown kind of component {kind!r}{suggestion(kind, _classes)}: choose from {available()}"
         )
+    check_known(kind, name, names)
+    return [_classes[part][name] for part in _parts(kind) if name in _classes.get(part, {})]
+
+
+def check_known(kind: str, name: str, names: Collection[str]) -> None:
+    """Raise ``UnknownNameError``, with the closest match, unless ``name`` is one of the ``names`` of a kind."""
     if name not in names:
         raise UnknownNameError(
             f"{kind}={name}: no such {kind}{suggestion(name, names)} Choose from {', '.join(names)}."
         )
-    return [_classes[part][name] for part in _parts(kind) if name in _classes.get(part, {})]
 
 
 def get(kind: str, name: str, task: str | None = None) -> type:

@@ -6,6 +6,7 @@ from orbit.approx.cdf import CumulativeDistribution
 from orbit.approx.diagnosis import diagnose
 from orbit.approx.exact import Exact
 from orbit.approx.nystrom import Nystrom
+from orbit.approx.orbit_errors import orbit_errors, orbit_rules, reference_map
 from orbit.approx.orff import OperatorRandomFourier
 from orbit.approx.ovk import OperatorExact
 from orbit.approx.raw_points import RawPoints
@@ -27,4 +28,7 @@ __all__ = [
     "frequencies",
     "hyper",
     "landmarks",
+    "orbit_errors",
+    "orbit_rules",
+    "reference_map",
 ]

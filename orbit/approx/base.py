@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from orbit.core.component import check_with_parts
+from orbit.core.component import Estimator, check_with_parts
 from orbit.core.random import RandomState, spawn
 from orbit.encoders import Encoder, NoEncoder
 from orbit.engine import Engine, Route
@@ -32,7 +32,7 @@ from orbit.orbits import Orbit, random_orbit_points
 _ENCODER_POINTS = 2000
 
 
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Base class of the feature maps psi with ``<psi(x), psi(z)>`` close to ``k_{q,G}(x, z)`` (LGIKA eq. 3).
 
     Attributes

@@ -16,7 +16,7 @@ from orbit.kernels.radial import RadialKernel
 from orbit.registry import register
 
 # Below this length, after padding, the rows of H D H D H D are too few and too similar to replace random
-# directions (docs/frequencies.md).
+# directions (docs/choose/frequencies.md).
 _STRUCTURED_MIN_LENGTH = 16
 
 # Orthogonal frequencies overtake a Sobol sequence of 256 points at 12 features, of 1024 points at 24.
@@ -94,7 +94,7 @@ class QuasiMonteCarlo(Frequencies):
 
     Every single frequency has the right distribution, so the estimate is unbiased,
     and together they cover the space evenly: far better than independent draws
-    in few dimensions (docs/frequencies.md). Powers of two are the best sizes.
+    in few dimensions (docs/choose/frequencies.md). Powers of two are the best sizes.
 
     References
     ----------
@@ -230,7 +230,7 @@ class Structured(IsotropicFrequencies):
 
 @register("frequencies", "auto")
 class Automatic(Frequencies):
-    """The rule measured as most accurate for the kernel and the number of features (docs/frequencies.md).
+    """The rule measured as most accurate for the kernel and the number of features (docs/choose/frequencies.md).
 
     ``qmc`` for up to 12 features, and for every kernel that ``orthogonal`` does not
     support, up to the largest dimension of Sobol sequences; otherwise ``orthogonal``,

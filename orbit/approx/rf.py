@@ -52,7 +52,7 @@ class RandomFourier(AveragedMap):
     frequencies : Frequencies or None
         How the frequencies are drawn. None is ``auto``: a Sobol sequence for few
         features, orthogonal directions for many; both are more accurate than
-        independent draws at the same cost (docs/frequencies.md).
+        independent draws at the same cost (docs/choose/frequencies.md).
     encoder : Encoder or None
         Maps a moved point to the vector that the kernel takes; None takes the point itself.
     engine : Engine or None

@@ -169,14 +169,14 @@ class RandomSkeleton(AveragedMap):
 class _BaseProducts(Embedding):
     """Products of base features: sums of a few angles each, by ``embedding_bag``, then cosine and sine.
 
-    ``embedding_bag`` is twice as fast as sparse products of scipy and torch (docs/skeletons.md). It adds rows of a
-    matrix, so points are columns until the angles are complete.
+    ``embedding_bag`` is twice as fast as sparse products of scipy and torch (docs/performance_notes.md). It adds rows
+    of a matrix, so points are columns until the angles are complete.
     """
 
     sums_are_features = True
 
     # Tiles of few rows and many columns: the angles of few points stay in a core's cache, and columns are written
-    # contiguously. Tiles of 256 x 512 take 1.5 times as long, apart from the trigonometry (docs/skeletons.md).
+    # contiguously. Tiles of 256 x 512 take 1.5 times as long, apart from the trigonometry (docs/performance_notes.md).
     unit_tile = 2048
 
     def __init__(self, features: Features, space: Space, columns: str, engine: Engine, dtype: np.dtype) -> None:

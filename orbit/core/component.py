@@ -11,12 +11,38 @@ from sklearn.base import BaseEstimator
 from orbit.core.errors import InputError
 from orbit.core.params import check_params, parameters
 
+# Characters of a parameter's value in a repr.
+_LONGEST_VALUE = 60
 
-class Component(BaseEstimator):
+
+class Estimator(BaseEstimator):
+    """scikit-learn's base class of estimators, with a repr of one line."""
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Class and parameters that differ from their defaults; arrays by dtype and shape, long values cut off."""
+        values = {name: (getattr(self, name), known.default) for name, known in parameters(type(self)).items()}
+        changed = {name: value for name, (value, default) in values.items() if repr(value) != repr(default)}
+        return f"{type(self).__name__}({', '.join(f'{name}={brief(value)}' for name, value in changed.items())})"
+
+
+def brief(value: object) -> str:
+    """A value in a few words: an array by its dtype and shape, other long values by their beginning.
+
+    >>> brief(np.zeros((3, 2))), brief("polar"), brief(list(range(40)))
+    ('float64 (3, 2)', "'polar'", '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16...')
+    """
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape}"
+    text = " ".join(repr(value).split())
+    whole = isinstance(value, BaseEstimator) or len(text) <= _LONGEST_VALUE
+    return text if whole else f"{text[: _LONGEST_VALUE - 3]}..."
+
+
+class Component(Estimator):
     """A value object whose constructor only stores its parameters.
 
-    scikit-learn's ``BaseEstimator`` provides ``get_params``, ``set_params``, ``clone``
-    and a readable repr, so that ``GridSearchCV`` can search over ``kernel__lengthscale``.
+    scikit-learn's ``BaseEstimator`` provides ``get_params``, ``set_params`` and ``clone``, so that ``GridSearchCV``
+    can search over ``kernel__lengthscale``.
     """
 
     kind: ClassVar[str]

@@ -94,11 +94,15 @@ def check_params(component: object) -> None:
         For the first parameter whose value its annotation does not allow.
     """
     for name, parameter in parameters(type(component)).items():
-        value = getattr(component, name)
-        if not _are_representable(value):
-            raise ParameterError(name, f"0 or a number of size {1 / LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}", value)
-        if not _matches(value, parameter.annotation):
-            raise ParameterError(name, describe(parameter.annotation), value)
+        check_value(name, getattr(component, name), parameter.annotation)
+
+
+def check_value(name: str, value: Any, annotation: Any) -> None:
+    """Raise ``ParameterError`` for a value of the parameter ``name`` that its annotation does not allow."""
+    if not _are_representable(value):
+        raise ParameterError(name, f"0 or a number of size {1 / LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}", value)
+    if not _matches(value, annotation):
+        raise ParameterError(name, describe(annotation), value)
 
 
 def _are_representable(value: Any) -> bool:

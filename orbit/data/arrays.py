@@ -7,32 +7,47 @@ from typing import Any, Literal
 
 import numpy as np
 
-from orbit.core.errors import InputError, suggestion
+from orbit.core.errors import InputError, shortened, suggestion
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, Task, check_arrays, real_dtype, real_numbers
 from orbit.data.files import existing, existing_file, read_arrays
 from orbit.data.rows import NpyFile, Rows, subset
-from orbit.data.splits import guess_task, split_off_test
+from orbit.data.splits import check_groups, guess_task, split_off_test
 from orbit.registry import register
+
+Split = tuple[np.ndarray, np.ndarray]  # indices of training and test points
+
+# Names in an .npz of the part of each point, and of the number of training points; and the parts.
+_SPLIT, _N_TRAIN = "split", "n_train"
+_TRAIN, _TEST = ("train", "0"), ("test", "1")
 
 
 @register("dataset", "arrays")
 class Arrays(Loader):
     """Arrays from an .npz file, or from two .npy files.
 
-    Points in an .npy file are read in blocks of rows when the data is streamed.
+    Points in an .npy file are read in blocks of rows when the data is streamed. The test part is, in this order, that
+    of ``x_test_key`` and ``y_test_key``; that of ``split_key``; the points after the first ``n_train``, where the .npz
+    has a number of that name; or a random part of the data.
 
     Parameters
     ----------
     path : str or None
         An .npz file, or an .npy file with X, which needs ``y_path``. Required.
     y_path : str or None
-        An .npy file with y.
+        An .npy file with y, or an .npz with y and the arrays named below.
     x_key, y_key : str
         Names of X and y in the .npz.
     x_test_key, y_test_key : str or None
-        Names of a test part in the .npz; None: a random part of the data.
+        Names of a test part in the .npz.
+    split_key : str or None
+        Name of an array in the .npz that has the part of each point: 'train' or 'test', or 0 for training and 1 for
+        test; None is ``split``, if there is such an array.
+    group_key : str or None
+        Name of an array in the .npz that has the group of each point, an integer or a string, e.g. a patient with
+        several points: all points of a group are in the same part, training or test, and in the same fold of
+        ``selection='k_fold'``; None is ``groups``, if there is such an array.
     task : {"auto", "classification", "regression"}
         ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression.
     test_fraction : float in (0, 1)
@@ -48,6 +63,9 @@ class Arrays(Loader):
     >>> np.savez(path, X=np.ones((20, 3)), y=np.arange(20) % 2)
     >>> Arrays(path).load(0).X_train.shape
     (15, 3)
+    >>> np.savez(path, X=np.ones((20, 3)), y=np.arange(20) % 2, split=["train"] * 12 + ["test"] * 8)
+    >>> Arrays(path).load(0).X_train.shape
+    (12, 3)
     """
 
     fixed_task = None
@@ -60,6 +78,8 @@ class Arrays(Loader):
         y_key: str = "y",
         x_test_key: str | None = None,
         y_test_key: str | None = None,
+        split_key: str | None = None,
+        group_key: str | None = None,
         task: Literal["auto", "classification", "regression"] = "auto",
         test_fraction: Fraction = 0.25,
         n_train: PositiveInt | None = None,
@@ -71,6 +91,8 @@ class Arrays(Loader):
         self.y_key = y_key
         self.x_test_key = x_test_key
         self.y_test_key = y_test_key
+        self.split_key = split_key
+        self.group_key = group_key
         self.task = task
         self.test_fraction = test_fraction
         self.n_train = n_train
@@ -103,16 +125,60 @@ class Arrays(Loader):
         if self.y_path is not None:
             targets = read_arrays(self.y_path, self.y_key)
             self._require(targets, self.y_path, self.y_key)
-            arrays = arrays | {self.y_key: targets[self.y_key]}
+            arrays = targets | arrays | {self.y_key: targets[self.y_key]}
         X, y = self._pair(arrays, self.x_key, self.y_key)
         task: Task = guess_task(y) if self.task == "auto" else self.task
+        source, where = f"file {Path(self.path).name}", f"{self.label()}, {self.path}"
+        check_arrays(X, y, task, where)
+        groups = self._of_points(arrays, self.group_key, "groups", len(X))
         if self.x_test_key is not None and self.y_test_key is not None:
             X_test, y_test = self._pair(arrays, self.x_test_key, self.y_test_key)
-        else:
-            check_arrays(X, y, task, f"{self.label()}, {self.path}")
-            train, test = split_off_test(y, task, self.test_fraction, random_state, self.path)
-            X, X_test, y, y_test = subset(X, train), subset(X, test), y[train], y[test]
-        return Dataset(self.name, task, X, y, X_test, y_test, f"file {Path(self.path).name}")
+            return Dataset(self.name, task, X, y, X_test, y_test, source, groups=groups)
+        split = self._given_split(arrays, len(X))
+        train, test = split or split_off_test(y, task, self.test_fraction, random_state, self.path, groups)
+        if groups is not None:
+            check_groups(groups[train], groups[test], "group_key")
+            groups = groups[train]
+        return Dataset(self.name, task, subset(X, train), y[train], subset(X, test), y[test], source, groups=groups)
+
+    def _given_split(self, arrays: dict[str, np.ndarray], n: int) -> Split | None:
+        """Indices of the training and the test part that the file has; None if it has none."""
+        parts = self._of_points(arrays, self.split_key, _SPLIT, n)
+        if parts is None:
+            return self._first_points(arrays, n) if _N_TRAIN in arrays else None
+        names = (parts.astype(int) if parts.dtype == bool else parts).astype(str)
+        if len(unknown := np.setdiff1d(names, [*_TRAIN, *_TEST])):
+            raise InputError(
+                f"split_key: expected 'train' or 'test', or 0 for training and 1 for test, found "
+                f"{shortened(repr(str(unknown[0])))}"
+            )
+        is_test = np.isin(names, _TEST)
+        if is_test.all() or not is_test.any():
+            raise InputError(f"split_key: expected points of both parts, found all {n} in one")
+        return np.flatnonzero(~is_test), np.flatnonzero(is_test)
+
+    def _first_points(self, arrays: dict[str, np.ndarray], n: int) -> Split:
+        found = arrays[_N_TRAIN]
+        if found.size != 1 or found.dtype.kind not in "iu" or not 0 < found.item() < n:
+            raise InputError(
+                f"path: {self.path}: expected {_N_TRAIN!r} to be an integer from 1 to {n - 1}, found "
+                f"{shortened(str(found))}"
+            )
+        return np.arange(found.item()), np.arange(found.item(), n)
+
+    def _of_points(self, arrays: dict[str, np.ndarray], key: str | None, default: str, n: int) -> np.ndarray | None:
+        """An array with a value for each of ``n`` points; None if no key is given and the file has no ``default``."""
+        if key is None and default not in arrays:
+            return None
+        name = key or default
+        self._require(arrays, str(self.path), name, "split_key and group_key")
+        values = arrays[name]
+        if values.shape != (n,) or values.dtype.kind not in "biuUS":
+            raise InputError(
+                f"path: {self.path}: expected {name!r} to have an integer or a string for each of the {n} points, "
+                f"found {values.dtype} of shape {values.shape}; give the array another name if it is something else"
+            )
+        return values
 
     def _pair(self, arrays: dict[str, np.ndarray], x_key: str, y_key: str) -> tuple[Any, np.ndarray]:
         assert self.path is not None
@@ -126,9 +192,9 @@ class Arrays(Loader):
             return real_numbers(X, where)
         return Rows(NpyFile(str(X.filename), real_dtype(X.dtype, where)), np.arange(len(X)))
 
-    def _require(self, arrays: dict[str, np.ndarray], path: str, key: str) -> None:
+    def _require(self, arrays: dict[str, np.ndarray], path: str, key: str, keys: str = "x_key and y_key") -> None:
         if key not in arrays:
             raise InputError(
                 f"path: {path} has no array named {key!r}{suggestion(key, arrays)} "
-                f"It has {', '.join(arrays) or 'none'}; set x_key and y_key"
+                f"It has {', '.join(arrays) or 'none'}; set {keys}"
             )

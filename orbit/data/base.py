@@ -24,6 +24,29 @@ Task = Literal["classification", "regression"]
 _SMALLEST_TARGET, _LARGEST_TARGET = 1e-30, 1e30
 
 
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, and what it takes in X: a column of numbers, or one of 0 and 1 for each category."""
+
+    name: str
+    categories: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Columns of X."""
+        return len(self.categories) or 1
+
+    def values(self, block: np.ndarray) -> np.ndarray:
+        """The values of the table from the columns of X, shape (n, width): numbers, or strings, empty for zeros.
+
+        >>> Column("kind", ("cat", "owl")).values(np.array([[0.0, 1.0], [0.0, 0.0]]))
+        array(['owl', ''], dtype='<U3')
+        """
+        if not self.categories:
+            return block[:, 0]
+        return np.where(block.any(1), np.array(self.categories)[block.argmax(1)], "")
+
+
 @dataclass(frozen=True, repr=False)
 class Dataset:
     """A data set, split into training and test parts.
@@ -39,6 +62,12 @@ class Dataset:
         The published folds of the training part, for :class:`~orbit.data.validation.GivenFolds`.
     sample_weight : array, shape (n_train,), or None
         Weights of the training points.
+    groups : array, shape (n_train,), or None
+        The group of each training point: points of one group are never divided between fitting and validation.
+    columns : tuple of Column
+        The columns of a table, in the order of the columns of X; empty for other data.
+    test_rows : int array, shape (n_test,), or None
+        The rows of a table that are the test part.
     reading : dict, serialisable as JSON
         Values determined by the loader from the files, and needed to read new points in the same way.
     """
@@ -52,17 +81,20 @@ class Dataset:
     source: str
     folds: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    columns: tuple[Column, ...] = ()
+    test_rows: np.ndarray | None = None
     reading: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):
             where = f"{self.name} ({self.source}), {part} part"
             check_arrays(getattr(self, f"X_{part}"), getattr(self, f"y_{part}"), self.task, where)
-        for values in (self.folds, self.sample_weight):
+        for values in (self.folds, self.sample_weight, self.groups):
             if values is not None and values.shape != (len(self.X_train),):
                 raise InputError(
-                    f"{self.name}: folds and sample weights must have shape ({len(self.X_train)},), one for each "
-                    f"training point, found {values.shape}"
+                    f"{self.name}: folds, sample weights and groups must have shape ({len(self.X_train)},), one for "
+                    f"each training point, found {values.shape}"
                 )
         if self.sample_weight is not None and not np.any(self.sample_weight > 0):
             raise InputError(
@@ -78,12 +110,13 @@ class Dataset:
             raise InputError(f"{self.name}: the training part has one class only; increase n_train")
 
     def __repr__(self) -> str:
-        """Name, task and source, with arrays shown by shape and dtype."""
-        return _summary(self)
+        """Name, task, and arrays by dtype and shape, on one line."""
+        return f"Dataset({self.name}, {self.task}, {_arrays(self)})"
 
     def split(self, fit: np.ndarray, validation: np.ndarray) -> Dataset:
         """A data set of the training points ``fit``, with the training points ``validation`` as test part, by index."""
-        return replace(self.take(fit), X_test=subset(self.X_train, validation), y_test=self.y_train[validation])
+        X_test, y_test = subset(self.X_train, validation), self.y_train[validation]
+        return replace(self.take(fit), X_test=X_test, y_test=y_test, test_rows=None)
 
     def take(self, train: Any = slice(None), test: Any = slice(None)) -> Dataset:
         """A subset of the training and test points, by index."""
@@ -93,8 +126,10 @@ class Dataset:
             y_train=self.y_train[train],
             X_test=subset(self.X_test, test),
             y_test=self.y_test[test],
-            folds=None if self.folds is None else self.folds[train],
-            sample_weight=None if self.sample_weight is None else self.sample_weight[train],
+            folds=_part(self.folds, train),
+            sample_weight=_part(self.sample_weight, train),
+            groups=_part(self.groups, train),
+            test_rows=_part(self.test_rows, test),
         )
 
     def own(self, sample: np.ndarray) -> Dataset:
@@ -124,6 +159,20 @@ class Dataset:
         return Rows.keeping(X, rows) if len(rows) < len(X) else X
 
     @property
+    def targets(self) -> list[str]:
+        """The names of the columns of ``y``: those of a table, else 0, 1 and so on; one for ``y`` of shape (n,)."""
+        count = self.y_train.shape[1] if self.y_train.ndim == 2 else 1
+        return list(self.reading.get("targets", map(str, range(count))))
+
+    def columns_of(self, X: np.ndarray) -> dict[str, np.ndarray]:
+        """The columns of a table by name, numbers or strings, from rows of X, shape (n, d); see :class:`Column`."""
+        ends = np.cumsum([column.width for column in self.columns])
+        return {
+            column.name: column.values(X[:, end - column.width : end])
+            for column, end in zip(self.columns, ends, strict=True)
+        }
+
+    @property
     def form(self) -> dict[str, Any]:
         """The form of points, serialisable as JSON: their ``shape``, and ``reading``."""
         return {"shape": list(self.X_train.shape[1:]), **self.reading}
@@ -148,7 +197,7 @@ class Points:
     ids: list[str]
 
     def __repr__(self) -> str:
-        return _summary(self)
+        return f"Points({_arrays(self)})"
 
 
 class Loader(Component):
@@ -288,16 +337,16 @@ class FileLoader(Loader):
         return find(self.root, self.folder, file, self.download)
 
 
-def _summary(data: Dataset | Points) -> str:
-    """The fields of a data class, arrays and lists by their shapes: ``X_train=float32 (100, 8, 8)``."""
+def _part(values: np.ndarray | None, rows: Any) -> np.ndarray | None:
+    return None if values is None else values[rows]
+
+
+def _arrays(data: Dataset | Points) -> str:
+    """The arrays of a data class by dtype and shape: ``X_train=float32 (100, 8, 8)``."""
     values = [(part.name, getattr(data, part.name)) for part in fields(data)]
-    return f"{type(data).__name__}({', '.join(f'{name}={_brief(value)}' for name, value in values)})"
-
-
-def _brief(value: object) -> str:
-    if isinstance(value, (np.ndarray, Rows)):
-        return f"{value.dtype} {value.shape}"
-    return f"{len(value)} items" if isinstance(value, list) else repr(value)
+    return ", ".join(
+        f"{name}={value.dtype} {value.shape}" for name, value in values if isinstance(value, (np.ndarray, Rows))
+    )
 
 
 def real_numbers(X: np.ndarray, where: str) -> np.ndarray:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError, ParameterError, shortened
 from orbit.core.random import RandomState, spawn
 from orbit.data.base import Task, are_labels
 
 _MOST_CLASSES = 100
+
+# Random splits of groups of which the one with the best sizes is taken.
+_GROUP_SPLITS = 10
 
 
 def guess_task(y: np.ndarray) -> Task:
@@ -26,15 +29,22 @@ def guess_task(y: np.ndarray) -> Task:
 
 
 def split_off_test(
-    y: np.ndarray, task: Task, test_fraction: float, random_state: RandomState, path: str
+    y: np.ndarray,
+    task: Task,
+    test_fraction: float,
+    random_state: RandomState,
+    path: str,
+    groups: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random indices of a training and a test part, stratified if every class has enough points.
+    """Random indices of a training and a test part: by :func:`split_groups`, or stratified if classes are large enough.
 
     Raises
     ------
     InputError
         If there are too few points, naming the file ``path``.
     """
+    if groups is not None:
+        return split_groups(groups, test_fraction, spawn(random_state, 1)[0])
     n = len(y)
     n_test = min(max(1, round(n * test_fraction)), n - 1)
     if n_test < 1:
@@ -45,6 +55,44 @@ def split_off_test(
         np.arange(n), test_size=n_test, stratify=stratify, random_state=spawn(random_state, 1)[0]
     )
     return train, test
+
+
+def split_groups(groups: np.ndarray, fraction: float, random_state: RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Random indices of two parts, neither empty, that have no group in common.
+
+    Groups may have different sizes: of ten random splits (scikit-learn's GroupShuffleSplit) it is the first whose
+    second part has the share of the points that is closest to ``fraction``.
+
+    Raises
+    ------
+    InputError
+        If there is only one group.
+
+    Examples
+    --------
+    >>> groups = np.array(["a", "b", "b", "c", "c", "c"])
+    >>> one, two = split_groups(groups, 0.5, random_state=0)
+    >>> len(two), set(groups[one]) & set(groups[two])
+    (3, set())
+    """
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        raise InputError(f"all {len(groups)} points are of one group: expected at least 2 groups to split them")
+    n_second = min(max(1, round(n_groups * fraction)), n_groups - 1)
+    splits = GroupShuffleSplit(_GROUP_SPLITS, test_size=n_second, random_state=spawn(random_state, 1)[0])
+    one, two = min(splits.split(groups, groups=groups), key=lambda parts: abs(len(parts[1]) - fraction * len(groups)))
+    return one, two
+
+
+def check_groups(train: np.ndarray | None, test: np.ndarray | None, name: str) -> None:
+    """Raise ``InputError`` for a group in both parts, naming the parameter ``name``; None is no groups."""
+    if train is None or test is None:
+        return
+    if len(both := np.intersect1d(train, test)):
+        raise InputError(
+            f"{name}: expected all points of a group in one part, found {len(both)} groups with points in the training "
+            f"part and in the test part, e.g. {shortened(str(both[0]))}"
+        )
 
 
 def balanced(y: np.ndarray, per_class: int, rng: np.random.Generator, name: str) -> np.ndarray:

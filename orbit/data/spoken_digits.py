@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from scipy import signal
 from scipy.io import wavfile
 
 from orbit.core.errors import DataFileError, InputError, ParameterError, suggestion
@@ -226,6 +225,8 @@ def mel_spectrogram(samples: np.ndarray, bands: int, frames: int) -> np.ndarray:
     >>> picture.shape, int(picture[:, 10].argmax())
     ((32, 20), 17)
     """
+    from scipy import signal  # here, because it takes 0.2 s to import
+
     starts = np.linspace(0, len(samples) - _WINDOW, frames).round().astype(int)
     windows = samples[starts[:, None] + np.arange(_WINDOW)] * signal.windows.hann(_WINDOW, sym=False)
     # zero padding to twice the length: else low bands are narrower than the frequency grid

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
-from orbit.core.errors import DataFileError, InputError, ParameterError, shortened, suggestion
+from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, Points, Task
 from orbit.data.files import existing, existing_file
-from orbit.data.splits import guess_task, split_off_test
+from orbit.data.splits import check_groups, guess_task, split_off_test
 from orbit.registry import register
 
-_PARQUET = (".parquet", ".pq")
+if TYPE_CHECKING:  # pandas is imported when a table is read
+    from orbit.data.frames import Frame, Values
 
 
 @register("dataset", "table")
 class Table(Loader):
-    """Rows of a CSV or Parquet file: numeric columns are features, one or more other columns are targets.
+    """Rows of a CSV or Parquet file: some columns are features, one or more other columns are targets.
 
     Parameters
     ----------
@@ -32,12 +32,13 @@ class Table(Loader):
     target : str, list of str, or None
         Column to predict; several columns make a multi-output regression. Required.
     features : list of str or None
-        Numeric columns to learn from, at least one; None: every column that is neither target nor weight.
+        Columns to learn from, at least one; None: every column that is neither target, weight nor group.
     weight : str or None
         Column with a weight >= 0 for each training point.
     missing : {"refuse", "mean", "median"}
         Missing features are refused by name, or imputed by the mean or median of the column over the training part,
-        in training, test and new points. Missing targets and weights are always refused.
+        in training, test and new points; missing categories are then zeros in all their columns. Missing targets and
+        weights are always refused.
     test_path : str or None
         A file with the test part; None: a random part of the data.
     test_fraction : float in (0, 1)
@@ -46,6 +47,13 @@ class Table(Loader):
         ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression.
     separator : str
         Column separator of a CSV file.
+    categories : {"refuse", "onehot"}
+        Columns of strings or categories are refused by name, or become one column of 0 and 1 for each value in the
+        training part (scikit-learn's OneHotEncoder). Other values, in the test part or in new points, are zeros in all
+        of these columns, and a warning counts them.
+    group_column : str or None
+        Column that names the group of each row, e.g. a patient with several rows: all rows of a group are in the same
+        part, training or test, and in the same fold of ``selection='k_fold'``. It is not a feature.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
 
@@ -75,6 +83,8 @@ class Table(Loader):
         test_fraction: Fraction = 0.25,
         task: Literal["auto", "classification", "regression"] = "auto",
         separator: str = ",",
+        categories: Literal["refuse", "onehot"] = "refuse",
+        group_column: str | None = None,
         n_train: PositiveInt | None = None,
         n_test: PositiveInt | None = None,
     ) -> None:
@@ -87,6 +97,8 @@ class Table(Loader):
         self.test_fraction = test_fraction
         self.task = task
         self.separator = separator
+        self.categories = categories
+        self.group_column = group_column
         self.n_train = n_train
         self.n_test = n_test
 
@@ -99,6 +111,8 @@ class Table(Loader):
                 raise ParameterError(key, "columns named once each", columns)
         if self.weight in self._targets():
             raise ParameterError("weight", "another column than the target", self.weight)
+        if self.group_column is not None and self.group_column in (*self._targets(), self.weight):
+            raise ParameterError("group_column", "another column than the target and the weight", self.group_column)
 
     def input_files(self) -> list[Path]:
         return existing([self.path, self.test_path])
@@ -113,166 +127,79 @@ class Table(Loader):
                 existing_file(path, key)
 
     def _load(self, random_state: RandomState) -> Dataset:
+        from orbit.data.frames import Encoding
+
         self.check_files()
         assert self.path is not None
-        whole = _Part(self._read(self.path, "path"), f"path: {self.path}")
+        whole = self._read(self.path, f"path: {self.path}")
         features = self._features(whole)
-        y = whole.targets(self._targets())
+        texts = whole.categorical(features) if self.categories == "onehot" else []
+        y, groups = whole.targets(self._targets()), self._groups(whole)
         task: Task = guess_task(y) if self.task == "auto" else self.task
-        X = self._numbers(whole, features)
+        values = self._values(whole, features, texts)
         if self.test_path is not None:
-            tested = _Part(self._read(self.test_path, "test_path"), f"test_path: {self.test_path}")
-            train, X_test, y_test = np.arange(len(y)), self._numbers(tested, features), tested.targets(self._targets())
+            tested = self._read(self.test_path, f"test_path: {self.test_path}", texts)
+            train, test = np.arange(len(y)), np.arange(len(tested.frame))
+            test_values, y_test = self._values(tested, features, texts), tested.targets(self._targets())
+            check_groups(groups, self._groups(tested), "group_column")
         else:
-            train, test = split_off_test(y, task, self.test_fraction, random_state, self.path)
-            X_test, y_test = X[test], y[test]
-        X, y = X[train], y[train]
-        weight = None if self.weight is None else whole.weights(self.weight)[train]
-        fill = self._fill(features, X)
-        X, X_test = _filled(X, features, fill), _filled(X_test, features, fill)
-        reading = {"features": features, "targets": self._targets(), "fill": fill}
-        source = f"file {Path(self.path).name}"
-        return Dataset(self.name, task, X, y, X_test, y_test, source, sample_weight=weight, reading=reading)
+            train, test = split_off_test(y, task, self.test_fraction, random_state, self.path, groups)
+            test_values, y_test = values.take(test), y[test]
+        encoding = Encoding.of(features, values.take(train), self.missing)
+        return Dataset(
+            self.name,
+            task,
+            encoding.encode(values.take(train), "the training part"),
+            y[train],
+            encoding.encode(test_values, "the test part"),
+            y_test,
+            f"file {Path(self.path).name}",
+            groups=None if groups is None else groups[train],
+            sample_weight=None if self.weight is None else whole.weights(self.weight)[train],
+            columns=encoding.columns(),
+            test_rows=test,
+            reading=vars(encoding) | {"targets": self._targets()},
+        )
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
+        from orbit.data.frames import Encoding
+
         existing_file(path, self.label())
-        part = _Part(self._read(path, self.label()), path)
-        features = form["features"]
-        part.require(features, "the model was fitted to it")
+        categories = form.get("categories", {})  # models of earlier versions have none
+        encoding = Encoding(form["features"], form["fill"], categories)
+        part = self._read(path, path, categories)
+        part.require(encoding.features, "the model was fitted to it")
         if self.features is None:
-            part.refuse_others([*features, *form["targets"], self.weight])
-        X = _filled(self._numbers(part, features), features, form["fill"])
+            part.refuse_others([*encoding.features, *form["targets"], self.weight, self.group_column])
+        X = encoding.encode(self._values(part, encoding.features, list(categories)), path)
         return Points(X, [str(i) for i in range(len(X))])
 
     def _targets(self) -> list[str]:
         return [self.target] if isinstance(self.target, str) else list(self.target or [])
 
-    def _features(self, part: _Part) -> list[str]:
+    def _groups(self, part: Frame) -> np.ndarray | None:
+        return None if self.group_column is None else part.labels(self.group_column, "group_column")
+
+    def _features(self, part: Frame) -> list[str]:
         part.require(self._targets(), "set target")
         part.require([self.weight] if self.weight else [], "set weight")
         part.require(self.features or [], "set features")
-        others = {*self._targets(), self.weight}
+        others = {*self._targets(), self.weight, self.group_column}
         features = list(self.features or [column for column in part.frame if column not in others])
         both = others & set(features)
         if both:
-            raise InputError(f"features: {', '.join(map(str, both))} is a target or the weight as well")
+            raise InputError(f"features: {', '.join(map(str, both))} is a target, the weight or the group as well")
         if not features:
-            raise InputError(f"{part.where} has no columns besides targets and weight")
+            raise InputError(f"{part.where} has no columns besides targets, weight and group")
         return features
 
-    def _numbers(self, part: _Part, features: list[str]) -> np.ndarray:
-        X = part.numbers(features)
+    def _values(self, part: Frame, features: list[str], texts: list[str]) -> Values:
+        values = part.values(features, texts)
         if self.missing == "refuse":
             part.refuse_missing(features, "remove those rows, or impute them with missing='mean' or missing='median'")
-        return X
+        return values
 
-    def _fill(self, features: list[str], X: np.ndarray) -> dict[str, float]:
-        """Imputation values by column; empty where missing values are refused."""
-        if self.missing == "refuse":
-            return {}
-        empty = [name for name, column in zip(features, X.T, strict=True) if np.isnan(column).all()]
-        if empty:
-            raise InputError(f"features: {', '.join(empty)} has no value in the training part; leave it out")
-        statistic = np.nanmean if self.missing == "mean" else np.nanmedian
-        return {name: float(statistic(column)) for name, column in zip(features, X.T, strict=True)}
+    def _read(self, path: str, where: str, texts: Iterable[str] = ()) -> Frame:
+        from orbit.data.frames import Frame
 
-    def _read(self, path: str, key: str) -> pd.DataFrame:
-        file = user_path(path, key)
-        try:
-            if file.suffix.lower() in _PARQUET:
-                frame = pd.read_parquet(file).rename(columns=str)
-                names = frame.columns
-            else:
-                frame = pd.read_csv(file, sep=self.separator).rename(columns=str)
-                # as they are in the file: pandas renames a second "a" to "a.1"
-                names = pd.read_csv(file, sep=self.separator, header=None, nrows=1, dtype=str).iloc[0].dropna()
-        except Exception as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise DataFileError(
-                f"{key}: {path} is not a readable .csv or .parquet file ({reason}); separator is {self.separator!r}"
-            ) from error
-        if names.duplicated().any():
-            raise InputError(f"{key}: {path} has several columns of one name: {', '.join(names[names.duplicated()])}")
-        return frame
-
-
-class _Part:
-    """A table, and its name ``where`` for error messages."""
-
-    def __init__(self, frame: pd.DataFrame, where: str) -> None:
-        self.frame, self.where = frame, where
-
-    def require(self, columns: list[str], what_to_do: str) -> None:
-        """Raise ``InputError`` naming the columns that are missing."""
-        lacking = [column for column in columns if column not in self.frame]
-        if lacking:
-            close = suggestion(lacking[0], self.frame.columns) if len(lacking) == 1 else "."
-            raise InputError(
-                f"{self.where} has no column {', '.join(lacking)}{close} It has {', '.join(self.frame.columns)}; "
-                f"{what_to_do}"
-            )
-
-    def refuse_others(self, known: list[str | None]) -> None:
-        """Raise ``InputError`` naming the columns that are not in ``known``."""
-        others = [column for column in self.frame if column not in known]
-        if others:
-            raise InputError(
-                f"{self.where} has columns that the model was not fitted to: {', '.join(others)}; leave them out"
-            )
-
-    def numbers(self, columns: list[str]) -> np.ndarray:
-        """The columns as float64, shape (n, len(columns)); NaN where a value is missing."""
-        self.require(columns, "every part needs it")
-        for column in columns:
-            values = self.frame[column]
-            if not pd.api.types.is_numeric_dtype(values) and not values.isna().all():
-                text = values[pd.to_numeric(values, errors="coerce").isna() & values.notna()]
-                example = f", e.g. {shortened(repr(text.iloc[0]))} in row {text.index[0]}" if len(text) else ""
-                raise InputError(
-                    f"{self.where}: column {column} holds {values.dtype}{example}, expected numbers; list the columns "
-                    "to learn from in features, or convert it to numbers"
-                )
-        numbers = self.frame[columns].to_numpy(dtype=np.float64, na_value=np.nan)
-        infinite = [f"{name} ({count})" for name, count in zip(columns, np.isinf(numbers).sum(0), strict=True) if count]
-        if infinite:
-            raise InputError(f"{self.where} has infinite values: {', '.join(infinite)}; remove those rows")
-        return numbers
-
-    def targets(self, columns: list[str]) -> np.ndarray:
-        """One target unchanged, shape (n,); several as numbers, shape (n, k)."""
-        self.require(columns, "set target")
-        self.refuse_missing(columns, "targets are not imputed: remove those rows")
-        if len(columns) > 1:
-            return self.numbers(columns)
-        values = self.frame[columns[0]]
-        if pd.api.types.is_bool_dtype(values):
-            return values.to_numpy(dtype=bool)
-        if pd.api.types.is_integer_dtype(values):
-            return values.to_numpy(dtype=np.int64)
-        if pd.api.types.is_numeric_dtype(values):
-            return self.numbers(columns)[:, 0]
-        nested = next((value for value in values if not pd.api.types.is_scalar(value)), None)
-        if nested is not None:
-            found = f"column {columns[0]} holds {shortened(repr(nested))}"
-            raise InputError(f"{self.where}: {found}, expected one number or string in each row as target")
-        return values.to_numpy(dtype=str)
-
-    def weights(self, column: str) -> np.ndarray:
-        """Weights of the points, shape (n,)."""
-        self.refuse_missing([column], "weights are not imputed: remove those rows")
-        weights = self.numbers([column])[:, 0]
-        if not (np.isfinite(weights).all() and weights.min() >= 0):
-            raise InputError(f"{self.where}: column {column} (weight) expected numbers >= 0, found others")
-        return weights
-
-    def refuse_missing(self, columns: list[str], what_to_do: str) -> None:
-        """Raise ``InputError`` naming the columns with missing values, and the number of rows."""
-        counts = {column: int(self.frame[column].isna().sum()) for column in columns}
-        found = [f"{column} ({count} row{'s' if count > 1 else ''})" for column, count in counts.items() if count]
-        if found:
-            raise InputError(f"{self.where} has missing values: {', '.join(found)}; {what_to_do}")
-
-
-def _filled(X: np.ndarray, columns: list[str], fill: Mapping[str, float]) -> np.ndarray:
-    """``X`` with missing values imputed, if there are imputation values."""
-    return np.where(np.isnan(X), [fill[column] for column in columns], X) if fill else X
+        return Frame.read(user_path(path, "path"), where, self.separator, texts)

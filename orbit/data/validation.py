@@ -7,13 +7,14 @@ from abc import abstractmethod
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import Fraction, Range
 from orbit.core.random import RandomState, hold_out, spawn
 from orbit.data.base import Dataset
+from orbit.data.splits import split_groups
 from orbit.registry import register
 
 Folds = Annotated[int, Range(low=2)]
@@ -77,6 +78,8 @@ class NoSelection(Component):
 class KFolds(Selection):
     """k random folds, each the validation part once; stratified if every class has at least k points.
 
+    For data with groups, all points of a group are in one fold (scikit-learn's GroupKFold, not stratified).
+
     Parameters
     ----------
     grid, metric : see :class:`Selection`
@@ -98,6 +101,8 @@ class KFolds(Selection):
 
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
         n = len(data.X_train)
+        if data.groups is not None:
+            return self._group_splits(data.groups, random_state)
         if self.folds > n:
             raise ParameterError("folds", f"at most {n}, the number of training points", self.folds)
         stratified = (
@@ -108,10 +113,17 @@ class KFolds(Selection):
         )
         return list(folds.split(np.zeros(n), data.y_train))
 
+    def _group_splits(self, groups: np.ndarray, random_state: RandomState) -> list[Split]:
+        n_groups = len(np.unique(groups))
+        if self.folds > n_groups:
+            raise ParameterError("folds", f"at most {n_groups}, the number of groups", self.folds)
+        folds = GroupKFold(self.folds, shuffle=True, random_state=spawn(random_state, 1)[0])
+        return list(folds.split(groups, groups=groups))
+
 
 @register("selection", "hold_out")
 class HoldOut(Selection):
-    """One random validation part, stratified by class: the cheapest selection.
+    """One random validation part, stratified by class, or of whole groups: the cheapest selection.
 
     Parameters
     ----------
@@ -126,6 +138,8 @@ class HoldOut(Selection):
         self.fraction = fraction
 
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
+        if data.groups is not None:
+            return [split_groups(data.groups, self.fraction, random_state)]
         labels = data.y_train if data.task == "classification" else None
         return [hold_out(len(data.X_train), self.fraction, labels, random_state)]
 

@@ -26,7 +26,7 @@ _PRECISIONS = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tenso
 
 @register("encoder", "onnx")
 class Onnx(Encoder):
-    """One output of a frozen network, flattened; needs onnxruntime (``pip install orbit[onnx]``).
+    """One output of a frozen network, flattened; needs onnxruntime (``pip install orbit-kernels[onnx]``).
 
     The network takes moved points, so that its outputs are averaged over the orbit. It
     runs on the processor, with ONNX's standard operators only, one thread for each worker
@@ -53,7 +53,7 @@ class Onnx(Encoder):
     Examples
     --------
     >>> Onnx(path="network.onnx", output="features", scale=2.0, shift=-1.0)
-    Onnx(output='features', path='network.onnx', scale=2.0, shift=-1.0)
+    Onnx(path='network.onnx', output='features', scale=2.0, shift=-1.0)
     """
 
     def __init__(
@@ -163,7 +163,7 @@ def _runtime() -> Any:
     try:
         import onnxruntime
     except ImportError:
-        raise InputError("encoder=onnx needs onnxruntime: pip install 'orbit[onnx]'") from None
+        raise InputError("encoder=onnx needs onnxruntime: pip install 'orbit-kernels[onnx]'") from None
     return onnxruntime
 
 

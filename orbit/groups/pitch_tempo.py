@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from scipy.signal import ShortTimeFFT
 from torch import Tensor
 
 from orbit.core.params import PositiveInt
@@ -122,6 +121,8 @@ def stretch(X: np.ndarray, factor: float, window: int) -> np.ndarray:
     -------
     array, shape (n, round(factor * samples))
     """
+    from scipy.signal import ShortTimeFFT  # here, because it takes 0.2 s to import
+
     n_samples = X.shape[1]
     hop = max(1, window // 4)
     weights = 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(window) + 0.5) / window)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, mean_squared_error
 from sklearn.preprocessing import label_binarize
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from orbit.core.component import Estimator
 from orbit.core.params import check_params
 from orbit.core.random import RandomState, hold_out, spawn
 from orbit.solvers.selection import (
@@ -44,7 +45,7 @@ class Curve:
     criterion: str
 
 
-class Learner(BaseEstimator):
+class Learner(Estimator):
     """Base class of all classifiers and regressors, with their declared capabilities.
 
     Attributes
@@ -118,6 +119,10 @@ class Learner(BaseEstimator):
         if self.path_parameter is None or len(self.path_) < 2 or not np.isfinite(self.path_scores_).any():
             return None
         return Curve(self.path_parameter, self.path_, self.path_scores_, self._chosen(), self._criterion())
+
+    def predict_with_probabilities(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """Classes, shape (n,), and their probabilities, shape (n, k), of a learner that ``gives_probabilities``."""
+        return self.predict(X), self.predict_proba(X)
 
     def remaining_epochs(self) -> int:
         """The number of passes over a stream that remain."""

@@ -84,6 +84,11 @@ class NeighborsClassifier(_Neighbors, SolverClassifier):
         X = self._points(X)
         return self.estimator_.predict_proba(X)
 
+    def predict_with_probabilities(self, X) -> tuple[np.ndarray, np.ndarray]:
+        """Classes, shape (n,), and shares of the vote, shape (n, k). The first class of the largest share."""
+        shares = self.predict_proba(X)  # the search for neighbours takes most of the time
+        return self.classes_[shares.argmax(1)], shares
+
     def _solver(self, value: int, y: np.ndarray, seed: int) -> Any:
         return KNeighborsClassifier(value, weights=self.vote)
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from orbit.orbits import Orbit
-from orbit.plots.axes import draw_sample
+from orbit.plots.axes import draw_sample, figure_of
+from orbit.plots.curves import convergence
 
 
-def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8) -> Figure:
+def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8, ax: Axes | None = None) -> Figure:
     """Samples moved by elements of an orbit: a row for each sample, a column for each element, weights below.
 
     Parameters
@@ -22,6 +26,8 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8) -> Figure:
         channel is drawn.
     n_elements : int
         The largest number of elements shown, evenly spaced in the orbit.
+    ax : Axes or None
+        Axes whose place the panels take; None makes a new figure.
 
     Examples
     --------
@@ -38,12 +44,51 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8) -> Figure:
         shown = np.argsort(orbit.elements_)[shown]
     points = torch.from_numpy(np.array(X))
     moved = [orbit.points(points, slice(i, i + 1))[0].numpy() for i in shown]
-    figure = Figure(figsize=(1.1 * len(shown), 1.1 * len(X) + 0.9), layout="constrained")
-    axes = figure.subplots(len(X), len(shown), squeeze=False)
-    for (i, j), ax in np.ndenumerate(axes):
-        draw_sample(ax, moved[j][i], X[i], cloud=orbit.group_.clouds)
+    if ax is None:
+        figure = Figure(figsize=(1.1 * len(shown), 1.1 * len(X) + 0.9), layout="constrained")
+        figure.suptitle(orbit.label(), fontsize=9)
+        axes = figure.subplots(len(X), len(shown), squeeze=False)
+    else:
+        figure = figure_of(ax)
+        ax.set_title(orbit.label(), fontsize=9)
+        axes = _panels_in(ax, len(X), len(shown))
+    for (i, j), panel in np.ndenumerate(axes):
+        draw_sample(panel, moved[j][i], X[i], cloud=orbit.group_.clouds)
     for top, bottom, element in zip(axes[0], axes[-1], shown, strict=True):
         top.set_title(orbit.describe(element), fontsize=8)
         bottom.set_xlabel(f"w={orbit.weights_[element]:.3f}", fontsize=8)
-    figure.suptitle(orbit.label(), fontsize=9)
     return figure
+
+
+def _panels_in(ax: Axes, n_rows: int, n_columns: int) -> np.ndarray:
+    """Panels in the place of given axes, with room for a title above and a label below each column."""
+    ax.set_axis_off()
+    height = 0.8 / n_rows
+    places = [[(j / n_columns, 0.9 - (i + 1) * height) for j in range(n_columns)] for i in range(n_rows)]
+    return np.array([[ax.inset_axes((x, y, 0.92 / n_columns, 0.92 * height)) for x, y in row] for row in places])
+
+
+def orbit_error(errors: dict[str, np.ndarray], sizes: Sequence[int], title: str = "", ax: Axes | None = None) -> Figure:
+    """The error of the average over the orbit against its size, a line for each rule: mean, smallest and largest.
+
+    Parameters
+    ----------
+    errors : dict
+        Rule -> errors, shape (repeats, sizes), as of :func:`orbit.approx.orbit_errors`.
+    sizes : sequence of int
+    title : str
+    ax : Axes or None
+        Axes to draw into; None makes a new figure.
+
+    Examples
+    --------
+    >>> import orbit
+    >>> from orbit import plots
+    >>> X = np.random.default_rng(0).random((3, 8, 8))
+    >>> phi = orbit.RandomFourier(orbit=orbit.Orbit(orbit.Rotation()), n_components=20, random_state=0)
+    >>> errors = orbit.approx.orbit_errors(phi, X, sizes=[2, 8], reference=64, repeats=2, random_state=0)
+    >>> plots.orbit_error(errors, [2, 8]).axes[0].get_xlabel()
+    'orbit size r'
+    """
+    lines = {rule: (np.array(sizes), values) for rule, values in errors.items()}
+    return convergence(lines, "orbit size r", "mean square feature error", title, ax=ax)

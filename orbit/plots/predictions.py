@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sklearn.metrics import confusion_matrix
 
+from orbit.learners.calibration import reliability as binned
 from orbit.plots.axes import axes_or_new, draw_sample, figure_of, short
 
 _MAX_ERRORS = 24
+_MAX_TARGETS = 12
 _MAX_LABELLED_CLASSES = 20
 
 
@@ -42,22 +46,88 @@ def confusion(y: np.ndarray, predicted: np.ndarray, ax: Axes | None = None) -> F
     return figure
 
 
-def predicted_against_true(y: np.ndarray, predicted: np.ndarray, ax: Axes | None = None) -> Figure:
-    """A scatter plot of predictions against targets, all outputs together, with the diagonal.
+def predicted_against_true(
+    y: np.ndarray, predicted: np.ndarray, names: Sequence[str] | None = None, ax: Axes | None = None
+) -> Figure:
+    """Predictions against targets, with the diagonal: a panel for each target.
 
     Parameters
     ----------
     y, predicted : arrays, shape (n,) or (n, k)
+        Of more than 12 targets the first are drawn.
+    names : sequence of str or None
+        Names of the k targets; None is 0, 1 and so on.
     ax : Axes or None
-        Axes to draw into; None makes a new figure.
+        Axes to draw into, all targets together; None makes a new figure.
+
+    Examples
+    --------
+    >>> y = np.array([[1.0, 20.0], [2.0, 30.0]])
+    >>> [ax.get_title() for ax in predicted_against_true(y, y + 1, ["width", "height"]).axes]
+    ['width', 'height']
     """
-    ax = axes_or_new(ax, 4.4, 4.2)
-    y, predicted = np.ravel(y), np.ravel(predicted)
+    y, predicted = (np.reshape(values, (len(values), -1)) for values in (y, predicted))
+    if ax is not None or y.shape[1] == 1:
+        ax = axes_or_new(ax, 4.4, 4.2)
+        _draw_against_true(ax, np.ravel(y), np.ravel(predicted))
+        return figure_of(ax)
+    shown = range(min(y.shape[1], _MAX_TARGETS))
+    n_columns = min(4, len(shown))
+    n_rows = -(-len(shown) // n_columns)
+    figure = Figure(figsize=(3.2 * n_columns, 3.1 * n_rows + 0.3), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for k, panel in zip(shown, axes, strict=False):
+        _draw_against_true(panel, y[:, k], predicted[:, k])
+        panel.set_title(str(k) if names is None else names[k], fontsize=10)
+    for panel in axes[len(shown) :]:
+        panel.set_axis_off()
+    if len(shown) < y.shape[1]:
+        figure.suptitle(f"the first {len(shown)} of {y.shape[1]} targets", fontsize=9)
+    return figure
+
+
+def _draw_against_true(ax: Axes, y: np.ndarray, predicted: np.ndarray) -> None:
     ax.plot(y, predicted, ".", ms=3, alpha=0.5)
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
     ax.plot(ends, ends, "k-", lw=0.8)
     ax.set_xlabel("true")
     ax.set_ylabel("predicted")
+    ax.grid(alpha=0.3)
+
+
+def reliability(y: np.ndarray, probabilities: np.ndarray, classes: np.ndarray, ax: Axes | None = None) -> Figure:
+    """Accuracy against confidence, the largest probability of each point, in 15 bins, with the share of points in each.
+
+    Points on the diagonal are calibrated; below it the probabilities are too large. The title has the expected
+    calibration error.
+
+    Parameters
+    ----------
+    y : array, shape (n,)
+        Classes.
+    probabilities : array, shape (n, k)
+    classes : array, shape (k,)
+        The classes of the columns.
+    ax : Axes or None
+        Axes to draw into; None makes a new figure.
+
+    Examples
+    --------
+    >>> probabilities = np.array([[0.9, 0.1], [0.9, 0.1]])
+    >>> reliability(np.array([0, 1]), probabilities, np.array([0, 1])).axes[0].get_title()
+    'expected calibration error 40.0%'
+    """
+    found = binned(y, probabilities, classes)
+    ax = axes_or_new(ax, 4.6, 4.2)
+    ax.plot([0, 1], [0, 1], "k-", lw=0.8)
+    ax.vlines(found.confidence, 0, found.share, color="0.6", lw=6, alpha=0.6, label="share of the points")
+    ax.plot(found.confidence, found.accuracy, "o-", ms=5, label="accuracy")
+    ax.set_xlim(0, 1.02)
+    ax.set_ylim(0, 1.02)
+    ax.set_xlabel("confidence (largest probability)")
+    ax.set_ylabel("accuracy")
+    ax.set_title(f"expected calibration error {found.error:.1%}", fontsize=10)
+    ax.legend(fontsize=8, loc="upper left")
     ax.grid(alpha=0.3)
     return figure_of(ax)
 
@@ -79,10 +149,7 @@ def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: st
     -------
     Figure, or None if every class was predicted correctly
     """
-    if task == "classification":
-        order = np.flatnonzero(predicted != y)
-    else:
-        order = np.argsort(-_mean_square(predicted - y), kind="stable")
+    order = worst_first(y, predicted, task)
     worst = order[:_MAX_ERRORS]
     if len(worst) == 0:
         return None
@@ -100,6 +167,18 @@ def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: st
     shown = f"{len(worst)} of {len(order)} errors" if classes else f"the {len(worst)} largest residuals"
     figure.suptitle(f"{shown}: true → predicted", fontsize=9)
     return figure
+
+
+def worst_first(y: np.ndarray, predicted: np.ndarray, task: str, standardize: bool = False) -> np.ndarray:
+    """Indices of wrong classes in the order of the data; or of all points, those with the largest residuals first.
+
+    Residuals of several targets are averaged (root mean square), with ``standardize`` in units of each target's
+    standard deviation.
+    """
+    if task == "classification":
+        return np.flatnonzero(predicted != y)
+    deviation = y.std(0) if standardize and y.ndim > 1 else np.ones(y.shape[1:])
+    return np.argsort(-_mean_square((predicted - y) / np.where(deviation > 0, deviation, 1)), kind="stable")
 
 
 def _mean_square(residuals: np.ndarray) -> np.ndarray:  # (n,) or (n, k) -> (n,)

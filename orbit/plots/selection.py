@@ -7,44 +7,42 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from orbit.learners.base import Curve
 from orbit.plots.axes import axes_or_new, figure_of, is_geometric, row_of_axes, set_log_ticks, short
 
 
-def selection_curve(
-    path: np.ndarray,
-    scores: np.ndarray,
-    chosen: float,
-    criterion: str,
-    name: str = "regularization",
-    ax: Axes | None = None,
-) -> Figure:
+def selection_curve(curve: Curve, ax: Axes | None = None) -> Figure:
     """The validation score along a regularisation path, and the chosen value.
 
     Parameters
     ----------
-    path : array, shape (m,)
-        Values of the parameter.
-    scores : array, shape (m,)
-        Higher is better; scores that are all at most 0 are negative errors, and drawn as errors. Values that are
-        not finite are omitted.
-    chosen : float
-    criterion : str
-        The name of the score, for the axis.
-    name : str
-        The name of the parameter, for the axis.
+    curve : Curve
+        Of a fitted learner: ``learner.selection_curve()``. Scores that are all at most 0 are negative errors, and drawn
+        as errors. Values that are not finite are omitted.
     ax : Axes or None
         Axes to draw into; None makes a new figure.
+
+    Examples
+    --------
+    >>> import orbit
+    >>> from orbit import plots
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((40, 3))
+    >>> learner = orbit.RidgeRegressor().fit(X, X[:, 0] + 0.1 * rng.standard_normal(40))
+    >>> plots.selection_curve(learner.selection_curve()).axes[0].get_ylabel()
+    'gcv error'
     """
+    path, scores, criterion = curve.path, curve.scores, curve.criterion.replace("_", "-")
     ax = axes_or_new(ax, 5, 3.4)
     finite = np.isfinite(scores)
-    likelihood = criterion.replace("_", "-") == "marginal-likelihood"
+    likelihood = criterion == "marginal-likelihood"
     is_error = not likelihood and bool((scores[finite] <= 0).all())
     ax.plot(path[finite], -scores[finite] if is_error else scores[finite], "o-", ms=4)
-    ax.axvline(chosen, color="C1", ls="--", label=f"chosen {chosen:.3g}")
+    ax.axvline(curve.chosen, color="C1", ls="--", label=f"chosen {curve.chosen:.3g}")
     ax.set_xscale("log")
     if is_error:
         ax.set_yscale("log")
-    ax.set_xlabel("regularisation $\\lambda$" if name == "regularization" else name)
+    ax.set_xlabel("regularisation $\\lambda$" if curve.parameter == "regularization" else curve.parameter)
     ax.set_ylabel("log marginal likelihood" if likelihood else f"{criterion} {'error' if is_error else 'accuracy'}")
     ax.legend()
     ax.grid(alpha=0.3)

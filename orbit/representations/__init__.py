@@ -4,6 +4,7 @@ from orbit.representations.augmentation import Augmentation, ImageAugmentation, 
 from orbit.representations.base import ImageRepresentation, Representation, mean_norm, scale
 from orbit.representations.gradients import Gradients
 from orbit.representations.matrices import Bag, Coulomb
+from orbit.representations.molecules import BagOfBonds
 from orbit.representations.patches import Crop, PatchPCA
 from orbit.representations.polar import Polar
 from orbit.representations.vectors import Raw, Standardize, UnitNorm
@@ -11,6 +12,7 @@ from orbit.representations.vectors import Raw, Standardize, UnitNorm
 __all__ = [
     "Augmentation",
     "Bag",
+    "BagOfBonds",
     "Coulomb",
     "Crop",
     "Gradients",

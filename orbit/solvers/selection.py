@@ -18,6 +18,10 @@ DEFAULT_PATH = tuple(10.0 ** np.arange(-13, 1.1, 0.5))
 # Products of float32 rows have errors of this share of the mean square norm of the rows.
 _FLOAT32_FLOOR = 1e-8
 
+# Scores divide squared residuals, which have rounding errors around 1e-16 of the targets' power, by the squared share
+# of the degrees of freedom, of all points or of one, that the fit leaves over.
+_LEAST_SHARE_LEFT = 1e-6
+
 _COARSE_STEP = 4  # a power of two
 
 Score = Callable[[float], float]
@@ -67,16 +71,18 @@ def gcv_scores(problem: LeastSquares) -> Score:
 def gcv(n: int, errors: np.ndarray, freedom: np.ndarray) -> float:
     """The negative generalised cross-validation score (Golub, Heath and Wahba 1979), summed over outputs.
 
+    Minus infinity if the fit interpolates, so that its score would be rounding errors.
+
     Parameters
     ----------
     n : number of rows
     errors : mean squared residual of each output, shape (k,)
     freedom : degrees of freedom of each output, with its intercept, shape (k,)
     """
-    shares = freedom / n
-    if (shares >= 1).any():
+    left = 1 - freedom / n
+    if (left < _LEAST_SHARE_LEFT).any():
         return -np.inf
-    return -float((errors / np.square(1 - shares)).sum())
+    return -float((errors / np.square(left)).sum())
 
 
 @dataclass(frozen=True)
@@ -172,7 +178,7 @@ def leave_one_out(problem: LeastSquares, X: np.ndarray, Y: np.ndarray, weights: 
     def score(regularization: float) -> float:
         W, b = problem.solve(regularization)
         leverage = problem.fit_intercept * w / n + shares @ (values / (values + regularization))
-        if np.any(leverage > 1 - 1e-9):
+        if np.any(leverage > 1 - _LEAST_SHARE_LEFT):
             return -np.inf
         residual = (Y - (X @ W + b)) * root
         return -float(np.square(residual / (1 - leverage)[:, None]).mean())

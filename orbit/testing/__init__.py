@@ -1,7 +1,7 @@
 """Contracts: tests that every component of a kind must pass. Subclass one in a test file and name the component.
 
 A package that registers its own group, kernel, distribution, data set, representation, approximation or learner
-tests it with pytest (``pip install orbit[test]``) in two lines:
+tests it with pytest (``pip install orbit-kernels[test]``) in two lines:
 
 >>> import orbit
 >>> from orbit.testing import GroupContract

@@ -179,6 +179,11 @@ class ClassifierContract(LearnerContract):
             shares = classifier.predict_proba(X)
             np.testing.assert_allclose(shares.sum(1), 1, rtol=1e-6)
             np.testing.assert_array_equal(classifier.classes_[shares.argmax(1)], classifier.predict(X))
+            assert classifier.gives_probabilities
+            for found, expected in zip(
+                classifier.predict_with_probabilities(X), (classifier.predict(X), shares), strict=True
+            ):
+                np.testing.assert_array_equal(found, expected)
 
     def test_one_class_is_refused(self, rng):
         with pytest.raises(ValueError, match="at least 2 classes, found one class"):

@@ -1,0 +1,282 @@
+"""Tables with named columns: reading them, and the numbers that their columns become."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.preprocessing import OneHotEncoder
+
+from orbit.core.errors import DataFileError, InputError, shortened, suggestion
+from orbit.data.base import Column
+
+_PARQUET = (".parquet", ".pq")
+
+# Columns of one categorical column: more are rather names or free text.
+_MOST_CATEGORIES = 1000
+
+
+@dataclass(frozen=True)
+class Values:
+    """The features of some rows, by column.
+
+    Attributes
+    ----------
+    numbers : dict of float64 arrays, shape (n,)
+        NaN where a value is missing.
+    texts : dict of object arrays, shape (n,)
+        Strings, None where a value is missing.
+    """
+
+    numbers: Mapping[str, np.ndarray]
+    texts: Mapping[str, np.ndarray]
+
+    def take(self, rows: np.ndarray) -> Values:
+        """Some of the rows, by index."""
+        numbers = {name: values[rows] for name, values in self.numbers.items()}
+        return Values(numbers, {name: values[rows] for name, values in self.texts.items()})
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The numbers that the columns of a table become, determined from its training part.
+
+    Attributes
+    ----------
+    features : list of str
+        The columns, in their order.
+    fill : dict of str to float
+        Imputation values of columns of numbers; empty where missing values are refused.
+    categories : dict of str to list of str
+        The values of each categorical column, which become one column of 0 and 1 each.
+    """
+
+    features: list[str]
+    fill: dict[str, float]
+    categories: dict[str, list[str]]
+
+    @classmethod
+    def of(cls, features: list[str], train: Values, missing: Literal["refuse", "mean", "median"]) -> Encoding:
+        """The encoding of a training part.
+
+        Raises
+        ------
+        InputError
+            For a column without a value, or a categorical one with more than 1000 different values.
+        """
+        everything = {**train.numbers, **{name: _codes(values) for name, values in train.texts.items()}}
+        if empty := [name for name in features if np.isnan(everything[name]).all()]:
+            raise InputError(f"features: {', '.join(empty)} has no value in the training part; leave it out")
+        statistic = np.nanmedian if missing == "median" else np.nanmean
+        numbers = {} if missing == "refuse" else train.numbers
+        fill = {name: float(statistic(values)) for name, values in numbers.items()}
+        categories = {name: sorted({*values} - {None}) for name, values in train.texts.items()}
+        for name, values in categories.items():
+            if len(values) > _MOST_CATEGORIES:
+                raise InputError(
+                    f"features: {name} has {len(values):,} different values, categories='onehot' takes at most "
+                    f"{_MOST_CATEGORIES:,}; leave it out"
+                )
+        return cls(features, fill, categories)
+
+    def encode(self, values: Values, where: str) -> np.ndarray:
+        """The numbers of some rows, float64, shape (n, columns).
+
+        Missing and unknown categories are zeros in all their columns. A warning names the columns with unknown ones,
+        and ``where`` the rows are from.
+        """
+        unknown = {name: _unknown(values.texts[name], known) for name, known in self.categories.items()}
+        if found := [f"{name} ({text})" for name, text in unknown.items() if text]:
+            warnings.warn(
+                f"{where} has values that the training part does not have: {', '.join(found)}; they are encoded as "
+                "zeros",
+                stacklevel=2,
+            )
+        return np.column_stack([self._block(values, name) for name in self.features])
+
+    def _block(self, values: Values, name: str) -> np.ndarray:
+        if name not in self.categories:
+            numbers = values.numbers[name]
+            return np.where(np.isnan(numbers), self.fill[name], numbers) if name in self.fill else numbers
+        known = np.array(self.categories[name], dtype=object)[:, None]
+        encoder = OneHotEncoder(categories=[known[:, 0]], handle_unknown="ignore", sparse_output=False).fit(known)
+        return encoder.transform(values.texts[name][:, None])
+
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(Column(name, tuple(self.categories.get(name, ()))) for name in self.features)
+
+
+def _codes(texts: np.ndarray) -> np.ndarray:
+    """0.0 for a text, NaN for a missing one."""
+    return np.where(texts == None, np.nan, 0.0)  # noqa: E711  of every entry
+
+
+def _unknown(texts: np.ndarray, known: Sequence[str]) -> str:
+    """The number of rows with texts that are not known, and one of them; empty if there are none."""
+    expected = {*known, None}
+    found = [text for text in texts if text not in expected]
+    rows = f"{len(found)} row{'s' if len(found) > 1 else ''}"
+    return f"{rows}, e.g. {shortened(repr(found[0]))}" if found else ""
+
+
+class Frame:
+    """A table, and its name ``where`` for error messages."""
+
+    def __init__(self, frame: pd.DataFrame, where: str) -> None:
+        self.frame, self.where = frame, where
+
+    @classmethod
+    def read(cls, file: Path, where: str, separator: str, texts: Iterable[str] = ()) -> Frame:
+        """Read a CSV or Parquet file.
+
+        Parameters
+        ----------
+        file : Path
+        where : str
+            Its name in error messages.
+        separator : str
+            Column separator of a CSV file.
+        texts : iterable of str
+            Columns of a CSV file that are read as strings, also where all values are digits.
+
+        Raises
+        ------
+        DataFileError, InputError
+            If it cannot be read, or has several columns of one name.
+        """
+        try:
+            if file.suffix.lower() in _PARQUET:
+                frame = pd.read_parquet(file).rename(columns=str)
+                names = frame.columns
+            else:
+                frame = pd.read_csv(file, sep=separator, dtype=dict.fromkeys(texts, str)).rename(columns=str)
+                # as they are in the file: pandas renames a second "a" to "a.1"
+                names = pd.read_csv(file, sep=separator, header=None, nrows=1, dtype=str).iloc[0].dropna()
+        except Exception as error:
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise DataFileError(
+                f"{where} is not a readable .csv or .parquet file ({reason}); separator is {separator!r}"
+            ) from error
+        if names.duplicated().any():
+            raise InputError(f"{where} has several columns of one name: {', '.join(names[names.duplicated()])}")
+        return cls(frame, where)
+
+    def require(self, columns: Sequence[str], what_to_do: str) -> None:
+        """Raise ``InputError`` naming the columns that are missing."""
+        lacking = [column for column in columns if column not in self.frame]
+        if lacking:
+            close = suggestion(lacking[0], self.frame.columns) if len(lacking) == 1 else "."
+            raise InputError(
+                f"{self.where} has no column {', '.join(lacking)}{close} It has {', '.join(self.frame.columns)}; "
+                f"{what_to_do}"
+            )
+
+    def refuse_others(self, known: Sequence[str | None]) -> None:
+        """Raise ``InputError`` naming the columns that are not in ``known``."""
+        others = [column for column in self.frame if column not in known]
+        if others:
+            raise InputError(
+                f"{self.where} has columns that the model was not fitted to: {', '.join(others)}; leave them out"
+            )
+
+    def categorical(self, columns: Sequence[str]) -> list[str]:
+        """Those of the columns that hold strings or categories. A column of numbers with a few strings is not one."""
+        return [column for column in columns if _is_categorical(self.frame[column])]
+
+    def values(self, columns: Sequence[str], texts: Sequence[str]) -> Values:
+        """The columns, those of ``texts`` as strings and the others as numbers."""
+        numeric = [column for column in columns if column not in texts]
+        numbers = self.numbers(numeric)
+        return Values(dict(zip(numeric, numbers.T, strict=True)), {column: self._strings(column) for column in texts})
+
+    def numbers(self, columns: Sequence[str]) -> np.ndarray:
+        """The columns as float64, shape (n, len(columns)); NaN where a value is missing."""
+        self.require(columns, "every part needs it")
+        for column in columns:
+            values = self.frame[column]
+            if not pd.api.types.is_numeric_dtype(values) and not values.isna().all():
+                text = values[_parsed(values).isna() & values.notna()]
+                example = f", e.g. {shortened(repr(text.iloc[0]))} in row {text.index[0]}" if len(text) else ""
+                raise InputError(
+                    f"{self.where}: column {column} holds {values.dtype}{example}, expected numbers; list the columns "
+                    "to learn from in features, convert it to numbers, or encode columns of strings with "
+                    "categories='onehot'"
+                )
+        numbers = self.frame[list(columns)].to_numpy(dtype=np.float64, na_value=np.nan)
+        infinite = [f"{name} ({count})" for name, count in zip(columns, np.isinf(numbers).sum(0), strict=True) if count]
+        if infinite:
+            raise InputError(f"{self.where} has infinite values: {', '.join(infinite)}; remove those rows")
+        return numbers
+
+    def targets(self, columns: Sequence[str]) -> np.ndarray:
+        """One target unchanged, shape (n,); several as numbers, shape (n, k)."""
+        self.require(columns, "set target")
+        self.refuse_missing(columns, "targets are not imputed: remove those rows")
+        if len(columns) > 1:
+            return self.numbers(columns)
+        values = self.frame[columns[0]]
+        if pd.api.types.is_bool_dtype(values):
+            return values.to_numpy(dtype=bool)
+        if pd.api.types.is_integer_dtype(values):
+            return values.to_numpy(dtype=np.int64)
+        if pd.api.types.is_numeric_dtype(values):
+            return self.numbers(columns)[:, 0]
+        return self.labels(columns[0], "target")
+
+    def labels(self, column: str, what: str) -> np.ndarray:
+        """The values of a column as strings, shape (n,).
+
+        Raises
+        ------
+        InputError
+            For missing values and lists, naming the column and ``what`` it is.
+        """
+        self.require([column], f"set {what}")
+        self.refuse_missing([column], "remove those rows")
+        values = self.frame[column]
+        nested = next((value for value in values if not pd.api.types.is_scalar(value)), None)
+        if nested is not None:
+            found = f"column {column} holds {shortened(repr(nested))}"
+            raise InputError(f"{self.where}: {found}, expected one number or string in each row as {what}")
+        return values.to_numpy(dtype=str)
+
+    def weights(self, column: str) -> np.ndarray:
+        """Weights of the points, shape (n,)."""
+        self.refuse_missing([column], "weights are not imputed: remove those rows")
+        weights = self.numbers([column])[:, 0]
+        if not (np.isfinite(weights).all() and weights.min() >= 0):
+            raise InputError(f"{self.where}: column {column} (weight) expected numbers >= 0, found others")
+        return weights
+
+    def refuse_missing(self, columns: Sequence[str], what_to_do: str) -> None:
+        """Raise ``InputError`` naming the columns with missing values, and the number of rows."""
+        counts = {column: int(self.frame[column].isna().sum()) for column in columns}
+        found = [f"{column} ({count} row{'s' if count > 1 else ''})" for column, count in counts.items() if count]
+        if found:
+            raise InputError(f"{self.where} has missing values: {', '.join(found)}; {what_to_do}")
+
+    def _strings(self, column: str) -> np.ndarray:
+        """A column as strings, None where a value is missing, shape (n,)."""
+        self.require([column], "every part needs it")
+        return np.array([None if pd.isna(value) else str(value) for value in self.frame[column]], dtype=object)
+
+
+def _is_categorical(values: pd.Series) -> bool:
+    holds_objects = pd.api.types.is_object_dtype(values) or pd.api.types.is_string_dtype(values)
+    if not (holds_objects or isinstance(values.dtype, pd.CategoricalDtype)) or values.isna().all():
+        return False
+    if not all(pd.api.types.is_scalar(value) for value in values):
+        return False
+    numbers, present = int(_parsed(values).notna().sum()), int(values.notna().sum())
+    return not present / 2 < numbers < present
+
+
+def _parsed(values: pd.Series) -> Any:
+    """The values as numbers, NaN for those that are none."""
+    plain = values.astype(object) if isinstance(values.dtype, pd.CategoricalDtype) else values
+    return pd.to_numeric(plain, errors="coerce")

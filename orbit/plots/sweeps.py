@@ -1,0 +1,137 @@
+"""Figures of sweeps: a metric against the settings that differ between runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from orbit.plots.axes import MARKERS, is_geometric, row_of_axes, set_log_ticks
+
+_MOST_LINES = 8
+_MOST_JOINED = 12  # values of a setting; more, as in a search, are points without a line
+
+_Lines = dict[str, dict[str, list[float]]]  # label -> value of the setting -> metric of each run
+
+
+def setting_effects(
+    settings: Sequence[dict[str, str]], values: Sequence[float], metric: str, repeat: str = "seed"
+) -> Figure:
+    """A metric against each setting: one panel for each, whose vertical axis spans the values found.
+
+    A line joins runs that differ in this setting only. Its points are means, with standard deviations, over the runs
+    that differ in ``repeat``. Where that would be more than eight lines, the means are over all other settings.
+
+    Parameters
+    ----------
+    settings : sequence of dict
+        Setting -> its value as text, for every run; all runs have the same settings.
+    values : sequence of float
+        The metric of every run.
+    metric : str
+        Its name.
+    repeat : str
+        The setting that has no panel.
+
+    Examples
+    --------
+    >>> runs = [{"n_components": n, "seed": seed} for n in ("10", "100") for seed in ("0", "1")]
+    >>> figure = setting_effects(runs, [0.80, 0.82, 0.90, 0.91], "accuracy")
+    >>> [line.get_ydata().round(3).tolist() for line in figure.axes[0].lines[:1]]
+    [[0.81, 0.905]]
+    """
+    keys = [key for key in settings[0] if key != repeat]
+    figure, axes = row_of_axes(len(keys), 4.8, 3.6)
+    for ax, key in zip(axes, keys, strict=True):
+        _draw(ax, _lines(key, [other for other in keys if other != key], settings, values))
+        ax.set_xlabel(key)
+        ax.set_ylabel(metric)
+        ax.ticklabel_format(axis="y", useOffset=False)
+        ax.grid(alpha=0.3)
+    return figure
+
+
+def search_progress(
+    values: dict[int, float], importances: dict[str, float], metric: str, larger_is_better: bool = True
+) -> Figure:
+    """The progress of a search: the metric of each trial with the best so far, and the importance of each setting.
+
+    Parameters
+    ----------
+    values : dict
+        Number of a trial -> its metric.
+    importances : dict
+        Setting -> its share in the variance of the metric; the panel is left out if it is empty.
+    metric : str
+        Its name.
+    larger_is_better : bool
+
+    Examples
+    --------
+    >>> figure = search_progress({0: 0.8, 1: 0.7, 2: 0.9}, {"lengthscale": 0.9, "seed": 0.1}, "accuracy")
+    >>> figure.axes[0].lines[1].get_ydata().tolist()
+    [0.8, 0.8, 0.9]
+    """
+    figure, axes = row_of_axes(2 if importances else 1, 4.8, 3.6)
+    numbers = np.array(sorted(values))
+    found = np.array([values[number] for number in numbers])
+    axes[0].plot(numbers, found, "o", ms=4, alpha=0.6, label="trial")
+    best = (np.maximum if larger_is_better else np.minimum).accumulate(found)
+    axes[0].step(numbers, best, where="post", color="C1", label="best so far")
+    axes[0].set_xlabel("trial")
+    axes[0].set_ylabel(metric)
+    axes[0].legend()
+    axes[0].grid(alpha=0.3)
+    if importances:
+        axes[1].barh(list(importances), list(importances.values()))
+        axes[1].invert_yaxis()
+        axes[1].set_xlabel(f"share in the variance of {metric}")
+    return figure
+
+
+def _lines(key: str, others: list[str], settings: Sequence[dict[str, str]], values: Sequence[float]) -> _Lines:
+    lines: _Lines = {}
+    for setting, value in zip(settings, values, strict=True):
+        label = ", ".join(f"{other}={setting[other]}" for other in others)
+        lines.setdefault(label, {}).setdefault(setting[key], []).append(value)
+    if len(lines) <= _MOST_LINES:
+        return lines
+    means: dict[str, list[float]] = {}
+    for setting, value in zip(settings, values, strict=True):
+        means.setdefault(setting[key], []).append(value)
+    return {"mean over all other settings": means}
+
+
+def _draw(ax: Axes, lines: _Lines) -> None:
+    names = list(dict.fromkeys(name for line in lines.values() for name in line))
+    numbers = _numbers(names)
+    places = dict(zip(names, np.arange(len(names)) if numbers is None else numbers, strict=True))
+    for marker, (label, line) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
+        x, means, deviations = np.array(
+            sorted((places[name], np.mean(found), np.std(found)) for name, found in line.items())
+        ).T
+        joined = "" if len(x) > _MOST_JOINED else ":" if numbers is None else "-"
+        ax.errorbar(x, means, deviations, fmt=f"{marker}{joined}", ms=4, capsize=3, label=label)
+    if numbers is None:
+        ax.set_xticks(range(len(names)), names, rotation=20 if len(names) > 4 else 0)
+        ax.margins(x=0.2)
+    elif is_geometric(numbers) and len(names) > _MOST_JOINED:
+        ax.set_xscale("log")
+    elif is_geometric(numbers):
+        set_log_ticks(ax, np.sort(numbers))
+    if len(lines) > 1:
+        ax.legend(fontsize=7)
+    elif any(lines):
+        ax.set_title(next(iter(lines)), fontsize=8)
+
+
+def _numbers(names: list[str]) -> np.ndarray | None:
+    """The names as numbers; None if one of them is no finite number."""
+    try:
+        found = np.array([float(name) for name in names])
+    except ValueError:
+        return None
+    return found if np.isfinite(found).all() else None
