@@ -21,6 +21,7 @@ from orbit.core.component import Component
 from orbit.data import Dataset
 from orbit.orbits import Orbit
 from runners.app.plan import Plan
+from runners.metrics import LOWER_IS_BETTER, METRICS
 from runners.tracking.record import Record, RunFolder
 
 log = logging.getLogger(__name__)
@@ -29,7 +30,9 @@ log = logging.getLogger(__name__)
 EXAMPLES = 3
 
 #: Metric -> whether larger is better. The main metric of a run is the first of these that it has.
-MAIN_METRICS = {"test/accuracy": True, "test/rmse": False}
+MAIN_METRICS = {"test/accuracy": True, "test/rmse": False} | {
+    f"validation/{name}": name not in LOWER_IS_BETTER for names in METRICS.values() for name in names
+}
 
 
 class Stopwatch:
@@ -154,10 +157,13 @@ class Runner(Component):
         Whether its runs are logged in MLflow.
     uses_data : bool
         Whether it loads the data set of the plan, whose files must then exist.
+    validates : bool
+        Whether it scores one setting on the validation points of a selection, which then has no grid.
     """
 
     tracked: ClassVar[bool] = True
     uses_data: ClassVar[bool] = True
+    validates: ClassVar[bool] = False
 
     @abstractmethod
     def run(self, job: Job) -> None:

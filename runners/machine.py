@@ -42,8 +42,9 @@ def _tags() -> dict[str, str]:
     tags = {"machine": hardware(), "version.orbit": __version__}
     tags |= {f"version.{name}": importlib.metadata.version(name) for name in _PACKAGES}
     root = Path(__file__).resolve().parent
-    commit = _git(root, "rev-parse", "HEAD")
-    if commit is not None:
+    # an installed package may lie in somebody else's repository, which does not track it
+    own = _git(root, "ls-files", "--error-unmatch", Path(__file__).name) is not None
+    if own and (commit := _git(root, "rev-parse", "HEAD")) is not None:
         tags["git.commit"] = commit
         tags["git.dirty"] = str(bool(_git(root, "status", "--porcelain"))).lower()
     return tags

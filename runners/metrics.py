@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from scipy import stats
 from sklearn import metrics
 
+from orbit.learners.calibration import reliability
+
 #: Task -> its metrics, the main one first.
-METRICS = {"classification": ("accuracy",), "regression": ("rmse", "mae", "r2")}
+METRICS = {"classification": ("accuracy", "balanced_accuracy", "macro_f1"), "regression": ("rmse", "mae", "r2")}
 LOWER_IS_BETTER = ("rmse", "mae")
+
+# Targets that have metrics of their own, and characters of their names in those of the metrics.
+_MOST_TARGETS, _LONGEST_NAME = 50, 100
 
 
 def evaluate(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
@@ -22,19 +29,91 @@ def evaluate(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float
     Returns
     -------
     dict
-        ``accuracy`` (0 to 1) for classification; ``rmse``, ``mae`` (units of y) and
-        ``r2`` for regression.
+        For classification ``accuracy``, ``balanced_accuracy`` (the mean of the classes' recalls) and ``macro_f1`` (the
+        mean of the classes' F1 scores), all from 0 to 1; for regression ``rmse``, ``mae`` (units of y) and ``r2``,
+        means over the targets if there are several.
 
-    >>> evaluate("classification", np.array([0, 1]), np.array([0, 0]))
-    {'accuracy': 0.5}
+    >>> evaluate("classification", np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0]))["balanced_accuracy"]
+    0.5
     """
     if task == "classification":
-        return {"accuracy": float(metrics.accuracy_score(y, predicted))}
+        return _by_class(y, predicted)
     return {
         "rmse": float(metrics.root_mean_squared_error(y, predicted)),
         "mae": float(metrics.mean_absolute_error(y, predicted)),
         "r2": float(metrics.r2_score(y, predicted)),
     }
+
+
+def _by_class(y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """Recalls are averaged over the classes in ``y``, F1 scores also over those that are only predicted."""
+    classes, codes = np.unique(np.concatenate([y, predicted]), return_inverse=True)
+    truth, found = codes[: len(y)], codes[len(y) :]
+    right, n_true, n_found = (np.bincount(c, minlength=len(classes)) for c in (truth[truth == found], truth, found))
+    present = n_true > 0
+    return {
+        "accuracy": float(right.sum() / len(y)),
+        "balanced_accuracy": float((right[present] / n_true[present]).mean()),
+        "macro_f1": float((2 * right / (n_true + n_found)).mean()),
+    }
+
+
+def evaluate_targets(y: np.ndarray, predicted: np.ndarray, names: list[str]) -> dict[str, float]:
+    """The metrics of each target of a regression with several, ``NAME/rmse`` and so on; of the first 50.
+
+    Parameters
+    ----------
+    y, predicted : arrays, shape (n,) or (n, k)
+    names : list of str
+        Names of the k targets.
+
+    >>> evaluate_targets(np.array([[0.0, 1.0]] * 2), np.array([[0.0, 3.0]] * 2), ["width", "height"])["height/rmse"]
+    2.0
+    """
+    if y.ndim == 1:
+        return {}
+    found: dict[str, float] = {}
+    for k, label in enumerate(target_labels(names)[:_MOST_TARGETS]):
+        found |= {f"{label}/{key}": v for key, v in evaluate("regression", y[:, k], predicted[:, k]).items()}
+    return found
+
+
+def target_labels(names: list[str]) -> list[str]:
+    """Names of targets as parts of the names of metrics: with the characters that MLflow allows, no two equal.
+
+    >>> target_labels(["width/cm", "width cm", "width,cm", "größe"])
+    ['width_cm', 'width cm', 'width_cm 2', 'größe']
+    """
+    labels: list[str] = []
+    for k, name in enumerate(names):
+        label = re.sub(r"[^\w\- ]", "_", name.strip())[:_LONGEST_NAME] or "_"
+        labels.append(f"{label} {k}" if label in labels else label)
+    return labels
+
+
+def evaluate_probabilities(y: np.ndarray, probabilities: np.ndarray, classes: np.ndarray) -> dict[str, float]:
+    """Metrics of the probabilities of a classifier.
+
+    Parameters
+    ----------
+    y : array, shape (n,)
+    probabilities : array, shape (n, k)
+    classes : array, shape (k,)
+        The sorted classes of the columns. Others in ``y`` have the probability 0.
+
+    Returns
+    -------
+    dict
+        ``log_loss``, the mean of -log of the true class's probability (at least the precision of its type), and
+        ``calibration_error``, the expected calibration error (0 to 1) over 15 bins of confidence.
+
+    >>> evaluate_probabilities(np.array([0]), np.array([[0.25, 0.75]]), np.array([0, 1]))
+    {'log_loss': 1.3862943611198906, 'calibration_error': 0.75}
+    """
+    column = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    of_truth = np.where(classes[column] == y, probabilities[np.arange(len(y)), column], 0)
+    log_loss = -np.log(np.maximum(of_truth, np.finfo(probabilities.dtype).eps, dtype=np.float64)).mean()
+    return {"log_loss": float(log_loss), "calibration_error": reliability(y, probabilities, classes).error}
 
 
 def paired_test(task: str, y: np.ndarray, one: np.ndarray, two: np.ndarray) -> dict[str, float]:
@@ -64,10 +143,30 @@ def paired_test(task: str, y: np.ndarray, one: np.ndarray, two: np.ndarray) -> d
         discordant = only_first + only_second
         p = stats.binomtest(only_first, discordant).pvalue if discordant else 1.0
         return {"only_first_right": float(only_first), "only_second_right": float(only_second), "p_mcnemar": float(p)}
-    errors = [np.square(found - y).reshape(len(y), -1).sum(1) for found in (one, two)]
-    if np.array_equal(*errors):
+    return paired_values_test(*(np.square(found - y).reshape(len(y), -1).sum(1) for found in (one, two)))
+
+
+def paired_values_test(one: np.ndarray, two: np.ndarray) -> dict[str, float]:
+    """Whether two settings differ, by the values that they have in the same cases, such as points or seeds.
+
+    Parameters
+    ----------
+    one, two : arrays, shape (n,), n >= 2
+
+    Returns
+    -------
+    dict
+        ``p_t`` and ``p_wilcoxon``, two-sided, of the paired t test and Wilcoxon's signed rank test; 1 for equal values.
+        With n pairs Wilcoxon's is at least 2^(1 - n).
+
+    >>> {name: round(p, 4) for name, p in paired_values_test(np.array([1.0, 2, 3]), np.array([2.0, 4, 4])).items()}
+    {'p_t': 0.0572, 'p_wilcoxon': 0.25}
+    """
+    difference = np.asarray(one) - np.asarray(two)
+    if not difference.any():
         return {"p_t": 1.0, "p_wilcoxon": 1.0}
-    return {"p_t": float(stats.ttest_rel(*errors).pvalue), "p_wilcoxon": float(stats.wilcoxon(*errors).pvalue)}
+    p_t = float(stats.ttest_1samp(difference, 0).pvalue) if np.ptp(difference) > 0 else 0.0
+    return {"p_t": p_t, "p_wilcoxon": float(stats.wilcoxon(difference).pvalue)}
 
 
 def kernel_errors(truth: np.ndarray, estimate: np.ndarray) -> dict[str, float]:

@@ -14,10 +14,7 @@ from hydra.errors import OverrideParseException
 
 from orbit.core.errors import shortened, suggestion
 from runners.app.messages import ConfigError, shown
-from runners.app.schema import KINDS, Root
-
-#: Configuration groups of files only; null is the empty choice of the last two.
-_FILE_GROUPS = ("size", "experiment", "architecture")
+from runners.app.schema import FILE_GROUPS, KINDS, Root
 
 _QUOTES = "values with spaces or any of ,:=[]{}() are quoted twice, as in 'KEY=\"a, b\"'"
 
@@ -64,7 +61,7 @@ def _check(override: Override) -> None:
         if section in _SETTINGS and len(parts) < 2:  # what is deeper may be an entry of a mapping, as in a grid
             raise ConfigError(f"~{key}: every run has {key}, which cannot be deleted; set another value instead")
         return
-    if key in (*KINDS, *_FILE_GROUPS):
+    if key in (*KINDS, *FILE_GROUPS):
         for value in _values(override):
             if not isinstance(value, str):
                 raise ConfigError(f"{key}: expected a name, found {shown(value)}; write {key}=NAME")

@@ -2,59 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
-
 import orbit
-from orbit.core.distributed import world_size
-from orbit.core.errors import InputError, ParameterError, suggestion
-from orbit.core.params import config_fields, parameters
+from orbit.core.errors import InputError, suggestion
+from orbit.core.params import parameters
+from orbit.core.ranks import world_size
 from orbit.kernels import OperatorKernel
 from orbit.learners.base import Learner
 from orbit.learners.streaming import check_streams
-from runners.app.messages import ConfigError, shown
-from runners.app.schema import SECTIONS, Root, Tracking
 
 if TYPE_CHECKING:
     from runners.app.plan import Plan
 
-# Keys by which Hydra and Python's logging build objects, and the files of the project that have them.
-_KEYS_OF_CODE = "_target_", "()"
-_FILES_THAT_NAME_CODE = "config.yaml", "hydra/job_logging/orbit.yaml"
 
 # A grid may change the model, never the data that it is evaluated on.
 _SELECTABLE = (
     *("representation", "group", "distribution", "orbit", "encoder", "kernel"),
     *("frequencies", "landmarks", "approx", "hyper", "learner"),
 )
-
-
-def check_settings(config: dict[str, Any]) -> None:
-    """Raise ConfigError for unknown sections and keys, and wrong values that belong to no component."""
-    _check_keys("", config, parameters(Root))
-    for section, cls in SECTIONS.items():
-        if not isinstance(config[section], dict):
-            raise ConfigError(f"{section}: expected settings {section}.KEY=VALUE, found {shown(config[section])}")
-        _check_keys(f"{section}.", config[section], config_fields(cls))
-    try:
-        Root(**config).check()
-    except ParameterError as error:
-        raise ConfigError(str(error)) from error
-    try:
-        Tracking(**config["tracking"]).check()
-    except ParameterError as error:
-        raise ConfigError(str(error.prefixed("tracking"))) from error
-
-
-def _check_keys(prefix: str, found: Mapping[str, Any], known: Collection[str]) -> None:
-    for key in found:
-        if key not in known:
-            raise ConfigError(f"{prefix}{key}: no such key{suggestion(key, known)} Choose from {', '.join(known)}.")
 
 
 def learner_classes(task: str) -> dict[str, type[Learner]]:
@@ -116,25 +82,33 @@ def _check_operator_valued(config: dict[str, Any], task: str, able: list[str]) -
 
 def check_selection(plan: Plan) -> None:
     """Raise InputError unless every point of the grid is a valid plan."""
-    selection = plan.component("selection")
+    selection, runner = plan.component("selection"), plan.config["runner"]["name"]
     points = selection.points()
-    if selection.name == "none":
-        return
-    if not points:
+    runner_class: Any = orbit.get("runner", runner)
+    if runner_class.validates:
+        _check_validation(runner, selection.name, points)
+    elif selection.name != "none" and not points:
         raise InputError(
             f"selection.grid: selection={selection.name} needs keys with values, e.g. {{kernel.lengthscale: [1, 2]}}"
         )
-    if plan.config["engine"]["stream"]:
+    if selection.name != "none" and plan.config["engine"]["stream"]:
         raise InputError(
             f"engine.stream=true: selection={selection.name} needs all features at once; use selection=none"
         )
-    for key in points[0]:
+    for key in points[0] if points else ():
         section = key.partition(".")[0]
         if section not in _SELECTABLE:
             hint = suggestion(section, _SELECTABLE)
             raise InputError(f"selection.grid: {key} cannot be selected{hint} Choose from {', '.join(_SELECTABLE)}.")
     for point in points:
         plan.without_selection(point)
+
+
+def _check_validation(runner: str, selection: str, points: list[dict[str, Any]]) -> None:
+    if selection == "none":
+        raise InputError(f"runner={runner} needs validation points: choose selection=k_fold, hold_out or given")
+    if points:
+        raise InputError(f"selection.grid: runner={runner} scores one setting; leave the grid out")
 
 
 def check_augmentation(config: dict[str, Any]) -> None:
@@ -159,39 +133,6 @@ def check_stream(config: dict[str, Any], learner: Learner) -> None:
     """Raise InputError for a stream with a learner that cannot learn from batches."""
     if config["engine"]["stream"]:
         check_streams(learner)
-
-
-def check_files(config_dir: Path, *added: Path) -> None:
-    """Raise InputError if a configuration file names code to run, which two files of ``config_dir`` alone may.
-
-    A file from somebody else may choose components and values. Hydra would also build any object that it names.
-    """
-    own = [config_dir / name for name in _FILES_THAT_NAME_CODE]
-    for path in sorted(path for folder in (config_dir, *added) for path in folder.rglob("*.yaml")):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        written = any(sign in text for sign in (*_KEYS_OF_CODE, "\\"))  # a backslash may spell one of them
-        if written and path not in own and (key := _key_of_code(text)):
-            raise InputError(
-                f"{path.absolute()}: the key {key!r} names code to run, which a configuration file must not: remove it"
-            )
-
-
-def _key_of_code(text: str) -> str | None:
-    """The first key of a YAML text by which Hydra or Python's logging builds objects; None if there is none."""
-    try:
-        remaining: list[Any] = [OmegaConf.to_container(OmegaConf.create(text))]
-    except (OmegaConfBaseException, YAMLError):
-        return None  # Hydra reports it, if the file is used
-    while remaining:
-        node = remaining.pop()
-        if isinstance(node, dict):
-            found = [str(key) for key in node if str(key).strip() in _KEYS_OF_CODE]
-            if found:
-                return found[0]
-            remaining += node.values()
-        elif isinstance(node, list):
-            remaining += node
-    return None
 
 
 def check_processes(config: dict[str, Any]) -> None:

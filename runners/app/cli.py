@@ -5,11 +5,11 @@ Exit codes: 0 success, 1 a defect or a failed job of a sweep, 2 bad input, 130 i
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import logging
 import math
 import os
+import shlex
 import sys
 import tempfile
 import time
@@ -24,69 +24,50 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from orbit.core import distributed
+from orbit.core import ranks
 from orbit.core.errors import InputError, shortened
-from runners import report  # noqa: F401  importing registers them
-from runners.app import info, processes
+from runners.app import config_dirs, info, processes, project
 from runners.app.arguments import check_arguments
-from runners.app.checks import check_files
+from runners.app.files import check_files
 from runners.app.messages import bad_input, in_keys, is_configuration_error
-from runners.app.plan import Plan, plan
 from runners.app.schema import register_schemas
-from runners.base import MAIN_METRICS, Job
-from runners.experiments import (  # noqa: F401
-    compare,
-    fit,
-    invariance,
-    kernel_error,
-    orbit_error,
-    orff_error,
-    predict,
-    result_table,
-    skeleton_error,
-    skeleton_locality,
-    vector_fields,
-)
-from runners.machine import environment_tags
-from runners.timing import budget, memory, timing  # noqa: F401
-from runners.tracking import sync  # noqa: F401
-from runners.tracking.identity import add_fingerprints, identity, in_common, other_code
-from runners.tracking.mlflow import Tracker
+from runners.app.settings import check_settings
+from runners.program import program
 from runners.tracking.passwords import conceal, masked_output
-from runners.tracking.pending import Marker, Pending
+from runners.tracking.pending import Pending
 from runners.tracking.record import TRACEBACK, Record, RunFolder
-from runners.tracking.recovery import recover
-from runners.tracking.sweep import PARENT_ENV, SWEEP_ENV, close_sweep
+from runners.tracking.sweep import PARENT_ENV, close_sweep
 
 log = logging.getLogger(__name__)
-
-_WAIT_S = 1.0
 
 _exit_code = 0  # of the last job run in this process
 
 
-def main(config_dir: Path) -> int:
-    """Run the command line with the configuration files in ``config_dir``, and return the exit code."""
+def main() -> int:
+    """Run the command line, and return the exit code."""
     with masked_output():
-        return _main(config_dir)
+        return _main()
 
 
-def _main(config_dir: Path) -> int:
+def _main() -> int:
     global _exit_code
     _exit_code = 0
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     processes.end_on_signals()
     try:
         sys.argv[1:] = conceal(sys.argv[1:])
+        if sys.argv[1:2] == ["init"]:
+            print(project.init(sys.argv[2:]), flush=True)
+            return 0
+        own, folders = config_dirs.own(), [*config_dirs.of_plugins(), *config_dirs.added(sys.argv[1:])]
         if (topic := info.requested(sys.argv[1:])) is not None:
-            print(info.describe_topic(topic, config_dir), flush=True)
+            print(info.describe_topic(topic, own, *folders), flush=True)
             return 0
         check_arguments(sys.argv[1:])
-        config_dirs = config_dir, *_added_config_dirs(sys.argv[1:])
-        check_files(*config_dirs)
-        register_schemas(*config_dirs)
+        check_files(own, *folders)
+        register_schemas(own, *folders)
         with _own_folder_unless_first():
-            hydra.main(version_base="1.3", config_path=str(config_dir), config_name="config")(run_job)()
+            hydra.main(version_base="1.3", config_path=str(own), config_name="config")(run_job)()
     except KeyboardInterrupt:
         close_sweep(interrupted=True)
         print("interrupted; finished results are kept", file=sys.stderr)
@@ -105,18 +86,10 @@ def _main(config_dir: Path) -> int:
     return _exit_code if failed is None else int(failed > 0)
 
 
-def _added_config_dirs(arguments: list[str]) -> list[Path]:
-    """The folder that Hydra's ``--config-dir`` adds to those it searches."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--config-dir", "-cd", type=Path)
-    added = parser.parse_known_args(arguments)[0].config_dir
-    return [] if added is None else [added]
-
-
 @contextlib.contextmanager
 def _own_folder_unless_first() -> Iterator[None]:
     """In a job of several processes, only the first logs to MLflow and keeps its run folder."""
-    if distributed.rank() == 0:
+    if ranks.rank() == 0:
         yield
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -133,20 +106,17 @@ def run_job(cfg: DictConfig) -> float:
     """
     global _exit_code
     try:
-        with masked_output(), processes.job(), distributed.job(_device(cfg)), _logged_warnings():
+        with masked_output(), processes.job(), _logged_warnings():
             return _run_job(cfg)
-    except distributed.ShareDone:
+    except ranks.ShareDone:
         return math.nan
     except Exception as error:
-        if isinstance(error, distributed.ProcessLostError):
+        if isinstance(error, ranks.ProcessLostError):
+            from runners.tracking.recovery import recover
+
             recover(Path(cfg.outputs), None)  # the first process may be the one that died, with the record of the run
         _exit_code = _report(error)
         return math.nan
-
-
-def _device(cfg: DictConfig) -> str:
-    """The device asked for; ``auto`` without a section ``engine``, which the plan refuses."""
-    return str(OmegaConf.select(cfg, "engine.device", default="auto"))
 
 
 def _run_job(cfg: DictConfig) -> float:
@@ -156,6 +126,7 @@ def _run_job(cfg: DictConfig) -> float:
     record = Record(
         name=cfg.run_name,
         overrides=list(hydra_config.overrides.task),
+        command=f"{program()} {shlex.join(hydra_config.overrides.task)}",
         job=int(hydra_config.job.num) if multirun else None,
         parent_id=os.environ.get(PARENT_ENV) if multirun else None,
     )
@@ -166,33 +137,11 @@ def _run_job(cfg: DictConfig) -> float:
     marker = pending.add(folder.path)
     with contextlib.ExitStack() as afterwards, _recorded(folder, record):
         afterwards.callback(pending.remove, marker)
-        plan_ = plan(cfg)
-        folder.write_config(plan_.config, plan_.defaults)
-        runner = plan_.component("runner")
-        record.config_hash, record.params = plan_.config_hash, plan_.params()
-        add_fingerprints(record, plan_.input_files())
-        record.tags = environment_tags() | {
-            "experiment": str(hydra_config.runtime.choices.get("experiment") or ""),
-            "seed": str(plan_.config["seed"]),
-            "launcher": str(hydra_config.runtime.choices.get("hydra/launcher", "")),
-            "device": plan_.engine().device_name(),
-            "folder": str(folder.path.absolute()),
-        }
-        if multirun:
-            record.tags |= {"sweep": os.environ.get(SWEEP_ENV, ""), "job": str(record.job)}
-        job = Job(plan_, folder, record)
-        tracker = _tracker(plan_) if runner.tracked else None
-        if tracker is not None:
-            if _resumes(plan_.config) and _is_done(job, tracker, tracker.mark(folder)):
-                return _main_metric(job)
-            tracker.begin(record, folder)
-            afterwards.callback(_upload, tracker, folder)  # after the final record is written
-        with job.stage("total"):
-            runner.run(job)
-        job.log_metrics({})
-        record.status = "FINISHED"
-        _show(job, tracker, shown=not multirun)
-        return _main_metric(job)
+        config: Any = OmegaConf.to_container(cfg, resolve=True)
+        check_settings(config)
+        from runners.app import job  # here, because it imports all components, which takes seconds
+
+        return job.run(cfg, folder, record, afterwards)
 
 
 @contextlib.contextmanager
@@ -207,33 +156,6 @@ def _logged_warnings() -> Iterator[None]:
         yield
     finally:
         warnings.showwarning = before
-
-
-def _resumes(config: dict[str, Any]) -> bool:
-    return config["resume"] or config["retry_failed"]
-
-
-def _is_done(job: Job, tracker: Tracker, marker: Marker) -> bool:
-    """Whether this run is skipped, because an earlier run of the same configuration has finished."""
-    record = job.record
-    while not tracker.markers.claim(marker, identity(record)):
-        log.info("waiting for another process that runs this configuration")
-        time.sleep(_WAIT_S)
-    recover(tracker.outputs, tracker)  # the others' results must be in MLflow, or be ended, before it is asked
-    done = tracker.finished(record)
-    if done is None or done.run_id is None:
-        return False
-    record.status, record.run_id, record.skipped = "SKIPPED", done.run_id, in_common(record, done)
-    log.info("skipped: %s", record.skipped)
-    if (difference := other_code(record, done)) is not None:
-        log.warning("%s", difference)
-    job.log_metrics(tracker.metrics(done.run_id))
-    return True
-
-
-def _upload(tracker: Tracker, folder: RunFolder) -> None:
-    if tracker.upload(folder):
-        recover(tracker.outputs, tracker)
 
 
 @contextlib.contextmanager
@@ -253,38 +175,13 @@ def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
         folder.write_record(record)
 
 
-def _tracker(plan_: Plan) -> Tracker | None:
-    if not plan_.config["tracking"]["enabled"]:
-        return None
-    tracker = Tracker.of(plan_.config)
-    if PARENT_ENV not in os.environ:  # the parent of a sweep has done this for all jobs
-        tracker.open()
-        recover(tracker.outputs, tracker)
-    return tracker
-
-
-def _show(job: Job, tracker: Tracker | None, shown: bool) -> None:
-    metric = _main_metric(job)
-    log.info("%s finished%s", job.record.name, "" if math.isnan(metric) else f": {metric:.4f}")
-    if not shown:
-        return
-    job.row("run folder", str(job.folder.path.absolute()))
-    if tracker is not None:
-        job.row("browse", tracker.how_to_open())
-    print(f"\n{job.record.name}\n{job.summary()}\n")
-
-
-def _main_metric(job: Job) -> float:
-    return next((job.metrics[key] for key in MAIN_METRICS if key in job.metrics), math.nan)
-
-
 def _describe(error: BaseException) -> str:
     return in_keys(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
 
 
 def _report(error: BaseException) -> int:
     """Print an error: bad input in one line (its traceback is in the log file), anything else in full."""
-    if isinstance(error, distributed.ProcessLostError):
+    if isinstance(error, ranks.ProcessLostError):
         print(f"error: {error}", file=sys.stderr)
         return 1
     line = bad_input(error)

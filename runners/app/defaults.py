@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import orbit
-from orbit.core.errors import InputError, UnknownNameError, suggestion
 from runners.app.messages import config_keys
 from runners.app.schema import config_parameters, kernel_is_a_choice, taken_from_kernel
+from runners.app.settings import check_name
 
 
 def fill_defaults(config: dict[str, Any]) -> list[str]:
@@ -27,20 +27,6 @@ def complete(kind: str, section: dict[str, Any]) -> dict[str, Any]:
         return section
     check_name(kind, section)
     return {key: p.default for key, p in config_parameters(kind, section["name"]).items()} | section
-
-
-def check_name(kind: str, section: Any) -> None:
-    """Raise ``UnknownNameError`` unless the section names a component of the kind."""
-    names = orbit.available(kind)
-    if not isinstance(section, dict) or "name" not in section:
-        raise UnknownNameError(f"{kind}: expected one of {', '.join(names)}, found {section!r}")
-    if section["name"] not in [*names, "auto"]:
-        raise UnknownNameError(
-            f"{kind}={section['name']}: no such {kind}{suggestion(section['name'], names)} "
-            f"Choose from {', '.join(names)}."
-        )
-    if section["name"] not in names and len(section) > 1:
-        raise InputError(f"{kind}.{list(section)[1]}: {kind}=auto has no keys; choose a {kind}, {kind}=NAME")
 
 
 def _class(config: dict[str, Any], kind: str) -> Any:

@@ -6,29 +6,25 @@ gives its unit and meaning.
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
+import itertools
 import json
-import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import orbit
 from orbit.core.errors import UnknownNameError, suggestion
-from orbit.core.params import Parameter, config_fields, describe
-from runners.app.schema import KINDS, OWN_DEFAULTS, SECTIONS, Root, config_parameters
+from orbit.core.params import Parameter, describe, parameters
+from orbit.registry import check_known
+from runners.app.schema import FILE_GROUPS, KINDS, OWN_DEFAULTS, PLUGINS, SECTIONS, Root, section_signature
+from runners.app.signatures import Signature, names, signature
 
 #: Topics of Hydra's own ``--info``.
 _HYDRA = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
+_EVERYTHING = "components"
+
 _WIDTH = 100
-
-_PARAMETERS = re.compile(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.DOTALL | re.MULTILINE)
-_ENTRY = re.compile(r"^(\w[^\n:]*?)(?: :[^\n]*)?\n((?:[ \t]+[^\n]*\n|\n)*)", re.MULTILINE)
-
-_ROLE = re.compile(r":\w+:`~?(?:\w+\.)*(\w+)`")  # a cross-reference of Sphinx
 
 
 def requested(arguments: list[str]) -> str | None:
@@ -41,8 +37,8 @@ def requested(arguments: list[str]) -> str | None:
     return None
 
 
-def describe_topic(topic: str, config_dir: Path) -> str:
-    """The names of a kind, or one component, section or preset file with its keys.
+def describe_topic(topic: str, *config_dirs: Path) -> str:
+    """The names of a kind, or one component, section or preset file of ``config_dirs`` with its keys.
 
     Raises
     ------
@@ -50,60 +46,66 @@ def describe_topic(topic: str, config_dir: Path) -> str:
         With the closest match and the list of topics or names.
     """
     kind, _, name = topic.partition("=")
+    if kind == _EVERYTHING:
+        every = (f"{kind}={name}" for kind in KINDS for name in names(kind))
+        return "\n\n".join(describe_topic(each) for each in every)
+    if kind in PLUGINS:
+        return _plugin(kind, name)
     if kind in SECTIONS:
-        own = OWN_DEFAULTS.get(kind, {})
-        return _component(kind, [SECTIONS[kind]], _section_keys(SECTIONS[kind]), own, prefix=f"{kind}.")
+        return _component(kind, section_signature(kind), OWN_DEFAULTS.get(kind, {}), prefix=f"{kind}.")
     if kind == "run":
-        return _component(kind, [Root], _section_keys(Root), {}, prefix="")
-    if kind not in KINDS:
-        topics = [*KINDS, *SECTIONS, "run"]
+        return _component(kind, Signature.of(Root), {}, prefix="")
+    if kind not in (*KINDS, *FILE_GROUPS):
+        topics = [*KINDS, *FILE_GROUPS, *SECTIONS, *PLUGINS, "run", _EVERYTHING]
         raise UnknownNameError(
             f"--info {kind}: no such kind{suggestion(kind, topics)} Choose from {', '.join(topics)}."
         )
-    presets = {path.stem: path for path in sorted((config_dir / kind).glob("*.yaml"))}
+    presets = {path.stem: path for folder in reversed(config_dirs) for path in sorted((folder / kind).glob("*.yaml"))}
     if name in presets:
         return presets[name].read_text(encoding="utf-8").rstrip()
+    registered = [] if kind in FILE_GROUPS else names(kind)
     if name:
-        classes = orbit.registry.classes(kind, name)
-        return _component(f"{kind}={name}", classes, config_parameters(kind, name), {}, prefix=f"{kind}.")
-    lines = {name: _summary(orbit.registry.classes(kind, name)[0]) for name in orbit.available(kind)}
-    lines |= {name: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for name, path in presets.items()}
+        check_known(kind, name, registered or list(presets))
+        return _component(f"{kind}={name}", signature(kind, name), {}, prefix=f"{kind}.")
+    lines = {name: signature(kind, name).summary for name in registered}
+    lines |= {name: _comment(path) for name, path in presets.items()}
     width = max(map(len, lines))
-    return "\n".join(f"{kind}={name:<{width}}  {line}" for name, line in lines.items())
+    return "\n".join(f"{kind}={name:<{width}}  {line}".rstrip() for name, line in lines.items())
 
 
-def documented(classes: Iterable[type]) -> dict[str, str]:
-    """Parameter -> its documentation, from the docstrings of the classes or of their bases."""
-    found: dict[str, str] = {}
-    for base in (base for cls in classes for base in reversed(cls.__mro__)):
-        section = _PARAMETERS.search(inspect.cleandoc(vars(base).get("__doc__") or "") + "\n")
-        for names, text in _ENTRY.findall(section[1]) if section else ():
-            meaning = _ROLE.sub(r"\1", " ".join(text.split()))
-            found |= {name.strip(): meaning for name in names.split(",") if meaning}
-    return found
+def _plugin(kind: str, name: str) -> str:
+    """The launchers or sweepers, or one of them with its keys."""
+    if not name:
+        return "\n".join(Signature.of(settings).summary for settings in PLUGINS[kind].values())
+    check_known(kind, name, list(PLUGINS[kind]))
+    described, known = Signature.of(PLUGINS[kind][name]), parameters(PLUGINS[kind][name])
+    keys = {key: _mapping_or(parameter) for key, parameter in known.items() if key in described.texts}
+    return _component(f"{kind}={name}", replace(described, parameters=keys), {}, prefix=f"{kind.replace('/', '.')}.")
 
 
-def _component(
-    title: str, classes: list[type], keys: Mapping[str, Parameter], own: Mapping[str, Any], prefix: str
-) -> str:
-    texts = documented(classes)
-    lines = [f"{title}: {_summary(classes[0])}"]
-    for key, parameter in keys.items():
+def _mapping_or(parameter: Parameter) -> Parameter:
+    """A mapping in place of Any, by which OmegaConf takes one."""
+    return replace(parameter, annotation=dict[str, Any] | None) if parameter.annotation is Any else parameter
+
+
+def _comment(path: Path) -> str:
+    """The beginning of a file's leading comment, without the line for Hydra."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comment = itertools.takewhile(lambda line: line.startswith("#"), lines)
+    return textwrap.shorten(" ".join(line.lstrip("# ") for line in comment if "@package" not in line), _WIDTH)
+
+
+def _component(title: str, described: Signature, own: dict[str, Any], prefix: str) -> str:
+    lines = [f"{title}: {described.summary}"]
+    if described.source:
+        lines += textwrap.wrap(f"source: {described.source}", _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    for key, parameter in described.parameters.items():
         default = own.get(key, parameter.default)
         note = f"  (in Python: {_plain(parameter.default)})" if key in own else ""
         lines += ["", f"{prefix}{key}={_plain(default)}{note}", f"    expects {describe(parameter.annotation)}"]
-        lines += textwrap.wrap(texts.get(key, ""), _WIDTH, initial_indent="    ", subsequent_indent="    ")
+        text = described.texts.get(key, "")
+        lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)
-
-
-def _section_keys(cls: type) -> dict[str, Parameter]:
-    keys = config_fields(cls)
-    return {key: p for key, p in keys.items() if p.annotation is not Any and p.default is not dataclasses.MISSING}
-
-
-def _summary(cls: type) -> str:
-    paragraph = inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0]
-    return " ".join(paragraph.split())
 
 
 def _plain(value: Any) -> str:

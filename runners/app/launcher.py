@@ -12,6 +12,7 @@ import math
 import os
 import signal
 import warnings
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -36,18 +37,19 @@ from runners.tracking.sweep import job_lost
 log = logging.getLogger(__name__)
 
 _POLL_S = 0.5
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+#: Environment variables with the number of threads of the libraries that have them.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 Job = tuple[int, Sequence[str]]  # its number and overrides
 
 
-class ProcessLauncher(Launcher):
-    """Runs jobs in parallel processes of this machine.
+class JobLauncher(Launcher):
+    """Base class of launchers that run the jobs of a sweep in other processes, of which some may die.
 
     Parameters
     ----------
     n_jobs : int
-        Number of processes; -1 is one for each core.
+        Number of jobs at a time; -1 is one for each core.
     """
 
     def __init__(self, n_jobs: int = -1) -> None:
@@ -69,8 +71,19 @@ class ProcessLauncher(Launcher):
             done |= self._run(lost, 1)
         return [done.get(number, _lost()) for number, _ in jobs]
 
+    @abstractmethod
     def _run(self, jobs: Sequence[Job], n_processes: int) -> dict[int, JobReturn]:
         """The results of the jobs, by number, without those whose process died."""
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """What a job needs beside its number and overrides."""
+        return self.hydra_context, self.config, self.task_function, Singleton.get_state()
+
+
+class ProcessLauncher(JobLauncher):
+    """Runs jobs in parallel processes of this machine."""
+
+    def _run(self, jobs: Sequence[Job], n_processes: int) -> dict[int, JobReturn]:
         waiting, done = deque(jobs), dict[int, JobReturn]()
         with _processes(n_processes) as processes:
             while waiting or any(process.job for process in processes):
@@ -82,9 +95,6 @@ class ProcessLauncher(Launcher):
                 for process in processes:
                     done |= process.collect()
         return done
-
-    def _arguments(self) -> tuple[Any, ...]:
-        return self.hydra_context, self.config, self.task_function, Singleton.get_state()
 
 
 @dataclass
@@ -140,7 +150,7 @@ class _Process:
 def _ready(parent: int) -> int:
     """The id of a process that has imported everything: loky ends one that grows by 300 MB after its first task."""
     end_with(parent)
-    from runners.app import cli  # noqa: F401
+    from runners.app import job  # noqa: F401
     from runners.tracking.upload import mlflow_module
 
     mlflow_module()
@@ -149,8 +159,7 @@ def _ready(parent: int) -> int:
 
 @contextlib.contextmanager
 def _processes(count: int) -> Iterator[list[_Process]]:
-    threads = {name: str(max(1, cpu_count() // count)) for name in _THREADS if name not in os.environ}
-    processes = [_Process(threads) for _ in range(count)]
+    processes = [_Process(threads(count)) for _ in range(count)]
     # loky says so where a process ends because a job has left much in memory; the next job gets a new one
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
     try:
@@ -164,6 +173,11 @@ def _processes(count: int) -> Iterator[list[_Process]]:
         raise
     for process in processes:
         process.end()
+
+
+def threads(count: int) -> dict[str, str]:
+    """The environment variables that share the cores of this machine between ``count`` processes."""
+    return {name: str(max(1, cpu_count() // count)) for name in THREADS if name not in os.environ}
 
 
 def _lost() -> JobReturn:

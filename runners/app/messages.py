@@ -20,7 +20,8 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 import orbit
 from orbit.core.errors import InputError, ParameterError, shortened, suggestion
 from orbit.core.params import Parameter, config_fields, describe, parameters
-from runners.app.schema import KINDS, SECTIONS, Root, config_parameters
+from runners.app.schema import KINDS, SECTIONS, Root, config_parameters, section_signature
+from runners.app.signatures import classes_are_imported
 
 E = TypeVar("E", bound=Exception)
 
@@ -71,9 +72,10 @@ def _assignment(section: str, match: re.Match[str]) -> str:
 
 def _component_of(error: BaseException) -> object | None:
     """The component that raised the error, the innermost one; for a second layer, the layer and not its parts."""
+    if not classes_are_imported():
+        return None
     found: Any = None
-    registered = (cls for kind in KINDS for name in orbit.available(kind) for cls in orbit.registry.classes(kind, name))
-    known = {*registered, orbit.Orbit, orbit.Engine}
+    known = {*orbit.registry.registered(), orbit.Orbit, orbit.Engine}
     for frame, _ in traceback.walk_tb(error.__traceback__):
         owner: Any = frame.f_locals.get("self")
         if type(owner) in known:
@@ -139,7 +141,7 @@ def _parameters(error: ValidationError) -> Mapping[str, Parameter]:
     if not section:
         return parameters(Root)
     if section in SECTIONS:
-        return config_fields(SECTIONS[section])
+        return section_signature(section).parameters
     if section in KINDS and isinstance(error.parent_node, DictConfig) and key != "name":
         return config_parameters(section, error.parent_node["name"])
     return {}

@@ -26,13 +26,10 @@ from orbit.core.random import spawn
 from orbit.data import Dataset
 from orbit.learners.streaming import sample_rows
 from runners.app import checks
-from runners.app.defaults import check_name, complete, fill_defaults
+from runners.app.defaults import complete, fill_defaults
 from runners.app.messages import config_keys
-from runners.app.schema import KINDS, config_parameters
-
-# Settings that do not change results, and therefore not the hash of a configuration.
-_NOT_IN_HASH = ("tracking", "outputs", "resume", "retry_failed", "run_name")
-_ENGINE_NOT_IN_HASH = ("memory", "workers", "progress")
+from runners.app.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
+from runners.app.settings import check_settings
 
 _SEEDED = ("approx", "hyper", "learner")
 
@@ -60,16 +57,16 @@ class Plan:
     @property
     def config_hash(self) -> str:
         """Hash of the settings that affect results: equal for two runs if they compute the same."""
-        return self._hash(_NOT_IN_HASH)
+        return self._hash(NOT_IN_HASH)
 
     @property
     def model_hash(self) -> str:
         """Hash of the settings that affect the model: equal for two plans if they fit the same one, by any runner."""
-        return self._hash((*_NOT_IN_HASH, "runner", "size"))
+        return self._hash((*NOT_IN_HASH, "runner", "size"))
 
     def _hash(self, without: tuple[str, ...]) -> str:
         config = {key: value for key, value in self.config.items() if key not in without}
-        config["engine"] = {k: v for k, v in config["engine"].items() if k not in _ENGINE_NOT_IN_HASH}
+        config["engine"] = {k: v for k, v in config["engine"].items() if k not in ENGINE_NOT_IN_HASH}
         config["version"] = orbit.__version__
         return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
@@ -143,7 +140,7 @@ class Plan:
         """The settings that affect results, under flat names such as ``approx.n_components``, for tracking."""
         flat: dict[str, Any] = {}
         for section, value in self.config.items():
-            if section in _NOT_IN_HASH:
+            if section in NOT_IN_HASH:
                 continue
             if isinstance(value, dict):
                 flat |= {f"{section}.{key}": item for key, item in value.items()}
@@ -209,9 +206,7 @@ def plan(cfg: DictConfig) -> Plan:
 def make_plan(composed: dict[str, Any]) -> Plan:
     """A plan from a composed configuration as plain dictionaries. See :func:`plan`."""
     config = copy.deepcopy(composed)
-    checks.check_settings(config)
-    for kind in KINDS:
-        check_name(kind, config[kind])
+    check_settings(config)
     result = Plan(config, fill_defaults(config), composed)
     for kind in (*KINDS, "engine", "orbit"):
         if kind not in ("learner", "runner"):  # the task may depend on the data; variants are run by another runner

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from orbit.core import distributed, interruption
+from orbit.core import interruption, ranks
 
 #: Seconds in which an interrupted job may write and upload what it has.
 GRACE_S = 10.0
@@ -32,7 +32,7 @@ def end_on_signals() -> None:
 
 
 def end_with(parent: int) -> None:
-    """Make this process a worker of a sweep: it ends with the process of the id ``parent``, which started it."""
+    """Make this process a worker of a sweep: it ends with the process of the id ``parent`` on the same machine."""
     if not _watching.is_set():
         _watching.set()
         end_on_signals()
@@ -50,9 +50,9 @@ def job() -> Iterator[None]:
 
 
 def _interrupt(signum: int, frame: object) -> None:
-    if signum == signal.SIGTERM and distributed.world_size() > 1:
-        raise distributed.ProcessLostError(
-            f"process {distributed.rank()} of {distributed.world_size()} was ended by torchrun, which does so when "
+    if signum == signal.SIGTERM and ranks.world_size() > 1:
+        raise ranks.ProcessLostError(
+            f"process {ranks.rank()} of {ranks.world_size()} was ended by torchrun, which does so when "
             "another one has died; start the job again"
         )
     interruption.request()
@@ -61,8 +61,12 @@ def _interrupt(signum: int, frame: object) -> None:
 
 def _end_with(parent: int) -> None:
     """End this process when its parent has ended, after a job in progress has written what it has."""
-    while os.getppid() == parent:
-        time.sleep(_POLL_S)
+    import psutil
+
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(parent)
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(_POLL_S)
     if _working.is_set():
         os.kill(os.getpid(), signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S

@@ -11,7 +11,6 @@ values that differ. Keys are documented in the docstring of the component:
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
@@ -19,26 +18,35 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
 
 from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from omegaconf import OmegaConf
 
-import orbit
 from orbit.core.errors import ParameterError, UnknownNameError
-from orbit.core.params import Parameter, Range, check_params, config_fields, parameters
+from orbit.core.params import Parameter, Range, check_params, parameters
+from runners.app.config_dirs import PluginFolders
+from runners.app.names import checked_run_name, default_name
+from runners.app.signatures import KINDS, Signature, names, signature
+from runners.program import program
 
-#: The configuration groups whose choices are registered components.
-KINDS = (
-    *("group", "distribution", "kernel", "frequencies", "landmarks", "approx", "hyper", "representation", "encoder"),
-    *("learner", "selection", "augmentation", "dataset", "runner"),
-)
+#: Configuration groups of files only; null is the empty choice of the last two.
+FILE_GROUPS = ("size", "experiment", "architecture")
 
 #: Defaults of the command line that differ from those in Python, where a feature map keeps the precision of its data,
 #: as scikit-learn's do, and shows no progress. float32 is twice as fast, and runs at a terminal can be long.
 OWN_DEFAULTS: dict[str, dict[str, Any]] = {"engine": {"dtype": "float32", "progress": True}}
 
+#: Settings that do not change results, and therefore not the hash of a configuration.
+NOT_IN_HASH = ("tracking", "outputs", "resume", "retry_failed", "run_name")
+ENGINE_NOT_IN_HASH = ("memory", "workers", "progress")
 
-# In bytes: names of files have at most 255, and a run's folder is named by its time too.
-_LONGEST_RUN_NAME = 200
+#: Keys, and sections with a full stop, that the default name of a run leaves out.
+HIDDEN_SETTINGS = (
+    *NOT_IN_HASH,
+    "tracking.",
+    *(f"engine.{key}" for key in ENGINE_NOT_IN_HASH),
+    *("dataset.root", "dataset.download", "runner.save_model"),
+)
 
 
 @dataclass
@@ -74,8 +82,8 @@ class Tracking:
                 raise ParameterError(key, expected, value)
 
 
-#: Sections of the configuration that are not a choice of component -> the class that declares their keys.
-SECTIONS: dict[str, type] = {"orbit": orbit.Orbit, "engine": orbit.Engine, "tracking": Tracking}
+#: Sections of the configuration that are not a choice of component.
+SECTIONS = ("orbit", "engine", "tracking")
 
 
 @dataclass
@@ -143,6 +151,111 @@ class Joblib:
     n_jobs: int = -1
 
 
+@dataclass
+class SubmititLocal:
+    """``hydra/launcher=submitit_local``: each job of a sweep in a new process of this machine, by submitit.
+
+    Parameters
+    ----------
+    n_jobs : int
+        Number of jobs at a time; -1 is one for each core.
+    timeout_min : int
+        Minutes after which a job is ended.
+    """
+
+    _target_: str = "hydra_plugins.orbit_launcher.SubmititLauncher"
+    cluster: str = "local"
+    folder: str = "${hydra.sweep.dir}/.submitit/%j"
+    n_jobs: int = -1
+    timeout_min: int = 24 * 60
+
+
+@dataclass
+class SubmititSlurm:
+    """``hydra/launcher=submitit_slurm``: each job of a sweep as a job of Slurm, by submitit.
+
+    Parameters
+    ----------
+    n_jobs : int
+        Number of jobs in the queue at a time.
+    partition : str or None
+        None is the cluster's default.
+    timeout_min, cpus_per_task, gpus_per_node : int
+        Minutes, cores and GPUs of a job.
+    mem_gb : float
+        Memory of a job in GB.
+    more : dict or None
+        Other options of ``sbatch``, such as ``{account: mine, qos: high}``.
+    """
+
+    _target_: str = "hydra_plugins.orbit_launcher.SubmititLauncher"
+    cluster: str = "slurm"
+    folder: str = "${hydra.sweep.dir}/.submitit/%j"
+    n_jobs: int = 100
+    partition: str | None = None
+    timeout_min: int = 60
+    cpus_per_task: int = 1
+    gpus_per_node: int = 0
+    mem_gb: float = 4.0
+    more: Any = None  # OmegaConf cannot merge a mapping into a null that is typed
+
+
+@dataclass
+class Ray:
+    """``hydra/launcher=ray``: each job of a sweep as a task of Ray.
+
+    Parameters
+    ----------
+    n_jobs : int
+        Number of jobs at a time; -1 is one for each core of this machine.
+    address : str or None
+        A cluster that runs already, ``HOST:6379`` or ``auto``; None starts Ray on this machine for the sweep.
+    num_cpus, num_gpus : float
+        What a job takes of a machine's; it counts the jobs that fit, and gives them GPUs.
+    """
+
+    _target_: str = "hydra_plugins.orbit_launcher.RayLauncher"
+    n_jobs: int = -1
+    address: str | None = None
+    num_cpus: float = 1.0
+    num_gpus: float = 0.0
+
+
+@dataclass
+class Search:
+    """``hydra/sweeper=optuna``: the jobs of a sweep are the trials of a search by Optuna.
+
+    Parameters
+    ----------
+    n_trials : int
+        Number of trials of the study, those of earlier runs of the same command included.
+    n_jobs : int
+        Number of trials at a time, for a launcher that runs several.
+    prune : bool
+        End a trial whose mean over the first validation parts is worse than the median of other trials.
+    params : dict or None
+        Key -> the values to search, such as ``tag(log,interval(1e-6,1.0))``; the command line overrides it.
+    """
+
+    _target_: str = "hydra_plugins.orbit_sweeper.OptunaSweeper"
+    n_trials: int = 20
+    n_jobs: int = 1
+    prune: bool = True
+    params: Any = None
+
+
+#: What the project adds to Hydra: configuration group -> name -> settings.
+PLUGINS: dict[str, dict[str, type]] = {
+    "hydra/launcher": {
+        "joblib": Joblib,
+        "submitit_local": SubmititLocal,
+        "submitit_slurm": SubmititSlurm,
+        "ray": Ray,
+    },
+    "hydra/sweeper": {"optuna": Search},
+}
+
+
 def register_schemas(*config_dirs: Path) -> None:
     """Register every component with Hydra under its name. Safe to call twice.
 
@@ -153,106 +266,88 @@ def register_schemas(*config_dirs: Path) -> None:
         by that file, which lists ``/schema/KIND/NAME@_here_`` in its defaults.
     """
     OmegaConf.register_new_resolver("orbit_choices", choices, replace=True)
+    OmegaConf.register_new_resolver("orbit_program", program, replace=True)
     store = ConfigStore.instance()
     # Hydra copies the store, which is a singleton, for each composition: half of its time with all the schemas.
     ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
-    Plugins.instance()  # they store their configurations, of which the next line replaces one
-    store.store(group="hydra/launcher", name="joblib", node=Joblib)
+    plugins = Plugins.instance()  # they store their configurations, of which the loop replaces some
+    plugins.register(PluginFolders)  # by hand, because Hydra would use it in every application of the environment
+    for group, known in PLUGINS.items():
+        for name, settings in known.items():
+            store.store(group=group, name=name, node=settings)
     store.store(group="schema", name="root", node=make_dataclass("Root", _fields(parameters(Root))))
-    for section, node in SECTIONS.items():
-        store.store(group="schema", name=section, node=_section(section, node))
+    for section in SECTIONS:
+        store.store(group="schema", name=section, node=_section(section))
     for kind in KINDS:
-        for name in orbit.available(kind):
+        for name in names(kind):
             node = _component(kind, name)
             store.store(group=f"schema/{kind}", name=name, node=node)
             if not any((folder / kind / f"{name}.yaml").is_file() for folder in config_dirs):
                 store.store(group=kind, name=name, node=node)
 
 
-def config_parameters(kind: str, name: str) -> dict[str, Parameter]:
+def section_signature(section: str) -> Signature:
+    """The signature of the class that declares the keys of a section."""
+    return Signature.of(Tracking) if section == "tracking" else signature(section, section)
+
+
+def config_parameters(kind: str, name: str) -> Mapping[str, Parameter]:
     """The keys of a component's section: the parameters of all classes of that name."""
-    return {
-        key: parameter for cls in orbit.registry.classes(kind, name) for key, parameter in config_fields(cls).items()
-    }
+    return signature(kind, name).parameters
 
 
 def kernel_is_a_choice(approx: str, kernel: str, learner: str) -> bool:
     """Whether the section ``kernel`` has an effect: the features have no own kernel, or the learner reads it."""
-    feature_map: Any = orbit.get("approx", approx)
-    return feature_map.own_kernel is None or bool(taken_from_kernel(kernel, learner))
+    return not signature("approx", approx).own_kernel or bool(taken_from_kernel(kernel, learner))
 
 
 def taken_from_kernel(kernel: str, learner: str) -> list[str]:
     """Parameters that the learner takes from the kernel where its own are None."""
-    learners: list[Any] = orbit.registry.classes("learner", learner)
     known = config_parameters("kernel", kernel)
-    return [key for cls in learners for key in cls.takes_from_kernel if key in known]
+    return [key for key in signature("learner", learner).takes_from_kernel if key in known]
 
 
-def run_name(runner: str, group: str, encoder: str, approx: str, kernel: str, learner: str, seed: int) -> str:
-    """The default name of a run, ``rotation-nystrom-gaussian-s0``.
+def run_name(
+    runner: str, dataset: str, group: str, encoder: str, approx: str, kernel: str, learner: str, seed: int
+) -> str:
+    """The default name of a run, ``rotated_digits-rotation-nystrom-gaussian-n_components_100-s0``.
 
-    The kernel is part of it only where it is a choice, the encoder only where there is one. A run that is not tracked
-    has the name of its runner.
+    It starts with the experiment or, without one, the runner unless it is ``fit``, the data set, the group, the
+    encoder if there is one, the features and, where it is a choice, the kernel. Settings that were given follow,
+    except for those that do not change results. A run that is not tracked has the name of its runner.
     """
+    overrides = list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+    experiment = next((o.partition("=")[2] for o in overrides if o.partition("=")[0] == "experiment"), "null")
+    hidden = ["experiment", "seed", *HIDDEN_SETTINGS]
+    if experiment != "null":
+        return default_name([experiment], overrides, hidden, seed)
+    parts = ["" if runner == "fit" else runner, dataset, group, "" if encoder == "none" else encoder, approx]
     try:
-        runner_class: Any = orbit.get("runner", runner)
-        if not runner_class.tracked:
+        if not signature("runner", runner).tracked:
             return runner
-        kernels = [kernel] if kernel_is_a_choice(approx, kernel, learner) else []
+        parts += [kernel] if kernel_is_a_choice(approx, kernel, learner) else []
     except UnknownNameError:  # reported with its key once the configuration is composed
-        kernels = [kernel]
-    return "-".join([group, *([] if encoder == "none" else [encoder]), approx, *kernels, f"s{seed}"])
+        parts += [kernel]
+    return default_name(parts, overrides, [*hidden, "runner", "dataset", "group", "encoder", "approx", "kernel"], seed)
 
 
-def checked_run_name(name: str) -> str:
-    """``name``, which is part of the name of a folder.
-
-    Raises
-    ------
-    ParameterError
-        If it is empty, too long, or has line breaks or other control characters.
-    """
-    if not (name.isprintable() and 0 < len(name.encode()) <= _LONGEST_RUN_NAME):
-        raise ParameterError("run_name", f"1 to {_LONGEST_RUN_NAME} printable characters in one line", name)
-    return name
-
-
-def new_folder(path: str) -> str:
-    """Make a folder that no other run has: ``path`` or, if it exists, ``path-2`` and so on."""
-    for name in itertools.chain([path], (f"{path}-{number}" for number in itertools.count(2))):
-        try:
-            Path(name).parent.mkdir(parents=True, exist_ok=True)
-            Path(name).mkdir()
-        except FileExistsError:
-            if Path(name).is_dir():
-                continue
-            break
-        except OSError:
-            break
-        return name
-    return path  # it cannot be made, which Hydra reports
-
-
-# on import, because the workers of a launcher resolve the names of their run folders before they call anything
 OmegaConf.register_new_resolver("orbit_run_name", run_name, replace=True)
-OmegaConf.register_new_resolver("orbit_new_folder", new_folder, replace=True, use_cache=True)
-OmegaConf.register_new_resolver("orbit_checked", checked_run_name, replace=True)
 
 
 def choices() -> str:
     """A line for each kind of component with its names, for ``--help``."""
-    return "\n".join(f"{kind}: {', '.join(orbit.available(kind))}" for kind in KINDS)
+    return "\n".join(f"{kind}: {', '.join(names(kind))}" for kind in KINDS)
 
 
 def _component(kind: str, name: str) -> type:
     return make_dataclass(name, [("name", str, field(default=name)), *_fields(config_parameters(kind, name))])
 
 
-def _section(section: str, cls: type) -> type:
-    own = OWN_DEFAULTS.get(section, {})
-    parameters = {key: dataclasses.replace(p, default=own.get(key, p.default)) for key, p in config_fields(cls).items()}
-    return make_dataclass(section, _fields(parameters))
+def _section(section: str) -> type:
+    own, keys = OWN_DEFAULTS.get(section, {}), section_signature(section).parameters
+    return make_dataclass(
+        section, _fields({key: dataclasses.replace(p, default=own.get(key, p.default)) for key, p in keys.items()})
+    )
 
 
 def _fields(parameters: Mapping[str, Parameter]) -> list[Any]:

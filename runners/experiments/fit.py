@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-from sklearn.pipeline import Pipeline
+from typing import Literal
 
 from orbit import plots
 from orbit.data import Dataset
 from orbit.learners.base import Learner
 from orbit.registry import register
-from runners.base import EXAMPLES, Job, Runner, suffix
+from runners.base import Job, Runner, suffix
+from runners.experiments.drawing import draw_fit
 from runners.experiments.fitting import Fitted, fit_and_score
+from runners.experiments.importance import importance, is_cheap
 from runners.experiments.selection import Selected
 from runners.experiments.training import Training
 from runners.experiments.without_group import warning_about_group
+from runners.metrics import METRICS, target_labels
 
 
 @register("runner", "fit")
@@ -27,11 +29,18 @@ class Fit(Runner):
     check_group : bool
         Warn if the group lowers the accuracy on validation points: a small model is
         fitted with and without it to some hundred training points.
+    importance : bool or "auto"
+        Permute each column of the points in a part of the test rows, and record how much worse the predictions are
+        (``importance.csv`` and a figure). ``auto``: for tables of at most 40 columns without a group, of fewer with
+        one; their number times the number of orbit elements is what it costs.
     """
 
-    def __init__(self, save_model: bool = True, check_group: bool = True) -> None:
+    def __init__(
+        self, save_model: bool = True, check_group: bool = True, importance: bool | Literal["auto"] = "auto"
+    ) -> None:
         self.save_model = save_model
         self.check_group = check_group
+        self.importance = importance
 
     def run(self, job: Job) -> None:
         with job.stage("load"):
@@ -39,7 +48,8 @@ class Fit(Runner):
         training = Training(job, job.plan)
         fitted = fit_and_score(job.plan, data, job, training)
         job.log_metrics(fitted.metrics)
-        self._draw(job, data, fitted.model, fitted.predicted)
+        draw_fit(job, data, fitted)
+        self._rank_columns(job, data, fitted)
         if fitted.selected:
             record_selection(job, fitted.selected)
             job.row("selected", fitted.selected.describe())
@@ -54,22 +64,14 @@ class Fit(Runner):
             job.log_model(fitted.model, data.X_test[:2])
         training.end()
 
-    def _draw(self, job: Job, data: Dataset, model: Pipeline, predicted: np.ndarray) -> None:
-        features, learner = model["features"], model["learner"]
-        job.log_orbit(features.orbit_, model["representation"].transform(data.X_test[:EXAMPLES]))
-        job.log_skeleton(features.kernel_)
-        if data.task == "classification":
-            job.log_figure("confusion", plots.confusion(data.y_test, predicted))
-        else:
-            job.log_figure("predictions", plots.predicted_against_true(data.y_test, predicted))
-        if data.X_test.shape[1:] == data.y_test.shape[1:] == (2,):
-            job.log_figure("field", plots.field(data.X_test, data.y_test, predicted, "test points"))
-        elif (figure := plots.error_examples(data.X_test, data.y_test, predicted, data.task)) is not None:
-            job.log_figure("errors", figure)
-        if (curve := learner.selection_curve()) is not None:
-            criterion = curve.criterion.replace("_", "-")
-            figure = plots.selection_curve(curve.path, curve.scores, curve.chosen, criterion, curve.parameter)
-            job.log_figure("selection", figure)
+    def _rank_columns(self, job: Job, data: Dataset, fitted: Fitted) -> None:
+        """Draw and record the importance of columns, where it is asked for, or a table is small enough."""
+        if self.importance is False or (self.importance == "auto" and not is_cheap(fitted.model, data)):
+            return
+        with job.stage("importance"):
+            found = importance(fitted.model, data, job.plan.engine(), job.plan.seed("runner"))
+        job.log_text("importance.csv", found.csv())
+        job.log_figure("importance", plots.importance(found.names, found.values, found.change))
 
 
 def record_selection(job: Job, selected: Selected, name: str = "") -> None:
@@ -86,9 +88,8 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted) -> None:
         job.row("warning", fitted.problem)
     metrics, features, learner = job.metrics, fitted.model["features"], fitted.model["learner"]
     job.row("data", data.describe())
-    for key, value in metrics.items():
-        if key.startswith("test/"):
-            job.row(key.replace("/", " "), f"{value:.2%}" if key == "test/accuracy" else f"{value:.4g}")
+    for label, value in score_rows(metrics, data.task, data.targets):
+        job.row(label, value)
     if learner.path_parameter is not None:
         job.row(learner.path_parameter, _chosen(learner))
     stages = ("load", "selection", "representation", "fit_features", "features", "hyper", "learner", "predict")
@@ -97,6 +98,26 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted) -> None:
     size, route = f"{metrics['features/dim']:.0f} columns, orbit of {metrics['orbit/size']:.0f}", features.route_
     job.row("features", size + (f", {route}" if route else ""))
     job.row("peak memory", f"{metrics['memory/peak_mb']:.0f} MB")
+
+
+def score_rows(metrics: dict[str, float], task: str, targets: list[str]) -> list[tuple[str, str]]:
+    """Rows of the summary: the main metrics of the test part, then those of classes, or of each target.
+
+    >>> score_rows({"test/accuracy": 0.9, "test/macro_f1": 0.75}, "classification", [])
+    [('test accuracy', '90.00%'), ('test', 'macro_f1 0.75')]
+    """
+    if task == "classification":
+        others = {key: value for key, value in metrics.items() if key.startswith("test/") and key != "test/accuracy"}
+        return [("test accuracy", f"{metrics['test/accuracy']:.2%}"), *_row("test", others)]
+    rows = [(f"test {name}", f"{metrics[f'test/{name}']:.4g}") for name in METRICS[task]]
+    for label in target_labels(targets):
+        rows += _row(f"test {label}", {key: metrics[key] for key in metrics if key.startswith(f"test/{label}/")})
+    return rows
+
+
+def _row(label: str, metrics: dict[str, float]) -> list[tuple[str, str]]:
+    text = ", ".join(f"{key.rpartition('/')[2]} {value:.4g}" for key, value in metrics.items())
+    return [(label, text)] if text else []
 
 
 def _chosen(learner: Learner) -> str:

@@ -15,10 +15,10 @@ from orbit.learners.streaming import FeatureStream, fit_stream, sample_rows
 from runners.app.memory import check_fit
 from runners.app.plan import Plan
 from runners.base import Stopwatch, peak_memory_mb
-from runners.experiments.pipeline import pipeline, predict, represented, weights, width
+from runners.experiments.pipeline import pipeline, predict, predict_with_probabilities, represented, weights, width
 from runners.experiments.selection import Selected, select
 from runners.experiments.training import Training
-from runners.metrics import evaluate
+from runners.metrics import evaluate, evaluate_probabilities, evaluate_targets
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Fitted:
     ----------
     model : Pipeline with the steps ``representation``, ``features``, ``hyper``, ``learner``
     predicted : predictions for the test points, shape (n_test,) or (n_test, k)
+    probabilities : of the classes for the test points, shape (n_test, k); None if the learner gives none
     metrics : ``train/...``, ``test/...``, sizes and fitted parameters, under flat names
     selected : result of the selection by inner validation, or None
     problem : why nothing can be learned from the features, or None
@@ -36,6 +37,7 @@ class Fitted:
 
     model: Pipeline
     predicted: np.ndarray
+    probabilities: np.ndarray | None
     metrics: dict[str, float]
     selected: Selected | None
     problem: str | None = None
@@ -76,10 +78,15 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     if problem is not None:
         warnings.warn(problem, stacklevel=2)
     with clock.stage("predict"):
-        predicted = predict(model, data.X_test, engine)
+        predicted, probabilities = predict_with_probabilities(model, data.X_test, engine)
 
     scores = {f"train/{k}": v for k, v in evaluate(data.task, data.y_train[seen], fitted_values).items()}
-    scores |= {f"test/{k}": v for k, v in evaluate(data.task, data.y_test, predicted).items()}
+    tested = evaluate(data.task, data.y_test, predicted)
+    if data.task == "regression":
+        tested |= evaluate_targets(data.y_test, predicted, data.targets)
+    if probabilities is not None:
+        tested |= evaluate_probabilities(data.y_test, probabilities, learner.classes_)
+    scores |= {f"test/{k}": v for k, v in tested.items()}
     scores |= {
         "features/dim": float(learner.n_features_in_),
         "memory/peak_mb": peak_memory_mb(),
@@ -87,7 +94,7 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     scores |= learner.metrics() | features.metrics() | examined
     if selected:
         scores |= selected.metrics()
-    return Fitted(model, predicted, scores, selected, problem)
+    return Fitted(model, predicted, probabilities, scores, selected, problem)
 
 
 def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,23 @@ def represented_points(plan: Plan, n_points: int, shape: list[int] | None) -> np
 
 def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
     """Predict one batch of rows at a time, so that the features of all rows are never in memory together."""
+    return np.concatenate([model.predict(X[rows]) for rows in _batches(model, X, engine)])
+
+
+def predict_with_probabilities(model: Pipeline, X: Any, engine: Engine) -> tuple[np.ndarray, np.ndarray | None]:
+    """Predictions, and the probabilities of the classes if the learner gives them, from the same features."""
+    if not model["learner"].gives_probabilities:
+        return predict(model, X, engine), None
+    batches = _batches(model, X, engine)
+    found = [model["learner"].predict_with_probabilities(model[:-1].transform(X[rows])) for rows in batches]
+    predicted, probabilities = zip(*found, strict=True)
+    return np.concatenate(predicted), np.concatenate(probabilities)
+
+
+def _batches(model: Pipeline, X: Any, engine: Engine) -> Iterator[slice | np.ndarray]:
     if isinstance(X, Rows):
-        batches = row_batches(X, len(X), width(model), engine)
-    else:
-        batches = engine.row_batches(len(X), 2 * width(model) * X.itemsize)
-    return np.concatenate([model.predict(X[rows]) for rows in batches])
+        return iter(row_batches(X, len(X), width(model), engine))
+    return engine.row_batches(len(X), 2 * width(model) * X.itemsize)
 
 
 def width(model: Pipeline) -> int:

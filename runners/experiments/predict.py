@@ -130,10 +130,12 @@ def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None
     if learner.gives_std:
         predicted, std = learner.predict(psi, return_std=True)
         columns |= _named("prediction", predicted, targets) | _named("std", std, targets)
+    elif learner.gives_probabilities:
+        predicted, shares = learner.predict_with_probabilities(psi)
+        names = [str(label) for label in learner.classes_]
+        columns |= _named("prediction", predicted, targets) | _named("probability", shares, names)
     else:
         columns |= _named("prediction", learner.predict(psi), targets)
-    if learner.gives_probabilities:
-        columns |= _named("probability", learner.predict_proba(psi), [str(label) for label in learner.classes_])
     return pd.DataFrame(columns)
 
 

@@ -104,7 +104,7 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
     points = selection.points()
     if not points:
         return None
-    metric = _metric(selection.metric, data.task)
+    metric = metric_of(selection.metric, data.task)
     splits = selection.splits(data, plan.seed("selection"))
     variants = [plan.without_selection(point) for point in points]
     scores = np.empty((len(points), len(splits)))
@@ -160,7 +160,8 @@ def _alike(values: Sequence[Any]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _metric(name: str | None, task: str) -> str:
+def metric_of(name: str | None, task: str) -> str:
+    """The metric of a selection: ``name`` or, if it is None, the main one of the task."""
     known = METRICS[task]
     if name is None:
         return known[0]

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -16,6 +16,7 @@ from orbit.core.errors import InputError, suggestion
 from orbit.core.params import Range
 from orbit.registry import register
 from runners.base import Job, Runner
+from runners.program import program
 from runners.report.cells import without_password
 from runners.report.content import Content
 from runners.report.render import FILES, render
@@ -59,7 +60,7 @@ class Report(Runner):
         outputs = Path(job.plan.config["outputs"])
         target = (outputs / "report" if self.folder is None else Path(self.folder).expanduser()).absolute()
         tracker = Tracker.of(job.plan.config) if job.plan.config["tracking"]["enabled"] else None
-        content, n_experiments = write_report(target, outputs, tracker, _config_dir(), self.only, self.latest)
+        content, n_experiments = write_report(target, outputs, tracker, _config_dirs(), self.only, self.latest)
         done = {section.name for section in content.sections}
         job.row("experiments", f"{len(done)} of {n_experiments} have finished runs")
         for name in FILES:
@@ -70,7 +71,7 @@ def write_report(
     target: Path,
     outputs: Path,
     tracker: Tracker | None,
-    config_dir: Path,
+    config_dirs: Sequence[Path],
     only: list[str] | None = None,
     latest: int = 20,
 ) -> tuple[Content, int]:
@@ -84,8 +85,8 @@ def write_report(
         The folder with the run folders.
     tracker : Tracker or None
         None reads run folders only.
-    config_dir : Path
-        The folder whose ``experiment`` folder names the experiments.
+    config_dirs : sequence of Path
+        The folders whose ``experiment`` folders name the experiments.
     only : list of str, or None
         Names of the experiments shown; None shows all.
     latest : int >= 0
@@ -103,7 +104,7 @@ def write_report(
         For unknown names in ``only``, a tracking server that cannot be reached, or a folder that cannot be written
         or holds other files.
     """
-    known = experiments(config_dir)
+    known = experiments(*config_dirs)
     with tempfile.TemporaryDirectory() as scratch, _replacing(target) as folder:
         results = Results(outputs, tracker, known, Path(scratch))
         shown = _chosen(known, results, only)
@@ -116,7 +117,7 @@ def write_report(
 def _chosen(known: list[Experiment], results: Results, only: list[str] | None) -> list[Experiment]:
     """The experiments to show, including those that have runs but whose file no longer exists."""
     removed = sorted({run.experiment for run in results.runs} - {experiment.name for experiment in known} - {""})
-    every = [*known, *(Experiment(name, "", [f"python run.py experiment={name}"], []) for name in removed)]
+    every = [*known, *(Experiment(name, "", [f"{program()} experiment={name}"], []) for name in removed)]
     if only is None:
         return every
     choices = [experiment.name for experiment in every]
@@ -129,10 +130,9 @@ def _chosen(known: list[Experiment], results: Results, only: list[str] | None) -
     return [experiment for experiment in every if experiment.name in only]
 
 
-def _config_dir() -> Path:
-    """The configuration folder of this process."""
-    sources = HydraConfig.get().runtime.config_sources
-    return Path(next(source.path for source in sources if source.provider == "main"))
+def _config_dirs() -> list[Path]:
+    """The folders of configuration files that this process searches, the project's own first."""
+    return [Path(source.path) for source in HydraConfig.get().runtime.config_sources if source.schema == "file"]
 
 
 def _sources(results: Results, tracker: Tracker | None, outputs: Path) -> list[str]:

@@ -6,6 +6,7 @@ import re
 import shlex
 import time
 
+from runners.program import program
 from runners.report.content import Code
 from runners.report.results import Run
 
@@ -17,9 +18,9 @@ def command_line(overrides: list[str], *options: str) -> Code:
     """The command line of a run, without passwords.
 
     >>> command_line(["approx=rf", "tracking.uri=http://me:secret@host", "kernel={a: 1}"])
-    "python run.py approx=rf tracking.uri=http://***@host 'kernel={a: 1}'"
+    "orbit approx=rf tracking.uri=http://***@host 'kernel={a: 1}'"
     """
-    return Code(without_password(shlex.join(["python", "run.py", *options, *overrides])))
+    return Code(without_password(" ".join([program(), *map(shlex.quote, [*options, *overrides])])))
 
 
 def without_password(text: str) -> str:

@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-
 from runners.markdown import markdown_table
+from runners.program import program
 from runners.report.content import Code, Content, Link, Table
 
 #: File of the report -> template.
@@ -21,6 +20,8 @@ _KINDS: dict[str, type] = {"code": Code, "link": Link, "table": Table}
 
 def render(content: Content, template: str) -> str:
     """Render a report with a template."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=select_autoescape(["html"]),
@@ -32,7 +33,7 @@ def render(content: Content, template: str) -> str:
     environment.filters |= {"md": inline, "md_table": table_as_markdown, "md_block": block}
     kinds: dict[str, Any] = {name: partial(_is, kind) for name, kind in _KINDS.items()}
     environment.tests |= kinds | {"number": _is_number}
-    text = environment.get_template(template).render(content=content)
+    text = environment.get_template(template).render(content=content, program=program())
     return re.sub(r"\n{3,}", "\n\n", text)
 
 

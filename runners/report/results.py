@@ -13,6 +13,7 @@ import orbit
 from orbit.core.errors import InputError
 from runners.app.schema import Root
 from runners.base import MAIN_METRICS, Runner
+from runners.program import program
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import RECORD, Record, RunFolder
 
@@ -20,6 +21,9 @@ log = logging.getLogger(__name__)
 
 # The files of a run that a report reads; models and logs are not downloaded.
 _ENDINGS = (".md", ".png", ".txt", RECORD)
+
+# A command in the comment of an experiment, whose arguments follow.
+_COMMAND = re.compile(r"^(python run\.py|orbit)(?= (-m )?[\w./]+=)")
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ class Experiment:
     about : str
         The leading comment of the file.
     commands : list of str
-        The commands in that comment, or ``python run.py experiment=NAME``.
+        The commands in that comment, or ``orbit experiment=NAME``.
     sizes : list of str
         Values of ``size``, the default first; empty for an experiment without sizes.
     """
@@ -113,13 +117,14 @@ class Experiment:
             if not line.startswith("#"):
                 break
             comment.append(line.lstrip("# "))
-        commands = [line for line in comment if line.startswith("python run.py ")]
-        about = " ".join(line for line in comment if line not in commands and not line.startswith("@package"))
+        given = [line for line in comment if _COMMAND.match(line)]
+        about = " ".join(line for line in comment if line not in given and not line.startswith("@package"))
+        commands = [_COMMAND.sub(program(), line) for line in given]
         sizes = {file.stem for file in path.with_suffix("").glob("*.yaml")}
         return cls(
             path.stem,
             re.sub(":$", ".", about),
-            commands or [f"python run.py experiment={path.stem}"],
+            commands or [f"{program()} experiment={path.stem}"],
             sorted(sizes, key=lambda size: (size != Root.size, size)),
         )
 
@@ -131,9 +136,10 @@ class Experiment:
         return next((c for c in self.commands if named in c.split()), f"{self.commands[0]} {named}")
 
 
-def experiments(config_dir: Path) -> list[Experiment]:
-    """The experiments of a configuration folder, sorted by name."""
-    return [Experiment.read(path) for path in sorted((config_dir / "experiment").glob("*.yaml"))]
+def experiments(*config_dirs: Path) -> list[Experiment]:
+    """The experiments of configuration folders, sorted by name."""
+    files = {path.stem: path for folder in reversed(config_dirs) for path in (folder / "experiment").glob("*.yaml")}
+    return [Experiment.read(files[name]) for name in sorted(files)]
 
 
 class Results:

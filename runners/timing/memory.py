@@ -28,7 +28,7 @@ _PEAK = "peak resident MiB"
 _WAVES = 16
 _SIDE = 28
 _ROOT = Path(__file__).parents[2]
-_CHILD = "from runners.timing.memory import child; child()"
+_CHILD = "import runners.components; from runners.timing.memory import child; child()"
 
 
 @register("runner", "memory")

@@ -23,7 +23,7 @@ _SWEPT = {"N": "points", "s": "components", "r": "orbit size", "D": "columns of 
 
 
 Compared = Literal[
-    "scipy", "direct", "spectral", "path", "hadamard", "skeleton", "laplacian", "lbfgs", "state", "encoder"
+    "scipy", "direct", "spectral", "path", "hadamard", "skeleton", "laplacian", "lbfgs", "state", "encoder", "start"
 ]
 
 
@@ -43,7 +43,8 @@ class Timing(Runner):
         values of the L1 distance against torch and scipy. ``lbfgs``: closed forms
         of operator-valued least squares against scipy's L-BFGS. ``state``: features
         with and without state that is kept between calls. ``encoder``: patch
-        features against their own matrix products and exponentials. None: the sweep.
+        features against their own matrix products and exponentials. ``start``: help,
+        refusals and the default run, as processes, against their imports. None: the sweep.
     sweep : dict or None
         Lists of values of N (points), s (components), r (orbit size) and D (columns
         of a ridge fit). Each is varied alone, with the others as configured.
@@ -92,6 +93,8 @@ class Timing(Runner):
         assert self.compare is not None
         comparison = COMPARISONS[self.compare](job.plan, self.n_points, threads)
         seconds = interleaved(comparison.cases, self.rounds)
+        for name, factors in comparison.derived.items():
+            seconds[name] = sum((factor * seconds[case] for case, factor in factors.items()), np.zeros(2))
         for name, value in comparison.metrics.items():
             job.row(name, f"{value:.3g}")
         metrics = dict(comparison.metrics)

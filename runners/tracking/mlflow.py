@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from orbit.core.errors import InputError
-from runners.tracking import stores
+from runners.program import program
+from runners.tracking import stores, views
 from runners.tracking.passwords import mask, reveal
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import CONFIG, RECORD, Record, RunFolder
@@ -53,6 +54,7 @@ class Tracker:
         self.experiment = experiment
         self.artifacts = artifacts
         self.markers = Pending(self.outputs)
+        self._opened = ""  # the id of the experiment
 
     @classmethod
     def of(cls, config: dict[str, Any]) -> Tracker:
@@ -69,7 +71,10 @@ class Tracker:
             If the server cannot be reached or the database cannot be used.
         """
         with self._usable():
-            self._experiment_id()
+            self._opened = self._experiment_id()
+            tags = self._client.get_experiment(self._opened).tags
+            for key in views.EXPERIMENT_TAGS.keys() - tags.keys():
+                self._client.set_experiment_tag(self._opened, key, views.EXPERIMENT_TAGS[key])
 
     def mark(self, folder: RunFolder) -> Marker:
         """The marker of a run of this process, from its start until it is uploaded. See :mod:`.pending`."""
@@ -81,6 +86,7 @@ class Tracker:
         overrides = shlex.join(record.overrides)
         if len(overrides) <= _LONGEST_TAG:
             tags["overrides"] = overrides
+        tags |= _source(record)
         if record.parent_id:
             tags["mlflow.parentRunId"] = record.parent_id
         tags = {key: mask(value) for key, value in tags.items()}
@@ -110,9 +116,10 @@ class Tracker:
             log.debug("upload failed", exc_info=True)
             log.warning(
                 "Upload to MLflow failed (%s). Nothing is lost: all results are in %s, and the next run, "
-                "or python run.py runner=sync, uploads them.",
+                "or %s runner=sync, uploads them.",
                 stores.reason(error),
                 folder.path,
+                program(),
             )
             return False
         self.markers.remove(marker)
@@ -202,9 +209,13 @@ class Tracker:
             return None
         return f"{self.uri.rstrip('/')}/#/experiments/{self._experiment_id()}/runs/"
 
-    def how_to_open(self) -> str:
-        """The command that shows the results."""
-        return f"mlflow ui --backend-store-uri {self.uri}" if self.local else self.uri
+    def how_to_open(self, folder: RunFolder) -> str:
+        """Where the results are shown: the command that starts MLflow's pages, if it is needed, and the address."""
+        record = folder.read_record()
+        shown = views.page(self._opened, record.key if record and folder.view() else None)
+        if stores.is_server(self.uri):
+            return f"{self.uri.rstrip('/')}/{shown}"
+        return f"mlflow ui --backend-store-uri {self.uri}, then http://127.0.0.1:5000/{shown}"
 
     def _upload(self, folder: RunFolder) -> None:
         record = folder.read_record()
@@ -213,7 +224,20 @@ class Tracker:
         if record.run_id is None:
             record.run_id = self._begun(record) or self.start(record)
             folder.write_record(record)
+        self._describe(record, folder)
         upload_folder(self._client, self.uri, record, folder)
+
+    def _describe(self, record: Record, folder: RunFolder) -> None:
+        """The description of a run, and the saved view of the jobs of a sweep."""
+        description, view = folder.description(), folder.view()
+        if not description:
+            return
+        experiment_id = self._experiment_id()
+        if view is not None:
+            state = views.jobs_of_a_sweep(record.tags["sweep"], **view)
+            views.save(self._client, experiment_id, record.key, record.name, record.start, state)
+        text = views.note(description, experiment_id, record.key if view else None)
+        self._client.set_tag(record.run_id, views.NOTE_TAG, mask(text))
 
     def _begun(self, record: Record) -> str | None:
         """The id of the run of a record, if its process created the run and ended before it wrote the id."""
@@ -231,7 +255,9 @@ class Tracker:
         if found is not None:
             return found.experiment_id
         try:
-            return self._client.create_experiment(self.experiment, artifact_location=self._artifact_location())
+            return self._client.create_experiment(
+                self.experiment, artifact_location=self._artifact_location(), tags=views.EXPERIMENT_TAGS
+            )
         except Exception:  # another process has created it
             found = self._client.get_experiment_by_name(self.experiment)
             if found is None:
@@ -254,6 +280,14 @@ class Tracker:
         except Exception as error:
             log.debug("using the store failed", exc_info=True)
             raise error if isinstance(error, InputError) else stores.unusable(self.uri, error) from error
+
+
+def _source(record: Record) -> dict[str, str]:
+    """Tags that MLflow shows as Source and Version: the command line and the commit."""
+    tags = {"mlflow.source.git.commit": record.tags.get("git.commit", "")}
+    if record.command:  # of the type LOCAL, MLflow shows only what follows the last slash
+        tags |= {"mlflow.source.name": record.command[:_LONGEST_TAG], "mlflow.source.type": "JOB"}
+    return {key: value for key, value in tags.items() if value}
 
 
 def _record(run: Any) -> Record:

@@ -24,6 +24,7 @@ from filelock import FileLock
 from orbit.core.errors import InputError
 
 _BEAT_S = 10.0
+_POLL_S = 0.1
 _SILENT_S = 120.0  # a process of another machine that is silent for longer is taken for dead
 _START_TOLERANCE_S = 2.0  # the system's start time of a process moves with corrections of the clock
 
@@ -132,6 +133,21 @@ class Pending:
             _write(marker)
         _heart.add(marker.path)
         return marker
+
+    def wait_until_free(self, folder: Path, timeout: float) -> bool:
+        """Wait until no living process works in a run folder: one that was killed may take seconds to end.
+
+        Returns
+        -------
+        bool
+            False if one still does after ``timeout`` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        while any(marker.folder == folder.absolute() and marker.is_owned for marker in self.markers()):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_S)
+        return True
 
     def take(self, marker: Marker) -> Marker | None:
         """The marker, owned by this process; None if it has vanished or has another, living owner."""

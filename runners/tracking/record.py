@@ -8,15 +8,17 @@ import time
 import uuid
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from matplotlib.figure import Figure
 from omegaconf import OmegaConf
 
 from orbit.core.errors import InputError, shortened
 from runners.tracking.models import MODEL, SIGNATURE, write_model
 from runners.tracking.passwords import mask
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.figure import Figure
 
 RECORD = "run.json"
 SWEEP_RECORD = "sweep.json"
@@ -25,6 +27,9 @@ HISTORY = "history.json"
 EXAMPLE = "input_example.npz"
 TRACEBACK = "traceback.txt"
 CONFIG = "config.yaml"
+DESCRIPTION = "summary.md"
+VIEW = "summary.json"
+SEARCH = "search.json"
 
 
 @dataclass
@@ -35,7 +40,8 @@ class Record:
     seconds since the epoch; ``run_id`` and ``parent_id`` are MLflow's. ``key`` is unique, and a tag
     of the run in MLflow: if the process ends before it has written ``run_id``, the run is found by it.
     ``files`` are the fingerprints of what the run reads, ``data_hash`` their digest; ``skipped`` says
-    which finished run made this one unnecessary, and what the two have in common.
+    which finished run made this one unnecessary, and what the two have in common. ``command`` is the
+    command line.
     """
 
     name: str
@@ -45,6 +51,7 @@ class Record:
     end: float | None = None
     job: int | None = None
     overrides: list[str] = field(default_factory=list)
+    command: str = ""
     run_id: str | None = None
     parent_id: str | None = None
     error: str | None = None
@@ -78,6 +85,14 @@ class RunFolder:
             for p in sorted(self.path.iterdir())
             if not (p.name.startswith(".") or p.name in (MODEL, SIGNATURE, EXAMPLE))
         ]
+
+    def description(self) -> str:
+        """Markdown for the page of the run in MLflow; empty if there is none."""
+        return ""
+
+    def view(self) -> dict[str, Any] | None:
+        """What to show first of several runs; None if there is nothing to compare."""
+        return None
 
     def write_record(self, record: Record) -> None:
         _write_whole(self.path / self.record_file, json.dumps(asdict(record), indent=2, default=str))
@@ -139,6 +154,8 @@ class RunFolder:
 
     def write_model(self, model: Any, X: np.ndarray, y: np.ndarray) -> None:
         """Write the fitted pipeline, with a few inputs and their predictions as an example."""
+        import numpy as np  # here, because a refused configuration needs no numbers
+
         write_model(self.path, model)
         np.savez(self.path / EXAMPLE, X=X, y=y)
 
@@ -150,6 +167,30 @@ class SweepFolder(RunFolder):
 
     def contents(self) -> list[Path]:
         return [path for path in super().contents() if path.is_file() or path.name == "figures"]
+
+    def description(self) -> str:
+        path, search = self.path / DESCRIPTION, self.search()
+        summary = path.read_text(encoding="utf-8") if path.is_file() else ""
+        return f"{search['text']}\n{summary}" if search else summary
+
+    def write_search(self, text: str, metrics: dict[str, float]) -> None:
+        """The result of a search, of which the jobs of this sweep may be a part."""
+        _write_whole(self.path / SEARCH, json.dumps({"text": text, "metrics": metrics}, indent=2))
+
+    def search(self) -> dict[str, Any] | None:
+        """The text and metrics of a search; None if the sweep is not one."""
+        return _read_json(self.path / SEARCH)
+
+    def write_description(self, text: str) -> None:
+        """The summary as Markdown: the page of the sweep in MLflow, and a file."""
+        self.write_text(DESCRIPTION, text)
+
+    def view(self) -> dict[str, Any] | None:
+        return _read_json(self.path / VIEW)
+
+    def write_view(self, view: dict[str, Any]) -> None:
+        """What to show first: arguments of :func:`runners.tracking.views.jobs_of_a_sweep`."""
+        _write_whole(self.path / VIEW, json.dumps(view, indent=2))
 
 
 def run_folder(path: Path) -> RunFolder:

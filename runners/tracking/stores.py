@@ -31,8 +31,11 @@ def check(uri: str) -> None:
         A tracking URI. Databases and HTTP servers are checked.
     """
     found: list[Exception | None] = []
-    thread = threading.Thread(target=lambda: found.append(_problem(uri)), daemon=True)  # some drivers have no timeout
+    ready = threading.Event()
+    # some drivers have no timeout
+    thread = threading.Thread(target=lambda: found.append(_problem(uri, ready)), daemon=True)
     thread.start()
+    ready.wait()  # as long as it takes: the first import of a driver reads many files
     thread.join(_CHECK_TIMEOUT_S)
     problem = found[0] if found else TimeoutError(f"no answer in {_CHECK_TIMEOUT_S:g} s")
     if problem is None:
@@ -46,7 +49,7 @@ def unusable(uri: str, problem: Exception) -> InputError:
     """The error for a store that cannot be used, with the keys to change."""
     hint = ""
     if isinstance(problem, ModuleNotFoundError):
-        extra = "pip install -e '.[postgres]'" if problem.name == "psycopg" else f"pip install {problem.name}"
+        extra = "pip install 'orbit-kernels[postgres]'" if problem.name == "psycopg" else f"pip install {problem.name}"
         hint = f"install its driver with {extra}, "
     return InputError(
         f"tracking.uri: cannot use {uri} ({reason(problem)}); {hint}set tracking.uri, or tracking.enabled=false"
@@ -95,14 +98,18 @@ def creation(uri: str) -> Iterator[None]:
         raise InputError(f"tracking.uri: another process has been creating {uri} for minutes; end it") from error
 
 
-def _problem(uri: str) -> Exception | None:
+def _problem(uri: str, ready: threading.Event) -> Exception | None:
+    """What is wrong with a store; ``ready`` is set when it is asked."""
     try:
-        if is_server(uri):
+        if is_database(uri):
+            _ask_database(uri, ready)
+        elif is_server(uri):
+            ready.set()
             _ask_server(uri)
-        elif is_database(uri):
-            _ask_database(uri)
     except Exception as error:
         return error
+    finally:
+        ready.set()
     return None
 
 
@@ -116,15 +123,16 @@ def _ask_server(uri: str) -> None:
             raise
 
 
-def _ask_database(uri: str) -> None:
+def _ask_database(uri: str, ready: threading.Event) -> None:
     import sqlalchemy
 
+    key = {"sqlite": "timeout", "mssql": "timeout"}.get(sqlalchemy.make_url(uri).get_backend_name(), "connect_timeout")
+    engine = sqlalchemy.create_engine(uri, connect_args={key: int(_CHECK_TIMEOUT_S) - 1})
+    ready.set()
     if (file := sqlite_file(uri)) is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         if not os.access(file if file.exists() else file.parent, os.W_OK):
             raise PermissionError(f"no permission to write {file}")
-    key = {"sqlite": "timeout", "mssql": "timeout"}.get(sqlalchemy.make_url(uri).get_backend_name(), "connect_timeout")
-    engine = sqlalchemy.create_engine(uri, connect_args={key: int(_CHECK_TIMEOUT_S) - 1})
     with engine.connect() as connection:
         sqlalchemy.inspect(connection).get_table_names()  # fails if an SQLite file is locked, or no database
     engine.dispose()

@@ -1,34 +1,58 @@
-"""The summary of a sweep: a table and a figure of all its jobs."""
+"""The summary of a sweep: tables and a figure of all its jobs."""
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import numpy as np
 from matplotlib.figure import Figure
 
 from orbit import plots
 from runners.base import MAIN_METRICS
 from runners.markdown import markdown_table, mean_and_spread
+from runners.metrics import paired_values_test
 from runners.tracking.record import Record, RunFolder, SweepFolder
 
 #: Metrics in the table of a sweep, where the jobs have them.
 _SHOWN_METRICS = (*MAIN_METRICS, "features/dim", "time/total_s")
 
+_SEED = "seed"
+
 Jobs = list[tuple[Record, dict[str, float]]]  # each job's record and metrics
 
 
 def write_summary(folder: SweepFolder) -> Jobs:
-    """Write ``summary.md`` and a figure into the folder of a sweep, and return its jobs, if it has any."""
+    """Write the summary, a figure and the best value into the folder of a sweep, and return its jobs, if it has any."""
     jobs = job_records(folder)
-    if jobs:
-        folder.write_text("summary.md", summary(jobs) + "\n")
-        if (figure := _figure(jobs)) is not None:
+    if not jobs:
+        return jobs
+    folder.write_description(summary(jobs) + "\n")
+    metric = _main_metric(jobs)
+    if metric is not None:
+        search = folder.search()
+        folder.write_metrics(search["metrics"] if search else {f"best/{metric}": _best(jobs, metric)[1][metric]})
+        folder.write_view(_view(jobs, metric))
+        if (figure := _figure(jobs, metric)) is not None:
             folder.write_figure("summary", figure)
     return jobs
 
 
-def summary(records: Jobs) -> str:
-    """A Markdown table with a row for each job: the overrides that differ between jobs, and the metrics."""
-    varied = _varied(records)
-    metrics = [key for key in _SHOWN_METRICS if any(key in m for _, m in records)]
+def summary(jobs: Jobs) -> str:
+    """The best job, means over seeds, tests of pairs of jobs, and a Markdown table with a row for each job."""
+    metric = _main_metric(jobs)
+    parts = []
+    if metric is not None:
+        parts.append(_best_line(jobs, metric))
+        if _SEED in _varied(jobs):
+            parts += [_over_seeds(jobs), _paired(jobs, metric)]
+    return "\n\n".join([*filter(None, parts), _jobs_table(jobs)])
+
+
+def _jobs_table(jobs: Jobs) -> str:
+    """The overrides that differ between jobs, and the metrics."""
+    varied = _varied(jobs)
+    metrics = [key for key in _SHOWN_METRICS if any(key in m for _, m in jobs)]
     header = ["job", "run", *varied, *metrics, "status"]
     rows = [
         [
@@ -38,17 +62,16 @@ def summary(records: Jobs) -> str:
             *(_number(m.get(key)) for key in metrics),
             r.status,
         ]
-        for r, m in records
+        for r, m in jobs
     ]
-    table = markdown_table(header, rows)
-    return f"{table}\n\n{_over_seeds(records)}" if "seed" in varied else table
+    return markdown_table(header, rows)
 
 
-def _over_seeds(records: Jobs) -> str:
+def _over_seeds(jobs: Jobs) -> str:
     """A Markdown table with a row for each configuration: means and standard deviations over its seeds."""
-    varied = [key for key in _varied(records) if key != "seed"]
+    varied = _settings(jobs)
     groups: dict[tuple[str, ...], list[dict[str, float]]] = {}
-    for record, metrics in records:
+    for record, metrics in jobs:
         if metrics:
             groups.setdefault(tuple(_overrides(record).get(key, "") for key in varied), []).append(metrics)
     shown = [key for key in _SHOWN_METRICS if any(key in m for found in groups.values() for m in found)]
@@ -59,28 +82,88 @@ def _over_seeds(records: Jobs) -> str:
     return markdown_table([*varied, "seeds", *shown], rows)
 
 
-def _figure(records: Jobs) -> Figure | None:
-    """A figure of the main metric of every configuration, over its seeds; None if only seeds differ."""
-    metric = next((key for key in MAIN_METRICS if any(key in m for _, m in records)), None)
-    varied = [key for key in _varied(records) if key != "seed"]
-    if metric is None or not varied:
+def _paired(jobs: Jobs, metric: str) -> str:
+    """A Markdown table of paired tests, for every setting with two values: jobs equal in all else, seed included."""
+    rows = [row for key in _settings(jobs) if (row := _test(jobs, metric, key)) is not None]
+    header = ["setting", "first", "second", "pairs", f"mean of second - first, {metric}", "p (t)", "p (Wilcoxon)"]
+    return markdown_table(header, rows) if rows else ""
+
+
+def _test(jobs: Jobs, metric: str, key: str) -> list[str] | None:
+    """A row for a setting with two values and at least two pairs; None for others."""
+    values = list(dict.fromkeys(_overrides(record).get(key, "") for record, _ in jobs))
+    if len(values) != 2:
         return None
-    results: dict[str, list[float]] = {}
-    for record, metrics in records:
+    cases: dict[tuple[str, ...], dict[str, float]] = {}
+    others = [other for other in _varied(jobs) if other != key]
+    for record, metrics in jobs:
         if metric in metrics:
-            name = ", ".join(f"{key}={_overrides(record).get(key, '')}" for key in varied)
-            results.setdefault(name, []).append(metrics[metric])
-    return plots.compared(results, metric)
+            overrides = _overrides(record)
+            case = tuple(overrides.get(other, "") for other in others)
+            cases.setdefault(case, {})[overrides.get(key, "")] = metrics[metric]
+    pairs = np.array([[case[value] for value in values] for case in cases.values() if len(case) == 2])
+    if len(pairs) < 2:
+        return None
+    tested = paired_values_test(*pairs.T)
+    difference = float(np.mean(pairs[:, 1] - pairs[:, 0]))
+    return [key, *values, str(len(pairs)), f"{difference:+.4g}", *(f"{p:.3g}" for p in tested.values())]
+
+
+def _main_metric(jobs: Jobs) -> str | None:
+    return next((key for key in MAIN_METRICS if any(math.isfinite(m.get(key, math.nan)) for _, m in jobs)), None)
+
+
+def _best(jobs: Jobs, metric: str) -> tuple[Record, dict[str, float]]:
+    known = [job for job in jobs if math.isfinite(job[1].get(metric, math.nan))]
+    return (max if MAIN_METRICS[metric] else min)(known, key=lambda job: job[1][metric])
+
+
+def _best_line(jobs: Jobs, metric: str) -> str:
+    record, metrics = _best(jobs, metric)
+    settings = ", ".join(f"{key}={_overrides(record).get(key, '')}" for key in _varied(jobs))
+    return f"Best {metric} of {len(jobs)} jobs: {metrics[metric]:.4g}, job {record.job}" + (
+        settings and f" ({settings})"
+    )
+
+
+def _figure(jobs: Jobs, metric: str) -> Figure | None:
+    """The main metric against each setting; None if only seeds differ."""
+    if not _settings(jobs):
+        return None
+    known = [(record, metrics[metric]) for record, metrics in jobs if math.isfinite(metrics.get(metric, math.nan))]
+    varied = _varied(jobs)
+    settings = [{key: _overrides(record).get(key, "") for key in varied} for record, _ in known]
+    return plots.setting_effects(settings, [value for _, value in known], metric)
 
 
 def _overrides(record: Record) -> dict[str, str]:
     return dict(override.lstrip("+~").partition("=")[::2] for override in record.overrides)
 
 
-def _varied(records: Jobs) -> list[str]:
+def _varied(jobs: Jobs) -> list[str]:
     """The overridden keys whose values differ between jobs, in the order they were given."""
-    names = dict.fromkeys(key for record, _ in records for key in _overrides(record))
-    return [key for key in names if len({_overrides(record).get(key) for record, _ in records}) > 1]
+    names = dict.fromkeys(key for record, _ in jobs for key in _overrides(record))
+    return [key for key in names if len({_overrides(record).get(key) for record, _ in jobs}) > 1]
+
+
+def _settings(jobs: Jobs) -> list[str]:
+    return [key for key in _varied(jobs) if key != _SEED]
+
+
+def _view(jobs: Jobs, metric: str) -> dict[str, Any]:
+    """The main metric and the varied keys, as they are logged: ``group.name`` for ``group``."""
+    logged = {key for record, _ in jobs for key in record.params}
+    names = {key: f"{key}.name" if f"{key}.name" in logged else key for key in _varied(jobs)}
+    numeric = [name for key, name in names.items() if _is_numeric(jobs, key)]
+    better = MAIN_METRICS[metric]
+    return {"metric": metric, "larger_is_better": better, "keys": list(names.values()), "numeric": numeric}
+
+
+def _is_numeric(jobs: Jobs, key: str) -> bool:
+    try:
+        return all(math.isfinite(float(_overrides(record).get(key, ""))) for record, _ in jobs)
+    except ValueError:
+        return False
 
 
 def _number(value: float | None) -> str:

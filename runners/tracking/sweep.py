@@ -1,29 +1,38 @@
-"""Sweeps: one parent run for all jobs, created before the first starts and closed with a summary of all jobs."""
+"""Sweeps: one parent run for all jobs, created before the first starts and closed with a summary of all jobs.
+
+Hydra imports this module for every run, so what takes long to import is imported where a sweep uses it.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, read_write
 
 from orbit.core.errors import InputError
-from runners.machine import environment_tags
-from runners.tracking.mlflow import Tracker
+from runners.app.names import default_name
+from runners.app.schema import HIDDEN_SETTINGS
+from runners.program import program
 from runners.tracking.passwords import mask
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import Record, RunFolder, SweepFolder
-from runners.tracking.recovery import recover
-from runners.tracking.summary import summary, write_summary
+
+if TYPE_CHECKING:
+    from runners.tracking.mlflow import Tracker
 
 #: Environment variables that identify the sweep to its jobs, which may run in other processes.
 PARENT_ENV = "ORBIT_PARENT_RUN_ID"
 SWEEP_ENV = "ORBIT_SWEEP_ID"
+
+_LONGEST_END_S = 10.0  # from the moment that a process is killed
 
 _open_sweeps: list[SweepCallback] = []
 
@@ -61,16 +70,23 @@ class SweepCallback(Callback):
                 config.tracking.uri = mask(config.tracking.uri)
         _open_sweeps.append(self)
 
+    def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
+        """Drop the configurations that Hydra keeps of every job until the last ends, half a megabyte each."""
+        job_return.cfg = job_return.hydra_cfg = None
+
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Nothing: Hydra does not call this when a job failed, so ``close_sweep`` does the work."""
 
     def close(self, interrupted: bool) -> int:
         """Print and log the table of all jobs, and return the number of jobs that failed."""
+        from runners.tracking.recovery import recover
+        from runners.tracking.summary import write_summary
+
         recover(self.outputs, self.tracker)  # jobs whose worker died
         jobs = write_summary(self.folder)
         failed = [record for record, _ in jobs if record.status not in ("FINISHED", "SKIPPED")]
         if jobs:
-            print(f"\n{summary(jobs)}\n")
+            print(f"\n{self.folder.description()}")
             print(f"  {len(jobs) - len(failed)} of {len(jobs)} jobs finished; folder {self.folder.path.absolute()}")
         self.record.status = "KILLED" if interrupted else "FAILED" if failed or not jobs else "FINISHED"
         self.record.end = time.time()
@@ -78,14 +94,23 @@ class SweepCallback(Callback):
         if self.tracker is None and self.marker is not None:
             Pending(self.outputs).remove(self.marker)
         elif self.tracker is not None and self.tracker.upload(self.folder):
-            print(f"  browse: {self.tracker.how_to_open()}")
+            print(f"  browse: {self.tracker.how_to_open(self.folder)}")
         for record in failed:
             print(f"  {record.status} job {record.job}, {record.name}: {record.error}", file=sys.stderr)
         return len(failed)
 
     def _open(self, config: DictConfig) -> None:
-        name, overrides = f"sweep-{self.folder.path.name.replace('-sweep', '')}", list(config.hydra.overrides.task)
-        self.record = Record(name, overrides=overrides, tags=environment_tags() | {"sweep": os.environ[SWEEP_ENV]})
+        from runners.machine import environment_tags
+        from runners.tracking.mlflow import Tracker
+        from runners.tracking.recovery import recover
+
+        overrides, launching = list(config.hydra.overrides.task), list(config.hydra.overrides.hydra)
+        self.record = Record(
+            default_name([f"sweep-{self.folder.path.name.replace('-sweep', '')}"], overrides, HIDDEN_SETTINGS, None),
+            overrides=overrides,
+            command=f"{program()} -m {shlex.join([*(o for o in launching if o.startswith('hydra/')), *overrides])}",
+            tags=environment_tags() | {"sweep": os.environ[SWEEP_ENV]},
+        )
         self.marker = Pending(self.outputs).add(self.folder.path)
         if config.tracking.enabled:
             tracking: Any = OmegaConf.to_container(config.tracking, resolve=True)
@@ -101,9 +126,13 @@ class SweepCallback(Callback):
 
 def job_lost(number: int, overrides: Sequence[str]) -> None:
     """Record, in the sweep of this process, that the process of a job has died."""
+    from runners.tracking.recovery import recover
+
     sweep = _open_sweeps[-1]
-    recover(sweep.outputs, sweep.tracker)
     path = next(sweep.folder.path.glob(f"{number}-*"), sweep.folder.path / f"{number}-lost")
+    if not Pending(sweep.outputs).wait_until_free(path, _LONGEST_END_S):
+        return  # the next start, or runner=sync, records how it ended
+    recover(sweep.outputs, sweep.tracker)
     folder = RunFolder(path)
     record = folder.read_record()
     if record is None:

@@ -9,6 +9,7 @@ from runners.timing.comparisons.kept_state import state
 from runners.timing.comparisons.learners import lbfgs, path
 from runners.timing.comparisons.maps import hadamard, laplacian, skeleton
 from runners.timing.comparisons.orbit_average import against_scipy, direct, spectral
+from runners.timing.comparisons.processes import start
 
 #: ``runner.compare`` -> function of the plan, the number of points and of threads.
 COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
@@ -22,6 +23,7 @@ COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
     "lbfgs": lbfgs,
     "state": state,
     "encoder": encoder,
+    "start": start,
 }
 
 __all__ = ["COMPARISONS", "Comparison", "represented_images"]

@@ -1,0 +1,128 @@
+"""The work of a job: its plan, the runner, and the upload of the results."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import time
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+import runners.components  # noqa: F401  registers what a plan is made of
+from orbit.core import distributed
+from runners.app.plan import Plan, plan
+from runners.base import MAIN_METRICS, Job
+from runners.machine import environment_tags
+from runners.tracking.identity import add_fingerprints, identity, in_common, other_code
+from runners.tracking.mlflow import Tracker
+from runners.tracking.pending import Marker
+from runners.tracking.record import Record, RunFolder
+from runners.tracking.recovery import recover
+from runners.tracking.sweep import PARENT_ENV, SWEEP_ENV
+
+log = logging.getLogger(__name__)
+
+_WAIT_S = 1.0
+
+
+def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextlib.ExitStack) -> float:
+    """Run a job, and return its main metric; NaN if there is none.
+
+    Parameters
+    ----------
+    cfg : DictConfig
+    folder : RunFolder
+    record : Record
+        Filled in.
+    afterwards : ExitStack
+        Gets the calls that need the final record.
+    """
+    with distributed.job(cfg.engine.device):
+        return _run(cfg, folder, record, afterwards)
+
+
+def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextlib.ExitStack) -> float:
+    hydra_config = HydraConfig.get()
+    plan_ = plan(cfg)
+    folder.write_config(plan_.config, plan_.defaults)
+    runner = plan_.component("runner")
+    record.config_hash, record.params = plan_.config_hash, plan_.params()
+    add_fingerprints(record, plan_.input_files())
+    record.tags = environment_tags() | {
+        "experiment": str(hydra_config.runtime.choices.get("experiment") or ""),
+        "seed": str(plan_.config["seed"]),
+        "launcher": str(hydra_config.runtime.choices.get("hydra/launcher", "")),
+        "device": plan_.engine().device_name(),
+        "folder": str(folder.path.absolute()),
+    }
+    if record.job is not None:
+        record.tags |= {"sweep": os.environ.get(SWEEP_ENV, ""), "job": str(record.job)}
+    job = Job(plan_, folder, record)
+    tracker = _tracker(plan_) if runner.tracked else None
+    if tracker is not None:
+        if _resumes(plan_.config) and _is_done(job, tracker, tracker.mark(folder)):
+            return _main_metric(job)
+        tracker.begin(record, folder)
+        afterwards.callback(_upload, tracker, folder)  # after the final record is written
+    with job.stage("total"):
+        runner.run(job)
+    job.log_metrics({})
+    record.status = "FINISHED"
+    _show(job, tracker, shown=record.job is None)
+    return _main_metric(job)
+
+
+def _resumes(config: dict[str, Any]) -> bool:
+    return config["resume"] or config["retry_failed"]
+
+
+def _is_done(job: Job, tracker: Tracker, marker: Marker) -> bool:
+    """Whether this run is skipped, because an earlier run of the same configuration has finished."""
+    record = job.record
+    while not tracker.markers.claim(marker, identity(record)):
+        log.info("waiting for another process that runs this configuration")
+        time.sleep(_WAIT_S)
+    recover(tracker.outputs, tracker)  # the others' results must be in MLflow, or be ended, before it is asked
+    done = tracker.finished(record)
+    if done is None or done.run_id is None:
+        return False
+    record.status, record.run_id, record.skipped = "SKIPPED", done.run_id, in_common(record, done)
+    log.info("skipped: %s", record.skipped)
+    if (difference := other_code(record, done)) is not None:
+        log.warning("%s", difference)
+    job.log_metrics(tracker.metrics(done.run_id))
+    return True
+
+
+def _upload(tracker: Tracker, folder: RunFolder) -> None:
+    if tracker.upload(folder):
+        recover(tracker.outputs, tracker)
+
+
+def _tracker(plan_: Plan) -> Tracker | None:
+    if not plan_.config["tracking"]["enabled"]:
+        return None
+    tracker = Tracker.of(plan_.config)
+    if PARENT_ENV not in os.environ:  # the parent of a sweep has done this for all jobs
+        tracker.open()
+        recover(tracker.outputs, tracker)
+    return tracker
+
+
+def _show(job: Job, tracker: Tracker | None, shown: bool) -> None:
+    metric = _main_metric(job)
+    log.info("%s finished%s", job.record.name, "" if math.isnan(metric) else f": {metric:.4f}")
+    if not shown:
+        return
+    job.row("run folder", str(job.folder.path.absolute()))
+    if tracker is not None:
+        job.row("browse", tracker.how_to_open(job.folder))
+    print(f"\n{job.record.name}\n{job.summary()}\n")
+
+
+def _main_metric(job: Job) -> float:
+    return next((job.metrics[key] for key in MAIN_METRICS if key in job.metrics), math.nan)

@@ -1,0 +1,104 @@
+"""Names of runs and of their folders."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from omegaconf import OmegaConf
+
+from orbit.core.errors import ParameterError
+
+# In bytes: names of files have at most 255, and a run's folder is named by its time too.
+_LONGEST = 200
+_LONGEST_DEFAULT = 120
+_LONGEST_VALUE = 24
+
+# All others have a meaning in a shell, a path or a setting of the command line.
+_NOT_LEGAL = re.compile(r"[^A-Za-z0-9.+_-]+")
+
+
+def default_name(parts: Iterable[str], overrides: Iterable[str], hidden: Collection[str], seed: int | None) -> str:
+    """The parts, the values of the overrides, and the seed, which tell the jobs of a sweep apart.
+
+    Parameters
+    ----------
+    parts : iterable of str
+    overrides : iterable of str
+        As on the command line, ``approx.n_components=100``.
+    hidden : collection of str
+        Keys whose overrides are left out; ``tracking.`` is all keys of a section.
+    seed : int or None
+        None is left out.
+
+    Examples
+    --------
+    >>> default_name(["digits", "rf"], ["approx.n_components=100", "learner=krr", "outputs=/tmp"], ["outputs"], 0)
+    'digits-rf-n_components_100-krr-s0'
+    """
+    changes = [_change(override) for override in overrides if not _is_hidden(override, hidden)]
+    name, end = "-".join(filter(None, [*parts, *changes])), "" if seed is None else f"-s{seed}"
+    return _cut(name, _LONGEST_DEFAULT - len(end)) + end
+
+
+def checked_run_name(name: str) -> str:
+    """``name``, which is part of the name of a folder.
+
+    Raises
+    ------
+    ParameterError
+        If it is empty, too long, or has line breaks or other control characters.
+    """
+    if not (name.isprintable() and 0 < len(name.encode()) <= _LONGEST):
+        raise ParameterError("run_name", f"1 to {_LONGEST} printable characters in one line", name)
+    return name
+
+
+def new_folder(path: str) -> str:
+    """Make a folder that no other run has: ``path`` or, if it exists, ``path-2`` and so on."""
+    for name in itertools.chain([path], (f"{path}-{number}" for number in itertools.count(2))):
+        try:
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).mkdir()
+        except FileExistsError:
+            if Path(name).is_dir():
+                continue
+            break
+        except OSError:
+            break
+        return name
+    return path  # it cannot be made, which Hydra reports
+
+
+# on import, because the workers of a launcher resolve the names of their run folders before they call anything
+OmegaConf.register_new_resolver("orbit_new_folder", new_folder, replace=True, use_cache=True)
+OmegaConf.register_new_resolver("orbit_checked", checked_run_name, replace=True)
+
+
+def _is_hidden(override: str, hidden: Collection[str]) -> bool:
+    section, dot, _ = _key(override).partition(".")
+    return _key(override) in hidden or section + dot in hidden
+
+
+def _key(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0]
+
+
+def _change(override: str) -> str:
+    """``n_components_100`` for the parameter of a component, ``krr`` for a component."""
+    value = _cut(_NOT_LEGAL.sub("_", override.partition("=")[2]).strip("_"), _LONGEST_VALUE)
+    _, dot, parameter = _key(override).rpartition(".")
+    if override.startswith("~"):
+        return f"no_{parameter}"
+    return f"{parameter}_{value}" if dot or value[:1].isdigit() else value
+
+
+def _cut(text: str, longest: int) -> str:
+    """``text`` or, if it is longer, its start with a digest of it."""
+    if len(text) <= longest:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    return f"{text[: longest - 7].rstrip('-_.')}.{digest}"

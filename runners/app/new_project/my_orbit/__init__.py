@@ -1,0 +1,1 @@
+"""Components of my own for orbit."""

@@ -1,0 +1,64 @@
+"""``orbit init FOLDER``: writes a package for one's own components, with an example of each kind of file."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import keyword
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from runners.app.messages import ConfigError
+from runners.program import program
+
+_TEMPLATE = Path(__file__).parent / "new_project"
+_NAME = "my_orbit"  # of the package in the template
+_FILES = "pyproject.toml", f"{_NAME}/__init__.py", f"{_NAME}/groups.py", f"{_NAME}/conf/experiment/{_NAME}.yaml"
+_EXAMPLES = f"test_{_NAME}.py", "explore.ipynb"
+
+
+def init(arguments: Sequence[str]) -> str:
+    """Write the package into a folder, which names it, and return what to do next.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The folder, which need not exist; none is the working directory.
+
+    Raises
+    ------
+    ConfigError
+        If the folder's name cannot be that of a package, or a file exists or cannot be written.
+    """
+    parser = argparse.ArgumentParser(f"{program()} init", description="Write a package for components of your own.")
+    parser.add_argument("folder", nargs="?", default=".", help="a new or an empty folder, whose name the package gets")
+    given = parser.parse_args(arguments).folder
+    folder = Path(given).resolve()
+    name = _package_name(folder)
+    texts = {
+        folder / file.replace(_NAME, name): (_TEMPLATE / file).read_text(encoding="utf-8").replace(_NAME, name)
+        for file in (*_FILES, *_EXAMPLES)
+    }
+    if existing := [path for path in texts if path.exists()]:
+        raise ConfigError(f"init: {existing[0]} exists, choose another folder")
+    try:
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"init: cannot write {error.filename} ({error.strerror})") from error
+    written = "\n".join(f"  {path.relative_to(folder)}" for path in texts)
+    return f"{folder} has\n{written}\nRun\n  pip install -e {shlex.quote(given)}\n  {program()} experiment={name}"
+
+
+def _package_name(folder: Path) -> str:
+    """The folder's name as that of a Python package that does not hide another one."""
+    name = re.sub(r"\W", "_", folder.name.lower())
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise ConfigError(f"init: {folder.name!r} cannot be the name of a Python package, choose another folder")
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.origin is not None:
+        raise ConfigError(f"init: there is a Python package {name} at {spec.origin}, choose another folder")
+    return name

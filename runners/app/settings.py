@@ -1,0 +1,62 @@
+"""Checks of single settings: known sections and keys, names of components, and values that annotations allow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from orbit.core.errors import InputError, ParameterError, UnknownNameError, suggestion
+from orbit.core.params import check_value, parameters
+from orbit.registry import check_known
+from runners.app.messages import ConfigError, shown
+from runners.app.schema import KINDS, SECTIONS, Root, Tracking, section_signature
+from runners.app.signatures import Signature, names, signature
+
+
+def check_settings(config: dict[str, Any]) -> None:
+    """Raise InputError for a setting that is wrong by itself, whatever the others are. It imports no component."""
+    _check_keys("", config, parameters(Root))
+    for section in SECTIONS:
+        if not isinstance(config[section], dict):
+            raise ConfigError(f"{section}: expected settings {section}.KEY=VALUE, found {shown(config[section])}")
+        _check_keys(f"{section}.", config[section], section_signature(section).parameters)
+    try:
+        Root(**config).check()
+    except ParameterError as error:
+        raise ConfigError(str(error)) from error
+    try:
+        Tracking(**config["tracking"]).check()
+    except ParameterError as error:
+        raise ConfigError(str(error.prefixed("tracking"))) from error
+    for kind in KINDS:
+        check_name(kind, config[kind])
+        if (name := config[kind]["name"]) in names(kind):  # auto has no keys
+            _check_values(kind, config[kind], signature(kind, name))
+    for section in ("engine", "orbit"):
+        _check_values(section, config[section], section_signature(section))
+
+
+def check_name(kind: str, section: Any) -> None:
+    """Raise ``UnknownNameError`` unless the section names a component of the kind."""
+    known = names(kind)
+    if not isinstance(section, dict) or "name" not in section:
+        raise UnknownNameError(f"{kind}: expected one of {', '.join(known)}, found {section!r}")
+    if section["name"] != "auto":
+        check_known(kind, section["name"], known)
+    if section["name"] not in known and len(section) > 1:
+        raise InputError(f"{kind}.{list(section)[1]}: {kind}=auto has no keys; choose a {kind}, {kind}=NAME")
+
+
+def _check_keys(prefix: str, found: Mapping[str, Any], known: Collection[str]) -> None:
+    for key in found:
+        if key not in known:
+            raise ConfigError(f"{prefix}{key}: no such key{suggestion(key, known)} Choose from {', '.join(known)}.")
+
+
+def _check_values(section: str, values: Mapping[str, Any], described: Signature) -> None:
+    for key, parameter in described.parameters.items():
+        if key in values:
+            try:
+                check_value(key, values[key], parameter.annotation)
+            except ParameterError as error:
+                raise ConfigError(str(error.prefixed(section))) from error

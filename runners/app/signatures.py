@@ -1,0 +1,249 @@
+"""Names, keys and documentation of components, without their classes.
+
+Help, the composition of a configuration and most errors need no more, and the classes import torch and scikit-learn,
+which takes seconds. Signatures are read from the classes once, and then kept on disk until a file changes that they
+come from. Once ``runners.components`` is imported, they are read from the classes again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import time
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, Literal, Union
+
+import orbit
+from orbit.core.params import Parameter, Range, config_fields
+from orbit.registry import check_known, classes, plugins
+from runners.app import cache
+
+#: The configuration groups whose choices are registered components.
+KINDS = (
+    *("group", "distribution", "kernel", "frequencies", "landmarks", "approx", "hyper", "representation", "encoder"),
+    *("learner", "selection", "augmentation", "dataset", "runner"),
+)
+
+# Kinds with one component, of the same name.
+_SINGLE = ("orbit", "engine")
+
+_CLASSES = "runners.components"  # the module that imports them all
+
+_PARAMETERS = re.compile(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.DOTALL | re.MULTILINE)
+_ENTRY = re.compile(r"^(\w[^\n:]*?)(?: :[^\n]*)?\n((?:[ \t]+[^\n]*\n|\n)*)", re.MULTILINE)
+_REFERENCES = re.compile(r"^References\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.DOTALL | re.MULTILINE)
+_ROLE = re.compile(r":\w+:`~?(?:\w+\.)*(\w+)`")  # a cross-reference of Sphinx
+
+_TYPES: dict[str, Any] = {
+    **{each.__name__: each for each in (int, float, str, bool, list, dict)},
+    **{"None": type(None), "Any": Any},
+}
+_NAMES = {each: name for name, each in _TYPES.items()}
+
+_KEY = [sys.version, sys.prefix, str(sys.flags.optimize), orbit.__file__, __file__]  # python -OO has no docstrings
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What the command line knows of a component.
+
+    Attributes
+    ----------
+    summary : str
+        The first paragraph of its documentation.
+    parameters : mapping of str to Parameter
+        The keys of its section: the parameters of all classes of that name, which for a learner may be two.
+    texts : mapping of str to str
+        Parameter -> its documentation.
+    source : str
+        The papers that it comes from; empty if there is none.
+    own_kernel : bool
+        Whether it is an approximation with a kernel of its own.
+    takes_from_kernel : list of str
+        Parameters of a learner that are those of the kernel where they are None.
+    tracked : bool
+        Whether it is a runner whose runs are logged in MLflow.
+    """
+
+    summary: str
+    parameters: Mapping[str, Parameter]
+    texts: Mapping[str, str]
+    source: str = ""
+    own_kernel: bool = False
+    takes_from_kernel: list[str] = field(default_factory=list)
+    tracked: bool = False
+
+    @classmethod
+    def of(cls, *described: Any) -> Signature:
+        """The signature of classes. A value is allowed if one of them allows it."""
+        parameters: dict[str, Parameter] = {}
+        for key, known in (item for each in described for item in config_fields(each).items()):
+            before = parameters.get(key, known).annotation
+            parameters[key] = replace(known, annotation=Union[before, known.annotation])  # noqa: UP007
+        return cls(_summary(described[0]), parameters, documented(described), _source(described[0]))
+
+
+def names(kind: str) -> list[str]:
+    """The names of the components of a kind, sorted."""
+    kept = _kept()
+    return orbit.available(kind) if kept is None else list(kept[kind])
+
+
+def signature(kind: str, name: str) -> Signature:
+    """The signature of a component; of the orbit and the engine, for the kinds and names ``orbit`` and ``engine``.
+
+    Raises
+    ------
+    UnknownNameError
+        With the closest match and the list of names.
+    """
+    kept = _kept()
+    if kept is None:
+        return _of_classes(kind, *_classes(kind, name))
+    check_known(kind, name, kept[kind])
+    return kept[kind][name]
+
+
+def classes_are_imported() -> bool:
+    """Whether this process has imported the classes of components."""
+    return _CLASSES in sys.modules
+
+
+def documented(described: Iterable[type]) -> dict[str, str]:
+    """Parameter -> its documentation, from the docstrings of the classes or of their bases."""
+    found: dict[str, str] = {}
+    for base in (base for cls in described for base in reversed(cls.__mro__)):
+        section = _PARAMETERS.search(inspect.cleandoc(vars(base).get("__doc__") or "") + "\n")
+        for keys, text in _ENTRY.findall(section[1]) if section else ():
+            meaning = _ROLE.sub(r"\1", " ".join(text.split()))
+            found |= {key.strip(): meaning for key in keys.split(",") if meaning}
+    return found
+
+
+def _summary(cls: type) -> str:
+    paragraph = inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0]
+    return " ".join(paragraph.split())
+
+
+def _source(cls: type) -> str:
+    """The section "References" of a class or of the nearest base that has one."""
+    for base in cls.__mro__:
+        if (found := _REFERENCES.search(inspect.cleandoc(vars(base).get("__doc__") or "") + "\n")) is not None:
+            return " ".join(found[1].split())
+    return ""
+
+
+def _classes(kind: str, name: str) -> list[type]:
+    return [orbit.Orbit if kind == "orbit" else orbit.Engine] if kind in _SINGLE else classes(kind, name)
+
+
+@functools.cache
+def _of_classes(kind: str, *described: Any) -> Signature:
+    made = Signature.of(*described)
+    if kind == "approx":
+        return replace(made, own_kernel=described[0].own_kernel is not None)
+    if kind == "learner":
+        return replace(made, takes_from_kernel=[key for cls in described for key in cls.takes_from_kernel])
+    return replace(made, tracked=described[0].tracked) if kind == "runner" else made
+
+
+# ---- on disk
+
+
+def _kept() -> dict[str, dict[str, Signature]] | None:
+    """Kind -> name -> signature, from disk; None if the classes are imported, as they are if nothing is on disk."""
+    if classes_are_imported():
+        return None
+    kept = _read()
+    if kept is None:
+        start = time.time_ns()
+        importlib.import_module(_CLASSES)
+        _write(start)
+    return kept
+
+
+@functools.cache
+def _read() -> dict[str, dict[str, Signature]] | None:
+    try:
+        content = cache.read(_KEY)
+        if content["plugins"] != _plugins():
+            return None
+        kinds = content["kinds"].items()
+        return {kind: {name: _decoded(value) for name, value in known.items()} for kind, known in kinds}
+    except (LookupError, TypeError, ValueError, AttributeError):  # nothing, or nothing of this version
+        return None
+
+
+def _write(since_ns: int) -> None:
+    known = {kind: [kind] if kind in _SINGLE else names(kind) for kind in (*KINDS, *_SINGLE)}
+    with contextlib.suppress(LookupError, TypeError):  # an annotation that JSON does not have
+        content = {kind: {name: _encoded(signature(kind, name)) for name in known[kind]} for kind in known}
+        cache.write(_KEY, {"plugins": _plugins(), "kinds": content}, _sources(known), since_ns)
+
+
+def _plugins() -> list[str]:
+    """The modules with components of other packages, and where they would be imported from."""
+    return sorted(f"{entry.module} {_location(entry.module)}" for entry in plugins())
+
+
+def _location(module: str) -> str:
+    found = importlib.util.find_spec(module.partition(".")[0])
+    return "" if found is None else f"{found.origin} {found.submodule_search_locations}"
+
+
+def _sources(known: Mapping[str, list[str]]) -> set[str]:
+    """The files of all packages that define components or bases of them, and the folders of these packages."""
+    bases = (base for kind in known for name in known[kind] for cls in _classes(kind, name) for base in cls.__mro__)
+    packages = {
+        module.partition(".")[0]
+        for module in (*(base.__module__ for base in bases), *(entry.module for entry in plugins()))
+    }
+    loaded = [module for name, module in sys.modules.items() if name.partition(".")[0] in packages]
+    files = {str(module.__file__) for module in loaded if getattr(module, "__file__", None)}
+    return files | {os.path.dirname(file) for file in files if os.path.basename(file) == "__init__.py"}
+
+
+def _encoded(made: Signature) -> dict[str, Any]:
+    parameters = {key: [_encoded_annotation(p.annotation), p.default] for key, p in made.parameters.items()}
+    return vars(made) | {"parameters": parameters}
+
+
+def _decoded(value: dict[str, Any]) -> Signature:
+    parameters = {key: Parameter(_annotation(a), default) for key, (a, default) in value["parameters"].items()}
+    return Signature(**value | {"parameters": parameters})
+
+
+def _encoded_annotation(annotation: Any) -> Any:
+    """An annotation in JSON's types: the name of a type, or a form with its arguments."""
+    if annotation in _NAMES:
+        return _NAMES[annotation]
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Literal:
+        return ["literal", *arguments]
+    if origin is Annotated:
+        inner, bounds = arguments
+        return ["range", _encoded_annotation(inner), asdict(bounds)]
+    form = "union" if origin in (Union, types.UnionType) else _NAMES[origin]
+    return [form, *map(_encoded_annotation, arguments)]
+
+
+def _annotation(encoded: Any) -> Any:
+    if isinstance(encoded, str):
+        return _TYPES[encoded]
+    form, *arguments = encoded
+    if form == "literal":
+        return Literal[tuple(arguments)]
+    if form == "range":
+        inner, bounds = arguments
+        return Annotated[_annotation(inner), Range(**bounds)]
+    parts = tuple(map(_annotation, arguments))
+    return Union[parts] if form == "union" else _TYPES[form][parts]  # noqa: UP007

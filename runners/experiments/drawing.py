@@ -1,0 +1,63 @@
+"""The figures of a fit, and the rows of a table with the worst predictions."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+
+from orbit import plots
+from orbit.data import Dataset
+from orbit.plots.predictions import worst_first
+from runners.base import EXAMPLES, Job
+from runners.experiments.fitting import Fitted
+
+# Rows of errors.csv.
+_MOST_ERRORS = 100
+
+
+def draw_fit(job: Job, data: Dataset, fitted: Fitted) -> None:
+    """Draw orbit, skeleton, predictions, errors and the learner's own selection."""
+    model, predicted = fitted.model, fitted.predicted
+    features, learner = model["features"], model["learner"]
+    job.log_orbit(features.orbit_, model["representation"].transform(data.X_test[:EXAMPLES]))
+    job.log_skeleton(features.kernel_)
+    if data.task == "classification":
+        job.log_figure("confusion", plots.confusion(data.y_test, predicted))
+    else:
+        job.log_figure("predictions", plots.predicted_against_true(data.y_test, predicted, data.targets))
+    if fitted.probabilities is not None:
+        job.log_figure("reliability", plots.reliability(data.y_test, fitted.probabilities, learner.classes_))
+    _draw_errors(job, data, predicted)
+    if (curve := learner.selection_curve()) is not None:
+        job.log_figure("selection", plots.selection_curve(curve))
+
+
+def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
+    """The worst predictions: rows of a table with their columns, vectors of a field, other points as they look."""
+    if data.columns:
+        columns = data.columns_of(data.X_test)
+        job.log_text("errors.csv", _errors_csv(data, columns, predicted))
+        figure = plots.error_rows(columns, data.y_test, predicted, data.task, data.targets, data.test_rows)
+    elif data.X_test.shape[1:] == data.y_test.shape[1:] == (2,):
+        job.log_figure("field", plots.field(data.X_test, data.y_test, predicted, "test points"))
+        return
+    else:
+        figure = plots.error_examples(data.X_test, data.y_test, predicted, data.task)
+    if figure is not None:
+        job.log_figure("errors", figure)
+
+
+def _errors_csv(data: Dataset, columns: dict[str, np.ndarray], predicted: np.ndarray) -> str:
+    """The worst predictions of a table: row of the file, true and predicted values of each target, all columns."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    pairs = [f"{kind} {name}" for name in data.targets for kind in ("true", "predicted")]
+    writer.writerow(["row", *pairs, *columns])
+    truth, found = (values.reshape(len(values), -1) for values in (data.y_test, predicted))
+    rows = np.arange(len(truth)) if data.test_rows is None else data.test_rows
+    for i in worst_first(data.y_test, predicted, data.task, standardize=True)[:_MOST_ERRORS]:
+        values = [value for pair in zip(truth[i].tolist(), found[i].tolist(), strict=True) for value in pair]
+        writer.writerow([rows[i], *values, *(column[i] for column in columns.values())])
+    return text.getvalue()

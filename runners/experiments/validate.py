@@ -1,0 +1,54 @@
+"""runner=validate: the configured settings, scored on validation points."""
+
+from __future__ import annotations
+
+import logging
+from typing import ClassVar
+
+import numpy as np
+
+from orbit.core.progress import Progress
+from orbit.registry import register
+from runners.app.memory import check_fit
+from runners.base import Job, Runner
+from runners.experiments.selection import metric_of, predictions
+from runners.metrics import evaluate
+from runners.search.trial import is_pruned
+
+log = logging.getLogger(__name__)
+
+
+@register("runner", "validate")
+class Validate(Runner):
+    """Scores the settings on the validation parts of ``selection``; test points are not used.
+
+    The metric is ``validation/`` and ``selection.metric``: the mean over the parts, each predicted by a fit to the
+    other training points. It is what ``hydra/sweeper=optuna`` searches by.
+    """
+
+    validates: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        pass
+
+    def run(self, job: Job) -> None:
+        with job.stage("load"):
+            data = job.load()
+        selection = job.plan.component("selection")
+        metric, splits = metric_of(selection.metric, data.task), selection.splits(data, job.plan.seed("selection"))
+        check_fit(job.plan, data)
+        scores: list[float] = []
+        with Progress(len(splits), "validation", job.plan.config["engine"]["progress"]) as progress:
+            for fit, validation in splits:
+                part = data.split(fit, validation)
+                (predicted,) = predictions([job.plan], part)
+                scores.append(evaluate(data.task, part.y_test, predicted)[metric])
+                job.log_step(f"validation/part/{metric}", scores[-1])
+                progress.step()
+                if len(scores) < len(splits) and is_pruned(len(scores), float(np.mean(scores))):
+                    job.record.params["pruned_after_part"] = len(scores)
+                    log.info("ended after part %d of %d, worse than most trials", len(scores), len(splits))
+                    return
+        mean, deviation = float(np.mean(scores)), float(np.std(scores))
+        job.log_metrics({f"validation/{metric}": mean, f"validation/{metric}_std": deviation})
+        job.row(f"validation {metric}", f"{mean:.4g} ± {deviation:.2g} over {len(scores)} parts")

@@ -1,0 +1,52 @@
+"""The result of a search: the best trial, the importance of each setting, and a figure of both."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from orbit import plots
+from runners.markdown import markdown_table
+from runners.program import program
+from runners.tracking.record import SweepFolder
+
+
+def write_report(study: Any, metric: str, fixed: list[str], folder: SweepFolder) -> None:
+    """Write the result of a study, if a trial has finished, into the folder of the sweep."""
+    from optuna.trial import TrialState
+
+    finished = study.get_trials(states=[TrialState.COMPLETE])
+    if not finished:
+        return
+    best, importance = study.best_trial, importances(study)
+    counts = {state.name.lower(): len(study.get_trials(states=[state])) for state in TrialState}
+    states = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    settings = [f"{key}={value}" for key, value in best.params.items()]
+    kept = [override for override in fixed if _section(override) not in ("runner", "selection")]
+    command = shlex.join([*kept, *settings, "runner=fit", "selection=none"])
+    rows = [[key, str(best.params[key]), f"{importance[key]:.2f}" if key in importance else ""] for key in best.params]
+    table = markdown_table(["setting", "best value", "importance"], rows)
+    text = (
+        f"Best {metric} of study {study.study_name} ({states}): {best.value:.4g}, job {best.number}.\n\n{table}\n\n"
+        f"To fit it to all training points and see its test points:\n\n    {program()} {command}\n"
+    )
+    metrics = {f"best/{metric}": best.value} | {f"importance/{key}": value for key, value in importance.items()}
+    folder.write_search(text, metrics)
+    larger_is_better = study.direction.name == "MAXIMIZE"
+    figure = plots.search_progress({t.number: t.value for t in finished}, importance, metric, larger_is_better)
+    folder.write_figure("search", figure)
+
+
+def importances(study: Any) -> dict[str, float]:
+    """The share of each setting in the variance of the metric, by functional ANOVA; empty if there is too little."""
+    import optuna
+
+    try:
+        evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
+        return dict(optuna.importance.get_param_importances(study, evaluator=evaluator))
+    except (RuntimeError, ValueError):  # fewer than two trials, or all with the same value
+        return {}
+
+
+def _section(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0].partition(".")[0]

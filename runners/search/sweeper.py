@@ -1,0 +1,186 @@
+"""``hydra/sweeper=optuna``: the jobs of a sweep are the trials of a search by Optuna.
+
+Every trial is a job, run by any launcher. The study is kept in ``outputs/search.db``; the same command continues it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.core.utils import JobReturn
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, open_dict, read_write
+
+from orbit.core import interruption
+from orbit.core.errors import InputError
+from runners.app.messages import ConfigError
+from runners.base import MAIN_METRICS
+from runners.metrics import METRICS
+from runners.search.report import write_report
+from runners.search.space import first, split
+from runners.search.trial import PRUNED, TRIAL_ENV
+from runners.tracking.record import Record, SweepFolder
+
+log = logging.getLogger(__name__)
+
+
+class OptunaSweeper(Sweeper):
+    """Searches for the settings with the best validation metric, by Optuna's tree-structured Parzen estimator.
+
+    Parameters
+    ----------
+    n_trials : int
+        Number of trials of the study, those of earlier runs of the same command included.
+    n_jobs : int
+        Number of trials that a launcher gets at a time.
+    prune : bool
+        End a trial whose mean over the first folds is worse than the median of other trials.
+    params : dict or None
+        Key -> sweep, such as ``tag(log,interval(1e-6,1.0))``; the command line overrides it.
+    """
+
+    def __init__(
+        self, n_trials: int = 20, n_jobs: int = 1, prune: bool = True, params: dict[str, str] | None = None
+    ) -> None:
+        self.n_trials, self.n_jobs, self.prune, self.params = n_trials, n_jobs, prune, params or {}
+        self.config: Any = None
+        self.hydra_context: Any = None
+        self.launcher: Any = None
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        self.config, self.hydra_context = config, hydra_context
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
+
+    def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
+        """Run the trials that the study does not have yet."""
+        if self.n_trials < 1 or self.n_jobs < 1:
+            raise ConfigError("hydra.sweeper: expected n_trials and n_jobs of at least 1")
+        try:
+            import optuna
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                "hydra/sweeper=optuna: Optuna is not installed; pip install 'orbit-kernels[search]'"
+            ) from error
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        loader = self.hydra_context.config_loader
+        given = {argument.lstrip("+").partition("=")[0] for argument in arguments}
+        preset = [f"{key}={sweep}" for key, sweep in self.params.items() if key not in given]
+        space, fixed = split(OverridesParser.create(config_loader=loader), [*preset, *arguments])
+        lowest = [first(key, distribution) for key, distribution in space.items()]
+        cfg = loader.load_sweep_config(self.config, [*fixed, *lowest])
+        with read_write(cfg), open_dict(cfg):
+            del cfg["hydra"]  # which has values for jobs only
+        metric, name = _objective(cfg, space)
+        outputs = Path(self.config.outputs).absolute()
+        with _only_one(outputs, name), warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            url = f"sqlite:///{outputs / 'search.db'}"
+            study = self._study(url, name, metric)
+            try:
+                return self._run(study, url, space, fixed)
+            finally:
+                write_report(study, metric, fixed, SweepFolder(Path(self.config.hydra.sweep.dir)))
+
+    def _study(self, url: str, name: str, metric: str) -> Any:
+        """The study, with the trials of a process that died set to be run again."""
+        import optuna
+
+        study = optuna.create_study(
+            study_name=name,
+            storage=url,
+            direction="maximize" if MAIN_METRICS[metric] else "minimize",
+            load_if_exists=True,
+        )
+        # another seed than before, or its random draws would be those of earlier trials
+        seed = int(self.config.seed) + len(study.trials)
+        study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=self.n_jobs > 1)
+        for trial in study.get_trials(states=[optuna.trial.TrialState.RUNNING]):
+            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+            study.enqueue_trial(trial.params)
+        return study
+
+    def _run(self, study: Any, url: str, space: dict[str, Any], fixed: list[str]) -> list[Sequence[JobReturn]]:
+        from optuna.trial import TrialState
+
+        done = study.get_trials(states=[TrialState.COMPLETE, TrialState.PRUNED])
+        missing, returned = self.n_trials - len(done), []
+        log.info("search %s: %d trials finished, %d to run; %s", study.study_name, len(done), max(0, missing), url)
+        for start in range(0, missing, self.n_jobs):
+            trials = [study.ask(space) for _ in range(min(self.n_jobs, missing - start))]
+            jobs = [[*fixed, *_settings(trial.params), *self._identity(study, url, trial)] for trial in trials]
+            results = self.launcher.launch(jobs, initial_job_idx=trials[0].number)
+            interruption.check()
+            for trial, result in zip(trials, results, strict=True):
+                _tell(study, trial, result.return_value)
+            returned.append(results)
+        return returned
+
+    def _identity(self, study: Any, url: str, trial: Any) -> list[str]:
+        if not self.prune:
+            return []
+        value = json.dumps([url, study.study_name, trial.number])
+        quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+        return [f"+hydra.job.env_set.{TRIAL_ENV}='{quoted}'"]
+
+
+def _objective(cfg: DictConfig, space: dict[str, Any]) -> tuple[str, str]:
+    """The metric to optimise, and a name that is the same for the same search on the same data."""
+    from optuna.distributions import distribution_to_json
+
+    from runners.app import job  # noqa: F401  imports all components
+    from runners.app.plan import plan
+    from runners.tracking.identity import add_fingerprints, identity
+
+    if (runner := cfg.runner.name) != "validate":
+        raise ConfigError(
+            f"runner={runner}: a search with it would choose settings by the test points; "
+            "set runner=validate, whose metric is of training points alone"
+        )
+    made = plan(cfg)
+    task, metric = made.component("dataset").fixed_task, made.config["selection"]["metric"]
+    if task is None and metric is None:
+        raise ConfigError(
+            f"selection.metric: expected {' or '.join(names[0] for names in METRICS.values())}, because the task of "
+            f"dataset={cfg.dataset.name} is not known before it is read"
+        )
+    record = Record("", config_hash=made.config_hash)
+    add_fingerprints(record, made.input_files())
+    described = {key: distribution_to_json(distribution) for key, distribution in space.items()}
+    digest = hashlib.sha256(json.dumps([identity(record), described], sort_keys=True).encode()).hexdigest()[:12]
+    return f"validation/{metric or METRICS[task][0]}", f"{cfg.dataset.name}-{digest}"
+
+
+def _only_one(outputs: Path, name: str) -> Any:
+    outputs.mkdir(parents=True, exist_ok=True)
+    try:
+        return FileLock(outputs / f".search-{name}.lock").acquire(timeout=0)
+    except Timeout as error:
+        raise InputError(f"hydra/sweeper=optuna: another process runs this search in {outputs}; wait for it") from error
+
+
+def _settings(params: dict[str, Any]) -> list[str]:
+    return [f"{key}={value}" for key, value in params.items()]
+
+
+def _tell(study: Any, trial: Any, value: Any) -> None:
+    from optuna.trial import TrialState
+
+    if isinstance(value, float) and math.isfinite(value):
+        study.tell(trial, value)
+    elif study.trials[trial.number].user_attrs.get(PRUNED):
+        study.tell(trial, state=TrialState.PRUNED)
+    else:
+        study.tell(trial, state=TrialState.FAIL)
