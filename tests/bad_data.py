@@ -179,6 +179,35 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
         parquet(),
         "dataset.path: mine.parquet: column c holds object, e.g. {'k': 1} in row 0, expected numbers",
     ),
+    (
+        table(c=LISTS),
+        parquet("dataset.categories=onehot"),
+        "mine.parquet: column c holds object, e.g. array([1, 2]) in row 0, expected numbers",
+    ),
+    (
+        table(c=["red", "blue"] * 20),
+        csv_table(),
+        "convert it to numbers, or encode columns of strings with dataset.categories=onehot",
+    ),
+    (table(), csv_table("dataset.categories=ordinal"), "dataset.categories: expected one of 'refuse', 'onehot', found"),
+    (table(), csv_table("dataset.group_column=who"), "has no column who. It has a, b, y; set group_column"),
+    (
+        table(),
+        csv_table("dataset.group_column=y"),
+        "dataset.group_column: expected another column than the target and the weight, found 'y'",
+    ),
+    (table(who="p"), csv_table("dataset.group_column=who"), "all 40 points are of one group: expected at least 2"),
+    (table(who=["p", None] * 20), csv_table("dataset.group_column=who"), "missing values: who (20 rows)"),
+    (
+        arrays(split=["train", "valid"] * 20),
+        VECTORS,
+        "dataset.split_key: expected 'train' or 'test', or 0 for",
+    ),
+    (
+        arrays(groups=Y, split=["train", "train", "test", "test"] * 10),
+        VECTORS,
+        "dataset.group_key: expected all points of a group in one part, found 2 groups",
+    ),
     (table(c=[b"x"] * N), parquet(), "dataset.path: mine.parquet: column c holds object, e.g. b'x' in row 0"),
     (
         table(y=LISTS),
@@ -221,7 +250,7 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
     (table(), csv_table("dataset.target=kind"), "has no column kind. It has a, b, y; set target"),
     (table(), csv_table("dataset.target=''"), "has no column . It has a, b, y; set target"),
     (table(), csv_table("dataset.features=[a,depth,age]"), "has no column depth, age. It has a, b, y; set features"),
-    (table(), csv_table("dataset.features=[a,y]"), "features: y is a target or the weight as well"),
+    (table(), csv_table("dataset.features=[a,y]"), "features: y is a target, the weight or the group as well"),
     (table(), csv_table("dataset.weight=trust"), "has no column trust"),
     (table(), csv_table("dataset.separator=';'"), "has no column y. It has a,b,y; set target"),
     (table(), csv_table("dataset.separator=''"), "mine.csv is not a readable .csv or .parquet file"),
@@ -232,7 +261,7 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
         csv_table(),
         "dataset.path: mine.csv is not a readable .csv or .parquet file (No columns to parse from file)",
     ),
-    (csv("y\n" + "1\n0\n" * 20), csv_table(), "mine.csv has no columns besides targets and weight"),
+    (csv("y\n" + "1\n0\n" * 20), csv_table(), "mine.csv has no columns besides targets, weight and group"),
     (
         lambda: Path("mine.csv").write_bytes(b"\xff\xfe\x00\xd8"),
         csv_table(),

@@ -15,7 +15,7 @@ from hydra.core.override_parser.types import Override
 from omegaconf import OmegaConf
 
 import orbit
-import runners.app.cli  # noqa: F401  registers the runners
+import runners.components  # noqa: F401  registers the runners
 from runners.app.arguments import check_arguments
 from runners.app.messages import bad_input
 from runners.app.plan import plan

@@ -5,19 +5,24 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import importlib
 import logging
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from installed_package import remove_components_of, remove_from_store, write_package
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 import orbit
+from orbit import registry
+
+orbit.available()  # before a test replaces the registry, which packages fill when they are first imported
 
 pytest.register_assert_rewrite("orbit_rules")
 
@@ -92,8 +97,13 @@ def _store_schemas(store, classes: frozenset[type], *folders: Path) -> None:
 @pytest.fixture
 def run_with_figures(monkeypatch, tmp_path, capsys):
     """``run_with_figures("group=identity", ...)`` -> (exit code, stdout, stderr), outputs in ``tmp_path / "out"``."""
-    import runners.app.cli  # here, so that tests of the library alone do not import Hydra and MLflow
+    # here, so that tests of the library alone do not import Hydra and MLflow
+    from hydra.core.hydra_config import HydraConfig
 
+    import runners.app.cli
+    import runners.components
+
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)  # a run sets it, and the names of runs depend on it
     register_schemas = runners.app.cli.register_schemas
 
     def register_once(*folders: Path) -> None:
@@ -108,7 +118,7 @@ def run_with_figures(monkeypatch, tmp_path, capsys):
     def execute(*overrides: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["run.py", *overrides, f"outputs={tmp_path / 'out'}"])
         capsys.readouterr()
-        code = runners.app.cli.main(Path(__file__).parent.parent / "conf")
+        code = runners.app.cli.main()
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 
@@ -123,6 +133,25 @@ def run(run_with_figures, monkeypatch):
     for name in set(plots.__all__) - {"short"}:
         monkeypatch.setattr(plots, name, lambda *args, **kwargs: Figure((1, 1)))
     return run_with_figures
+
+
+@pytest.fixture
+def install(monkeypatch, tmp_path) -> Iterator[Callable[..., Path]]:
+    """``install(name, files, module=None)`` installs a package with components for one test; returns its folder."""
+    site = tmp_path / "site"
+    monkeypatch.syspath_prepend(site)
+
+    def write(name: str, files: Mapping[str, str], module: str | None = None) -> Path:
+        write_package(site, name, files, module)
+        importlib.invalidate_caches()
+        registry._load_entry_points.cache_clear()
+        return site / name
+
+    yield write
+    for kind, name in remove_components_of(site):
+        for group in (kind, f"schema/{kind}"):
+            remove_from_store(group, name)
+    registry._load_entry_points.cache_clear()
 
 
 @pytest.fixture(scope="session")

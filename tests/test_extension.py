@@ -1,4 +1,7 @@
-"""Another package adds a component of every kind: one class and contract test each, and one configuration file."""
+"""Another package adds a component of every kind: one class and contract test each, an experiment and a preset.
+
+The package of README and the one that ``orbit init`` writes are installed in test_package.py.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from installed_package import write_package
 
 MODULE = '''
 """Signals that may be played backwards."""
@@ -205,9 +209,16 @@ approx:
 run_name: pulses-s${seed}
 """
 
+PRESET = """\
+# A multiquadric with a large width
+defaults:
+  - /schema/kernel/multiquadric@_here_
+
+width: 4.0
+"""
+
 TESTS = """
 import sys
-from pathlib import Path
 
 import numpy as np
 import plugin
@@ -216,8 +227,6 @@ import pytest
 from orbit.testing import ComponentContract, DatasetContract, FiniteGroupContract, KernelContract
 from runners.app import cli
 from runners.tracking.record import RunFolder
-
-CONF = Path(cli.__file__).parents[2] / "conf"
 
 
 class TestReversal(FiniteGroupContract):
@@ -252,9 +261,9 @@ class TestOrbitWeights(ComponentContract):
 @pytest.fixture
 def run(monkeypatch, tmp_path, capsys):
     def execute(*overrides):
-        fixed = ("--config-dir", "conf", f"outputs={tmp_path}", "tracking.enabled=false", "engine.progress=false")
+        fixed = (f"outputs={tmp_path}", "tracking.enabled=false", "engine.progress=false")
         monkeypatch.setattr(sys, "argv", ["run.py", *fixed, "experiment=pulses", *overrides])
-        return cli.main(CONF), capsys.readouterr().err
+        return cli.main(), capsys.readouterr().err
 
     return execute
 
@@ -276,8 +285,9 @@ def test_an_experiment_of_nothing_but_new_components(run, tmp_path):
 
 
 def test_they_work_with_the_ones_that_are_here(run, tmp_path):
-    code, error = run("approx=nystrom", "learner=ridge", "kernel.width=4")
+    code, error = run("approx=nystrom", "learner=ridge", "kernel=wide")
     assert code == 0, error
+    assert record(tmp_path).read_config()["kernel"] == {"name": "multiquadric", "width": 4.0}
     assert record(tmp_path).read_metrics()["test/accuracy"] > 0.8
 
 
@@ -296,14 +306,9 @@ def test_errors_name_the_key(run):
 
 @pytest.mark.slow
 def test_a_package_adds_a_component_of_every_kind_and_an_experiment(tmp_path):
-    (tmp_path / "plugin.py").write_text(MODULE)
     (tmp_path / "test_plugin.py").write_text(TESTS)
-    about = tmp_path / "plugin-1.0.dist-info"  # what installing a package leaves: Python finds its entry points
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[orbit.components]\nplugin = plugin\n")
-    (tmp_path / "conf" / "experiment").mkdir(parents=True)
-    (tmp_path / "conf" / "experiment" / "pulses.yaml").write_text(EXPERIMENT)
+    files = {"__init__.py": MODULE, "conf/experiment/pulses.yaml": EXPERIMENT, "conf/kernel/wide.yaml": PRESET}
+    write_package(tmp_path, "plugin", files)
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parent.parent)])
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_plugin.py"],

@@ -1,19 +1,19 @@
-"""README's examples run as printed, links lead to files, and every choice is named."""
+"""README's Python examples run as printed, and every choice is named; commands and links: test_documentation.py."""
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
 import numpy as np
-import pytest
+from matplotlib import pyplot
 
 import orbit
 from orbit import registry
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def code_of(start: str, end: str) -> list[str]:
@@ -21,23 +21,37 @@ def code_of(start: str, end: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", TEXT[TEXT.index(start) : TEXT.index(end)], re.DOTALL)
 
 
+def files_of_the_package() -> dict[str, str]:
+    """The files of the section "Add a group": a name, and the code block below it."""
+    section = TEXT[TEXT.index("## Add a group") : TEXT.index("## Structure of the code")]
+    files = dict(re.findall(r"`(\w+\.\w+)` .*?\n```\w+\n(.*?)```", section, re.DOTALL))
+    assert files.keys() == {"pyproject.toml", "reversal.py", "test_reversal.py"}
+    return files
+
+
 def test_the_python_examples_run_one_after_the_other(capsys):
-    example, search = code_of("## From Python", "## Add a group")
+    example, search, frames, figures = code_of("## From Python", "## Add a group")
     names: dict = {}
     exec(compile(example, "README.md", "exec"), names)
     assert float(capsys.readouterr().out) > 0.9
     few = names["data"].take(np.arange(200))
     exec(compile(search, "README.md", "exec"), names | {"data": few})
     assert "'randomfourier__kernel__lengthscale': 0." in capsys.readouterr().out
+    exec(compile(frames, "README.md", "exec"), names)
+    assert capsys.readouterr().out == "nystrom0 alcohol\n"
+    exec(compile(figures, "README.md", "exec"), names)
+    assert [ax.get_xlabel() for ax in names["figure"].axes[1:]] == ["orbit size r", "regularisation $\\lambda$"]
+    assert len(names["left"].child_axes) == 2 * 6
+    pyplot.close(names["figure"])
 
 
-def test_the_group_passes_its_contract(monkeypatch, rng):
-    known = {kind: dict(classes) for kind, classes in registry._classes.items()}
-    monkeypatch.setattr(registry, "_classes", known)  # which the example adds to
-    names: dict = {"__name__": "reversal"}
-    for code in code_of("## Add a group", "## Structure of the code"):
-        exec(compile(code, "README.md", "exec"), names)
-    contract = names["TestReversal"]()
+def test_the_group_passes_its_contract(tmp_path, monkeypatch, rng):
+    """Every test of it runs where the package is installed, in test_package.py."""
+    monkeypatch.setattr(registry, "_classes", {kind: dict(known) for kind, known in registry._classes.items()})
+    monkeypatch.syspath_prepend(tmp_path)
+    for file, content in files_of_the_package().items():
+        (tmp_path / file).write_text(content)
+    contract = importlib.import_module("test_reversal").TestReversal()
     contract.test_is_registered_under_its_name()
     contract.test_composition_is_associative()
     contract.test_is_unitary_if_and_only_if_inner_products_are_kept(rng)
@@ -46,13 +60,6 @@ def test_the_group_passes_its_contract(monkeypatch, rng):
     features = orbit.build("approx", "rf", orbit=orbit.Orbit(orbit.build("group", "reversal")), random_state=0)
     psi = features.fit_transform(signals)
     np.testing.assert_allclose(features.transform(signals[:, ::-1].copy()), psi, atol=1e-12)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_files(page):
-    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
-    missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
-    assert not missing
 
 
 def test_it_names_every_choice():

@@ -7,23 +7,23 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import orbit
-from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier, RawPoints
 from orbit.core.params import parameters
 from orbit.data import RotatedDigits
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
-from orbit.learners import RidgeClassifier, SVMClassifier
+from orbit.learners import LogisticClassifier, RidgeClassifier, SVMClassifier
 from orbit.learners.base import Learner
 from orbit.orbits import Orbit
-from orbit.representations import Polar
+from orbit.representations import Polar, Raw, Standardize, UnitNorm
 
 KINDS = ("approx", "hyper", "representation", "classifier", "regressor")
 PARAMS = {
@@ -57,6 +57,18 @@ def expected_failures(estimator) -> dict[str, str]:
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
+
+
+def test_reprs_are_one_line_of_what_differs_from_the_defaults():
+    orb = Orbit(Rotation("polar"), VonMises(0.5), size=16)
+    assert repr(RandomFourier(Gaussian(0.5), orb, 200, random_state=0)) == (
+        "RandomFourier(kernel=Gaussian(lengthscale=0.5), orbit=Orbit(group=Rotation(sampling='polar'), "
+        "distribution=VonMises(concentration=0.5), size=16), n_components=200, random_state=0)"
+    )
+    assert repr(RidgeClassifier(np.logspace(-6, 0, 40))) == "RidgeClassifier(regularization=float64 (40,))"
+    long = repr(RidgeClassifier([10.0**-i for i in range(40)]))
+    assert long.startswith("RidgeClassifier(regularization=[1.0, 0.1, 0.01")
+    assert len(long) < 100
 
 
 # ---- pipelines -------------------------------------------------------------------------------------------------------
@@ -124,15 +136,53 @@ def test_deep_parameters_are_set_and_read():
     assert model.get_params()["engine__workers"] == 1
 
 
-@pytest.mark.parametrize("approx", [RandomFourier(n_components=6), Nystrom(n_components=6), Exact()], ids=repr)
-def test_pandas_output_and_column_names(approx):
+# ---- pandas ---------------------------------------------------------------------------------------------------------
+
+TABULAR = [RandomFourier(n_components=6), Nystrom(n_components=6), Exact(), RawPoints()]
+TABULAR += [CumulativeDistribution(n_components=5, n_bins=3)]
+
+
+@pytest.fixture(scope="module")
+def table():
     pd = pytest.importorskip("pandas")
-    X = load_digits().data[:20] / 16
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return X.rename(columns=lambda name: name.split(" (")[0]).astype({"petal width": "float32"}), pd.Series(y)
+
+
+@pytest.mark.parametrize("approx", TABULAR, ids=lambda approx: type(approx).__name__)
+def test_feature_maps_take_and_give_data_frames(table, approx):
+    X = table[0].iloc[::5]
     frame = clone(approx).set_output(transform="pandas").fit_transform(X)
-    assert isinstance(frame, pd.DataFrame)
     name = type(approx).__name__.lower()
     assert list(frame.columns) == [f"{name}{i}" for i in range(frame.shape[1])]
-    named = clone(approx).fit(pd.DataFrame(X, columns=[f"p{i}" for i in range(64)]))
-    assert list(named.feature_names_in_) == [f"p{i}" for i in range(64)]
+    assert list(frame.index) == list(X.index)
+    fitted = clone(approx).set_params(random_state=0).fit(X)
+    assert list(fitted.feature_names_in_) == list(X.columns)
+    again = clone(fitted).fit(X.to_numpy())
+    np.testing.assert_allclose(fitted.transform(X), again.transform(X.to_numpy()), rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="feature names"):
-        named.transform(pd.DataFrame(X, columns=[f"q{i}" for i in range(64)]))
+        fitted.transform(X.rename(columns=str.upper))
+
+
+@pytest.mark.parametrize("representation", [Standardize(), UnitNorm(), Raw()], ids=repr)
+def test_representations_of_vectors_keep_their_columns(table, representation):
+    frame = clone(representation).set_output(transform="pandas").fit_transform(table[0])
+    assert list(frame.columns) == list(table[0].columns)
+    np.testing.assert_allclose(frame, clone(representation).fit_transform(table[0].to_numpy()), rtol=1e-5)
+
+
+@pytest.mark.parametrize("learner", [RidgeClassifier(), LogisticClassifier(1e-3)], ids=repr)
+def test_a_pipeline_of_data_frames_is_searched(table, learner):
+    X, y = table[0].iloc[::3], table[1].iloc[::3].map({0: "setosa", 1: "versicolor", 2: "virginica"})
+    model = make_pipeline(Standardize(), RandomFourier(Gaussian(2.0), n_components=40, random_state=0), learner)
+    model.set_output(transform="pandas")
+    grid = {"randomfourier__kernel__lengthscale": [2.0, 1e-3]}
+    search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
+    assert search.best_params_["randomfourier__kernel__lengthscale"] == 2.0, "a thousandth sees no neighbours"
+    assert search.score(X, y) > 0.9
+    best = search.best_estimator_
+    assert list(best.feature_names_in_) == list(X.columns)
+    assert list(best[:-1].transform(X).columns) == [f"randomfourier{i}" for i in range(80)]
+    assert list(best[-1].feature_names_in_) == [f"randomfourier{i}" for i in range(80)]
+    assert set(search.predict(X)) == {"setosa", "versicolor", "virginica"}
+    np.testing.assert_array_equal(clone(best).fit(X, y).predict(X), best.predict(X))

@@ -89,7 +89,7 @@ def test_two_processes_with_an_encoder_give_the_result_of_one(run, tmp_path, por
 
 def compare(run, tmp_path: Path, port: int, *settings: str) -> None:
     """Run the same command in two processes and in this one, and compare the results."""
-    both = [start(rank, port, "run.py", *settings, f"outputs={tmp_path / 'two'}") for rank in (0, 1)]
+    both = [start(rank, port, "-m", "runners", *settings, f"outputs={tmp_path / 'two'}") for rank in (0, 1)]
     code, _, err = run(*settings)
     assert code == 0, err
     for process in both:

@@ -22,6 +22,19 @@ def own_registry(monkeypatch):
     registry._load_entry_points.cache_clear()
 
 
+def test_classes_are_at_the_top_of_the_package_under_their_own_names():
+    twice = {"Gradients"}  # a representation and an encoder
+    kinds = "approx", "augmentation", "dataset", "distribution", "encoder", "group", "hyper", "kernel", "learner"
+    for kind in (*kinds, "representation"):
+        for cls in {cls for name in orbit.available(kind) for cls in registry.classes(kind, name)}:
+            if cls.__module__.startswith("orbit.") and cls.__name__ not in twice:
+                assert getattr(orbit, cls.__name__) is cls
+                assert cls.__name__ in dir(orbit)
+    assert not twice & set(dir(orbit))
+    with pytest.raises(AttributeError, match="module 'orbit' has no attribute 'Nystrm'"):
+        _ = orbit.Nystrm
+
+
 def test_a_registered_class_knows_its_name():
     @orbit.register("group", "mirror")
     class Mirror(Identity):
@@ -123,27 +136,26 @@ def test_build_only_stores_parameters():
     assert orbit.build("distribution", "von_mises", concentration=-3).concentration == -3
 
 
-class EntryPoint:
-    def __init__(self, load):
-        self.load = load
+ELSEWHERE = """
+import orbit
+
+@orbit.register("group", "from_elsewhere")
+class Elsewhere(orbit.groups.Identity):
+    pass
+"""
 
 
-def test_other_packages_add_components_through_entry_points(monkeypatch):
-    asked = []
-
-    def load():
-        @orbit.register("group", "from_elsewhere")
-        class Elsewhere(Identity):
-            pass
-
-    def entry_points(*, group):
-        asked.append(group)
-        return [EntryPoint(load)]
-
-    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
+def test_other_packages_add_components_through_entry_points(install):
+    install("package_elsewhere", {"__init__.py": "", "groups.py": ELSEWHERE}, module="groups")
     assert orbit.build("group", "from_elsewhere").name == "from_elsewhere"
     assert "from_elsewhere" in orbit.available("group")
-    assert asked == ["orbit.components"], "asked once, and for this group only"
+
+
+def test_a_package_that_cannot_be_imported_is_named_with_the_reason(install):
+    install("package_broken", {"__init__.py": "import no_such_module"})
+    message = "package package-broken: its components in package_broken cannot be imported .ModuleNotFoundError: No mod"
+    with pytest.raises(InputError, match=message):
+        orbit.available("group")
 
 
 @pytest.mark.slow

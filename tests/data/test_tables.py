@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +11,12 @@ import pandas as pd
 import pytest
 from samples import draw, draw_classes
 
+import orbit
 from orbit.core.errors import InputError
 from orbit.data import MNIST, Arrays, Digits, Images, Table
+from orbit.data.base import Column
 from orbit.data.splits import guess_task
+from orbit.data.validation import HoldOut, KFolds
 from orbit.testing import DatasetContract
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -61,7 +66,8 @@ def test_a_table_is_read_by_its_names(save, name):
     for x, y, weight in zip(data.X_train, data.y_train, data.sample_weight, strict=True):
         assert expected[tuple(x)] == (y, weight)
     assert data.task == "classification"
-    assert data.form == {"shape": [2], "features": ["width", "height"], "targets": ["kind"], "fill": {}}
+    form = {"shape": [2], "features": ["width", "height"], "targets": ["kind"], "fill": {}, "categories": {}}
+    assert data.form == form
 
 
 def test_features_are_all_other_columns(save):
@@ -144,6 +150,284 @@ def test_a_column_without_any_value_cannot_be_filled_in(save):
     path = save(frame().assign(height=np.nan))
     with pytest.raises(InputError, match=r"features: height has no value in the training part"):
         Table(path, target="kind", features=FEATURES, missing="mean").load(0)
+
+
+# ---- categories ------------------------------------------------------------------------------------------------------
+
+
+def with_categories(n: int = 40) -> pd.DataFrame:
+    colours = np.array(["red", "blue", "07"])[np.arange(n) % 3]
+    return frame(n).assign(colour=colours, size=pd.Categorical(np.where(np.arange(n) % 2, "L", "S")))
+
+
+WITH_COLOUR = ["height", "colour", "legs", "size"]
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.parquet"])
+def test_categories_are_one_column_for_each_value(save, name):
+    table = with_categories()
+    data = Table(save(table, name), target="price", features=WITH_COLOUR, categories="onehot").load(0)
+    assert data.columns == (
+        *(Column("height"), Column("colour", ("07", "blue", "red"))),
+        *(Column("legs"), Column("size", ("L", "S"))),
+    )
+    expected = pd.get_dummies(table[WITH_COLOUR], columns=["colour", "size"], dtype=float)
+    order = ["height", "colour_07", "colour_blue", "colour_red", "legs", "size_L", "size_S"]
+    np.testing.assert_allclose(data.X_test, expected.loc[data.test_rows, order])
+    assert len(data.X_train) == 30
+    assert data.reading["categories"] == {"colour": ["07", "blue", "red"], "size": ["L", "S"]}
+    json.dumps(data.form)
+
+
+def test_categories_are_refused_by_default_and_the_key_is_named(save):
+    with pytest.raises(InputError) as error:
+        Table(save(with_categories()), target="price", features=WITH_COLOUR).load(0)
+    assert "column colour holds" in str(error.value)
+    assert "e.g. 'red' in row 0, expected numbers" in str(error.value)
+    assert "or encode columns of strings with categories='onehot'" in str(error.value)
+
+
+def test_other_values_are_zeros_and_said_once(save):
+    train = with_categories()
+    test = with_categories(9).assign(colour=["pink", "pink", "red"] * 3, size=["S"] * 8 + ["XXL"])
+    path, test_path = save(train), save(test, "test.csv")
+    loader = Table(path, target="price", features=WITH_COLOUR, categories="onehot", test_path=test_path)
+    message = r"the test part has values .*: colour \(6 rows, e.g. 'pink'\), size \(1 row, e.g. 'XXL'\); .* as zeros"
+    with pytest.warns(UserWarning, match=message) as caught:
+        data = loader.load(0)
+    assert len(caught) == 1
+    np.testing.assert_array_equal(data.X_test[:, 1:4], [[0, 0, 0], [0, 0, 0], [0, 0, 1]] * 3)
+    with pytest.warns(UserWarning, match=r"new.csv has values that the training part does not have: colour \(6 rows"):
+        points = loader.read_points(save(test.drop(columns="price"), "new.csv"), json.loads(json.dumps(data.form)))
+    np.testing.assert_array_equal(points.X, data.X_test)
+
+
+def test_digits_in_new_rows_are_the_category_and_not_a_number(save):
+    loader = Table(save(with_categories()), target="price", features=["colour"], categories="onehot")
+    form = loader.load(0).form
+    points = loader.read_points(save(pd.DataFrame({"colour": ["07", "07"]}), "new.csv"), form)
+    np.testing.assert_array_equal(points.X, [[1, 0, 0]] * 2)
+
+
+def test_missing_categories_are_zeros_where_numbers_are_imputed(save):
+    table = with_categories()
+    table.loc[[3, 4], "colour"] = None
+    path = save(table)
+    with pytest.raises(InputError, match=r"missing values: colour \(2 rows\)"):
+        Table(path, target="price", features=WITH_COLOUR, categories="onehot").load(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a missing value is not another value
+        data = Table(path, target="price", features=WITH_COLOUR, categories="onehot", missing="mean").load(0)
+    assert data.reading["categories"]["colour"] == ["07", "blue", "red"]
+    assert (data.X_train[:, 1:4].sum(1) == 0).sum() + (data.X_test[:, 1:4].sum(1) == 0).sum() == 2
+    assert set(data.reading["fill"]) == {"height", "legs"}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["1.5", "2", "n/a?"] + ["3"] * 37, "column colour holds .*, e.g. 'n/a.' in row 2, expected numbers"),
+        (pd.date_range("2026-01-01", periods=40), "column colour holds datetime64"),
+        ([[1]] * 40, "column colour holds object"),
+    ],
+    ids=["a typing error among numbers", "dates", "lists"],
+)
+def test_columns_that_are_no_categories_are_refused(save, values, message):
+    path = save(with_categories().assign(colour=values), "mine.parquet")
+    with pytest.raises(InputError, match=message):
+        Table(path, target="price", features=WITH_COLOUR, categories="onehot").load(0)
+
+
+def test_names_are_no_categories(save):
+    table = pd.DataFrame({"name": [f"n{i}" for i in range(1500)], "y": np.arange(1500.0)})
+    with pytest.raises(
+        InputError, match="features: name has 1,125 different values, categories='onehot' takes at most"
+    ):
+        Table(save(table), target="y", task="regression", categories="onehot").load(0)
+
+
+def test_columns_of_a_table_are_its_values():
+    columns = Column("a"), Column("b", ("x", "y"))
+    assert [column.width for column in columns] == [1, 2]
+    X = np.array([[0.5, 0, 1], [1.5, 0, 0]])
+    assert columns[0].values(X[:, :1]).tolist() == [0.5, 1.5]
+    assert columns[1].values(X[:, 1:]).tolist() == ["y", ""]
+
+
+# ---- groups of points ------------------------------------------------------------------------------------------------
+
+
+def with_patients(n: int = 60) -> pd.DataFrame:
+    return frame(n).assign(patient=[f"p{i % 12}" for i in range(n)])
+
+
+class TestTableOfGroups(DatasetContract):
+    sizes = (45, 15)
+    path: str | None = None
+
+    @pytest.fixture(autouse=True)
+    def _file(self, save):
+        self.path = save(with_patients())
+
+    def create(self, **params):
+        features = ["height", "kind"]
+        return Table(self.path, target="legs", features=features, categories="onehot", group_column="patient", **params)
+
+    def test_task_and_representation_are_as_declared(self):
+        """Classes of the test part may all be in other groups than those of the training part."""
+        data = self.create(task="regression").load(0)
+        orbit.build("representation", self.component.default_representation["name"]).fit(data.X_train)
+
+    component = Table
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_of_a_group_are_in_one_part(save, seed):
+    table = with_patients()
+    data = Table(save(table), target="price", features=["height"], group_column="patient").load(seed)
+    found = {"train": set(data.groups), "test": set(table["patient"][data.test_rows])}
+    assert not found["train"] & found["test"]
+    assert found["train"] | found["test"] == set(table["patient"])
+    assert len(data.X_test) == 15
+    np.testing.assert_array_equal(table["height"][table["patient"].isin(found["train"])], data.X_train[:, 0])
+    for folds in (KFolds(folds=3), HoldOut(fraction=0.3)):
+        splits = folds.splits(data, seed)
+        assert not any(set(data.groups[fit]) & set(data.groups[validation]) for fit, validation in splits)
+        part = data.split(*splits[0])
+        assert set(part.groups) == set(data.groups[splits[0][0]])
+
+
+def test_a_group_is_no_feature_and_may_be_left_out_of_new_rows(save):
+    table = with_patients().drop(columns=["kind", "trust"])
+    loader = Table(save(table), target="price", group_column="patient")
+    data = loader.load(0)
+    assert data.reading["features"] == FEATURES
+    for new in (table, table.drop(columns="patient")):
+        assert loader.read_points(save(new, "new.csv"), data.form).X.shape == (60, 3)
+
+
+def test_groups_of_unequal_sizes_give_a_test_part_of_about_the_asked_size(save):
+    table = with_patients(100).assign(patient=["big"] * 50 + [f"p{i}" for i in range(50)])
+    for seed in range(10):
+        data = Table(save(table), target="price", features=["height"], group_column="patient").load(seed)
+        assert len(data.X_test) <= 25
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"group_column": "patent"}, "has no column patent; did you mean 'patient'"),
+        ({"group_column": "price"}, "group_column: expected another column than the target and the weight"),
+        ({"features": ["patient", "height"]}, "features: patient is a target, the weight or the group as well"),
+        ({"test_path": "test.csv"}, "group_column: expected all points of a group in one part, found 12 groups"),
+    ],
+)
+def test_groups_that_divide_nothing_are_refused(save, monkeypatch, tmp_path, change, message):
+    monkeypatch.chdir(tmp_path)
+    path = save(with_patients())
+    save(with_patients(), "test.csv")
+    with pytest.raises(InputError, match=message):
+        Table(path, **{"target": "price", "features": ["height"], "group_column": "patient"} | change).load(0)
+
+
+def test_one_group_cannot_be_split(save):
+    path = save(with_patients().assign(patient="p0"))
+    with pytest.raises(InputError, match="all 60 points are of one group"):
+        Table(path, target="price", features=["height"], group_column="patient").load(0)
+
+
+def test_more_folds_than_groups_are_refused(save):
+    data = Table(save(with_patients()), target="price", features=["height"], group_column="patient").load(0)
+    with pytest.raises(InputError, match="folds: expected at most 9, the number of groups, found 10"):
+        KFolds(folds=10).splits(data, 0)
+
+
+# ---- the split of arrays ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def arrays(tmp_path):
+    """``arrays(split=...)`` -> the path of an .npz with 20 points, whose X are their numbers."""
+
+    def write(**more) -> str:
+        np.savez(tmp_path / "mine.npz", X=np.arange(20.0)[:, None], y=np.arange(20) % 2, **more)
+        return str(tmp_path / "mine.npz")
+
+    return write
+
+
+SPLITS = {
+    "strings": {"split": ["train", "test", "train", "train"] * 5},
+    "numbers": {"split": np.array([0, 1, 0, 0] * 5)},
+    "booleans": {"split": np.array([False, True, False, False] * 5)},
+}
+
+
+@pytest.mark.parametrize("how", SPLITS)
+def test_a_file_says_which_points_are_the_test_part(arrays, how):
+    data = Arrays(arrays(**SPLITS[how])).load(0)
+    assert data.X_test[:, 0].tolist() == [1, 5, 9, 13, 17]
+    assert data.X_train[:, 0].tolist() == [i for i in range(20) if i % 4 != 1]
+    assert data.y_test.tolist() == [1] * 5
+    named = Arrays(arrays(part=SPLITS[how]["split"]), split_key="part").load(0)
+    np.testing.assert_array_equal(named.X_test, data.X_test)
+
+
+def test_the_first_points_are_the_training_part(arrays):
+    data = Arrays(arrays(n_train=14)).load(0)
+    assert data.X_train[:, 0].tolist() == list(range(14))
+    assert data.X_test[:, 0].tolist() == list(range(14, 20))
+    both = Arrays(arrays(n_train=14, **SPLITS["strings"])).load(0)
+    assert len(both.X_test) == 5, "split comes first"
+    assert len(Arrays(arrays(n_train=14), n_train=6).load(0).X_train) == 6, "a subset of the training part"
+
+
+@pytest.mark.parametrize(
+    ("arrays_", "params", "message"),
+    [
+        ({"split": ["train", "tst"] * 10}, {}, "split_key: expected 'train' or 'test', or 0 .* found 'tst'"),
+        ({"split": ["test"] * 20}, {}, "split_key: expected points of both parts, found all 20 in one"),
+        (
+            {"split": [0, 1]},
+            {},
+            r"expected 'split' to have an integer or a string for each of the 20 points",
+        ),
+        ({"splt": [0, 1] * 10}, {"split_key": "split"}, "no array named 'split'; did you mean 'splt'"),
+        ({"n_train": 20}, {}, "expected 'n_train' to be an integer from 1 to 19, found 20"),
+        ({"n_train": [3, 4]}, {}, "expected 'n_train' to be an integer from 1 to 19"),
+        ({"groups": np.linspace(0, 1, 20)}, {}, "expected 'groups' to have an integer or a string"),
+        (
+            {"groups": np.arange(20) // 2, "split": ["train", "test"] * 10},
+            {},
+            "group_key: expected all points of a group in one part, found 10 groups",
+        ),
+    ],
+)
+def test_wrong_splits_are_refused(arrays, arrays_, params, message):
+    with pytest.raises(InputError, match=message):
+        Arrays(arrays(**arrays_), **params).load(0)
+
+
+def test_points_of_a_group_are_in_one_part(arrays):
+    groups = np.arange(20) // 4
+    for params in ({"groups": groups}, {"patients": groups.astype(str)}):
+        key = next(iter(params))
+        data = Arrays(arrays(**params), group_key=None if key == "groups" else key).load(1)
+        assert not set(data.X_train[:, 0] // 4) & set(data.X_test[:, 0] // 4)
+        np.testing.assert_array_equal(data.groups.astype(int), data.X_train[:, 0] // 4)
+        splits = KFolds(folds=2).splits(data, 0)
+        assert all(not set(data.groups[fit]) & set(data.groups[rest]) for fit, rest in splits)
+
+
+def test_targets_split_and_groups_of_points_that_are_streamed(arrays, tmp_path):
+    np.save(tmp_path / "X.npy", np.arange(20.0)[:, None])
+    loader = Arrays(str(tmp_path / "X.npy"), arrays(groups=np.arange(20) % 4, **SPLITS["strings"]))
+    data = loader.load(0, lazy=True)
+    assert data.X_test[:][:, 0].tolist() == [1, 5, 9, 13, 17]
+    assert set(data.groups) == {0, 2, 3}
+
+
+# ---- new rows --------------------------------------------------------------------------------------------------------
 
 
 def test_other_separators(save):

@@ -150,5 +150,5 @@ def test_errors_are_one_line(network, tmp_path, rng):
 
 def test_error_without_onnxruntime_names_the_package_to_install(network, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(InputError, match=r"^encoder=onnx needs onnxruntime: pip install 'orbit\[onnx\]'$"):
+    with pytest.raises(InputError, match=r"^encoder=onnx needs onnxruntime: pip install 'orbit-kernels\[onnx\]'$"):
         Onnx(network).check()

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import optimize, stats
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -239,6 +240,17 @@ def test_gcv_never_chooses_an_interpolation_of_noise(rng):
         assert np.isfinite(chosen.path_scores_[chosen.path_ == chosen.regularization_])
         assert not np.isnan(chosen.path_scores_).any()
     assert RidgeRegressor(selection="gcv").fit(X, y).regularization_ > 1e-3
+
+
+@pytest.mark.parametrize("selection", ["gcv", "loo"])
+@pytest.mark.parametrize("seed", range(3))
+def test_as_many_features_as_points_do_not_make_rounding_the_best_score(selection, seed):
+    """Interpolation leaves residuals of rounding errors, which no score may be made of."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((100, 8))
+    y = X[:, 0] + 0.3 * rng.standard_normal(100)
+    features = np.linalg.cholesky(np.exp(-cdist(X, X, "sqeuclidean") / 20))
+    assert RidgeRegressor(selection=selection).fit(features, y).regularization_ > 1e-6
 
 
 @pytest.mark.parametrize("selection", ["gcv", "loo", "hold_out"])
@@ -563,6 +575,17 @@ def test_neighbors_are_scikit_learns(digit_features, vote):
     np.testing.assert_allclose(ours.predict_proba(new), classifier.predict_proba(new))
     regressor = KNeighborsRegressor(3, weights=vote).fit(psi, y)
     np.testing.assert_allclose(NeighborsRegressor(3, vote).fit(psi, y).predict(new), regressor.predict(new))
+
+
+@pytest.mark.parametrize("vote", ["uniform", "distance"])
+def test_neighbors_with_equal_shares_are_the_class_of_predict(vote, rng):
+    X, y = rng.integers(0, 3, (90, 2)).astype(float), rng.integers(0, 4, 90)
+    learner = NeighborsClassifier(4, vote).fit(X, y)
+    new = rng.integers(0, 5, (60, 2)).astype(float)
+    labels, shares = learner.predict_with_probabilities(new)
+    assert (np.sort(shares, axis=1)[:, -1] == np.sort(shares, axis=1)[:, -2]).any(), "some shares are equal"
+    np.testing.assert_array_equal(labels, learner.predict(new))
+    np.testing.assert_array_equal(shares, learner.predict_proba(new))
 
 
 def test_kernel_svm_is_scikit_learns_on_the_gram_matrix(digit_features):

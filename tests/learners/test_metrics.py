@@ -2,16 +2,69 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from mlflow.utils.validation import _validate_metric_name
+from sklearn.metrics import f1_score, log_loss, recall_score
 
-from runners.metrics import evaluate, kernel_errors
+from runners.metrics import evaluate, evaluate_probabilities, evaluate_targets, kernel_errors
+from runners.tracking.upload import metric_name
 
 
 def test_accuracy_is_the_share_of_correct_predictions():
-    assert evaluate("classification", np.array(["a", "b", "b", "a"]), np.array(["a", "b", "a", "a"])) == {
-        "accuracy": 0.75
-    }
+    found = evaluate("classification", np.array(["a", "b", "b", "a"]), np.array(["a", "b", "a", "a"]))
+    assert found["accuracy"] == 0.75
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], ["owl", "barn owl", "cat"], [False, True]], ids=str)
+def test_rare_classes_count_as_much_as_frequent_ones(rng, labels):
+    y = rng.choice(labels[:-1], 300, p=[0.9, 0.1][: len(labels) - 1] if len(labels) > 2 else [1.0])
+    predicted = np.where(rng.random(300) < 0.7, y, rng.choice(labels, 300))  # the last class is only predicted
+    found = evaluate("classification", y, predicted)
+    true = np.unique(y)
+    assert found["balanced_accuracy"] == pytest.approx(recall_score(y, predicted, labels=true, average="macro"))
+    assert found["macro_f1"] == pytest.approx(f1_score(y, predicted, average="macro"))
+    assert found["accuracy"] == np.mean(y == predicted)
+    assert all(type(value) is float for value in found.values())
+
+
+def test_each_target_has_its_own_metrics(rng):
+    y = rng.standard_normal((20, 3))
+    predicted = y + 0.1 * rng.standard_normal((20, 3))
+    found = evaluate_targets(y, predicted, ["a/b", "a,b", "größe (cm)"])
+    labels = ["a_b", "a_b 1", "größe _cm_"]
+    assert list(found) == [f"{label}/{metric}" for label in labels for metric in ("rmse", "mae", "r2")]
+    for k, label in enumerate(labels):
+        for metric, value in evaluate("regression", y[:, k], predicted[:, k]).items():
+            assert found[f"{label}/{metric}"] == value
+    for name in found:
+        _validate_metric_name(f"test/{name}")  # by MLflow
+        assert metric_name(name) == name
+    assert evaluate_targets(y[:, 0], predicted[:, 0], ["a"]) == {}
+    assert len(evaluate_targets(np.zeros((2, 60)), np.zeros((2, 60)), [str(i) for i in range(60)])) == 150
+
+
+def test_probabilities(rng):
+    classes = np.array(["a", "b", "c"])
+    y = rng.choice(classes, 500)
+    probabilities = rng.dirichlet([1, 1, 1], 500)
+    found = evaluate_probabilities(y, probabilities, classes)
+    assert found["log_loss"] == pytest.approx(log_loss(y, probabilities))
+    confidence, right = probabilities.max(1), classes[probabilities.argmax(1)] == y
+    edges = np.linspace(0, 1, 16)
+    inside = [(low < confidence) & (confidence <= high) for low, high in itertools.pairwise(edges)]
+    gaps = [part.mean() * abs(right[part].mean() - confidence[part].mean()) for part in inside if part.any()]
+    assert found["calibration_error"] == pytest.approx(sum(gaps))
+
+
+def test_probabilities_of_a_class_that_was_not_in_training_are_zero():
+    probabilities = np.array([[0.5, 0.5], [1.0, 0.0]], dtype=np.float32)
+    found = evaluate_probabilities(np.array([2, 0]), probabilities, np.array([0, 1]))
+    assert found["log_loss"] == pytest.approx(-np.log(np.finfo(np.float32).eps) / 2)
+    calibrated = np.tile([0.25, 0.75], (8, 1))
+    assert evaluate_probabilities(np.array([0, 1, 1, 1] * 2), calibrated, np.array([0, 1]))["calibration_error"] == 0
 
 
 @pytest.mark.parametrize("shape", [(20,), (20, 3)])

@@ -12,6 +12,7 @@ from orbit import plots
 from orbit.distributions import VonMises
 from orbit.groups import Reflection, Rotation
 from orbit.kernels.skeletons import stack
+from orbit.learners.base import Curve
 from orbit.orbits import Orbit
 from orbit.testing.samples import smooth_images
 
@@ -69,24 +70,117 @@ def test_confusion_includes_classes_that_are_only_predicted(draw):
     assert np.array(figure.axes[0].images[0].get_array()).shape == (3, 3)
 
 
+def curve(scores: np.ndarray, chosen: float, criterion: str) -> Curve:
+    return Curve("regularization", np.array([0.01, 0.1, 1.0]), scores, chosen, criterion)
+
+
 @pytest.mark.parametrize("sign", [1, -1], ids=["accuracy", "error"])
 def test_selection_curve(draw, sign):
-    path, scores = np.array([0.01, 0.1, 1.0]), sign * np.array([0.5, 0.9, 0.7])
-    ax = draw(plots.selection_curve(path, scores, 0.1, "hold_out")).axes[0]
+    scores = sign * np.array([0.5, 0.9, 0.7])
+    ax = draw(plots.selection_curve(curve(scores, 0.1, "hold_out"))).axes[0]
     np.testing.assert_allclose(ax.lines[0].get_ydata(), np.abs(scores))
-    assert ax.get_ylabel() == f"hold_out {'accuracy' if sign > 0 else 'error'}"
+    assert ax.get_ylabel() == f"hold-out {'accuracy' if sign > 0 else 'error'}"
 
 
 def test_selection_curve_omits_values_without_a_score(draw):
     scores = np.array([-np.inf, -2.0, -1.0])
-    ax = draw(plots.selection_curve(np.array([0.01, 0.1, 1.0]), scores, 1.0, "gcv")).axes[0]
+    ax = draw(plots.selection_curve(curve(scores, 1.0, "gcv"))).axes[0]
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), [0.1, 1.0])
 
 
 def test_predicted_against_true(rng, draw):
     y = rng.random((20, 2))
-    ax = draw(plots.predicted_against_true(y, y + 0.1)).axes[0]
-    np.testing.assert_allclose(ax.lines[0].get_ydata() - ax.lines[0].get_xdata(), 0.1)
+    axes = draw(plots.predicted_against_true(y, y + [0.1, 0.2], ["width", "height"])).axes
+    assert [ax.get_title() for ax in axes] == ["width", "height"]
+    for ax, difference in zip(axes, [0.1, 0.2], strict=True):
+        np.testing.assert_allclose(ax.lines[0].get_ydata() - ax.lines[0].get_xdata(), difference)
+    (single,) = draw(plots.predicted_against_true(y[:, 0], y[:, 0])).axes
+    assert single.get_title() == ""
+
+
+def test_predicted_against_true_of_many_targets_is_a_grid_of_the_first(rng):
+    y = rng.random((4, 13))
+    figure = plots.predicted_against_true(y, y)
+    assert [ax.get_title() for ax in figure.axes] == [str(k) for k in range(12)]
+    assert figure.get_suptitle() == "the first 12 of 13 targets"
+    assert len(plots.predicted_against_true(y[:, :5], y[:, :5]).axes) == 8, "two rows, the last not full"
+
+
+def test_reliability(draw):
+    probabilities = np.array([[0.9, 0.1]] * 10 + [[0.3, 0.7]] * 10)
+    y = np.array(["a"] * 9 + ["b"] + ["b"] * 4 + ["a"] * 6)
+    ax = draw(plots.reliability(y, probabilities, np.array(["a", "b"]))).axes[0]
+    np.testing.assert_allclose(ax.lines[1].get_xydata(), [[0.7, 0.4], [0.9, 0.9]])
+    assert ax.get_title() == "expected calibration error 15.0%"
+
+
+def rows_of(figure) -> list[list[str]]:
+    cells = figure.axes[0].tables[0].get_celld()
+    height, width = (1 + max(place) for place in zip(*cells, strict=True))
+    return [[cells[i, j].get_text().get_text() for j in range(width)] for i in range(height)]
+
+
+def test_error_rows_are_the_largest_residuals_with_their_columns(draw):
+    columns = {"width": np.arange(40.0), "kind": np.array(["owl"] * 39 + ["cat"])}
+    y = np.arange(40.0)
+    predicted = y + np.where(y == 39, 5.0, np.where(y == 20, -3.0, 0.1))
+    figure = draw(plots.error_rows(columns, y, predicted, "regression", ["price"], rows=100 + np.arange(40)))
+    found = rows_of(figure)
+    assert found[0] == ["row", "price\ntrue → predicted", "width", "kind"]
+    assert found[1:3] == [["139", "39 → 44", "39", "cat"], ["120", "20 → 17", "20", "owl"]]
+    assert len(found) == 16
+    opacity = {place: cell.get_facecolor()[3] for place, cell in figure.axes[0].tables[0].get_celld().items()}
+    assert opacity[1, 3] > 0.6, "the only cat"
+    assert opacity[1, 2] > 0.6, "the largest width"
+    assert opacity[2, 2] < 0.01, "a width in the middle"
+
+
+def test_error_rows_of_several_targets_are_in_units_of_their_deviations(rng, draw):
+    y = rng.standard_normal((30, 2)) * [1e6, 1.0]
+    predicted = y + np.where(np.arange(30) == 7, 3.0, 0.0)[:, None]
+    found = rows_of(draw(plots.error_rows({"a": rng.random(30)}, y, predicted, "regression", ["large", "small"])))
+    assert found[0][:3] == ["row", "large\ntrue → predicted", "small\ntrue → predicted"]
+    assert found[1][0] == "7"
+
+
+def test_error_rows_of_classes_are_the_errors(rng, draw):
+    y = np.array(["a", "b", "a", "b"])
+    columns = {f"x{j}": rng.random(4) for j in range(12)} | {"rare": np.array(["n", "n", "n", "y"])}
+    figure = draw(plots.error_rows(columns, y, np.array(["a", "a", "a", "a"]), "classification", ["kind"]))
+    found = rows_of(figure)
+    assert [row[:2] for row in found[1:]] == [["1", "b → a"], ["3", "b → a"]]
+    assert len(found[0]) == 2 + 8
+    assert figure.axes[0].get_title() == "2 of 2 errors; 8 of 13 columns; dark: unusual values"
+    assert plots.error_rows(columns, y, y, "classification") is None
+
+
+def test_error_rows_takes_a_data_frame(draw):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": pd.Categorical(["x", "y", "x"]), "c": [True, False, True]})
+    found = rows_of(draw(plots.error_rows(frame, np.zeros(3), np.arange(3.0), "regression")))
+    assert found[1] == ["2", "0 → 2", "3", "x", "True"]
+    assert found[2] == ["1", "0 → 1", "nan", "y", "False"]
+
+
+def test_importance_is_sorted_and_cut(rng, draw):
+    values = np.arange(25.0)[:, None] + [[-1.0, 1.0]]
+    ax = draw(plots.importance([f"x{j}" for j in range(25)], values, "accuracy")).axes[0]
+    assert [label.get_text() for label in ax.get_yticklabels()] == [f"x{j}" for j in range(24, 4, -1)]
+    assert [bar.get_width() for bar in ax.patches] == list(range(24, 4, -1))
+    assert ax.get_title() == "the largest 20 of 25 columns"
+
+
+def test_orbit_examples_take_the_place_of_given_axes(rng, draw):
+    X = smooth_images(rng, 2, 12, 12)
+    orb = Orbit(Rotation(), VonMises(0.5), size=6).fit(X)
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    assert draw(plots.orbit_examples(orb, X, 3, ax=right)) is figure
+    alone = plots.orbit_examples(orb, X, 3).axes
+    assert [ax.get_title() for ax in right.child_axes] == [ax.get_title() for ax in alone]
+    for ours, theirs in zip(right.child_axes, alone, strict=True):
+        np.testing.assert_array_equal(ours.images[0].get_array(), theirs.images[0].get_array())
+    assert not left.child_axes
 
 
 def test_compared(draw):
@@ -169,7 +263,12 @@ def test_curves_of_unequal_lengths_share_all_their_ticks(draw):
 SINGLE_PANELS = {
     "confusion": lambda ax: plots.confusion(np.array([0, 1]), np.array([0, 0]), ax=ax),
     "predicted_against_true": lambda ax: plots.predicted_against_true(np.ones(2), np.zeros(2), ax=ax),
-    "selection_curve": lambda ax: plots.selection_curve(np.array([1.0]), np.array([0.5]), 1.0, "gcv", ax=ax),
+    "selection_curve": lambda ax: plots.selection_curve(curve(np.array([0.5, 0.7, 0.6]), 0.1, "gcv"), ax=ax),
+    "reliability": lambda ax: plots.reliability(np.array([0]), np.array([[0.7, 0.3]]), np.arange(2), ax=ax),
+    "importance": lambda ax: plots.importance(["a"], np.ones((1, 2)), "accuracy", ax=ax),
+    "error_rows": lambda ax: plots.error_rows({"a": np.ones(2)}, np.ones(2), np.zeros(2), "regression", ax=ax),
+    "orbit_error": lambda ax: plots.orbit_error({"qmc": np.ones((1, 2))}, [1, 2], ax=ax),
+    "several targets": lambda ax: plots.predicted_against_true(np.ones((2, 2)), np.zeros((2, 2)), ax=ax),
     "compared": lambda ax: plots.compared({"rf": [1.0]}, "rmse", {"rf": 2.0}, ax=ax),
     "epochs": lambda ax: plots.epochs({"a": [0.1, 0.4]}, ax=ax),
     "convergence": lambda ax: plots.convergence({"a": (np.ones(1), np.ones((1, 1)))}, "r", "e", "t", ax=ax),
@@ -183,6 +282,6 @@ def test_single_panels_draw_into_given_axes(draw, name):
     figure = Figure()
     left, right = figure.subplots(1, 2)
     assert draw(SINGLE_PANELS[name](right)) is figure
-    assert right.has_data()
+    assert right.has_data() or right.tables
     assert not left.has_data()
     assert not figure.legends

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from orbit.core.errors import InputError, ParameterError
 from orbit.groups import Rotation
-from orbit.representations import Bag, Coulomb, Polar, Raw, Standardize, UnitNorm, mean_norm, scale
+from orbit.representations import Bag, BagOfBonds, Coulomb, Polar, Raw, Standardize, UnitNorm, mean_norm, scale
 from orbit.testing import RepresentationContract
 from orbit.testing.samples import smooth_images
 
@@ -93,6 +93,17 @@ class TestCoulomb(RepresentationContract):
     def X(self, rng):
         X = rng.random((7, 5, 5))
         return X + X.transpose(0, 2, 1)
+
+
+class TestBagOfBonds(RepresentationContract):
+    shape = (5, 5)
+
+    def create(self):
+        return BagOfBonds()
+
+    @pytest.fixture
+    def X(self, rng):
+        return molecules(rng)
 
 
 class TestBag(RepresentationContract):
@@ -228,6 +239,61 @@ def test_coulomb_rejects_other_points_than_square_matrices(shape):
         Coulomb().fit(np.ones((2, *shape)))
 
 
+# ---- bags of bonds ---------------------------------------------------------------------------------------------------
+
+
+def molecules(rng, n=7, size=5):
+    """Coulomb matrices of random charges, the first always hydrogen, the last zero (no atom), and positions."""
+    charges = rng.choice([1, 6, 8], (n, size)).astype(float)
+    charges[:, 0], charges[:, -1] = 1, 0
+    positions = rng.random((n, size, 3))
+    distances = np.linalg.norm(positions[:, :, None] - positions[:, None], axis=-1) + np.eye(size)
+    C = charges[:, :, None] * charges[:, None] / distances
+    C[:, range(size), range(size)] = 0.5 * charges**2.4
+    return C
+
+
+def test_bags_of_bonds_by_a_loop(rng):
+    X = molecules(rng)
+    fitted = BagOfBonds().fit(X)
+    for row, C in zip(fitted.transform(X), X, strict=True):
+        charges = np.rint((2 * np.diag(C)) ** (1 / 2.4)).astype(int)
+        expected = []
+        for (light, heavy), length in fitted.bags_.items():
+            if light == 0:
+                bag = [C[i, i] for i in range(5) if charges[i] == heavy]
+            else:
+                bag = [
+                    C[i, j] for i in range(5) for j in range(i) if sorted([charges[i], charges[j]]) == [light, heavy]
+                ]
+            expected += sorted(bag, reverse=True) + [0] * (length - len(bag))
+        np.testing.assert_allclose(row, expected)
+
+
+def test_bags_of_bonds_do_not_depend_on_the_order_of_atoms(rng):
+    X, p = molecules(rng), rng.permutation(5)
+    fitted = BagOfBonds().fit(X)
+    np.testing.assert_array_equal(fitted.transform(X[:, p][:, :, p]), fitted.transform(X))
+
+
+def test_what_no_training_molecule_has_is_left_out_with_a_warning(rng, log_messages):
+    X = molecules(rng)
+    fitted = BagOfBonds().fit(X[:, :3, :3])
+    assert not log_messages
+    larger = X[:1, :3, :3].copy()
+    larger[0, 1, 1] = 0.5 * 53**2.4  # iodine
+    assert fitted.transform(larger).shape == fitted.transform(X[:, :3, :3])[:1].shape
+    assert "1 of 1 molecules have elements" in str(log_messages)
+
+
+@pytest.mark.parametrize(("entry", "value"), [((0, 1), -1.0), ((2, 2), 1e6)])
+def test_bags_of_bonds_refuse_other_matrices(rng, entry, value):
+    X = molecules(rng)
+    X[3][entry] = value
+    with pytest.raises(InputError, match="Coulomb matrix"):
+        BagOfBonds().fit(X)
+
+
 # ---- bags ------------------------------------------------------------------------------------------------------------
 
 
@@ -271,6 +337,7 @@ def test_vectors_keep_the_names_of_their_features(rng, representation):
         (Polar(n_radii=3, n_angles=8), (6, 6), "polar0", 24),
         (Coulomb(), (3, 3), "coulomb0", 9),
         (Bag(), (5, 8), "bag0", 8),
+        (BagOfBonds(), (2, 2), "bagofbonds0", 3),
     ],
     ids=str,
 )

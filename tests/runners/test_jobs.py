@@ -24,8 +24,9 @@ from command_line import SMALL, folders, mlflow_runs
 
 from orbit.core import interruption
 from orbit.core.progress import Progress
+from runners import machine
 from runners.app import processes
-from runners.app.schema import new_folder
+from runners.app.names import new_folder
 from runners.base import Stopwatch
 from runners.experiments.fit import Fit
 from runners.tracking.identity import identity, other_code
@@ -175,6 +176,20 @@ def test_runs_that_start_in_the_same_second_have_folders_of_their_own(tmp_path):
     assert new_folder(str(tmp_path / "file" / "run")) == str(tmp_path / "file" / "run")
 
 
+def test_the_commit_is_that_of_a_repository_that_tracks_the_code(tmp_path, monkeypatch):
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(tmp_path), "-c", "user.name=me", "-c", "user.email=me@host", *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    (tmp_path / "machine.py").touch()
+    monkeypatch.setattr(machine, "__file__", str(tmp_path / "machine.py"))
+    git("init")
+    git("commit", "--allow-empty", "-m", "first")
+    assert "git.commit" not in machine._tags.__wrapped__(), "an installed copy in somebody else's repository"
+    git("add", "machine.py")
+    assert machine._tags.__wrapped__()["git.commit"] == git("rev-parse", "HEAD")
+
+
 def test_code_that_may_differ_is_named():
     ours = Record("ours", tags={"git.commit": "a" * 40, "git.dirty": "false"})
     assert other_code(ours, ours) is None
@@ -292,3 +307,22 @@ def test_jobs_killed_at_random_moments_are_finished_once_each(tmp_path):
     assert sweep.returncode == 0, err
     assert "12 of 12 jobs finished" in out
     assert_sound(tmp_path, 12)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("database")
+def test_many_jobs_take_no_more_memory_and_time_than_few(run, monkeypatch):
+    """Jobs without any work: what is kept of each, and the processor time it takes, from the 10th to the 60th."""
+    seen = []
+
+    def nothing(self, job) -> None:
+        if job.record.job % 10 == 0:
+            gc.collect()
+            seen.append((len(gc.get_objects()), time.process_time()))
+
+    monkeypatch.setattr(Fit, "run", nothing)
+    assert run("-m", *SMALL, "seed=range(0,61)")[0] == 0
+    objects, seconds = np.diff(np.array(seen), axis=0).T / 10
+    assert objects[1:].max() < 100  # a configuration has some thousand
+    assert seconds.max() < 1
+    assert seconds[-1] < 1.5 * np.median(seconds)

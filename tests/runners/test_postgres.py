@@ -1,6 +1,6 @@
 """A sweep on PostgreSQL: no byte of its password is written or printed, and artifacts are in the outputs.
 
-Needs the server (Debian: ``apt-get install postgresql``) and its driver (``pip install -e '.[postgres]'``).
+Needs the server (Debian: ``apt-get install postgresql``) and its driver (``pip install 'orbit-kernels[postgres]'``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from command_line import SMALL
 
-pytest.importorskip("psycopg", reason="needs pip install -e '.[postgres]'")
+pytest.importorskip("psycopg", reason="needs pip install 'orbit-kernels[postgres]'")
 
 ROOT = Path(__file__).parents[2]
 SECRET = "pa55-w0rd-of-ann"

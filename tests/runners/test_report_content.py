@@ -17,8 +17,8 @@ def test_experiments_are_described_by_their_comments(tmp_path):
     said = "# @package _global_\n# What it is,\n# and why:\n# python run.py experiment=mine a=1\n"
     (tmp_path / "mine.yaml").write_text(said + "runner:  # python run.py no=more\n")
     mine = Experiment.read(tmp_path / "mine.yaml")
-    assert mine == Experiment("mine", "What it is, and why.", ["python run.py experiment=mine a=1"], ["small", "paper"])
-    assert mine.command("paper") == "python run.py experiment=mine a=1 size=paper"
+    assert mine == Experiment("mine", "What it is, and why.", ["orbit experiment=mine a=1"], ["small", "paper"])
+    assert mine.command("paper") == "orbit experiment=mine a=1 size=paper"
     named = Experiment(
         "it", "", ["python run.py experiment=it", "python run.py experiment=it size=paper x=2"], ["paper"]
     )

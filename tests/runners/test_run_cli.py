@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import mlflow
 import numpy as np
@@ -15,6 +17,8 @@ from orbit.engine import Engine
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import RunFolder
 
+ROOT = Path(__file__).parents[2]
+SMALL_NAME = "n_train_60-n_test_40-n_components_20-size_4"
 FIELD = ("dataset=vector_field", "group=identity", "approx=orff", "learner=stein")
 
 
@@ -24,7 +28,7 @@ class TestOneRun:
         code, out, _ = run_with_figures(*SMALL[:-1], "seed=3")
         assert code == 0
         (folder,) = folders(tmp_path)
-        assert folder.name.endswith("rotation-nystrom-gaussian-s3")
+        assert folder.name.endswith(f"rotated_digits-rotation-nystrom-gaussian-{SMALL_NAME}-s3")
         for name in ("config.yaml", "overrides.yaml", "run.log", "metrics.json", "run.json", "model.pkl"):
             assert (folder / name).stat().st_size > 0, name
         figures = {"orbit.png", "confusion.png", "errors.png", "selection.png"}
@@ -59,7 +63,11 @@ class TestOneRun:
         (folder,) = folders(tmp_path)
         (logged,) = mlflow_runs(tmp_path)
         assert logged.info.status == "FINISHED"
-        assert logged.info.run_name == "rotation-nystrom-gaussian-s0"
+        assert logged.info.run_name == f"rotated_digits-rotation-nystrom-gaussian-{SMALL_NAME}-s0"
+        assert logged.data.tags["mlflow.source.name"] == " ".join(
+            ["python run.py", *SMALL[:-1], f"outputs={tmp_path / 'out'}"]
+        )
+        assert logged.data.tags["mlflow.source.git.commit"] == logged.data.tags["git.commit"]
         assert logged.data.metrics == RunFolder(folder).read_metrics()
         assert logged.data.params["distribution.name"] == "haar"
         assert {"config_hash", "seed", "launcher", "git.commit", "version.torch"} <= set(logged.data.tags)
@@ -189,16 +197,48 @@ class TestSweep:
         assert "4 of 4 jobs finished" in out
         logged = mlflow_runs(tmp_path)
         (parent,) = [r for r in logged if r.info.run_name.startswith("sweep-")]
+        assert parent.info.run_name.endswith("-identity_rotation-seed_0_1")
         children = [r for r in logged if r.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
         assert {r.info.run_name for r in children} == {
-            f"{group}-nystrom-gaussian-s{seed}" for group in ("identity", "rotation") for seed in (0, 1)
+            f"rotated_digits-{group}-nystrom-gaussian-{SMALL_NAME}-s{seed}"
+            for group in ("identity", "rotation")
+            for seed in (0, 1)
         }
         assert all(r.info.status == "FINISHED" and "test/accuracy" in r.data.metrics for r in children)
         assert parent.info.status == "FINISHED"
+        best = max(r.data.metrics["test/accuracy"] for r in children)
+        assert parent.data.metrics == {"best/test/accuracy": best}
+        tags = parent.data.tags
+        assert tags["mlflow.source.name"].startswith(f"python run.py -m {SMALL[0]} ")
+        assert f"Best test/accuracy of 4 jobs: {best:.4g}" in tags["mlflow.note.content"]
         client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
-        assert "summary.md" in {item.path for item in client.list_artifacts(parent.info.run_id)}
-        header = next(line for line in out.splitlines() if line.startswith("| job"))
-        assert [cell.strip() for cell in header.strip("|").split("|")][2:5] == ["group", "seed", "test/accuracy"]
+        files = {item.path for item in client.list_artifacts(parent.info.run_id)}
+        assert {"summary.md", "summary.json", "figures"} <= files
+        tables = [line.strip("|").split("|") for line in out.splitlines() if line.startswith("| ")]
+        means, tests, jobs = ([cell.strip() for cell in table] for table in tables if "test/accuracy" in str(table))
+        assert means[:3] == ["group", "seeds", "test/accuracy"]
+        assert tests[:4] == ["setting", "first", "second", "pairs"]
+        assert jobs[2:5] == ["group", "seed", "test/accuracy"]
+
+        experiment = client.get_experiment_by_name("orbit")
+        assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
+        ((key, view),) = ((k, v) for k, v in experiment.tags.items() if k.startswith("mlflow.sharedViewState."))
+        assert f"viewStateShareKey={key.rpartition('.')[2]}" in tags["mlflow.note.content"]
+        state = json.loads(json.loads(view)["state"])
+        assert f"runs?workflowType=machine_learning&viewStateShareKey={key.rpartition('.')[2]}" in out
+        assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`test/accuracy`", False)
+        assert state["selectedColumns"] == ["metrics.`test/accuracy`", "params.`group.name`", "params.`seed`"]
+        shown = client.search_runs([experiment.experiment_id], state["searchFilter"])
+        assert {r.info.run_id for r in shown} == {r.info.run_id for r in (parent, *children)}
+
+        (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "howto" / "sweep.md").read_text(), re.DOTALL)
+        names: dict = {}
+        exec(code.replace("outputs/mlflow.db", "out/mlflow.db"), names)
+        means = {group: names["table"]["mean", group][20] for group in ("identity", "rotation")}
+        for group, mean in means.items():
+            values = [r.data.metrics["test/accuracy"] for r in children if r.data.params["group.name"] == group]
+            assert mean == pytest.approx(np.mean(values))
+        assert (tmp_path / "accuracy.png").stat().st_size > 0
 
     def test_failing_job_does_not_stop_the_others(self, run, tmp_path):
         code, out, err = run("-m", *SMALL, "dataset.n_train=5000,50")

@@ -10,11 +10,11 @@ from command_line import CONF, composed
 from omegaconf import OmegaConf
 
 import orbit
-import runners.app.cli  # noqa: F401  registers the runners
+import runners.components  # noqa: F401  registers the runners
 from orbit.core.errors import InputError, UnknownNameError
 from runners.app.info import describe_topic, requested
 from runners.app.plan import plan
-from runners.app.schema import KINDS, config_parameters
+from runners.app.schema import KINDS, PLUGINS, config_parameters
 from runners.experiments.result_table import Table
 
 COMPONENTS = [(kind, name) for kind in KINDS for name in orbit.available(kind)]
@@ -82,12 +82,49 @@ class TestInformation:
         assert "\nseed=0\n" in describe_topic("run", CONF)
         assert "\ntracking.enabled=true\n" in describe_topic("tracking", CONF)
 
+    def test_files_are_listed_with_their_comments(self):
+        text = describe_topic("experiment", CONF)
+        assert re.search(r"^experiment=rotated_mnist +Raj et al. \(2017\), Table 2: ", text, re.MULTILINE)
+        assert describe_topic("experiment=xperm", CONF) == (CONF / "experiment/xperm.yaml").read_text().rstrip()
+
+    def test_the_shell_completes_names(self, run, monkeypatch):
+        for line, expected in [("group=ro", "group=rotation\n"), ("experiment=xp", "experiment=xperm\n")]:
+            monkeypatch.setenv("COMP_LINE", f"orbit {line}")
+            assert run("-sc", "query=bash") == (0, expected, "")
+
     @pytest.mark.parametrize(
-        ("topic", "expected"), [("kernl", "did you mean 'kernel'"), ("group=rotaton", "did you mean 'rotation'")]
+        ("topic", "expected"),
+        [
+            ("kernl", "did you mean 'kernel'"),
+            ("group=rotaton", "did you mean 'rotation'"),
+            ("experiment=xprm", "mean 'xperm'"),
+        ],
     )
     def test_an_unknown_topic_is_answered_with_the_closest(self, topic, expected):
         with pytest.raises(UnknownNameError, match=expected):
             describe_topic(topic, CONF)
+
+    def test_launchers_and_sweepers_are_explained(self):
+        for kind, known in PLUGINS.items():
+            assert len(describe_topic(kind, CONF).splitlines()) == len(known)
+            for name in known:
+                text = describe_topic(f"{kind}={name}", CONF)
+                assert text.startswith(f"{kind}={name}: ")
+                assert f"{kind.replace('/', '.')}.n_jobs=" in text
+                assert "_target_" not in text
+        with pytest.raises(UnknownNameError, match="did you mean 'joblib'"):
+            describe_topic("hydra/launcher=jobib", CONF)
+
+    def test_papers_are_named(self):
+        _, second, *_ = describe_topic("approx=rf", CONF).splitlines()
+        assert second.startswith('    source: Raj et al., "Local Group Invariant Representations')
+        assert "source:" not in describe_topic("group=identity", CONF)
+
+    def test_everything_at_once(self):
+        text = describe_topic("components", CONF)
+        assert [line.partition(":")[0] for line in text.splitlines() if re.match(r"\w+=\w+: ", line)] == [
+            f"{kind}={name}" for kind in KINDS for name in orbit.available(kind)
+        ]
 
     @pytest.mark.parametrize(
         ("arguments", "topic"),
@@ -142,19 +179,19 @@ class TestFeaturesWithAKernelOfTheirOwn:
     def test_name_and_plan_have_the_kernel_of_the_features(self):
         cfg = composed("approx=cdf", "kernel=laplacian", "approx.norm=radius", "approx.templates=sphere")
         made = plan(cfg)
-        assert cfg.run_name == "rotation-cdf-s0"
+        assert cfg.run_name == "rotated_digits-rotation-cdf-s0"
         assert made.config["kernel"] == {"name": "cdf", "radius": "max", "epsilon": 0.1, "templates": "sphere"}
         assert "kernel" in made.defaults
         assert made.variant({"approx": {"name": "rf"}}).config["kernel"]["name"] == "laplacian"
 
     def test_points_have_the_linear_kernel(self):
         cfg = composed("approx=points", "kernel=laplacian")
-        assert cfg.run_name == "rotation-points-s0"
+        assert cfg.run_name == "rotated_digits-rotation-points-s0"
         assert plan(cfg).config["kernel"] == {"name": "polynomial", "degree": 1, "gamma": 1.0, "coef0": 0.0}
 
     def test_points_for_a_network_are_named_by_the_skeleton_whose_layers_it_has(self):
         cfg = composed("architecture=full", "approx=points", "learner=network")
-        assert cfg.run_name == "rotation-points-skeleton-s0"
+        assert cfg.run_name == "rotated_digits-rotation-points-skeleton-s0"
         made = plan(cfg)
         assert made.config["kernel"]["name"] == "skeleton"
         assert made.config["learner"]["layers"] == made.config["kernel"]["layers"]
@@ -165,7 +202,7 @@ class TestFeaturesWithAKernelOfTheirOwn:
         assert len(hashes) == 1
 
     def test_other_features_have_the_chosen_kernel(self):
-        assert composed("approx=rf", "kernel=matern", "seed=3").run_name == "rotation-rf-matern-s3"
+        assert composed("approx=rf", "kernel=matern", "seed=3").run_name == "rotated_digits-rotation-rf-matern-s3"
 
     def test_errors_name_the_key_that_is_wrong(self):
         with pytest.raises(InputError, match=r"^approx\.epsilon: expected"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import orbit
-import runners.app.cli  # noqa: F401  registers the runners
+import runners.components  # noqa: F401  registers the runners
 from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError
 from runners.app.messages import ConfigError, config_keys

@@ -136,7 +136,9 @@ class TestSweepSummary:
 
     def test_without_seeds_there_is_one_table(self):
         jobs = self.jobs(0.5, 0.7, 0.9, 0.9)[::2]
-        assert "\n\n" not in summary(jobs)
+        best, table = summary(jobs).split("\n\n")
+        assert best.startswith("Best test/accuracy of 2 jobs: 0.9")
+        assert table.startswith("| job | run")
 
 
 class TestKernelError:

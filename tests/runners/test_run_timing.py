@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from command_line import folders
 
 from orbit import plots
 from runners.machine import describe_machine
+from runners.timing.comparisons import processes
 from runners.timing.rounds import interleaved
 from runners.tracking.record import RunFolder
 
@@ -30,6 +34,12 @@ CASES = {
     "laplacian": {"orbit", "torch", "scipy"},
     "state": {"as shipped", "fresh buffers", "nothing kept", "plain executor", "kept executor"},
     "encoder": {"encoder", "products"},
+    "start": {
+        *processes.CASES,
+        "imports and work",
+        "loading loops",
+        *(f"{case} beyond hydra" for case in processes.ANSWERED),
+    },
     "lbfgs": {"one lambda", "path", "lbfgs 100", "lbfgs", "one lambda from points", "path from points"},
 }
 
@@ -40,10 +50,16 @@ SMALLER = {
 }
 
 
+def _as_expected(command, **options) -> subprocess.CompletedProcess:
+    """The result of a process of ``compare=start``, without its work."""
+    return subprocess.CompletedProcess(command, 2 if set(command) & set(processes.REFUSED) else 0, "", "")
+
+
 @pytest.fixture(autouse=True)
 def _small_and_once(monkeypatch):
     monkeypatch.setattr("runners.timing.rounds.MIN_CASE_S", 0.0)
     monkeypatch.setattr("runners.timing.rounds.PAUSE_S", 0.0)
+    monkeypatch.setattr(processes, "run", _as_expected)
     monkeypatch.setattr("runners.timing.comparisons.maps.LAYER_FEATURES", 1500)  # of 14,000
     monkeypatch.setattr("runners.timing.comparisons.orbit_average.REFERENCE_TURNS", 32)  # of 128
 
@@ -150,3 +166,16 @@ def test_cases_are_run_in_turn_after_a_round_that_does_not_count(monkeypatch):
 
 def test_the_machine_is_described():
     assert "3 threads in use" in describe_machine(3)
+
+
+def test_a_process_that_does_not_end_as_it_should_stops_the_comparison(run, monkeypatch):
+    monkeypatch.setattr(processes, "run", lambda command, **_: subprocess.CompletedProcess(command, 1, "", "no module"))
+    code, _, err = run("experiment=bench_start", *TINY)
+    assert code == 1
+    assert "import hydra: the process ended with exit code 1:\nno module" in err
+
+
+def test_processor_seconds_include_those_of_child_processes():
+    work = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"]
+    seconds = interleaved({"child": lambda: subprocess.run(work, check=True)}, rounds=1)
+    assert 0.25 < seconds["child"][0, 1] < 1.0

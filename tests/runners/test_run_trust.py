@@ -13,7 +13,7 @@ from command_line import CONF, composed
 
 from orbit.core.errors import InputError
 from orbit.learners import AdaGradClassifier, AdaGradRegressor, NetworkClassifier
-from runners.app.checks import check_files
+from runners.app.files import check_files
 from runners.app.plan import plan
 from runners.base import Job
 from runners.experiments.checkpoint import read_checkpoint, write_checkpoint

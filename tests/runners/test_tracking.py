@@ -10,6 +10,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ import mlflow
 import numpy as np
 import psutil
 import pytest
+import sqlalchemy
 from filelock import FileLock, Timeout
 
 from orbit.core.errors import InputError
@@ -153,6 +155,17 @@ class TestMarkers:
         assert owner.is_alive(time.time() - 60)
         assert not owner.is_alive(time.time() - 600)
 
+    def test_folder_of_a_killed_process_is_free_when_the_process_has_ended(self, out):
+        process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        markers, folder = Pending(out), out / "run"
+        pending._write(replace(markers.add(folder), owner=Owner.of(process.pid)))
+        assert not markers.wait_until_free(folder, 0.2)
+        assert markers.wait_until_free(out / "other", 0.2)
+        end = threading.Timer(0.3, process.kill)
+        end.start()
+        assert markers.wait_until_free(folder, 60)
+        assert process.wait() != 0
+
     def test_marker_is_renewed(self, out, tracker, monkeypatch):
         monkeypatch.setattr("runners.tracking.pending._BEAT_S", 0.01)
         monkeypatch.setattr("runners.tracking.pending._heart", pending._Heart())
@@ -250,7 +263,7 @@ class TestRecovery:
     def test_sweep_whose_parent_died_gets_its_summary(self, out, tracker):
         sweep = SweepFolder(out / "2026-01-01" / "12-00-00-sweep")
         sweep.path.mkdir(parents=True)
-        sweep.write_record(Record("sweep"))
+        sweep.write_record(Record("sweep", tags={"sweep": "2026-01-01/12-00-00-sweep"}))
         for job in range(2):
             folder = new_folder(out, f"12-00-00-sweep/{job}-run", status=("FINISHED", "RUNNING")[job])
             record = folder.read_record()
@@ -265,7 +278,7 @@ class TestRecovery:
         assert "FAILED" in text
         (logged,) = (run for run in runs_of(out) if run.info.run_name == "sweep")
         artifacts = {item.path for item in tracker._client.list_artifacts(logged.info.run_id)}
-        assert artifacts == {"summary.md", "sweep.json"}
+        assert artifacts == {"summary.md", "summary.json", "metrics.json", "sweep.json"}
 
     def test_runs_of_another_experiment_stay_pending(self, out, tracker):
         other = Tracker(out, None, "other one")
@@ -311,7 +324,7 @@ class TestUnusableStores:
 
     def test_driver_that_is_not_installed(self):
         error = stores.unusable("postgresql://host/runs", ModuleNotFoundError("No module", name="psycopg"))
-        assert "install its driver with pip install -e '.[postgres]'" in str(error)
+        assert "install its driver with pip install 'orbit-kernels[postgres]'" in str(error)
 
 
 def test_run_goes_on_when_the_database_breaks(out, tracker, log_messages):
@@ -342,3 +355,18 @@ def test_artifacts_of_any_database_are_in_outputs_or_where_they_are_told(
         assert tracker.upload(new_folder(tmp_path / "out", model=True))
         assert len(list((tmp_path / "out" / "artifacts" / "orbit").rglob("metrics.json"))) == 1
     assert not (tmp_path / "mlruns").exists()
+
+
+def test_only_the_answer_of_a_store_is_timed_not_the_import_of_its_driver(tmp_path, monkeypatch):
+    create_engine = sqlalchemy.create_engine
+
+    def create(*arguments, **options):
+        time.sleep(0.6)  # as the first imports from a cold disk
+        return create_engine(*arguments, **options)
+
+    monkeypatch.setattr(stores, "_CHECK_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(sqlalchemy, "create_engine", create)
+    stores.check(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    monkeypatch.setattr(sqlalchemy, "inspect", lambda connection: time.sleep(0.8))
+    with pytest.raises(InputError, match=r"cannot use sqlite:.* .no answer in 0.5 s."):
+        stores.check(f"sqlite:///{tmp_path / 'mlflow.db'}")

@@ -1,0 +1,156 @@
+"""Launchers: the same sweep has the same results in one process, in several, by submitit and by Ray."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import SMALL, composed, folders
+from test_jobs import start, statuses, wait_for_job
+
+from runners.app.launcher import THREADS, threads
+from runners.app.messages import ConfigError
+from runners.app.schema import PLUGINS
+from runners.tracking.record import RunFolder
+
+LAUNCHERS = PLUGINS["hydra/launcher"]
+PACKAGES = {"joblib": "joblib", "submitit_local": "submitit", "submitit_slurm": "submitit", "ray": "ray"}
+SWEEP = ("-m", *SMALL, "runner.check_group=false", "group=identity,rotation", "seed=0,1")
+
+# The commands of Slurm on this machine alone: a job is a process. sbatch keeps the script of each job.
+COMMANDS = {
+    "sbatch": """
+number=$(( $(ls "$SLURM_FAKE"/script-* 2> /dev/null | wc -l) + 1 ))
+cp "$1" "$SLURM_FAKE/script-$number"
+export SLURM_JOB_ID=$number SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_NTASKS=1 SLURM_JOB_NUM_NODES=1
+export SLURM_JOB_NODELIST=localhost
+sh "$1" > /dev/null 2>&1 &
+echo "Submitted batch job $number"
+""",
+    "srun": """
+while [ "${1#--}" != "$1" ]; do
+    [ "$1" = --unbuffered ] || shift
+    shift
+done
+exec "$@"
+""",
+    "sacct": "echo 'JobID|State|NodeList'",
+    "scancel": "",
+}
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch) -> Path:
+    """The folder of the scripts given to ``sbatch``."""
+    folder = tmp_path / "slurm"
+    folder.mkdir()
+    for name, text in COMMANDS.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}")
+        (folder / name).chmod(stat.S_IRWXU)
+    monkeypatch.setenv("SLURM_FAKE", str(folder))
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return folder
+
+
+def results(tmp_path: Path) -> dict[str, dict[str, float]]:
+    """The metrics of each run, without times and memory."""
+    runs = [RunFolder(folder) for folder in folders(tmp_path)]
+    return {
+        run.read_record().name: {
+            k: v for k, v in run.read_metrics().items() if k.split("/")[0] not in ("time", "memory")
+        }
+        for run in runs
+    }
+
+
+def test_every_launcher_has_settings_that_compose():
+    for name in LAUNCHERS:
+        assert composed(f"hydra/launcher={name}").seed == 0
+
+
+def test_parallel_jobs_share_the_cores(monkeypatch):
+    monkeypatch.setattr("runners.app.launcher.cpu_count", lambda: 8)
+    for name in THREADS:
+        monkeypatch.delenv(name, raising=False)
+    assert threads(3) == dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "2"
+    )
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert "OMP_NUM_THREADS" not in threads(3)
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch, tmp_path):
+    from runners.app.remote import RayLauncher, SubmititLauncher
+
+    for module in ("ray", "submitit"):
+        monkeypatch.setitem(sys.modules, module, None)
+    slurm = SubmititLauncher("slurm", str(tmp_path), n_jobs=1, timeout_min=1)
+    for launcher, extra in ((slurm, "slurm"), (RayLauncher(1, None, 1, 0), "ray")):
+        with (
+            pytest.raises(ConfigError, match=rf"is not installed; pip install 'orbit-kernels\[{extra}\]'"),
+            launcher._opened(1),
+        ):
+            pass
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    """Matrix products with other numbers of threads round differently."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in THREADS:
+            patch.setenv(name, "1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> dict[str, dict[str, float]]:
+    """The results of the sweep in one process."""
+    folder = tmp_path_factory.mktemp("basic")
+    sweep = start(folder, *SWEEP)
+    _, err = sweep.communicate(timeout=400)
+    assert sweep.returncode == 0, err
+    return results(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LAUNCHERS)
+def test_results_are_equal_to_the_last_digit(tmp_path, expected, name, request):
+    pytest.importorskip(PACKAGES[name])
+    more = ()
+    if name == "submitit_slurm":
+        request.getfixturevalue("slurm")
+        more = (
+            "hydra.launcher.partition=long",
+            "hydra.launcher.gpus_per_node=1",
+            "hydra.launcher.more={account: mine}",
+        )
+    sweep = start(tmp_path, *SWEEP, f"hydra/launcher={name}", "hydra.launcher.n_jobs=2", *more)
+    out, err = sweep.communicate(timeout=500)
+    assert sweep.returncode == 0, err
+    assert "4 of 4 jobs finished" in out
+    assert len(expected) == 4
+    assert results(tmp_path) == expected
+    assert statuses(tmp_path) == {"FINISHED": 5}
+    if name == "submitit_slurm":
+        scripts = [path.read_text() for path in (tmp_path / "slurm").glob("script-*")]
+        assert len(scripts) == 4
+        for option in ("partition=long", "gpus-per-node=1", "account=mine", "time=60", "mem=4GB", "cpus-per-task=1"):
+            assert all(f"#SBATCH --{option}\n" in script for script in scripts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["submitit_local", "ray"])
+def test_worker_that_dies_loses_its_job_only(tmp_path, name):
+    pytest.importorskip(PACKAGES[name])
+    sweep = start(tmp_path, *SWEEP, f"hydra/launcher={name}", "hydra.launcher.n_jobs=2")
+    os.kill(wait_for_job(tmp_path, sweep).owner.pid, signal.SIGKILL)
+    out, err = sweep.communicate(timeout=500)
+    assert sweep.returncode == 1, out + err
+    assert "3 of 4 jobs finished" in out
+    assert "ended without a result" in err
+    assert "Traceback" not in err
+    assert statuses(tmp_path) == {"FINISHED": 3, "FAILED": 2}  # the job, and the sweep

@@ -1,0 +1,146 @@
+"""Names of runs, and the summary of a sweep as text, figure and view."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from omegaconf import OmegaConf
+
+from orbit import plots
+from runners.app.names import default_name
+from runners.app.schema import HydraConfig, run_name
+from runners.tracking import views
+from runners.tracking.record import Record
+from runners.tracking.summary import summary
+
+
+class TestNames:
+    @pytest.fixture
+    def named(self, monkeypatch):
+        def name(*overrides: str, runner: str = "fit") -> str:
+            cfg = OmegaConf.create({"hydra": {"overrides": {"task": list(overrides)}}})
+            monkeypatch.setattr(HydraConfig.instance(), "cfg", cfg)
+            return run_name(runner, "digits", "rotation", "none", "rf", "gaussian", "ridge", 0)
+
+        return name
+
+    @pytest.mark.parametrize(
+        ("overrides", "expected"),
+        [
+            ((), "digits-rotation-rf-gaussian-s0"),
+            (("dataset=digits", "group=rotation", "seed=0"), "digits-rotation-rf-gaussian-s0"),
+            (("approx.n_components=300", "learner=krr"), "digits-rotation-rf-gaussian-n_components_300-krr-s0"),
+            (
+                ("outputs=/tmp/x", "tracking.uri=a://b", "engine.workers=2", "resume=true"),
+                "digits-rotation-rf-gaussian-s0",
+            ),
+            (("group.max_angle=[1,2]", "~selection.grid.a"), "digits-rotation-rf-gaussian-max_angle_1_2-no_a-s0"),
+            (("experiment=qm7", "size=paper", "approx=rf"), "qm7-paper-rf-s0"),
+            (("size=1,2",), "digits-rotation-rf-gaussian-size_1_2-s0"),
+            (("experiment=null",), "digits-rotation-rf-gaussian-s0"),
+        ],
+    )
+    def test_have_the_data_set_and_the_changes(self, named, overrides, expected):
+        assert named(*overrides) == expected
+
+    def test_have_the_runner_unless_it_fits_once(self, named):
+        assert named(runner="compare") == "compare-digits-rotation-rf-gaussian-s0"
+        assert named("seed=3", runner="sync") == "sync"
+
+    def test_are_bounded_legal_and_still_different(self):
+        overrides = [f"section.parameter_{i}={{a: [/ü {i}, 'b']}}" for i in range(40)]
+        names = {default_name(["digits"], [*overrides, f"a.b={last}"], (), 0) for last in ("x", "y" * 500, "y" * 501)}
+        assert len(names) == 3
+        for name in names:
+            assert re.fullmatch(r"[A-Za-z0-9.+_-]{1,120}", name)
+            assert name.endswith("-s0")
+
+
+def jobs(accuracies: dict[tuple[str, int], float]) -> list[tuple[Record, dict[str, float]]]:
+    return [
+        (
+            Record("run", job=i, status="FINISHED", overrides=[f"group={group}", f"seed={seed}"]),
+            {"test/accuracy": value},
+        )
+        for i, ((group, seed), value) in enumerate(accuracies.items())
+    ]
+
+
+class TestSummary:
+    def test_settings_with_two_values_are_tested_on_the_same_seeds(self):
+        text = summary(
+            jobs(
+                {("a", 0): 0.5, ("a", 1): 0.6, ("a", 2): 0.7}
+                | {("b", 0): 0.6, ("b", 1): 0.8, ("b", 2): 0.8, ("b", 3): 0.1}
+            )
+        )
+        (row,) = (line for line in text.splitlines() if line.startswith("| group   | a"))
+        assert [cell.strip() for cell in row.strip("|").split("|")] == [
+            "group",
+            "a",
+            "b",
+            "3",
+            "+0.1333",
+            "0.0572",
+            "0.25",
+        ]
+        assert text.startswith("Best test/accuracy of 7 jobs: 0.8, job 4 (group=b, seed=1)")
+
+    def test_one_pair_is_not_tested(self):
+        assert "Wilcoxon" not in summary(jobs({("a", 0): 0.5, ("b", 0): 0.6, ("b", 1): 0.6}))
+
+    def test_figure_spans_the_values(self):
+        settings = [{"approx.n_components": n, "group": group, "seed": "0"} for n in ("10", "100") for group in "ab"]
+        figure = plots.setting_effects(settings, [0.90, 0.91, 0.92, 0.93], "test/accuracy")
+        number, name = figure.axes
+        for ax in (number, name):
+            low, high = ax.get_ylim()
+            assert 0.89 < low < 0.90
+            assert 0.93 < high < 0.94
+        assert [text.get_text() for text in number.get_legend().get_texts()] == ["group=a", "group=b"]
+        assert [text.get_text() for text in name.get_xticklabels()] == ["a", "b"]
+        np.testing.assert_allclose(number.lines[0].get_xdata(), [10, 100])
+
+    def test_figure_of_many_settings_has_one_line_of_means(self):
+        settings = [{"a": str(a), "b": str(b)} for a in range(10) for b in range(3)]
+        figure = plots.setting_effects(settings, np.arange(30.0).tolist(), "m")
+        assert figure.axes[1].get_title() == "mean over all other settings"
+        np.testing.assert_allclose(figure.axes[1].lines[0].get_ydata(), [13.5, 14.5, 15.5])
+
+
+class Experiment:
+    """The tags of an experiment, as a client of MLflow."""
+
+    def __init__(self) -> None:
+        self.tags: dict[str, str] = {}
+
+    def set_experiment_tag(self, experiment_id: str, key: str, value: str) -> None:
+        self.tags[key] = value
+
+    def delete_experiment_tag(self, experiment_id: str, key: str) -> None:
+        del self.tags[key]
+
+    def get_experiment(self, experiment_id: str) -> Experiment:
+        return self
+
+
+class TestViews:
+    def test_the_oldest_are_deleted_and_those_of_a_person_are_kept(self):
+        client = Experiment()
+        client.tags["mlflow.sharedViewState.mine"] = json.dumps({"name": "mine", "createdAt": 0, "state": "{}"})
+        client.tags["mlflow.sharedViewState.other"] = "deflate;abc"
+        for number in range(25):
+            views.save(client, "1", f"key{number}", f"sweep-{number}", float(number), {})
+        kept = {f"mlflow.sharedViewState.key{number}" for number in range(5, 25)}
+        assert set(client.tags) == {"mlflow.sharedViewState.mine", "mlflow.sharedViewState.other", *kept}
+
+    def test_a_long_description_is_cut_at_a_line(self):
+        text = views.note("\n".join(f"| job {i} |" for i in range(2000)), "1", "key")
+        assert len(text) < 8000
+        assert text.startswith(
+            "[Jobs of this sweep](#/experiments/1/runs?workflowType=machine_learning&viewStateShareKey=key)"
+        )
+        assert re.search(r"\| job \d+ \|\n\nThe rest is in summary.md", text)

@@ -1,0 +1,82 @@
+"""``orbit init`` writes a package whose experiment, test and notebook work; test_package.py installs one."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from orbit.core.errors import InputError
+from runners.app.project import init
+
+
+def test_it_writes_a_package_named_by_the_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = init(["My-digits"])
+    assert said.endswith("Run\n  pip install -e My-digits\n  orbit experiment=my_digits")
+    folder = tmp_path / "My-digits"
+    written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert written == {
+        *("pyproject.toml", "my_digits/__init__.py", "my_digits/groups.py", "my_digits/conf/experiment/my_digits.yaml"),
+        *("test_my_digits.py", "explore.ipynb"),
+    }
+    assert all(name in said for name in written)
+    assert not any("my_orbit" in (folder / name).read_text() for name in written)
+
+
+def test_without_a_folder_it_writes_into_the_working_directory(tmp_path, monkeypatch):
+    folder = tmp_path / "digits9"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert init([]).endswith("Run\n  pip install -e .\n  orbit experiment=digits9")
+    assert (folder / "digits9" / "groups.py").is_file()
+
+
+def test_the_command_line_runs_it(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["orbit"])
+    import runners.app.cli
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["orbit", "init", "mine"])
+    assert runners.app.cli.main() == 0
+    assert (tmp_path / "mine" / "pyproject.toml").is_file()
+    assert runners.app.cli.main() == 2, "the files exist now"
+
+
+@pytest.mark.parametrize(
+    ("folder", "expected"),
+    [
+        ("mine", "init: .*/mine/pyproject.toml exists, choose another folder"),
+        ("1st", "init: '1st' cannot be the name of a Python package"),
+        ("numpy", "init: there is a Python package numpy at "),
+        ("sys", "init: there is a Python package sys at built-in"),
+        ("file/below", "init: cannot write .* .Not a directory."),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_refused(tmp_path, monkeypatch, folder, expected):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "pyproject.toml").touch()
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=expected):
+        init([folder])
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch, install):
+    monkeypatch.chdir(tmp_path)
+    init(["turning"])
+    book = json.loads((tmp_path / "turning" / "explore.ipynb").read_text(encoding="utf-8"))
+    package = {"__init__.py": "", "groups.py": (tmp_path / "turning" / "turning" / "groups.py").read_text()}
+    install("turning", package, module="groups")
+    names: dict = {}
+    *before, accuracies, figure = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+    for code in before:
+        exec(code, names)
+    definition, _, last = accuracies.rpartition("\n\n\n")
+    exec(definition, names)
+    found = eval(last, names)
+    assert found["quarter_turns"] > found["identity"] + 0.02
+    *lines, last = figure.splitlines()
+    exec("\n".join(lines), names)
+    assert len(eval(last, names).axes) == 12

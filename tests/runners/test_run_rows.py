@@ -1,0 +1,204 @@
+"""Runs on tables: categories, groups, metrics of classes and targets, the files and figures of rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import composed, folders, refused
+from matplotlib.figure import Figure
+from sklearn.metrics import log_loss
+
+from orbit import plots
+from orbit.core.errors import InputError
+from orbit.plots.predictions import predicted_against_true
+from orbit.plots.rows import error_rows
+from orbit.plots.rows import importance as importance_figure
+from runners.app.plan import plan
+from runners.base import Stopwatch
+from runners.experiments.fitting import Fitted, fit_and_score
+from runners.experiments.importance import importance, is_cheap
+from runners.tracking.record import RunFolder
+
+TABLE = ("dataset=table", "dataset.path=mine.csv", "group=identity", "approx=points", "runner.save_model=false")
+
+
+def write(n: int = 120) -> pd.DataFrame:
+    """Rows whose prices follow from colour and width; the noise column is about nothing."""
+    rng = np.random.default_rng(0)
+    colour, width = rng.choice(["red", "blue", "green"], n), rng.standard_normal(n)
+    price = 3.0 * (colour == "red") + width
+    table = pd.DataFrame({"colour": colour, "width": width, "noise": rng.standard_normal(n), "price": price})
+    table = table.assign(**{"cost/EUR": 1e4 * width, "dear": np.where(price > 2.5, "yes", "no")})
+    table.to_csv("mine.csv", index=False)
+    return table
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch) -> pd.DataFrame:
+    monkeypatch.chdir(tmp_path)
+    return write()
+
+
+def fitted(*overrides: str) -> tuple:
+    made = plan(composed(*TABLE, "dataset.categories=onehot", *overrides))
+    data = made.load()
+    return made, data, fit_and_score(made, data, Stopwatch())
+
+
+COLUMNS = "dataset.features=[colour,width,noise]"
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_classes_of_a_table_from_fit_to_prediction(table, run, tmp_path):
+    """Metrics of rare classes and probabilities, rows with errors, importance, and predictions of new categories."""
+    settings = (*TABLE[:-1], "dataset.categories=onehot", COLUMNS, "dataset.target=dear", "learner=logistic")
+    code, out, err = run(*settings, "learner.regularization=0.01", "tracking.enabled=false", "run_name=a")
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    metrics = RunFolder(folder).read_metrics()
+    for name in ("balanced_accuracy", "macro_f1", "log_loss", "calibration_error"):
+        assert 0 <= metrics[f"test/{name}"] < 1
+        assert f"{name} {metrics[f'test/{name}']:.4g}" in out
+    assert {"confusion", "reliability", "errors", "importance"} <= {p.stem for p in (folder / "figures").iterdir()}
+
+    assert metrics["test/accuracy"] < 1
+    wrong = rows_of(folder / "errors.csv")
+    assert len(wrong) == round(30 * (1 - metrics["test/accuracy"]))
+    for row in wrong:
+        expected = table.loc[int(row["row"])]
+        assert row["true dear"] == expected["dear"] != row["predicted dear"]
+        assert (row["colour"], float(row["width"])) == (expected["colour"], expected["width"])
+
+    ranked = rows_of(folder / "importance.csv")
+    assert [row["column"] for row in ranked][-1] == "noise"
+    assert float(ranked[0]["decrease of accuracy"]) > 0.05
+
+    new = table.drop(columns=["price", "cost/EUR", "dear"]).assign(colour="pink")
+    new.to_csv("new.csv", index=False)
+    code, _, err = run("runner=predict", f"runner.model={folder}", "runner.input=new.csv", "run_name=b")
+    assert code == 0, err
+    assert err.count("new.csv has values that the training part does not have: colour (120 rows, e.g. 'pink')") == 1
+    predictions = rows_of(folders(tmp_path)[1] / "predictions.csv")
+    assert {row["prediction"] for row in predictions} <= {"yes", "no"}
+    assert float(predictions[0]["probability_no"]) + float(predictions[0]["probability_yes"]) == pytest.approx(1)
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize("learner", ["logistic", "knn"])
+def test_probabilities_are_those_of_the_model(learner):
+    _, data, found = fitted(COLUMNS, "dataset.target=dear", f"learner={learner}")
+    shares = found.model.predict_proba(data.X_test)
+    np.testing.assert_allclose(found.probabilities, shares, rtol=1e-6)
+    np.testing.assert_array_equal(found.predicted, found.model.predict(data.X_test))
+    assert found.metrics["test/log_loss"] == pytest.approx(log_loss(data.y_test, shares), rel=1e-5)
+
+
+@pytest.mark.usefixtures("table")
+def test_a_learner_without_probabilities_has_no_metrics_of_them():
+    _, _, found = fitted(COLUMNS, "dataset.target=dear")
+    assert found.probabilities is None
+    assert not {"test/log_loss", "test/calibration_error"} & set(found.metrics)
+
+
+@pytest.mark.usefixtures("table")
+def test_each_target_has_metrics_and_a_panel_with_its_name(run, monkeypatch, tmp_path):
+    drawn = {}
+    for draw in (predicted_against_true, error_rows, importance_figure):
+        monkeypatch.setattr(plots, draw.__name__, remembered(drawn, draw))
+    targets = "dataset.target=[price,cost/EUR]"
+    code, out, err = run(*TABLE, "dataset.categories=onehot", COLUMNS, targets, "tracking.enabled=false")
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    metrics = RunFolder(folder).read_metrics()
+    for metric in ("rmse", "mae", "r2"):
+        mean = (metrics[f"test/price/{metric}"] + metrics[f"test/cost_EUR/{metric}"]) / 2
+        assert metrics[f"test/{metric}"] == pytest.approx(mean)
+    assert re.search(rf"test cost_EUR +rmse {metrics['test/cost_EUR/rmse']:.4g}, mae", out)
+    assert [ax.get_title() for ax in drawn["predicted_against_true"].axes] == ["price", "cost/EUR"]
+    errors = rows_of(folder / "errors.csv")
+    assert len(errors) == 30
+    cells = drawn["error_rows"].axes[0].tables[0].get_celld()
+    assert [cells[i, 0].get_text().get_text() for i in (1, 2, 3)] == [row["row"] for row in errors[:3]]
+    assert list(rows_of(folder / "importance.csv")[0]) == ["column", "decrease of r2", "standard deviation"]
+    assert drawn["importance"].axes[0].get_yticklabels()[0].get_text() == "width"
+
+
+def remembered(drawn: dict, draw):
+    """``draw``, whose figure is kept, and not rendered."""
+
+    def call(*args, **kwargs) -> Figure:
+        drawn[draw.__name__] = draw(*args, **kwargs)
+        return Figure((1, 1))
+
+    return call
+
+
+# ---- importance ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("table")
+def test_importance_permutes_a_category_as_a_whole_in_rows_of_the_test_part():
+    made, data, found = fitted(COLUMNS, "dataset.target=price", "dataset.task=regression")
+    seen = []
+
+    class Watched:
+        def predict(self, X):
+            seen.append(X)
+            return found.model.predict(X)
+
+        def __getitem__(self, step):
+            return found.model[step]
+
+    ranked = importance(Watched(), data, made.engine(), 0)
+    assert ranked.names == ["colour", "width", "noise"]
+    assert ranked.change == "increase of rmse"
+    mean = ranked.values.mean(1)
+    assert mean[0] > 1
+    assert mean[1] > 0.5
+    assert abs(mean[2]) < 0.2
+    assert len(seen) == 1 + 3 * 5
+    for X in seen:
+        np.testing.assert_array_equal(X[:, :3].sum(1), 1)  # one colour in each row
+        np.testing.assert_allclose(np.sort(X[:, 3]), np.sort(data.X_test[:, 3]))
+
+
+@pytest.mark.usefixtures("table")
+def test_importance_is_bounded_and_asked_for():
+    _, data, found = fitted(COLUMNS, "dataset.target=dear")
+    assert is_cheap(found.model, data)
+    orbit_of = [SimpleNamespace(orbit_=SimpleNamespace(weights_=np.ones(r))) for r in (44, 45)]
+    assert [is_cheap({"features": features}, data) for features in orbit_of] == [True, False]  # 5 x 3 x 30 r > 20,000
+    made = plan(composed("dataset=digits", "dataset.n_train=60", "group=identity", "representation=bag"))
+    images = made.load()
+    assert not is_cheap(found.model, images)
+    with pytest.raises(InputError, match=r"runner.importance: points of shape \(8, 8\) have no columns"):
+        importance(None, images, made.engine(), 0)
+    assert "runner.importance: expected true or false or 'auto', found 'maybe'" in refused("runner.importance=maybe")
+
+
+# ---- groups ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_selection_keeps_groups_together(table):
+    table.assign(patient=np.arange(len(table)) % 10).to_csv("mine.csv", index=False)
+    made, data, found = fitted(
+        *(COLUMNS, "dataset.target=dear", "dataset.group_column=patient", "selection=k_fold", "selection.folds=4"),
+        *("selection.grid={learner.regularization: [0.1, 0.001]}", "selection.metric=balanced_accuracy"),
+    )
+    assert isinstance(found, Fitted)
+    assert set(data.groups) | set(map(str, data.test_rows % 10)) == set(map(str, range(10)))
+    splits = made.component("selection").splits(data, made.seed("selection"))
+    assert [len(set(data.groups[validation])) for _, validation in splits] == [2] * 4
+    assert found.metrics["selection/balanced_accuracy"] > 0.5
+    assert json.loads(found.selected.json())["metric"] == "balanced_accuracy"

@@ -1,0 +1,317 @@
+"""Names and signatures of components without their classes: equal to those of the classes, and never out of date."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from command_line import SMALL
+
+import orbit
+import runners.components  # noqa: F401  registers the runners
+from orbit.core.errors import ParameterError, UnknownNameError
+from orbit.core.params import PositiveInt, check_value, describe
+from runners.app import cache, signatures
+from runners.app.signatures import KINDS, names, signature
+
+ROOT = Path(__file__).parents[2]
+
+#: What help, information and refusals must not import; tracking and figures come after them.
+HEAVY = {"torch", "numpy", "scipy", "sklearn", "pandas", "matplotlib", "mlflow", "sqlalchemy", "numba", "joblib"}
+
+
+def everything() -> dict[tuple[str, str], signatures.Signature]:
+    known = [(kind, name) for kind in KINDS for name in names(kind)]
+    return {(kind, name): signature(kind, name) for kind, name in [*known, ("orbit", "orbit"), ("engine", "engine")]}
+
+
+@pytest.fixture
+def new_process(monkeypatch, tmp_path):
+    """``new_process()``: from here on, as in a process that has imported no component; the cache folder is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    imported = sys.modules["runners.components"]
+
+    def forget() -> None:
+        monkeypatch.delitem(sys.modules, "runners.components", raising=False)
+        signatures._read.cache_clear()
+
+    yield forget
+    signatures._read.cache_clear()
+    sys.modules["runners.components"] = imported
+
+
+def cached(tmp_path: Path) -> Path:
+    (path,) = (tmp_path / "cache" / "orbit").iterdir()
+    return path
+
+
+def test_a_value_is_allowed_if_one_of_two_classes_allows_it():
+    class Number:
+        """A number.
+
+        Parameters
+        ----------
+        size : int >= 1
+            How many.
+        """
+
+        def __init__(self, size: PositiveInt = 2) -> None: ...
+
+    class Word:
+        """A word."""
+
+        def __init__(self, size: Literal["auto"] = "auto", short: bool = True) -> None: ...
+
+    found = signatures.Signature.of(Number, Word)
+    assert (found.summary, found.texts) == ("A number.", {"size": "How many."})
+    assert list(found.parameters) == ["size", "short"]
+    annotation = found.parameters["size"].annotation
+    for value in (3, "auto"):
+        check_value("size", value, annotation)
+    with pytest.raises(ParameterError, match="size: expected an integer >= 1 or 'auto', found -1"):
+        check_value("size", -1, annotation)
+
+
+class TestOnDisk:
+    def test_equal_those_of_the_classes(self, new_process, tmp_path):
+        expected = everything()
+        new_process()
+        assert everything() == expected
+        assert signatures.classes_are_imported(), "nothing was on disk"
+        assert cached(tmp_path)
+        new_process()
+        found = everything()
+        assert not signatures.classes_are_imported()
+        assert found == expected
+        for key, known in expected.items():
+            assert list(found[key].parameters) == list(known.parameters), "in the order of the signature"
+            for name, parameter in known.parameters.items():
+                assert describe(found[key].parameters[name].annotation) == describe(parameter.annotation)
+
+    def test_unknown_names_are_answered_as_by_the_registry(self, new_process):
+        messages = []
+        for _ in range(2):
+            with pytest.raises(UnknownNameError) as error:
+                signature("group", "rotaton")
+            messages.append(str(error.value))
+            names("group")
+            new_process()
+            names("group")
+            new_process()
+        assert not signatures.classes_are_imported()
+        assert messages[0] == messages[1]
+
+    @pytest.mark.parametrize("damage", ["", "null", "[]", "{}", '{"key": 1}', "half"])
+    def test_a_damaged_file_is_replaced(self, new_process, tmp_path, damage):
+        new_process()
+        whole = names("kernel")
+        text = cached(tmp_path).read_text()
+        cached(tmp_path).write_text(text[: len(text) // 2] if damage == "half" else damage)
+        new_process()
+        assert names("kernel") == whole
+        assert signatures.classes_are_imported()
+        assert json.loads(cached(tmp_path).read_text())["content"]
+
+    def test_of_another_version_is_replaced(self, new_process, tmp_path):
+        new_process()
+        whole = names("kernel")
+        kept = json.loads(cached(tmp_path).read_text())
+        del kept["content"]["kinds"]["kernel"]["gaussian"]["texts"]
+        cached(tmp_path).write_text(json.dumps(kept))
+        new_process()
+        assert names("kernel") == whole
+        assert signatures.classes_are_imported()
+
+    def test_without_a_folder_to_write_in(self, new_process, tmp_path):
+        (tmp_path / "cache").write_text("a file")
+        new_process()
+        assert "gaussian" in names("kernel")
+
+    def test_every_source_is_one_of_its_files(self, new_process, tmp_path):
+        new_process()
+        names("kernel")
+        files = json.loads(cached(tmp_path).read_text())["files"]
+        for module in (
+            "orbit/groups/rotation.py",
+            "orbit/core/params.py",
+            "runners/experiments/fit.py",
+            "orbit/groups",
+        ):
+            assert str(ROOT / module) in files
+
+    def test_another_package_with_components_makes_it_out_of_date(self, new_process, monkeypatch):
+        new_process()
+        names("kernel")
+        monkeypatch.setattr(signatures, "plugins", lambda: [orbit.registry.metadata.EntryPoint("x", "yaml", "")])
+        new_process()
+        names("kernel")
+        assert signatures.classes_are_imported()
+
+
+class TestCache:
+    KEY = ["a key"]
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    @pytest.fixture
+    def source(self, tmp_path) -> Path:
+        """A file that was written some time ago."""
+        folder = tmp_path / "package"
+        folder.mkdir()
+        path = folder / "module.py"
+        path.write_text("one")
+        os.utime(path, (1e9, 1e9))
+        return path
+
+    def write(self, *files: Path) -> None:
+        cache.write(self.KEY, {"content": 1}, map(str, files), time.time_ns())
+
+    def test_content_comes_back_under_its_key_only(self, source):
+        assert cache.read(self.KEY) is None
+        self.write(source, source.parent)
+        assert cache.read(self.KEY) == {"content": 1}
+        assert cache.read(["another key"]) is None
+
+    @pytest.mark.parametrize("change", ["content", "time", "removed", "new file beside it"])
+    def test_a_change_makes_it_out_of_date(self, source, change):
+        self.write(source, source.parent)
+        if change == "content":
+            source.write_text("other")
+            os.utime(source, (1e9, 1e9))
+        elif change == "time":
+            os.utime(source, (2e9, 2e9))
+        elif change == "removed":
+            source.unlink()
+        else:
+            source.with_name("more.py").write_text("")
+        assert cache.read(self.KEY) is None
+
+    def test_a_file_that_changes_while_it_is_read_is_not_kept(self, source):
+        start = time.time_ns()
+        source.write_text("changed")
+        cache.write(self.KEY, {}, [str(source)], start)
+        assert cache.read(self.KEY) is None
+
+    @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="may write everywhere")
+    def test_a_folder_that_is_read_only(self, source, tmp_path):
+        (tmp_path / "cache").mkdir()
+        (tmp_path / "cache").chmod(stat.S_IRUSR | stat.S_IXUSR)
+        self.write(source)
+        assert cache.read(self.KEY) is None
+
+    def test_content_that_json_does_not_have(self, source):
+        cache.write(self.KEY, {"default": object()}, [str(source)], time.time_ns())
+        assert cache.read(self.KEY) is None
+
+    def test_nothing_is_left_of_many_writers_but_one_file(self, source, tmp_path):
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: self.write(source), range(50)))
+        assert len(list((tmp_path / "cache" / "orbit").iterdir())) == 1
+        assert cache.read(self.KEY) == {"content": 1}
+
+
+PLUGIN = '''
+import orbit
+from orbit.groups import Identity
+
+
+@orbit.register("group", "still")
+class Still(Identity):
+    """{summary}"""
+'''
+
+
+@pytest.mark.slow
+class TestProcesses:
+    """run.py in processes of its own, with an empty cache folder."""
+
+    @pytest.fixture
+    def call(self, tmp_path):
+        """``call(*arguments)`` -> (exit code, stdout, stderr, top-level modules that the process has imported)."""
+        path = os.pathsep.join([str(tmp_path), str(ROOT)])
+        environment = os.environ | {"PYTHONPATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        code = (
+            "import runpy, sys\n"
+            "sys.argv = ['run.py', *sys.argv[1:]]\n"
+            "try: runpy.run_path({run!r}, run_name='__main__')\n"
+            "except SystemExit as end: code = end.code\n"
+            "open('modules', 'w').write(' '.join({{name.partition('.')[0] for name in sys.modules}}))\n"
+            "sys.exit(code)"
+        ).format(run=str(ROOT / "run.py"))
+
+        def execute(*arguments: str) -> tuple[int, str, str, set[str]]:
+            command = [sys.executable, "-c", code, *arguments]
+            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+            return done.returncode, done.stdout, done.stderr, set((tmp_path / "modules").read_text().split())
+
+        return execute
+
+    def test_help_and_refusals_import_nothing_heavy(self, call, tmp_path):
+        assert "torch" in call("--info", "approx=rf")[3], "the first process fills the cache"
+        for arguments, expected, part in [
+            (("--help",), 0, "group: affine, cyclic"),
+            (("--info", "approx=rf"), 0, "approx.n_components=512"),
+            (("--info", "engine"), 0, "engine.dtype=float32  (in Python: auto)"),
+            (("--cfg", "job"), 0, "n_components: 512"),
+            (("grp=rotation",), 2, "error: grp: no such key; did you mean 'group'?"),
+            (("group=rotaton",), 2, "error: group=rotaton: no such group; did you mean 'rotation'?"),
+            (("approx.n_componets=3",), 2, "approx.n_componets: no such key; did you mean 'n_components'?"),
+            (("approx.n_components=many",), 2, "approx.n_components: expected an integer >= 1, found 'many'"),
+            (("orbit.size=-1",), 2, "error: orbit.size: expected an integer >= 1 or null, found -1"),
+            (("kernel.lengthscale=-1",), 2, "error: kernel.lengthscale: expected a finite number > 0 or 'median'"),
+            (("engine.path=straight",), 2, "error: engine.path: expected one of 'auto', 'direct'"),
+        ]:
+            code, out, err, imported = call(*arguments)
+            assert code == expected, err
+            assert part in out + err
+            assert not imported & HEAVY, arguments
+        assert {record["status"] for record in map(json.loads, _records(tmp_path))} == {"FAILED"}
+
+    def test_a_component_of_another_package_is_shown_as_it_is_now(self, call, tmp_path):
+        assert "group=still" not in call("--info", "group")[1]
+        (tmp_path / "plugin.py").write_text(PLUGIN.format(summary="Moves nothing."))
+        about = tmp_path / "plugin-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text("[orbit.components]\nplugin = plugin\n")
+        assert "Moves nothing." in call("--info", "group")[1]
+        code, out, _, imported = call("--info", "group=still")
+        assert (code, out) == (0, "group=still: Moves nothing.\n")
+        assert "torch" not in imported
+        (tmp_path / "plugin.py").write_text(PLUGIN.format(summary="Leaves all as it is."))
+        assert call("--info", "group=still")[1] == "group=still: Leaves all as it is.\n"
+        (about / "entry_points.txt").unlink()
+        assert "group=still" not in call("--info", "group")[1]
+
+    def test_a_run_imports_what_it_uses(self, call):
+        code, _, err, imported = call(*SMALL, "tracking.enabled=false")
+        assert code == 0, err
+        assert {"torch", "sklearn", "matplotlib"} <= imported
+        assert not imported & {"mlflow", "sqlalchemy", "numba", "jinja2"}
+
+    def test_several_first_processes_at_once(self, call):
+        with ThreadPoolExecutor(2) as pool:
+            outputs = {out for code, out, *_ in pool.map(lambda _: call("--info", "learner"), range(2)) if code == 0}
+        assert len(outputs) == 1
+        _, out, _, imported = call("--info", "learner")
+        assert {out} == outputs
+        assert "torch" not in imported
+
+    def test_the_library_imports_what_is_used(self, call, tmp_path):
+        code = "import sys, orbit; print({'torch', 'numpy', 'sklearn'} & set(sys.modules), orbit.Engine())"
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert done.stdout == "set() Engine()\n"
+
+
+def _records(tmp_path: Path) -> list[str]:
+    return [path.read_text() for path in (tmp_path / "outputs").rglob("run.json")]

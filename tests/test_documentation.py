@@ -1,0 +1,261 @@
+"""Code in docs/ runs, commands of every page are planned, and links lead to files. Python of README: test_readme.py."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import CONF, composed, quickly_composed
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import IntervalSweep
+
+import orbit
+from orbit import registry
+from runners.app.arguments import check_arguments
+from runners.app.info import describe_topic
+from runners.app.plan import plan
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md"))]
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
+
+_BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_INLINE = re.compile(r"`((?:python run\.py|orbit|torchrun) [^`\n]+)`")
+_YAML_FILE = re.compile(r"`(\S+\.yaml)`:\s*$")
+
+#: Pages whose code takes more than seconds.
+SLOW_CODE = ("choose/frequencies.md",)
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(DOCS).as_posix() if page.is_relative_to(DOCS) else page.name
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a page in one language."""
+    return [code for found, code in _BLOCK.findall(page.read_text(encoding="utf-8")) if found == language]
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The words of every command of the page that starts orbit: in blocks, and in text between backticks."""
+    text = _BLOCK.sub(_indented, page.read_text(encoding="utf-8"))
+    yield from map(shlex.split, _INLINE.findall(text))
+    for line in re.findall(r"^ {4}(.*)$", text.replace("\\\n", " "), re.MULTILINE):
+        for part in re.split("&&", line):
+            if re.match(r"python run\.py|orbit |torchrun ", part.strip()):
+                yield shlex.split(part, comments=True)
+
+
+def _indented(block: re.Match[str]) -> str:
+    """A fenced block of commands as an indented one; nothing in place of other languages."""
+    return re.sub("^", "    ", block[2], flags=re.MULTILINE) if block[1] in ("bash", "console", "sh") else ""
+
+
+def arguments(command: list[str]) -> list[str]:
+    """What follows the program."""
+    return command[command.index("run.py") + 1 if "run.py" in command else 1 :]
+
+
+def jobs(overrides: list[str]) -> Iterator[list[str]]:
+    """Jobs of a sweep in which every value occurs: the first values, and each other value in their place."""
+    choices = []
+    for parsed in OverridesParser.create().parse_overrides(overrides):
+        value = parsed.value()
+        if isinstance(value, IntervalSweep):  # of a search: its end, which may be a whole number
+            choices.append([f"{parsed.key_or_group}={value.end}"])
+        elif parsed.is_sweep_override():
+            choices.append([f"{parsed.key_or_group}={value}" for value in parsed.sweep_string_iterator()])
+        else:
+            choices.append([parsed.input_line])
+    first = [values[0] for values in choices]
+    yield first
+    for i, values in enumerate(choices):
+        yield from ([*first[:i], value, *first[i + 1 :]] for value in values[1:])
+
+
+COMMANDS = sorted({(name_of(page), *arguments(command)) for page in PAGES for command in commands(page)})
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_is_planned(command, monkeypatch, tmp_path):
+    page, *given = command
+    if is_an_experiment(given):
+        return
+    given = [word.replace("=cuda", "=cpu") for word in given]  # there need be no GPU here
+    text = (ROOT / page if (ROOT / page).exists() else DOCS / page).read_text(encoding="utf-8")
+    for name in re.findall(r'^@register\("\w+", "(\w+)"\)', text, re.MULTILINE):  # test_readme.py installs it
+        given = [word.replace(f",{name}", "") for word in given]
+    monkeypatch.chdir(tmp_path)
+    for name in ("new.csv", "new.npy"):
+        Path(name).touch()
+    for loader in orbit.available("dataset"):  # the files of an example need not be here
+        monkeypatch.setattr(orbit.get("dataset", loader), "check_files", lambda self: None)
+    if given[0] in ("--help", "--cfg", "init"):  # which plan nothing
+        return
+    if given[:1] == ["--info"]:
+        assert describe_topic(given[1], CONF)
+        return
+    check_arguments(given)
+    search = []
+    if "--config-dir" in given:
+        at = given.index("--config-dir")
+        search = [f"hydra.searchpath=[{write_files(DOCS / page, tmp_path) / given[at + 1]}]"]
+        del given[at : at + 2]
+    multirun = "-m" in given
+    overrides = [word for word in given if word != "-m" and not word.startswith("hydra")]
+    planned = list(jobs(overrides)) if multirun else [overrides]
+    for job in planned[:1] if "experiment=" in " ".join(given) else planned:  # each is composed in half a second
+        made = plan(composed(*search, *job) if search else quickly_composed(*job))
+        made.component("runner")
+
+
+def is_an_experiment(given: list[str]) -> bool:
+    """Whether a command runs an experiment as it is: test_run_config.py plans all of them."""
+    keys = dict(word.split("=", 1) for word in given if "=" in word)
+    if len(keys) < len(given) or not {"experiment"} <= keys.keys() <= {"experiment", "size", "dataset.root", "seed"}:
+        return False
+    file = CONF / "experiment" / keys["experiment"] / f"{keys.get('size', 'small')}.yaml"
+    assert file.exists() or (file.parent.with_suffix(".yaml").exists() and "size" not in keys)
+    return True
+
+
+def write_files(page: Path, folder: Path) -> Path:
+    """Write the YAML files of a page, each named in the line above its block, into ``folder``."""
+    text = page.read_text(encoding="utf-8")
+    for match in _BLOCK.finditer(text):
+        if match[1] == "yaml":
+            path = folder / _YAML_FILE.search(text[: match.start()].rstrip())[1]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(match[2], encoding="utf-8")
+    return folder
+
+
+def test_no_command_is_overlooked():
+    """Where a page names the program, it is in one of the commands found, or in a word about it."""
+    for page in PAGES:
+        found = sum("run.py" in command for command in commands(page))
+        assert found == len(re.findall(r"run\.py (?!`)\S", page.read_text(encoding="utf-8"))), name_of(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_that_pytest_is_given_exist(page):
+    for line in re.findall(r"^ {4}pytest (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+        assert all((ROOT / word).exists() for word in shlex.split(line, comments=True) if word.startswith("tests"))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name_of(page), marks=pytest.mark.slow if name_of(page) in SLOW_CODE else ())
+        for page in PAGES[1:]
+        if blocks(page, "python") and name_of(page) != "howto/sweep.md"  # tests/runners/test_run_cli.py has runs for it
+    ],
+)
+def test_the_python_of_a_page_runs(page, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    digits = orbit.data.Digits().load(0)
+    names: dict = {"__name__": "page", "X": digits.X_train[:50], "y": digits.y_train[:50]}
+    for code in blocks(page, "python"):
+        exec(compile(code, str(page), "exec"), names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["table", "molecules", "vector_field"])
+def test_a_page_of_start_works_from_its_files_to_its_results(name, run, tmp_path):
+    page = DOCS / "start" / f"{name}.md"
+    names: dict = {"__name__": "page"}
+    for code in blocks(page, "python"):
+        exec(compile(code, str(page), "exec"), names)
+    for given in map(arguments, commands(page)):
+        if "runner=predict" in given or any("FOLDER" in word for word in given):
+            continue
+        code, out, err = run(*given, "engine.progress=false", "tracking.enabled=false")
+        assert code == 0, err
+        assert "run folder" in out
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs(path, monkeypatch, tmp_path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    needs_qm7 = any("QM7" in cell for cell in cells)
+    if needs_qm7 and not orbit.data.QM7().input_files():
+        pytest.skip("needs qm7.mat: set ORBIT_DATA")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    names: dict = {"__name__": "notebook"}
+    for code in cells:
+        exec(compile(re.sub("^%.*$", "", code, flags=re.MULTILINE), str(path), "exec"), names)
+
+
+def test_notebooks_are_stored_as_executed():
+    for path in NOTEBOOKS:
+        cells = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
+        assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1)), path.name
+
+
+def link_targets(page: Path) -> list[str]:
+    return re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_files(page):
+    generated = {f"reference/{name}.md" for name in ("settings", "experiments", *registered_kinds())}
+    generated |= {f"notebooks/{path.stem}.md" for path in NOTEBOOKS}
+    for target in link_targets(page):
+        path = (page.parent / target).resolve()
+        made = path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in generated
+        assert "://" in target or path.exists() or made, target
+
+
+def registered_kinds() -> list[str]:
+    return sorted({"learner", *orbit.available()} - set(registry.TASKS.values()))
+
+
+@pytest.fixture(scope="module")
+def hooks():
+    """docs/site_hooks.py as a module."""
+    spec = importlib.util.spec_from_file_location("site_hooks", DOCS / "site_hooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_reference_pages_have_every_component_with_its_keys(hooks):
+    for kind in hooks.KINDS:
+        page = hooks.kind_page(kind)
+        for name in orbit.available(kind):
+            part = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+            assert "::: orbit." in part or "::: runners." in part, (kind, name)
+            assert all(f"| `{kind}.{key}` |" in part for key in hooks.config_parameters(kind, name)), (kind, name)
+    assert "| `orbit.size` | `null` |" in hooks.settings_page()
+    assert "| `engine.dtype` | `float32` |" in hooks.settings_page()
+    assert "\n## qm7\n" in hooks.experiments_page()
+
+
+def test_pages_take_sections_of_readme_with_links_of_their_own(hooks):
+    shown = hooks.readme_section("Sweep", "howto/sweep.md")
+    assert shown.startswith("    python run.py -m ")  # a block of code, not text
+    assert "](../images/sweep.png)" in shown
+    assert "](tracking.md)" in shown
+    with pytest.raises(ValueError, match="no section 'Nothing'"):
+        hooks.readme_section("Nothing", "howto/sweep.md")
+    for page in DOCS.rglob("*.md"):
+        for title in hooks._SECTION.findall(page.read_text(encoding="utf-8")):
+            assert hooks.readme_section(title, name_of(page)), title
+
+
+def test_links_that_leave_the_pages_are_text_or_lead_to_the_repository(hooks):
+    def mended(text: str, repository: str | None) -> str:
+        return hooks._LINK.sub(lambda link: hooks._mended(link, "howto/extend.md", repository), text)
+
+    assert mended("[tests](../../tests/x.py)", None) == "tests"
+    assert mended("[tests](../../tests/x.py)", "https://a.b/c") == "[tests](https://a.b/c/blob/main/tests/x.py)"
+    assert mended("[page](../architecture.md#rules)", None) == "[page](../architecture.md#rules)"
+    assert mended("[groups](../../README.md#add-a-group)", None) == "[groups](extend.md)"

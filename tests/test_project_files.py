@@ -1,0 +1,53 @@
+"""The files about the project agree with its code: version, Pythons, commands."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import orbit
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def read(path: str):
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+def test_version():
+    assert read("CITATION.cff")["version"] == orbit.__version__
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert orbit.__version__ in headings
+
+
+def test_every_python_of_the_classifiers_is_tested():
+    named = [found[1] for line in PROJECT["classifiers"] if (found := re.fullmatch(r".*Python :: (3\.\d+)", line))]
+    assert named == read(".github/workflows/ci.yml")["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert f">={named[0]}" == PROJECT["requires-python"]
+
+
+def test_the_forge_runs_the_commands_of_ci():
+    jobs = read(".github/workflows/ci.yml")["jobs"]
+    commands = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
+    assert commands["test"] == [".ci/run"]
+    assert any("python -m build" in command for command in commands["wheel"])
+    assert any("mkdocs build --strict" in command for command in commands["docs"])
+
+
+def test_a_release_takes_its_text_from_the_change_log():
+    (job,) = read(".github/workflows/release.yml")["jobs"].values()
+    assert any('"v$version"' in step.get("run", "") for step in job["steps"])
+
+
+@pytest.mark.parametrize("name", ["bug", "idea"])
+def test_issue_templates_are_forms(name):
+    form = read(f".github/ISSUE_TEMPLATE/{name}.yml")
+    assert {"name", "description", "body"} <= form.keys()
+    assert {part["type"] for part in form["body"]} <= {"textarea", "input", "dropdown", "checkboxes", "markdown"}
+    ids = [part["id"] for part in form["body"]]
+    assert len(ids) == len(set(ids))
