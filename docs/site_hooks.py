@@ -1,0 +1,230 @@
+"""What MkDocs does beside rendering pages: reference pages from the registry, notebooks, README's sections, formulas.
+
+A page takes a section of README, which is written once, with a line ``{{ README: Title of the section }}``. A link
+to a file outside docs/ leads to the repository if ``repo_url`` of mkdocs.yml is set, and is plain text otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orbit
+import runners.components  # noqa: F401  imports every class
+from orbit.core.params import Parameter, describe
+from runners.app.schema import KINDS, OWN_DEFAULTS, SECTIONS, Root, config_parameters, section_signature
+from runners.app.signatures import Signature
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+
+_SECTION = re.compile(r"^\{\{ README: (.+) \}\}$", re.MULTILINE)
+_LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]*)(#[^)\s]*)?(\))")
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+_SIGN = re.compile(r"(<mo[^>]*>(?:&#x0005B;|&#x00028;|&#x0003D;|=|\(|\[|,)</mo>|<mrow>)<mo>&#x02212;</mo>")
+_ROLE = re.compile(r":\w+:<code>~?(?:\w+\.)*(\w+)</code>")  # a cross-reference of Sphinx in a docstring
+
+KIND_TITLES = {
+    "group": "Groups",
+    "distribution": "Distributions on a group",
+    "kernel": "Kernels",
+    "frequencies": "Rules for frequencies",
+    "landmarks": "Rules for landmarks",
+    "approx": "Approximations",
+    "hyper": "Second layers",
+    "representation": "Representations",
+    "encoder": "Encoders",
+    "learner": "Learners",
+    "selection": "Selection of settings",
+    "augmentation": "Augmentation",
+    "dataset": "Data sets",
+    "runner": "Runners",
+}
+
+
+def on_config(config: Any) -> Any:
+    """Put the generated pages into the navigation, under Reference."""
+    [reference] = [item["Reference"] for item in config["nav"] if "Reference" in item]
+    reference += [{"From Python": "reference/api.md"}, {"Settings of a run": "reference/settings.md"}]
+    reference += [{KIND_TITLES[kind]: f"reference/{kind}.md"} for kind in KINDS]
+    reference += [{"Experiments": "reference/experiments.md"}]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the generated pages and the notebooks."""
+    from mkdocs.structure.files import File
+
+    pages = {f"reference/{kind}.md": kind_page(kind) for kind in KINDS}
+    pages |= {"reference/settings.md": settings_page(), "reference/experiments.md": experiments_page()}
+    for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        pages |= notebook_page(notebook)
+    for path, content in pages.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Insert README's sections, and mend links that leave docs/."""
+    path = page.file.src_uri
+    markdown = _SECTION.sub(lambda match: readme_section(match[1], path), markdown)
+    return in_prose(markdown, lambda text: _LINK.sub(lambda link: _mended(link, path, config["repo_url"]), text))
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+    """Formulas as MathML, which browsers draw themselves; cross-references of docstrings as plain names."""
+    from latex2mathml.converter import convert
+
+    def mathml(match: re.Match[str]) -> str:
+        block = match[2] == "["
+        formula = convert(_unescaped(match[3].strip()), display="block" if block else "inline")
+        formula = _SIGN.sub(r'\1<mo form="prefix">&#x02212;</mo>', formula)
+        return f'<div class="formula">{formula}</div>' if block else formula
+
+    return _ROLE.sub(r"<code>\1</code>", _FORMULA.sub(mathml, html))
+
+
+def readme_section(title: str, page: str) -> str:
+    """The text under a heading of README, with links as seen from ``page`` (``howto/sweep.md``)."""
+    if title == "Introduction":
+        text = README.read_text(encoding="utf-8").partition("\n\n")[2].partition("\n## ")[0]
+    else:
+        _, found, text = README.read_text(encoding="utf-8").partition(f"\n## {title}\n")
+        if not found:
+            raise ValueError(f"{page}: README.md has no section {title!r}")
+        text = re.split(r"^## ", text, maxsplit=1, flags=re.MULTILINE)[0]
+
+    def moved(match: re.Match[str]) -> str:
+        target = match[2]
+        if "://" not in target:
+            target = posixpath.relpath(target, posixpath.join("docs", posixpath.dirname(page)))
+        return f"{match[1]}{target}{match[3] or ''}{match[4]}"
+
+    return in_prose(text.strip("\n"), lambda prose: _LINK.sub(moved, prose))
+
+
+@functools.cache
+def sections() -> dict[str, str]:
+    """Anchor of a section of README -> the page that shows it."""
+    pages = {path.relative_to(ROOT / "docs").as_posix(): path for path in (ROOT / "docs").rglob("*.md")}
+    return {
+        title.lower().replace(" ", "-"): name
+        for name, path in pages.items()
+        for title in _SECTION.findall(path.read_text(encoding="utf-8"))
+    }
+
+
+def in_prose(markdown: str, change: Any) -> str:
+    """Apply ``change`` to the parts of a page that are not fenced code."""
+    parts = re.split(r"(^```.*?^```$)", markdown, flags=re.DOTALL | re.MULTILINE)
+    return "".join(part if part.startswith("```") else change(part) for part in parts)
+
+
+def _mended(link: re.Match[str], page: str, repository: str | None) -> str:
+    if "://" in link[2] or not link[2]:
+        return link[0]
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(page), link[2]))
+    if not target.startswith(".."):
+        return link[0]
+    path = posixpath.normpath(posixpath.join("docs", target))
+    if path == "README.md" and (link[3] or "").removeprefix("#") in sections():
+        found = posixpath.relpath(sections()[link[3].removeprefix("#")], posixpath.dirname(page) or ".")
+        return f"{link[1]}{found}{link[4]}"
+    if repository:
+        return f"{link[1]}{repository.rstrip('/')}/blob/main/{path}{link[3] or ''}{link[4]}"
+    return link[1].lstrip("!")[1:-2]
+
+
+def kind_page(kind: str) -> str:
+    """The reference page of a kind: every registered component with its docstring and its keys."""
+    lines = [f"# {KIND_TITLES[kind]}", "", f"`{kind}=NAME` on the command line.", ""]
+    for name in orbit.available(kind):
+        lines += [f"## {name}", ""]
+        for cls in orbit.registry.classes(kind, name):
+            lines += [
+                f"::: {cls.__module__}.{cls.__qualname__}",
+                "    options: {heading_level: 3, members: false, show_root_toc_entry: false}",
+                "",
+            ]
+        lines += keys_table(kind, config_parameters(kind, name))
+    return "\n".join(lines)
+
+
+def settings_page() -> str:
+    """The keys that belong to no component."""
+    lines = ["# Settings of a run", "", "Keys without a section belong to the run as a whole.", "", "## run", ""]
+    run = Signature.of(Root)
+    keys = {key: p for key, p in run.parameters.items() if p.annotation is not Any}
+    lines += keys_table("", keys, run.texts)
+    for section in SECTIONS:
+        known = section_signature(section)
+        own = OWN_DEFAULTS.get(section, {})
+        lines += [f"## {section}", "", *keys_table(section, known.parameters, known.texts, own)]
+    return "\n".join(lines)
+
+
+def keys_table(
+    section: str,
+    keys: Mapping[str, Parameter],
+    texts: Mapping[str, str] | None = None,
+    own: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """A table of configuration keys with default, allowed values and, if ``texts`` are given, meaning."""
+    if not keys:
+        return []
+    head = ["key", "default", "values"] + (["meaning"] if texts is not None else [])
+    rows = [head, ["---"] * len(head)]
+    for key, parameter in keys.items():
+        default = (own or {}).get(key, parameter.default)
+        cells = [f"`{section}.{key}`" if section else f"`{key}`", _code(default), _cell(describe(parameter.annotation))]
+        rows.append([*cells, *([] if texts is None else [_cell(texts.get(key, ""))])])
+    return [*("| " + " | ".join(row) + " |" for row in rows), ""]
+
+
+def experiments_page() -> str:
+    """Every file of conf/experiment, with the comment at its top."""
+    lines = ["# Experiments", "", "Files of `conf/experiment`, chosen by `experiment=NAME`.", ""]
+    for path in sorted((ROOT / "conf" / "experiment").glob("*.yaml")):
+        comment = [line[1:].strip() for line in _leading_comments(path) if not line.startswith("# @package")]
+        commands = [line for line in comment if line.startswith("python run.py")]
+        text = " ".join(line for line in comment if line not in commands)
+        lines += [f"## {path.stem}", "", text.replace("|", r"\|"), "", *(f"    {line}" for line in commands), ""]
+    return "\n".join(lines)
+
+
+def _leading_comments(path: Path) -> Iterator[str]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            return
+        yield line
+
+
+def notebook_page(path: Path) -> dict[str, str | bytes]:
+    """A notebook, with the outputs stored in it, as a page and its images, by their paths in the site."""
+    from nbconvert import MarkdownExporter
+    from nbconvert.preprocessors import CoalesceStreamsPreprocessor
+
+    exporter = MarkdownExporter()
+    exporter.register_preprocessor(CoalesceStreamsPreprocessor, enabled=True)  # printed lines in one block
+    text, resources = exporter.from_filename(str(path))
+    images = resources["outputs"]
+    for name in images:
+        text = text.replace(f"]({name})", f"]({path.stem}_{name})")
+    pages: dict[str, str | bytes] = {f"notebooks/{path.stem}_{name}": content for name, content in images.items()}
+    return pages | {f"notebooks/{path.stem}.md": re.sub(r"^!\[png\]", f"![Figure of {path.stem}]", text, flags=re.M)}
+
+
+def _code(value: Any) -> str:
+    return f"`{'null' if value is None else str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">")
