@@ -21,14 +21,15 @@ LAUNCHERS = PLUGINS["hydra/launcher"]
 PACKAGES = {"joblib": "joblib", "submitit_local": "submitit", "submitit_slurm": "submitit", "ray": "ray"}
 SWEEP = ("-m", *SMALL, "runner.check_group=false", "group=identity,rotation", "seed=0,1")
 
-# The commands of Slurm on this machine alone: a job is a process. sbatch keeps the script of each job.
+# The commands of Slurm on this machine alone: a job is a process. sbatch runs a copy of the script, as Slurm does:
+# submitit renames its file as soon as sbatch has answered, perhaps before the shell has opened it.
 COMMANDS = {
     "sbatch": """
 number=$(( $(ls "$SLURM_FAKE"/script-* 2> /dev/null | wc -l) + 1 ))
 cp "$1" "$SLURM_FAKE/script-$number"
 export SLURM_JOB_ID=$number SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_NTASKS=1 SLURM_JOB_NUM_NODES=1
 export SLURM_JOB_NODELIST=localhost
-sh "$1" > /dev/null 2>&1 &
+sh "$SLURM_FAKE/script-$number" > "$SLURM_FAKE/output-$number" 2>&1 &
 echo "Submitted batch job $number"
 """,
     "srun": """
