@@ -207,8 +207,10 @@ def start(tmp_path: Path, *arguments: str) -> subprocess.Popen:
 
 
 def jobs_in_progress(tmp_path: Path) -> list[Marker]:
-    markers = Pending(tmp_path / "out").markers()
-    return [marker for marker in markers if marker.is_owned and "-sweep" not in marker.folder.name]
+    """The jobs that have written their record, so that they count as started when their process dies."""
+    markers = [marker for marker in Pending(tmp_path / "out").markers() if marker.is_owned]
+    jobs = [marker for marker in markers if "-sweep" not in marker.folder.name]
+    return [marker for marker in jobs if RunFolder(marker.folder).read_record() is not None]
 
 
 def wait_for_job(tmp_path: Path, sweep: subprocess.Popen) -> Marker:

@@ -29,7 +29,7 @@ number=$(( $(ls "$SLURM_FAKE"/script-* 2> /dev/null | wc -l) + 1 ))
 cp "$1" "$SLURM_FAKE/script-$number"
 export SLURM_JOB_ID=$number SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_NTASKS=1 SLURM_JOB_NUM_NODES=1
 export SLURM_JOB_NODELIST=localhost
-sh "$SLURM_FAKE/script-$number" > "$SLURM_FAKE/output-$number" 2>&1 &
+{ sh "$SLURM_FAKE/script-$number"; touch "$SLURM_FAKE/ended-$number"; } > "$SLURM_FAKE/output-$number" 2>&1 &
 echo "Submitted batch job $number"
 """,
     "srun": """
@@ -39,14 +39,21 @@ while [ "${1#--}" != "$1" ]; do
 done
 exec "$@"
 """,
-    "sacct": "echo 'JobID|State|NodeList'",
+    "sacct": """
+echo 'JobID|State|NodeList'
+for script in "$SLURM_FAKE"/script-*; do
+    number=${script##*-}
+    [ -e "$SLURM_FAKE/ended-$number" ] && state=COMPLETED || state=RUNNING
+    echo "$number|$state|localhost"
+done
+""",
     "scancel": "",
 }
 
 
 @pytest.fixture
 def slurm(tmp_path, monkeypatch) -> Path:
-    """The folder of the scripts given to ``sbatch``."""
+    """The folder of the scripts given to ``sbatch``, and of what they print."""
     folder = tmp_path / "slurm"
     folder.mkdir()
     for name, text in COMMANDS.items():
@@ -55,6 +62,11 @@ def slurm(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("SLURM_FAKE", str(folder))
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     return folder
+
+
+def printed_by_jobs(tmp_path: Path) -> str:
+    """What the jobs of Slurm have printed, for the message of a test that failed."""
+    return "\n".join(path.read_text() for path in sorted((tmp_path / "slurm").glob("output-*")))
 
 
 def results(tmp_path: Path) -> dict[str, dict[str, float]]:
@@ -130,8 +142,8 @@ def test_results_are_equal_to_the_last_digit(tmp_path, expected, name, request):
             "hydra.launcher.more={account: mine}",
         )
     sweep = start(tmp_path, *SWEEP, f"hydra/launcher={name}", "hydra.launcher.n_jobs=2", *more)
-    out, err = sweep.communicate(timeout=500)
-    assert sweep.returncode == 0, err
+    out, err = sweep.communicate(timeout=400)
+    assert sweep.returncode == 0, err + printed_by_jobs(tmp_path)
     assert "4 of 4 jobs finished" in out
     assert len(expected) == 4
     assert results(tmp_path) == expected
@@ -144,13 +156,15 @@ def test_results_are_equal_to_the_last_digit(tmp_path, expected, name, request):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["submitit_local", "ray"])
-def test_worker_that_dies_loses_its_job_only(tmp_path, name):
+@pytest.mark.parametrize("name", ["submitit_local", "submitit_slurm", "ray"])
+def test_worker_that_dies_loses_its_job_only(tmp_path, name, request):
     pytest.importorskip(PACKAGES[name])
+    if name == "submitit_slurm":
+        request.getfixturevalue("slurm")
     sweep = start(tmp_path, *SWEEP, f"hydra/launcher={name}", "hydra.launcher.n_jobs=2")
     os.kill(wait_for_job(tmp_path, sweep).owner.pid, signal.SIGKILL)
-    out, err = sweep.communicate(timeout=500)
-    assert sweep.returncode == 1, out + err
+    out, err = sweep.communicate(timeout=400)
+    assert sweep.returncode == 1, out + err + printed_by_jobs(tmp_path)
     assert "3 of 4 jobs finished" in out
     assert "ended without a result" in err
     assert "Traceback" not in err
