@@ -42,6 +42,7 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ("++foo.bar=1", "foo: no such key"),
     ("+approx.width=3", "approx=nystrom has no parameter 'width'"),
     ("++approx.width=3", "approx=nystrom has no parameter 'width'"),
+    ("dataset.rot=here", "dataset.rot: no such key; did you mean 'root'?"),
     ("approx.n_componets=3", "approx.n_componets: no such key; did you mean 'n_components'?"),
     ("kernel.radius=-1", "kernel.radius: no such key. Choose from name, lengthscale."),
     ("group.a.b=c", "group.a: no such key"),

@@ -69,6 +69,7 @@ class Arrays(Loader):
     """
 
     fixed_task = None
+    without_effect = {}
 
     def __init__(
         self,

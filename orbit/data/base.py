@@ -215,6 +215,9 @@ class Loader(Component):
         Name of the array of points in an .npz file with new points.
     reading : tuple of str
         Keys of ``Dataset.reading`` that new points are read by.
+    without_effect : mapping of str to type
+        Keys that the command line accepts and leaves out, unless they are parameters. Data that is generated or bundled
+        needs no folder, but takes one, so that one command line serves all experiments.
     """
 
     default_representation: ClassVar[dict[str, Any]] = {"name": "unit_norm"}
@@ -222,6 +225,7 @@ class Loader(Component):
     pixels: ClassVar[bool] = False
     x_key: str = "X"
     reading: ClassVar[tuple[str, ...]] = ()
+    without_effect: ClassVar[Mapping[str, Any]] = {"root": str | None}
 
     n_train: PositiveInt | None
     n_test: PositiveInt | None
@@ -316,6 +320,7 @@ class FileLoader(Loader):
     """
 
     folder: ClassVar[str]
+    without_effect: ClassVar[Mapping[str, Any]] = {}
     root: str | None
     download: bool
 

@@ -43,6 +43,8 @@ class Images(Loader):
         Random subsets; None is all.
     """
 
+    without_effect = {}
+
     def __init__(
         self,
         path: str | None = None,

@@ -70,6 +70,7 @@ class Table(Loader):
 
     default_representation = {"name": "standardize"}
     fixed_task = None
+    without_effect = {}
     reading = "features", "targets", "fill"
 
     def __init__(

@@ -30,6 +30,7 @@ from runners.app.defaults import complete, fill_defaults
 from runners.app.messages import config_keys
 from runners.app.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
 from runners.app.settings import check_settings
+from runners.app.signatures import signature
 
 _SEEDED = ("approx", "hyper", "learner")
 
@@ -207,6 +208,7 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     """A plan from a composed configuration as plain dictionaries. See :func:`plan`."""
     config = copy.deepcopy(composed)
     check_settings(config)
+    _leave_out(config)
     result = Plan(config, fill_defaults(config), composed)
     for kind in (*KINDS, "engine", "orbit"):
         if kind not in ("learner", "runner"):  # the task may depend on the data; variants are run by another runner
@@ -223,6 +225,14 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     _check_learner(result, loader.fixed_task)
     checks.check_processes(config)
     return result
+
+
+def _leave_out(config: dict[str, Any]) -> None:
+    """Remove keys without effect, in place: a run with one computes the same as a run without it."""
+    for kind in KINDS:
+        if (name := config[kind]["name"]) != "auto":
+            for key in signature(kind, name).without_effect:
+                config[kind].pop(key, None)
 
 
 def _check_learner(made: Plan, task: str | None) -> None:

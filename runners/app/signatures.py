@@ -72,6 +72,8 @@ class Signature:
         Parameters of a learner that are those of the kernel where they are None.
     tracked : bool
         Whether it is a runner whose runs are logged in MLflow.
+    without_effect : list of str
+        Keys of ``parameters`` that a data set accepts, but does not have: they are left out of the configuration.
     """
 
     summary: str
@@ -81,6 +83,7 @@ class Signature:
     own_kernel: bool = False
     takes_from_kernel: list[str] = field(default_factory=list)
     tracked: bool = False
+    without_effect: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, *described: Any) -> Signature:
@@ -153,7 +156,22 @@ def _of_classes(kind: str, *described: Any) -> Signature:
         return replace(made, own_kernel=described[0].own_kernel is not None)
     if kind == "learner":
         return replace(made, takes_from_kernel=[key for cls in described for key in cls.takes_from_kernel])
+    if kind == "dataset":
+        return _with_keys(made, described[0].without_effect)
     return replace(made, tracked=described[0].tracked) if kind == "runner" else made
+
+
+def _with_keys(made: Signature, annotations: Mapping[str, Any]) -> Signature:
+    """The signature with keys that are accepted without effect, for those that are no parameters."""
+    added = {key: annotation for key, annotation in annotations.items() if key not in made.parameters}
+    parameters = {key: Parameter(annotation, None) for key, annotation in added.items()}
+    texts = dict.fromkeys(added, "Has no effect: this data set needs no files.")
+    return replace(
+        made,
+        parameters={**made.parameters, **parameters},
+        texts={**texts, **made.texts},
+        without_effect=list(added),
+    )
 
 
 # ---- on disk

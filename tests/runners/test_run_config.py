@@ -149,7 +149,7 @@ class TestInformation:
 def test_every_experiment_is_a_plan_with_all_its_rows(name, size, monkeypatch):
     for loader in orbit.available("dataset"):  # the files of an experiment need not be here
         monkeypatch.setattr(orbit.get("dataset", loader), "check_files", lambda self: None)
-    made = plan(composed(f"experiment={name}", f"size={size}"))
+    made = plan(composed(f"experiment={name}", f"size={size}", "dataset.root=elsewhere"))
     runner = made.component("runner")
     if isinstance(runner, Table):
         assert runner.plans(made)
@@ -166,6 +166,12 @@ class TestHash:
         one = plan(composed("engine.workers=1", "outputs=a", "tracking.enabled=false"))
         two = plan(composed("engine.workers=2", "outputs=b", "resume=true"))
         assert one.config_hash == two.config_hash
+
+    @pytest.mark.parametrize("name", ["xperm", "digits", "rotated_digits", "vector_field", "low_rank_multitask"])
+    def test_is_equal_with_a_folder_that_the_data_set_does_not_need(self, name):
+        made = plan(composed(f"dataset={name}", "dataset.root=elsewhere"))
+        assert made.config_hash == plan(composed(f"dataset={name}")).config_hash
+        assert "root" not in made.config["dataset"]
 
     @pytest.mark.parametrize("change", ["seed=1", "group=identity", "engine.dtype=float64", "kernel.lengthscale=2"])
     def test_differs_for_settings_that_change_results(self, change):
