@@ -22,6 +22,7 @@ from orbit.data import Dataset
 from orbit.orbits import Orbit
 from runners.app.plan import Plan
 from runners.metrics import LOWER_IS_BETTER, METRICS
+from runners.results import Result
 from runners.tracking.record import Record, RunFolder
 
 log = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ class Job(Stopwatch):
         self._drawn: set[tuple[str, ...]] = set()
         self._table: list[tuple[str, str]] = []
         self._texts: list[str] = []
+        self._results: dict[tuple[Any, ...], Result] = {}
 
     def load(self) -> Dataset:
         """Load the data set of the plan, and record its name and source."""
@@ -89,6 +91,12 @@ class Job(Stopwatch):
         """Record the next step of a metric with several steps, such as epochs."""
         self.history.setdefault(name, []).append(float(value))
         self.folder.write_history(self.history)
+
+    def log_result(self, *results: Result) -> None:
+        """Record figures of the experiment by their place in it; the same place again replaces what it had."""
+        for result in results:
+            self._results[result.part, result.label, result.metric, result.x] = result
+        self.folder.write_results([result.packed() for result in self._results.values()])
 
     def log_figure(self, name: str, figure: Figure) -> None:
         self.folder.write_figure(name, figure)

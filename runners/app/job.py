@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 import runners.components  # noqa: F401  registers what a plan is made of
 from orbit.core import distributed
 from runners.app.plan import Plan, plan
-from runners.base import MAIN_METRICS, Job
+from runners.base import MAIN_METRICS, Job, peak_memory_mb
 from runners.machine import environment_tags
 from runners.tracking.identity import add_fingerprints, identity, in_common, other_code
 from runners.tracking.mlflow import Tracker
@@ -68,9 +68,10 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
             return _main_metric(job)
         tracker.begin(record, folder)
         afterwards.callback(_upload, tracker, folder)  # after the final record is written
+    processor = time.process_time()
     with job.stage("total"):
         runner.run(job)
-    job.log_metrics({})
+    job.log_metrics({"time/processor_s": time.process_time() - processor, "memory/peak_mb": peak_memory_mb()})
     record.status = "FINISHED"
     _show(job, tracker, shown=record.job is None)
     return _main_metric(job)

@@ -14,6 +14,7 @@ from orbit.orbits import Orbit
 from orbit.registry import build, register
 from runners.base import Job, Runner
 from runners.metrics import kernel_errors
+from runners.results import curve_results
 
 _DRAWN = {"rel_fro_error": "relative Frobenius error", "rel_spectral_error": "relative spectral error"}
 
@@ -74,6 +75,7 @@ class KernelError(Runner):
         config = job.plan.config
         title = f"{config['group']['name']}, {config['approx']['name']}, {config['kernel']['name']}, {data.name}"
         for key, label in _DRAWN.items():
+            job.log_result(*curve_results(key, label, "approx.n_components", curves[key]))
             job.log_figure(key, plots.convergence(curves[key], "components", label, title, slopes=True))
 
     def _errors_of_seed(

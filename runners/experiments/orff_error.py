@@ -16,6 +16,7 @@ from orbit.kernels import OperatorKernel
 from orbit.kernels.operator_bounds import operator_variance_bound
 from orbit.registry import register
 from runners.base import Job, Runner
+from runners.results import Result, curve_results
 
 # Frequencies in a block.
 _BLOCK = 4096
@@ -77,6 +78,9 @@ class OrffError(Runner):
                 self._record(job, f"{label}{name}", values.mean(0))
         quantity = "variance" if self.variance else "largest error"
         title = f"pairs in [-1, 1]^{self.dim}"
+        job.log_result(
+            *curve_results("variance" if self.variance else "error", quantity, "approx.n_components", curves)
+        )
         job.log_figure("orff_error", plots.convergence(curves, "frequencies D", quantity, title, slopes=True))
 
     def _errors(self, job: Job, kernel: OperatorKernel) -> dict[str, np.ndarray]:
@@ -112,6 +116,7 @@ class OrffError(Runner):
         if len(self.sizes) > 1:
             slope = float(np.polyfit(np.log(self.sizes), np.log(values), 1)[0])
             job.log_metrics({f"orff/{name}/slope": slope})
+            job.log_result(Result("slope", name, "slope", [slope]))
             listed += f"  slope {slope:.3f}"
         job.row(name, listed)
 

@@ -18,6 +18,7 @@ from runners.app.plan import Plan
 from runners.base import Job, Runner
 from runners.experiments.trials import Trials, settings
 from runners.markdown import markdown_table, mean_and_spread
+from runners.results import TABLE, Result, curve_results, settings_of
 
 _CURVE_KEYS = ("along", "series", "references", "metric")
 
@@ -146,8 +147,10 @@ class Table(Runner):
         # interrupted table has complete folds
         for repeat in self._repeats():
             for label, changes in self._cells().items():
-                results[label].append(trials.fit(job.plan.variant(changes | repeat), label))
+                plan = job.plan.variant(changes | repeat)
+                results[label].append(trials.fit(plan, label))
                 self._record(job, results)
+                job.log_result(self._result(label, results[label], settings_of(plan.config)))
                 progress.step()
         return results
 
@@ -167,6 +170,8 @@ class Table(Runner):
         names |= {f"{curve.name}/{label}": found for label, found in curve.levels.items()}
         job.log_metrics({name: float(np.mean(found)) for name, found in names.items()})
         job.log_metrics({f"{name} std": float(np.std(found)) for name, found in names.items() if len(found) > 1})
+        job.log_result(*curve_results(curve.name, metric, curve.key, curve.lines()))
+        job.log_result(*(Result(curve.name, label, metric, found) for label, found in curve.levels.items()))
         job.log_text(f"{curve.name}.md", curve.markdown())
         figure = plots.curves(curve.lines(), curve.levels, curve.key, metric, log_y=metric.startswith("time/"))
         job.log_figure(curve.name, figure)
@@ -189,6 +194,19 @@ class Table(Runner):
             header.append("selected")
             rows = [[*row, cell] for row, cell in zip(rows, chosen, strict=True)]
         return markdown_table(header, rows) + (f"\n\nPublished: {self.source}.\n" if self.source else "\n")
+
+    def _result(self, label: str, found: list[dict[str, float]], settings: dict[str, Any]) -> Result:
+        """The row as the pages of the papers show it."""
+        published = (self.published or {}).get(label)
+        return Result(
+            TABLE,
+            label,
+            self.metric,
+            [metrics[self.metric] for metrics in found],
+            published=None if published is None else float(published),
+            seconds=round(float(np.mean([metrics["time/total_s"] for metrics in found])), 2),
+            settings=settings,
+        )
 
     def _figures(self, label: str, found: list[dict[str, float]]) -> list[str]:
         columns, seconds = (np.mean([m[key] for m in found]) for key in ("features/dim", "time/total_s"))

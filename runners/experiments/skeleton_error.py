@@ -16,6 +16,7 @@ from runners.app.plan import Plan
 from runners.base import Job, Runner
 from runners.markdown import markdown_table
 from runners.metrics import kernel_errors
+from runners.results import curve_results
 
 _MEASURES = {
     "mean_error": "mean absolute difference",
@@ -113,6 +114,8 @@ class SkeletonError(Runner):
                 job.log_metrics(
                     {f"{measure}/{kernel}/{name}/s{s}": v for s, v in zip(self.sizes, values.mean(0), strict=True)}
                 )
+                line = {f"{kernel}, {name}": (self.sizes, values)}
+                job.log_result(*curve_results(measure, label, "approx.n_components", line))
                 rows.append([kernel, name, *(f"{v:.3g}" for v in values.mean(0))])
             table = markdown_table(["kernel", label, *map(str, self.sizes)], rows)
             job.log_text(f"{measure}.md", table + "\n")

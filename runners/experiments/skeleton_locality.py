@@ -12,6 +12,7 @@ from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.registry import register
 from runners.base import Job, Runner
+from runners.results import Result
 
 
 @register("runner", "skeleton_locality")
@@ -64,6 +65,8 @@ class SkeletonLocality(Runner):
             maps[label] = self._correlations(approx.features_.exponents)
             near, far = self._tiers(maps[label])
             job.log_metrics({f"locality/{label}/near": near, f"locality/{label}/far": far})
+            job.log_result(Result("within 2 pixels", label, "mean correlation", [near]))
+            job.log_result(Result("beyond 12 pixels", label, "mean correlation", [far]))
             job.row(label, f"mean correlation within 2 pixels {near:.4f}, beyond 12 pixels {far:.4f}")
         job.log_figure("locality", plots.locality(maps, self.pixels))
 

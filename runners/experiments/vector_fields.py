@@ -15,6 +15,7 @@ from orbit.registry import register
 from runners.base import Job, Runner, Stopwatch
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.trials import Trials
+from runners.results import Result, curve_results
 
 _GRID = 18
 _NEAR = 1.2  # a test MSE below this multiple of the noise variance has reached the noise level
@@ -94,6 +95,8 @@ class Fields(Runner):
         for label, changes in (self.exact or {}).items():
             levels[label] = [mse(label, i, changes) for i in range(self.repeats)]
             self._record(job, f"mse/{label}", "", [""], [float(np.mean(levels[label]))])
+        job.log_result(*curve_results("error", "test/mse", "approx.n_components", lines))
+        job.log_result(*(Result("error", label, "test/mse", found) for label, found in levels.items()))
         job.log_figure("error", plots.curves(lines, levels, "approx.n_components", "test MSE", log_y=True))
 
     def _times(self, job: Job, trials: Trials) -> None:
@@ -110,6 +113,7 @@ class Fields(Runner):
                 found[size] = sum(metrics[stage] for stage in _STAGES)
             lines[label] = np.array(list(found)), np.array([list(found.values())])
             self._record(job, f"seconds/{label}", "N", list(found), list(found.values()))
+        job.log_result(*curve_results("time", "seconds", "dataset.size", lines))
         job.log_figure("time", plots.curves(lines, {}, "dataset.size", "seconds to fit", log_y=True))
 
     def _pictures(self, job: Job) -> None:

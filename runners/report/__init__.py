@@ -1,4 +1,4 @@
-"""``runner=report``: all results on one page, with the papers' values beside them."""
+"""``runner=report``: the pages of the papers, with published values beside ours, and all other runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -18,23 +19,25 @@ from orbit.registry import register
 from runners.base import Job, Runner
 from runners.program import program
 from runners.report.cells import without_password
-from runners.report.content import Content
-from runners.report.render import FILES, render
+from runners.report.content import Content, Page
+from runners.report.kept import FOLDER, kept_runs, read_kept
+from runners.report.pages import pages
+from runners.report.papers import Paper, experiments_of, papers
+from runners.report.pictures import PICTURES, copy_pictures
+from runners.report.render import FILES, render, render_page
 from runners.report.results import Experiment, Results, experiments
-from runners.report.sections import arrange
+from runners.report.sections import Paged, arrange
 from runners.tracking.mlflow import Tracker
-
-_PICTURES = "figures"
 
 
 @register("runner", "report")
 class Report(Runner):
-    """Writes all logged results as ``index.html`` and ``report.md``, with their figures.
+    """Writes a page for each paper with published values beside ours, an index of them, and a page of all other runs.
 
-    For every experiment and size the report shows the newest finished run: its tables and figures, its command, and
-    the runs of other configurations. Runs and sweeps that belong to no experiment follow, then the experiments that
-    have not run. Runs are read from MLflow, and from run folders where MLflow does not have them (with
-    ``tracking.enabled=false`` from run folders only). The same runs give the same text.
+    The pages are Markdown files and, together, ``index.html``. For every experiment and size they show the newest
+    finished run. ``runs.md`` has experiments of no paper, then runs and sweeps of no experiment. Runs are read from
+    MLflow, and from run folders where MLflow does not have them (with ``tracking.enabled=false`` from run folders
+    only). The same runs give the same text.
 
     Parameters
     ----------
@@ -44,26 +47,39 @@ class Report(Runner):
         Names of the experiments shown; None shows all.
     latest : int >= 0
         Number of runs and sweeps without an experiment that are shown, newest first.
+    publish : str or None
+        A folder, such as ``docs/results``, in which the results of the papers are kept as small JSON files
+        (``records``), with their pictures (``figures``) and the pages made from them. A newer run replaces what is
+        kept of its experiment and size; other files in the folder stay as they are.
     """
 
     tracked: ClassVar[bool] = False
     uses_data: ClassVar[bool] = False
 
     def __init__(
-        self, folder: str | None = None, only: list[str] | None = None, latest: Annotated[int, Range(low=0)] = 20
+        self,
+        folder: str | None = None,
+        only: list[str] | None = None,
+        latest: Annotated[int, Range(low=0)] = 20,
+        publish: str | None = None,
     ) -> None:
         self.folder = folder
         self.only = only
         self.latest = latest
+        self.publish = publish
 
     def run(self, job: Job) -> None:
         outputs = Path(job.plan.config["outputs"])
         target = (outputs / "report" if self.folder is None else Path(self.folder).expanduser()).absolute()
         tracker = Tracker.of(job.plan.config) if job.plan.config["tracking"]["enabled"] else None
-        content, n_experiments = write_report(target, outputs, tracker, _config_dirs(), self.only, self.latest)
-        done = {section.name for section in content.sections}
-        job.row("experiments", f"{len(done)} of {n_experiments} have finished runs")
-        for name in FILES:
+        if self.publish is not None:
+            folder = Path(self.publish).expanduser().absolute()
+            names = publish(folder, outputs, tracker, _config_dirs(), self.only)
+            job.row("new results", ", ".join(names) or "none")
+            job.row("pages", str(folder))
+            return
+        write_report(target, outputs, tracker, _config_dirs(), self.only, self.latest)
+        for name in ("index.md", *FILES):
             job.row(name, str(target / name))
 
 
@@ -74,7 +90,7 @@ def write_report(
     config_dirs: Sequence[Path],
     only: list[str] | None = None,
     latest: int = 20,
-) -> tuple[Content, int]:
+) -> Content:
     """Write a report, replacing an earlier one only when the new one is complete.
 
     Parameters
@@ -94,9 +110,7 @@ def write_report(
 
     Returns
     -------
-    content : Content
-    n_experiments : int
-        Number of experiments in the report, with or without runs.
+    Content
 
     Raises
     ------
@@ -108,10 +122,73 @@ def write_report(
     with tempfile.TemporaryDirectory() as scratch, _replacing(target) as folder:
         results = Results(outputs, tracker, known, Path(scratch))
         shown = _chosen(known, results, only)
-        content = arrange(results, shown, _sources(results, tracker, outputs), latest, folder)
+        of_papers = _of(papers(), {experiment.name for experiment in shown} if only else None)
+        runs = kept_runs(results, experiments_of(of_papers))
+        for kept, run in runs.values():
+            copy_pictures(results, run, kept, of_papers, folder)
+        paged = Paged(experiments_of(of_papers), {(kept.experiment, kept.size) for kept, _ in runs.values()})
+        content = arrange(results, shown, _sources(results, tracker, outputs), latest, folder, paged)
+        kept_now = {name: kept for name, (kept, _) in runs.items()}
+        content.pages = pages(of_papers, kept_now, {each.name: each for each in known}, folder)
+        _write_pages(content.pages, folder)
         for name, template in FILES.items():
             (folder / name).write_text(render(content, template), encoding="utf-8")
-    return content, len(shown)
+    return content
+
+
+def publish(
+    folder: Path,
+    outputs: Path,
+    tracker: Tracker | None,
+    config_dirs: Sequence[Path],
+    only: list[str] | None = None,
+) -> list[str]:
+    """Keep the results of the papers in a folder, and write the pages there.
+
+    Returns
+    -------
+    list of str
+        ``EXPERIMENT-SIZE`` of the results that are new.
+
+    Raises
+    ------
+    InputError
+        As :func:`write_report` does.
+    """
+    known = experiments(*config_dirs)
+    try:
+        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as scratch:
+            results = Results(outputs, tracker, known, Path(scratch))
+            names = {experiment.name for experiment in _chosen(known, results, only)}
+            runs = kept_runs(results, names & experiments_of(papers()))
+            for kept, run in runs.values():
+                kept.write(folder / FOLDER)
+                shutil.rmtree(folder / PICTURES / kept.name, ignore_errors=True)
+                copy_pictures(results, run, kept, papers(), folder)
+        republish(folder, config_dirs)
+    except OSError as error:
+        raise InputError(f"runner.publish: cannot write to {folder} ({error.strerror})") from error
+    return list(runs)
+
+
+def republish(folder: Path, config_dirs: Sequence[Path]) -> None:
+    """Write the pages of a folder again, from the results that are kept in it."""
+    known = {experiment.name: experiment for experiment in experiments(*config_dirs)}
+    _write_pages(pages(papers(), read_kept(folder), known, folder), folder)
+
+
+def _write_pages(made: Sequence[Page], folder: Path) -> None:
+    for page in made:
+        (folder / f"{page.name}.md").write_text(render_page(page), encoding="utf-8")
+
+
+def _of(every: Sequence[Paper], names: set[str] | None) -> list[Paper]:
+    """The papers with the items of some experiments; all for None."""
+    if names is None:
+        return list(every)
+    chosen = [replace(paper, items=[item for item in paper.items if item.experiment in names]) for paper in every]
+    return [paper for paper in chosen if paper.items]
 
 
 def _chosen(known: list[Experiment], results: Results, only: list[str] | None) -> list[Experiment]:
@@ -179,7 +256,8 @@ def _replacing(target: Path) -> Iterator[Path]:
 def _check_is_report(target: Path) -> None:
     if not target.exists():
         return
-    others = {path.name for path in target.iterdir()} - {*FILES, _PICTURES}
+    own = {*FILES, PICTURES, "report.md", "index.md", *(f"{paper.name}.md" for paper in papers())}
+    others = {path.name for path in target.iterdir()} - own
     if others:
         raise InputError(
             f"runner.folder: expected a new folder or that of an earlier report, found {min(others)} in {target}"

@@ -14,6 +14,35 @@ class Link(str):
     """A web address."""
 
 
+class Reference(str):
+    """A heading of a page of the report: its text, and where it is."""
+
+    page: str
+    anchor: str
+
+    def __new__(cls, text: str, page: str, anchor: str) -> Reference:
+        made = super().__new__(cls, text)
+        made.page, made.anchor = page, anchor
+        return made
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading within a page; ``level`` 1 is the title of the page."""
+
+    text: str
+    level: int = 2
+
+    @property
+    def anchor(self) -> str:
+        """The end of its web address, as sites make it from Markdown.
+
+        >>> Heading("Table 1 at size=small").anchor
+        'table-1-at-sizesmall'
+        """
+        return re.sub(r"[^\w -]", "", self.text.lower()).strip().replace(" ", "-")
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of cells, each as long as the header."""
@@ -34,6 +63,19 @@ class Picture:
     run: str
     title: str
     path: str
+
+
+#: A part of a page; a string is a paragraph.
+Block = str | Code | Heading | Table | Picture
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the report; ``name`` is that of its file."""
+
+    name: str
+    title: str
+    blocks: list[Block]
 
 
 @dataclass
@@ -91,6 +133,8 @@ class Content:
         Figures of the sweeps.
     missing : dict of str to Table
         Experiments without a finished run, by origin.
+    pages : list of Page
+        The index of the papers' tables and figures, and the pages of the papers.
     """
 
     sources: list[str]
@@ -102,6 +146,7 @@ class Content:
     sweeps: list[tuple[str, Code]]
     pictures: list[Picture]
     missing: dict[str, Table]
+    pages: list[Page] = field(default_factory=list)
 
 
 def read_parts(text: str) -> list[Table | str]:

@@ -9,17 +9,29 @@ from typing import Any
 
 from runners.markdown import markdown_table
 from runners.program import program
-from runners.report.content import Code, Content, Link, Table
+from runners.report.content import Code, Content, Heading, Link, Page, Picture, Reference, Table
 
-#: File of the report -> template.
-FILES = {"index.html": "page.html", "report.md": "page.md"}
+#: File of the report, beside its pages in Markdown -> template.
+FILES = {"index.html": "page.html", "runs.md": "runs.md"}
 
 # Types by the names of their Jinja tests: {% if cell is code %}.
-_KINDS: dict[str, type] = {"code": Code, "link": Link, "table": Table}
+_KINDS: dict[str, type] = {
+    **{"code": Code, "link": Link, "reference": Reference},
+    **{"table": Table, "heading": Heading, "picture": Picture},
+}
 
 
 def render(content: Content, template: str) -> str:
     """Render a report with a template."""
+    return _rendered(template, content=content, program=program())
+
+
+def render_page(page: Page) -> str:
+    """A page as Markdown."""
+    return _rendered("paper.md", page=page).rstrip("\n") + "\n"
+
+
+def _rendered(template: str, **values: Any) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
     environment = Environment(
@@ -33,7 +45,7 @@ def render(content: Content, template: str) -> str:
     environment.filters |= {"md": inline, "md_table": table_as_markdown, "md_block": block}
     kinds: dict[str, Any] = {name: partial(_is, kind) for name, kind in _KINDS.items()}
     environment.tests |= kinds | {"number": _is_number}
-    text = environment.get_template(template).render(content=content, program=program())
+    text = environment.get_template(template).render(**values)
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
@@ -44,6 +56,8 @@ def inline(text: str) -> str:
     a\\|b \\<i\\> \\*c\\* mnist_local \\[d\\](e) `` x\\|`y ``
     """
     line = " ".join(text.split())
+    if isinstance(text, Reference):
+        return f"[{line}]({text.page}.md#{text.anchor})"
     if isinstance(text, Link):
         return f"<{re.sub('[<> ]', '', line)}>"
     if not isinstance(text, Code):

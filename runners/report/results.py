@@ -15,12 +15,12 @@ from runners.app.schema import Root
 from runners.base import MAIN_METRICS, Runner
 from runners.program import program
 from runners.tracking.mlflow import Tracker
-from runners.tracking.record import RECORD, Record, RunFolder
+from runners.tracking.record import RECORD, RESULTS, Record, RunFolder
 
 log = logging.getLogger(__name__)
 
 # The files of a run that a report reads; models and logs are not downloaded.
-_ENDINGS = (".md", ".png", ".txt", RECORD)
+_ENDINGS = (".md", ".png", ".txt", RECORD, RESULTS)
 
 # A command in the comment of an experiment, whose arguments follow.
 _COMMAND = re.compile(r"^(python run\.py|orbit)(?= (-m )?[\w./]+=)")
@@ -187,6 +187,11 @@ class Results:
             except InputError as error:
                 log.debug("the files of %s cannot be read: %s", run.record.run_id, error)
         return target if any(target.iterdir()) else None
+
+    def packed(self, run: Run) -> list[dict[str, Any]]:
+        """The figures that a run recorded by their place in its experiment; empty if it recorded none."""
+        files = self.files(run)
+        return [] if files is None else RunFolder(files).read_results()
 
     def _local(self) -> list[Run]:
         """Runs that are not in MLflow, or only in part."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import defaultdict
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -17,11 +18,24 @@ from runners.report.tables import failed_table, group_sweeps, runs_table
 _MAIN = "table"  # the stem of an experiment's main table and figure
 _MACHINE = "machine.txt"
 
+_UNFINISHED, _OWN = "Started and not finished", "Not of the papers"
+
+
+@dataclass(frozen=True)
+class Paged:
+    """The experiments of the papers' pages, and those pairs (experiment, size) of which they show a result."""
+
+    experiments: set[str] = field(default_factory=set)
+    shown: set[tuple[str, str]] = field(default_factory=set)
+
+
 #: (experiment, size) -> its runs, newest first.
 Runs = dict[tuple[str, str], list[Run]]
 
 
-def arrange(results: Results, shown: list[Experiment], sources: list[str], latest: int, folder: Path) -> Content:
+def arrange(
+    results: Results, shown: list[Experiment], sources: list[str], latest: int, folder: Path, paged: Paged
+) -> Content:
     """Arrange results, and copy the figures that are shown into ``folder``.
 
     Parameters
@@ -35,6 +49,8 @@ def arrange(results: Results, shown: list[Experiment], sources: list[str], lates
         Number of runs and sweeps without an experiment that are shown, newest first.
     folder : Path
         The folder of the report.
+    paged : Paged
+        What the pages of the papers show, and is left out here.
     """
     by_key: Runs = defaultdict(list)
     for run in results.runs:
@@ -42,7 +58,9 @@ def arrange(results: Results, shown: list[Experiment], sources: list[str], lates
             by_key[run.experiment, run.size].append(run)
     experiments = {experiment.name: experiment for experiment in shown}
     done = {
-        key: runs for key, runs in sorted(by_key.items()) if key[0] in experiments and any(run.finished for run in runs)
+        key: runs
+        for key, runs in sorted(by_key.items())
+        if key[0] in experiments and key not in paged.shown and any(run.finished for run in runs)
     }
     sections = [_section(results, experiments[name], runs, folder) for (name, _), runs in done.items()]
     others = [entry for entry in group_sweeps(results.runs) if entry[0].sweep or not entry[0].experiment]
@@ -57,7 +75,7 @@ def arrange(results: Results, shown: list[Experiment], sources: list[str], lates
         failed=failed_table([run for run in newest if not run.opens_sweep and not run.finished]),
         sweeps=[(run.record.name, cells.command(run)) for run in sweeps],
         pictures=[picture for run in sweeps for picture in _pictures(results, run, folder)],
-        missing=_missing(shown, by_key),
+        missing=_missing(shown, by_key, paged),
     )
 
 
@@ -152,18 +170,18 @@ def _overview(sections: list[Section], done: Runs) -> Table | None:
     return Table(["experiment", "size", "newest", "duration", "finished", "not finished"], rows) if rows else None
 
 
-def _missing(shown: list[Experiment], by_key: Runs) -> dict[str, Table]:
-    """Experiments without a finished run, with their commands. Only experiments from papers have sizes."""
-    rows: dict[str, list[list[str]]] = {"From the papers": [], "This project's own": []}
+def _missing(shown: list[Experiment], by_key: Runs, paged: Paged) -> dict[str, Table]:
+    """Experiments without a finished run, with their commands; of those that pages show only what did not finish."""
+    rows: dict[str, list[list[str]]] = {_UNFINISHED: [], _OWN: []}
     for experiment in shown:
         tried = {size: runs for (name, size), runs in by_key.items() if name == experiment.name}
         finished = {size for size, runs in tried.items() if any(run.finished for run in runs)}
-        origin = "From the papers" if experiment.sizes else "This project's own"
+        origin = _UNFINISHED if experiment.name in paged.experiments else _OWN
         if not experiment.sizes and not finished:
             every = [run for runs in tried.values() for run in runs]
             rows[origin].append([experiment.name, "", Code(experiment.commands[0]), _last_try(every)])
         for size in experiment.sizes:
-            if size not in finished:
+            if size not in finished and (origin == _OWN or size in tried):
                 command = Code(experiment.command(size))
                 rows[origin].append([experiment.name, size, command, _last_try(tried.get(size, []))])
     tables = {origin: Table(["experiment", "size", "command", "last try"], found) for origin, found in rows.items()}

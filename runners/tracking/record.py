@@ -24,6 +24,7 @@ RECORD = "run.json"
 SWEEP_RECORD = "sweep.json"
 METRICS = "metrics.json"
 HISTORY = "history.json"
+RESULTS = "results.json"
 EXAMPLE = "input_example.npz"
 TRACEBACK = "traceback.txt"
 CONFIG = "config.yaml"
@@ -120,6 +121,13 @@ class RunFolder:
 
     def read_history(self) -> dict[str, list[float]]:
         return _read_json(self.path / HISTORY) or {}
+
+    def write_results(self, results: list[dict[str, Any]]) -> None:
+        """The figures of an experiment, packed; see :class:`runners.results.Result`."""
+        _write_whole(self.path / RESULTS, json.dumps(results, indent=1))
+
+    def read_results(self) -> list[dict[str, Any]]:
+        return _read_json(self.path / RESULTS) or []
 
     def write_config(self, config: dict[str, Any], defaults: list[str]) -> None:
         header = "# The configuration of this run, with all defaults filled in.\n"

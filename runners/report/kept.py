@@ -1,0 +1,143 @@
+"""Results as they are kept beside the pages that show them: one JSON file for each experiment and size."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from orbit.core.errors import InputError
+from runners.program import program
+from runners.report.results import Results, Run
+from runners.results import Result
+
+#: The folder of the files, in that of the pages.
+FOLDER = "records"
+
+# Settings of a machine and not of a result.
+_OF_THE_MACHINE = (
+    "tracking.",
+    "outputs=",
+    "hydra.",
+    "engine.workers=",
+    "engine.memory=",
+    "engine.progress=",
+    "run_name=",
+)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A finished run of an experiment, as the pages show it.
+
+    Attributes
+    ----------
+    experiment, size, seed : str
+    command : str
+        The command that repeats it; the data folder is ``FOLDER``.
+    started : str
+        Date, UTC.
+    seconds, processor_s, memory_mb : float or None
+        Wall clock, processor time, and peak memory.
+    machine : str
+    commit : str
+        The version of the code; ends with `` with changes`` for one that was not committed.
+    results : list of Result
+    """
+
+    experiment: str
+    size: str
+    command: str
+    started: str
+    seed: str = ""
+    seconds: float | None = None
+    processor_s: float | None = None
+    memory_mb: float | None = None
+    machine: str = ""
+    commit: str = ""
+    results: list[Result] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, run: Run, packed: list[dict[str, Any]]) -> Kept:
+        """What is kept of a run with these results."""
+        record, tags, metrics = run.record, run.record.tags, run.metrics
+        ended = record.end if record.end is not None else record.start
+        changed = " with changes" if tags.get("git.dirty") == "true" else ""
+        commit = tags.get("git.commit", "")[:10] or f"version {tags.get('version.orbit', 'unknown')}"
+        return cls(
+            experiment=run.experiment,
+            size=run.size,
+            command=_command(record.overrides),
+            started=time.strftime("%Y-%m-%d", time.gmtime(record.start)),
+            seed=tags.get("seed", ""),
+            seconds=round(metrics.get("time/total_s", ended - record.start), 1),
+            processor_s=_rounded(metrics.get("time/processor_s")),
+            memory_mb=_rounded(metrics.get("memory/peak_mb")),
+            machine=tags.get("machine", ""),
+            commit=commit + changed,
+            results=[Result.unpacked(values) for values in packed],
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> Kept:
+        """From a file.
+
+        Raises
+        ------
+        InputError
+            For a file of another program, or a damaged one.
+        """
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            results = [Result.unpacked(result) for result in values.pop("results")]
+            return cls(**values, results=results)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            expected = ", ".join(key.name for key in fields(cls))
+            raise InputError(f"{path}: expected a result with {expected}, found another content ({error})") from error
+
+    def write(self, folder: Path) -> None:
+        """Write to a folder, one line for each result, so that a change of one figure is a change of one line."""
+        head = {key: value for key, value in asdict(self).items() if key != "results" and value not in (None, "")}
+        lines = ",\n".join(f"  {json.dumps(result.packed(), ensure_ascii=False)}" for result in self.results)
+        text = json.dumps(head, indent=1, ensure_ascii=False)[:-2] + f',\n "results": [\n{lines}\n ]\n}}\n'
+        (folder / f"{self.name}.json").write_text(text, encoding="utf-8")
+
+    @property
+    def name(self) -> str:
+        return f"{self.experiment}-{self.size}"
+
+
+def kept_runs(results: Results, experiments: Iterable[str]) -> dict[str, tuple[Kept, Run]]:
+    """Experiment and size -> the newest finished run whose figures were recorded, with the run."""
+    found: dict[str, tuple[Kept, Run]] = {}
+    wanted = set(experiments)
+    for run in results.runs:
+        key = f"{run.experiment}-{run.size}"
+        if not run.finished or run.sweep or run.experiment not in wanted or key in found:
+            continue
+        packed = results.packed(run)
+        if packed:
+            found[key] = Kept.of(run, packed), run
+    return found
+
+
+def read_kept(folder: Path) -> dict[str, Kept]:
+    """Experiment and size -> what is kept in the files of a folder."""
+    return {path.stem: Kept.read(path) for path in sorted((folder / FOLDER).glob("*.json"))}
+
+
+def _command(overrides: list[str]) -> str:
+    """The command line without settings of the machine.
+
+    >>> _command(["experiment=qm7", "dataset.root=/home/me/data", "tracking.enabled=false"])
+    'orbit experiment=qm7 dataset.root=FOLDER'
+    """
+    named = ["dataset.root=FOLDER" if text.startswith("dataset.root=") else text for text in overrides]
+    return " ".join([program(), *(text for text in named if not text.startswith(_OF_THE_MACHINE))])
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)

@@ -1,0 +1,214 @@
+"""The pages of the papers: an index with a row for each table and figure, and a page for each paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from runners.markdown import mean_and_spread
+from runners.report.content import Block, Code, Heading, Page, Picture, Reference, Table
+from runners.report.kept import Kept
+from runners.report.papers import Item, Paper
+from runners.report.results import Experiment
+from runners.results import TABLE, Result
+
+_SIZES = ("paper", "small")  # the first of which there is a result stands in the index
+
+_ABOUT = (
+    "Every table and figure of four papers, with the published value, ours, and their ratio. A status of size=paper "
+    "means the numbers of points, components and repetitions of the paper; size=small takes minutes, so its values "
+    "are not to be compared with the published ones beyond their order. A deviation is the standard deviation over "
+    "seeds or folds; a value without one is of a single seed."
+)
+
+
+def pages(
+    shown: Sequence[Paper], kept: Mapping[str, Kept], experiments: Mapping[str, Experiment], folder: Path
+) -> list[Page]:
+    """The index, then a page for each paper.
+
+    Parameters
+    ----------
+    shown : sequence of Paper
+    kept : mapping
+        ``EXPERIMENT-SIZE`` -> the result at that size.
+    experiments : mapping
+        Name -> experiment, for its commands.
+    folder : Path
+        The folder of the pages: a picture is shown if its file is in ``figures/EXPERIMENT-SIZE`` there.
+    """
+    return [_index(shown, kept), *(_page(paper, kept, experiments, folder) for paper in shown)]
+
+
+def _index(shown: Sequence[Paper], kept: Mapping[str, Kept]) -> Page:
+    items = [item for paper in shown for item in paper.items if item.experiment]
+    done = [_sizes(item, kept)[:1] for item in items]
+    counts = {size: sum(size in sizes for sizes in done) for size in _SIZES}
+    total = (
+        f"Of {len(items)} tables and figures with an experiment, {counts['paper']} have a result at the paper's size "
+        f"and {counts['small']} at the small size only."
+    )
+    blocks: list[Block] = [_ABOUT, total]
+    for paper in shown:
+        blocks += [Heading(f"{paper.authors}: {paper.title}"), _summary(paper, kept)]
+    return Page("index", "Results beside the papers'", blocks)
+
+
+def _summary(paper: Paper, kept: Mapping[str, Kept]) -> Table:
+    """A row for each table and figure: its main figure."""
+    rows = []
+    for item in paper.items:
+        sizes = _sizes(item, kept)
+        found = kept[f"{item.experiment}-{sizes[0]}"].results if sizes else []
+        main = item.headline.find(found) if item.headline and found else None
+        status = "not repeated" if item.reason else f"size={sizes[0]}" if sizes else "not run"
+        name = Reference(item.name, paper.name, Heading(item.name).anchor)
+        rows.append([name, item.about, status, *_compared(item, main)])
+    return Table(["", "what", "status", "published", "ours", "ratio"], rows)
+
+
+def _compared(item: Item, main: Result | None) -> list[str]:
+    """Published value, ours, and their ratio."""
+    published = item.published if item.published != "" else (main.published if main else None)
+    if main is None:
+        return [_published(published, ""), "", ""]
+    where = f" ({main.label}{f', {_last(main.key)}={main.x}' if main.x is not None else ''})"
+    ratio = main.mean / published if isinstance(published, float | int) and published else None
+    return [_published(published, main.metric), _ours(main) + where, _ratio(ratio)]
+
+
+def _page(paper: Paper, kept: Mapping[str, Kept], experiments: Mapping[str, Experiment], folder: Path) -> Page:
+    blocks: list[Block] = [f"{paper.authors}: {paper.title}.", _summary(paper, kept)]
+    for item in paper.items:
+        blocks += [Heading(item.name), f"{_sentence(item.about)}."]
+        if item.reason:
+            blocks.append(f"Not repeated: {item.reason}.")
+            continue
+        sizes = _sizes(item, kept)
+        for size in sizes:
+            blocks += _at_size(item, kept[f"{item.experiment}-{size}"], folder, with_pictures=size == sizes[0])
+        blocks += _not_run(experiments[item.experiment], sizes) if item.experiment in experiments else []
+    return Page(paper.name, f"{paper.authors}", blocks)
+
+
+def _at_size(item: Item, run: Kept, folder: Path, with_pictures: bool) -> list[Block]:
+    """The figures of an item at one size, and how they were made."""
+    blocks: list[Block] = [Heading(f"{item.name} at size={run.size}", 3)]
+    for part, results in item.shown(run.results).items():
+        blocks += [part_table(part, results)]
+    if with_pictures:
+        blocks += _pictures(item, run, folder)
+    if run.size in item.departures:
+        blocks.append(f"Departs from the paper: {item.departures[run.size]}.")
+    return [*blocks, _facts(run)]
+
+
+def _pictures(item: Item, run: Kept, folder: Path) -> list[Block]:
+    paths = {stem: f"figures/{run.name}/{stem}.png" for stem in item.pictures}
+    return [
+        Picture(run.name, stem.replace("_", " "), path) for stem, path in paths.items() if (folder / path).is_file()
+    ]
+
+
+def _facts(run: Kept) -> Table:
+    """How a result was made."""
+    memory = None if run.memory_mb is None else f"{run.memory_mb:.0f} MB"
+    facts = {
+        "command": Code(run.command),
+        "commit": run.commit,
+        "seed": run.seed,
+        "machine": run.machine,
+        "date": run.started,
+        "time": _duration(run.seconds),
+        "processor time": _duration(run.processor_s),
+        "memory": memory,
+    }
+    known = {key: value for key, value in facts.items() if value}
+    return Table(list(known), [list(known.values())])
+
+
+def _not_run(experiment: Experiment, sizes: Sequence[str]) -> list[Block]:
+    missing = [size for size in experiment.sizes if size not in sizes]
+    if not missing:
+        return []
+    blocks: list[Block] = [f"No result yet at {' and '.join(f'size={size}' for size in missing)}:"]
+    return blocks + [Code("\n".join(experiment.command(size) for size in missing))]
+
+
+def _sizes(item: Item, kept: Mapping[str, Kept]) -> list[str]:
+    """The sizes at which there are results of an item, the paper's first."""
+    return [
+        size
+        for size in _SIZES
+        if (run := kept.get(f"{item.experiment}-{size}")) is not None and (item.shown(run.results) or item.parts == [])
+    ]
+
+
+def part_table(part: str, results: list[Result]) -> Table:
+    """The results of one part: a row each, or, of a curve, a row for each point and a column for each line."""
+    if any(result.x is not None for result in results):
+        return _curve(results)
+    settings = list(dict.fromkeys(key for result in results for key in result.settings))
+    name = results[0].metric if part == TABLE else f"{part}: {results[0].metric}"
+    header = [name, "published", "ours", "ratio", "repeats", *settings, "seconds"]
+    rows = [
+        [
+            result.label,
+            _published(result.published, result.metric),
+            _ours(result),
+            _ratio(result.ratio),
+            str(len(result.values)),
+            *(str(result.settings.get(key, "")) for key in settings),
+            "" if result.seconds is None else f"{result.seconds:.1f}",
+        ]
+        for result in results
+    ]
+    return Table(header, rows).without_empty()
+
+
+def _curve(results: list[Result]) -> Table:
+    moving = [result for result in results if result.x is not None]
+    lines = list(dict.fromkeys(result.label for result in moving))
+    places = list(dict.fromkeys(result.x for result in moving))
+    cells = {(result.label, result.x): _ours(result) for result in moving}
+    title = f"{moving[0].metric} by {_last(moving[0].key)}"
+    rows = [[str(x), *(cells.get((label, x), "") for label in lines)] for x in places]
+    levels = [result for result in results if result.x is None]
+    rows += [[level.label, _ours(level), *[""] * (len(lines) - 1)] for level in levels]
+    return Table([title, *lines], rows)
+
+
+def _ours(result: Result) -> str:
+    return _value(result.values, result.metric)
+
+
+def _published(value: Any, metric: str) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return _value([float(value)], metric)
+
+
+def _value(values: list[float], metric: str) -> str:
+    """Mean and deviation, accuracies in per cent."""
+    if metric.endswith("accuracy"):
+        return f"{mean_and_spread([round(100 * value, 2) for value in values])} %"
+    return mean_and_spread(values)
+
+
+def _ratio(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.3f}"
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
