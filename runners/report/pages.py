@@ -150,7 +150,7 @@ def part_table(part: str, results: list[Result]) -> Table:
     if any(result.x is not None for result in results):
         return _curve(results)
     settings = list(dict.fromkeys(key for result in results for key in result.settings))
-    name = results[0].metric if part == TABLE else f"{part}: {results[0].metric}"
+    name = results[0].metric if part in (TABLE, results[0].metric) else f"{part}: {results[0].metric}"
     header = [name, "published", "ours", "ratio", "repeats", *settings, "seconds"]
     rows = [
         [

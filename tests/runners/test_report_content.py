@@ -54,7 +54,7 @@ def test_both_formats_have_the_same_content():
     outline = Outline(texts["index.html"])
     page = outline.text
     assert "http://host/#/runs/1" in outline.sources
-    assert "<http://host/#/runs/1>" in texts["report.md"]
+    assert "<http://host/#/runs/1>" in texts["runs.md"]
     for words in (
         "exp, size=small",
         "About it.",
@@ -63,9 +63,9 @@ def test_both_formats_have_the_same_content():
         "no longer exist",
         "3 older",
         "cmd",
-        "Not run",
+        "Other experiments",
     ):
         assert words in page
-        assert words in texts["report.md"]
-    assert texts["report.md"].count("`y\\|z`") == page.count("y|z") == 7
+        assert words in texts["runs.md"]
+    assert texts["runs.md"].count("`y\\|z`") == page.count("y|z") == 7
     assert inline("a\nb") == "a b"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -13,12 +14,14 @@ import pytest
 from orbit.core.errors import InputError
 from runners.base import slug
 from runners.report import write_report
+from runners.report.papers import papers
 from runners.report.results import experiments
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import Record, RunFolder
 
 CONF = Path(__file__).parents[2] / "conf"
 SMALL = ("dataset=digits", "dataset.n_train=60", "dataset.n_test=40", "approx.n_components=10", "orbit.size=2")
+PAGES = ("index", *(paper.name for paper in papers()), "runs")
 HOSTILE = "<script>alert('x')</script>|[a](javascript:b)\n`*_"
 
 
@@ -65,11 +68,13 @@ class Outline(HTMLParser):
         self.tags: set[str] = set()
         self.sources: list[str] = []
         self.text = ""
+        self.anchors: set[str] = set()
         self.open: list[str] = []
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
+        self.anchors |= {value for key, value in attrs if key == "id"}
         self.sources += [value for key, value in attrs if key in ("src", "href")]
         if tag not in ("meta", "img"):
             self.open.append(tag)
@@ -82,11 +87,17 @@ class Outline(HTMLParser):
 
 
 def read_report(folder: Path) -> tuple[str, Outline]:
-    """The Markdown and the outline of the page, after a check that its links exist."""
+    """The Markdown of all pages and the outline of the HTML page, after a check that its links exist."""
     page = Outline((folder / "index.html").read_text())
     assert not page.open
-    assert all(source.startswith("#") or (folder / source).is_file() for source in page.sources)
-    return (folder / "report.md").read_text(), page
+    for source in page.sources:
+        assert source[1:] in page.anchors if source.startswith("#") else (folder / source).is_file(), source
+    return markdown_of(folder), page
+
+
+def markdown_of(folder: Path) -> str:
+    """All pages, with a blank line after each."""
+    return "\n".join(path.read_text() for name in PAGES if (path := folder / f"{name}.md").is_file())
 
 
 @pytest.fixture
@@ -116,7 +127,7 @@ def test_without_runs_it_lists_the_commands_and_creates_no_database(run, tmp_pat
     assert "Nothing has run yet" in page.text
     for experiment in experiments(CONF):
         for size in experiment.sizes or ["small"]:
-            assert f"`{experiment.command(size)}`" in text
+            assert re.search(rf"^(\| .*`)?{re.escape(experiment.command(size))}($|` )", text, re.MULTILINE)
             assert experiment.command(size) in page.text
     assert not (tmp_path / "out" / "mlflow.db").exists()
 
@@ -164,23 +175,16 @@ def test_an_experiment_beside_published_figures(run, report, out):
     code, _, err = run("experiment=xperm", *small, "runner.published={Raw: 0.5}")
     assert code == 0, err
     text, page = report()
-    section = text[text.index("### xperm, size=small") : text.index("## Not run yet")]
-    assert next(e for e in experiments(CONF) if e.name == "xperm").about in section
-    for line in next(out.rglob("table.md")).read_text().splitlines():
-        assert line in section
-    assert "![xperm-small: table](figures/xperm-small/table.png)" in section
-    for part in (
-        "'runner.published={Raw: 0.5}'",
-        "- seed: 0",
-        "- configuration: `",
-        "- MLflow run: `",
-        "- machine: ",
-        "- duration: ",
-    ):
-        assert part in section
-    assert "figures/xperm-small/table.png" in page.sources
-    assert "`python run.py experiment=xperm`" not in text
-    assert "`python run.py experiment=xperm size=paper`" in text
+    section = text[text.index("### Figure 1 at size=small") : text.index("### Figure 1 at size=small") + 3000]
+    raw = json.loads(next(out.rglob("results.json")).read_text())[0]
+    ours = 100 * raw["values"][0]
+    assert row_of(section, "Raw")[1:5] == ["50 %", f"{ours:.4g} %", f"{ours / 50:.3f}", "1"]
+    assert "Departs from the paper: one repetition, 2,000 test sequences in the curves." in section
+    assert "`python run.py experiment=xperm dataset.n_train=60" in section
+    assert "size=small" in row_of(text, "[Figure 1](mroueh2015.md#figure-1)")
+    assert "### xperm" not in text  # its page is that of the paper
+    assert "python run.py experiment=xperm size=paper" in text
+    assert f"{ours:.4g} %" in page.text
 
 
 def test_the_newest_finished_run_is_shown_and_others_are_listed(report, out):
@@ -192,7 +196,7 @@ def test_the_newest_finished_run_is_shown_and_others_are_listed(report, out):
     logged(out, failed)
     logged(out, made("bad", 5, "qm7", status="FAILED", error="out of luck"))
     text, page = report()
-    section = text[text.index("### xperm, size=small") : text.index("## Not run yet")]
+    section = text[text.index("### xperm, size=small") : text.index("## Other experiments")]
     assert row_of(section, "ours") == ["ours", "0.25"]
     assert "Published: 1999." in section
     assert "- run: newest" in section
@@ -206,7 +210,7 @@ def test_the_newest_finished_run_is_shown_and_others_are_listed(report, out):
     unfinished = section[section.index("Later runs that did not finish") : section.index("Older runs")]
     assert row_of(unfinished, "broken")[2:4] == ["FAILED", "dataset.root: no file at all"]
     assert row_of(text, "xperm")[-2:] == ["3", "1"]
-    missing = text[text.index("## Not run yet") :]
+    missing = text[text.index("### Started and not finished") :]
     assert row_of(missing, "qm7 ")[-1].endswith("FAILED: out of luck")
     assert "out of luck" in page.text
 
@@ -219,7 +223,9 @@ def test_the_same_runs_give_the_same_text_and_only_files_of_the_report(report, o
     page = (out / "report" / "index.html").read_bytes()
     assert report()[0] == first
     assert (out / "report" / "index.html").read_bytes() == page
-    assert sorted(path.name for path in (out / "report").iterdir()) == ["figures", "index.html", "report.md"]
+    assert sorted(path.name for path in (out / "report").iterdir()) == sorted(
+        ["figures", "index.html", *(f"{name}.md" for name in PAGES)]
+    )
     assert not [path for path in out.iterdir() if path.name.startswith(".")]
 
 
@@ -246,7 +252,7 @@ def test_a_run_without_its_files_is_named_and_the_others_are_shown(report, out):
     logged(out, made("there", 2, "qm7"), {"test/rmse": 3.5}, picture=True)
     shutil.rmtree(out / "artifacts" / "orbit" / gone.run_id)
     text, page = report()
-    section = text[text.index("### xperm") : text.index("## Not run yet")]
+    section = text[text.index("### xperm") : text.index("## Other experiments")]
     assert "files of this run no longer exist" in section
     assert gone.run_id in section
     assert "files of this run no longer exist" in page.text
@@ -316,7 +322,7 @@ def test_the_old_report_stays_when_no_store_answers_and_on_an_interrupt(report, 
     monkeypatch.setattr("runners.report.render", interrupted)
     with pytest.raises(KeyboardInterrupt):
         report()
-    assert (folder / "report.md").read_text() == before
+    assert markdown_of(folder) == before
     assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
 
 

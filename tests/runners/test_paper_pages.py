@@ -1,0 +1,151 @@
+"""The pages of the papers: they are made from the results beside them, and nothing on them is written by hand."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orbit.core.errors import InputError
+from runners.report import publish, republish
+from runners.report.content import Heading, Picture, Table
+from runners.report.kept import Kept, read_kept
+from runners.report.pages import pages
+from runners.report.papers import Headline, Item, Paper, experiments_of, papers
+from runners.report.results import Experiment, experiments
+from runners.results import Result, curve_results
+from runners.tracking.record import Record, RunFolder
+
+ROOT = Path(__file__).parents[2]
+CONF, DOCS = ROOT / "conf", ROOT / "docs" / "results"
+KEPT = read_kept(DOCS)
+
+
+@pytest.fixture
+def _as_run_py(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["run.py"])
+
+
+@pytest.mark.usefixtures("_as_run_py")
+def test_pages_in_docs_are_those_of_the_results_in_docs(tmp_path):
+    for part in (part for part in ("records", "figures") if (DOCS / part).is_dir()):
+        shutil.copytree(DOCS / part, tmp_path / part)
+    republish(tmp_path, [CONF])
+    made = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.md")}
+    assert len(made) == len(papers()) + 1
+    for name, text in made.items():
+        assert (DOCS / name).read_text(encoding="utf-8") == text, f"{name}: run runner=report runner.publish={DOCS}"
+
+
+@pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.name)
+def test_items_of_papers_name_experiments_results_and_pictures_that_exist(paper):
+    known = {experiment.name for experiment in experiments(CONF)}
+    for item in paper.items:
+        assert bool(item.reason) != bool(item.experiment), item.name
+        assert item.experiment in (known | {""}), item.name
+        for size in ("small", "paper"):
+            run = KEPT.get(f"{item.experiment}-{size}")
+            if run is None:
+                continue
+            assert item.headline is None or item.headline.find(run.results) is not None, (item.name, size)
+            missing = [s for s in item.pictures if not (DOCS / "figures" / run.name / f"{s}.png").is_file()]
+            assert not missing, (item.name, size)
+
+
+def test_results_in_docs_say_how_they_were_made_and_name_no_folder():
+    for name, run in KEPT.items():
+        assert name == run.name
+        assert run.command.startswith("python run.py experiment="), name
+        assert "/" not in run.command.replace("run.py", ""), name
+        assert run.machine, name
+        assert run.commit, name
+        assert run.processor_s, name
+
+
+def test_a_result_survives_its_file(tmp_path):
+    results = [
+        Result("table", "RF", "test/rmse", [14.0, 15.5], published=14.01, seconds=3.2, settings={"s": 100, "r": 7}),
+        *curve_results("error", "mse", "D", {"rf": ([8, 16], np.array([[0.5, 0.25], [0.25, 0.125]]))}),
+    ]
+    run = Kept(
+        "qm7", "small", "python run.py experiment=qm7", "2026-01-01", "0", 12.0, 9.5, 300.0, "a loom", "0123", results
+    )
+    run.write(tmp_path)
+    assert Kept.read(tmp_path / "qm7-small.json") == run
+    assert results[0].ratio == pytest.approx(14.75 / 14.01)
+    assert results[2].values == [0.25, 0.125]
+
+
+def test_a_damaged_file_and_an_unknown_key_are_named(tmp_path):
+    (tmp_path / "a.json").write_text('{"experiment": "a"}')
+    with pytest.raises(InputError, match=r"a.json: expected a result with experiment, size, command"):
+        Kept.read(tmp_path / "a.json")
+    (tmp_path / "1_x.yaml").write_text("{title: t, authors: a, items: [{name: Table 1, about: b, pictres: [c]}]}")
+    with pytest.raises(InputError, match=r"1_x.yaml, Table 1: no such key 'pictres'; did you mean 'pictures'"):
+        Paper.read(tmp_path / "1_x.yaml")
+
+
+def test_a_page_has_published_values_ours_and_their_ratio(tmp_path):
+    items = [
+        Item("Table 1", "errors", "exp", headline=Headline("RF"), pictures=["table"], departures={"small": "one fold"}),
+        Item("Figure 2", "a curve", "exp", parts=["error"], headline=Headline("rf", "error"), published="falls"),
+        Item("Figure 3", "a drawing", reason="a drawing"),
+    ]
+    results = [
+        Result("table", "RF", "test/accuracy", [0.5, 0.6], published=0.5, settings={"s": 9}),
+        *curve_results("error", "mse", "x.D", {"rf": ([8, 16], np.array([[0.5, 0.25]]))}),
+    ]
+    kept = {"exp-small": Kept("exp", "small", "python run.py experiment=exp", "2026-01-01", results=results)}
+    experiment = Experiment("exp", "", ["python run.py experiment=exp"], ["small", "paper"])
+    (tmp_path / "figures" / "exp-small").mkdir(parents=True)
+    (tmp_path / "figures" / "exp-small" / "table.png").touch()
+    index, page = pages([Paper("p", "T", "A", items)], kept, {"exp": experiment}, tmp_path)
+    summary = next(block for block in index.blocks if isinstance(block, Table))
+    assert summary.rows[0][2:] == ["size=small", "50 %", "55 ± 5 % (RF)", "1.100"]
+    assert summary.rows[1][2:] == ["size=small", "falls", "0.25 (rf, D=16)", ""]
+    assert summary.rows[2][2:] == ["not repeated", "", "", ""]
+    tables = [block for block in page.blocks if isinstance(block, Table)]
+    assert tables[1].rows == [["RF", "50 %", "55 ± 5 %", "1.100", "2", "9"]]
+    assert [["8", "0.5"], ["16", "0.25"]] in [table.rows for table in tables[3:]]
+    assert "Departs from the paper: one fold." in page.blocks
+    assert Picture("exp-small", "table", "figures/exp-small/table.png") in page.blocks
+    assert Heading("Table 1 at size=small", 3) in page.blocks
+    assert "python run.py experiment=exp size=paper" in page.blocks
+
+
+@pytest.mark.usefixtures("_as_run_py")
+def test_a_newer_run_replaces_what_is_kept_and_other_files_stay(tmp_path):
+    def run(day: int, values: list[float]) -> None:
+        tags = {"experiment": "orff_error", "seed": "0", "git.commit": "0123456789abcdef", "machine": "a loom"}
+        overrides = ["experiment=orff_error", "dataset.root=/home/me", "tracking.enabled=false"]
+        record = Record(f"r{day}", "h", "FINISHED", start=1.7e9 + 86400 * day, end=1.7e9 + 86400 * day + 5)
+        record.overrides, record.tags, record.params = overrides, tags, {"runner.name": "orff_error", "size": "small"}
+        folder = RunFolder(tmp_path / "out" / "2026-01-01" / f"r{day}")
+        folder.path.mkdir(parents=True)
+        folder.write_record(record)
+        folder.write_results([Result("slope", "curl-free", "slope", values).packed()])
+
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "notes.md").write_text("mine")
+    run(1, [-0.4])
+    assert publish(docs, tmp_path / "out", None, [CONF]) == ["orff_error-small"]
+    run(2, [-0.6])
+    publish(docs, tmp_path / "out", None, [CONF])
+    kept = read_kept(docs)["orff_error-small"]
+    assert kept.results[0].values == [-0.6]
+    assert kept.command == "python run.py experiment=orff_error dataset.root=FOLDER"
+    assert "-0.6 (curl-free)" in (docs / "index.md").read_text()
+    assert "1.200" in (docs / "brault2016.md").read_text()
+    assert (docs / "notes.md").read_text() == "mine"
+    shutil.rmtree(tmp_path / "out")
+    assert publish(docs, tmp_path / "out", None, [CONF]) == []
+    assert "-0.6 (curl-free)" in (docs / "index.md").read_text()  # what is kept needs no run folder
+
+
+def test_every_experiment_of_a_paper_has_both_sizes():
+    sizes = {experiment.name: experiment.sizes for experiment in experiments(CONF)}
+    for name in experiments_of(papers()):
+        assert sizes[name] == ["small", "paper"], name
