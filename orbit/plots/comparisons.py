@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,6 +19,8 @@ def compared(
     ax: Axes | None = None,
 ) -> Figure:
     """A bar for each configuration: the mean of its runs, with a dot for each run and a diamond for a published value.
+
+    Numbers stand beside the axes, those of the runs and the published ones in columns with a heading.
 
     Parameters
     ----------
@@ -37,9 +41,9 @@ def compared(
     >>> [f"{bar.get_width():.3f}" for bar in figure.axes[0].patches]
     ['0.955', '0.965']
     """
-    alone, published = ax is None, published or {}
+    published = published or {}
     ax = axes_or_new(ax, 6, 0.42 * len(results) + 1.1)
-    for i, (name, values) in enumerate(results.items()):
+    for i, values in enumerate(results.values()):
         centre = float(np.median(values) if median else np.mean(values))
         low, high = min(values), max(values)
         ax.barh(i, centre, color="C0", alpha=0.6, height=0.7)
@@ -47,20 +51,30 @@ def compared(
             ax.errorbar(centre, i, xerr=[[centre - low], [high - centre]], fmt="none", ecolor="k", capsize=3)
         else:
             ax.plot(values, np.full(len(values), i), "k.", ms=5)
-        right = max(centre, high, published.get(name) or centre)  # right of all marks
-        ax.annotate(f"{centre:.4g}", (right, i), xytext=(6, 0), textcoords="offset points", va="center")
-    ax.margins(x=0.22)
+        _beside(ax, i, f"{centre:.4g}", 0)
+    ax.margins(x=0.06)
     known = [(float(published[name]), i) for i, name in enumerate(results) if published.get(name) is not None]
     if known:
-        ax.plot(*np.transpose(known), "D", color="C3", ms=6, label="published")
-        if alone:
-            figure_of(ax).legend(loc="outside upper right")
-        else:
-            ax.legend()
+        ax.plot(*np.transpose(known), "D", color="C3", ms=6)
+        _beside(ax, -0.85, "here", 0, "C0")
+        _beside(ax, -0.85, "published ◆", 1, "C3")
+        for value, i in known:
+            _beside(ax, i, f"{value:.4g}", 1, "C3")
     ax.set_yticks(range(len(results)), list(results))
     ax.invert_yaxis()
     ax.set_xlabel(metric)
     return figure_of(ax)
+
+
+def _beside(ax: Axes, row: float, text: str, column: int, color: str = "k") -> None:
+    """Text right of the axes, in one of two columns."""
+    place: dict[str, Any] = {
+        "xytext": (6 + 48 * column, 0),
+        "textcoords": "offset points",
+        "va": "center",
+        "annotation_clip": False,
+    }
+    ax.annotate(text, (1, row), xycoords=("axes fraction", "data"), color=color, **place)
 
 
 def agreement(
@@ -81,8 +95,7 @@ def agreement(
     for ax, (points, style, label) in zip(panels, parts, strict=True):
         x, y = np.array(list(points.values())).T
         ax.plot(x, y, style, ms=5, alpha=0.8)
-        for name, xy in points.items():
-            ax.annotate(name, xy, xytext=(4, 3), textcoords="offset points", fontsize=7)
+        _name_points(ax, points)
         ax.set_xlabel(axes[0])
         ax.set_ylabel(axes[1])
         ax.margins(x=0.15)
@@ -90,3 +103,17 @@ def agreement(
         ax.grid(alpha=0.3)
     figure.suptitle(title, fontsize=10)
     return figure
+
+
+def _name_points(ax: Axes, points: dict[str, tuple[float, float]]) -> None:
+    """Names of points in a column right of the axes, in the order of their heights, with a line to each point."""
+    heights = np.linspace(0.02, 0.98, len(points))
+    for height, (name, xy) in zip(heights, sorted(points.items(), key=lambda item: item[1][1]), strict=True):
+        line = {"arrowstyle": "-", "lw": 0.5, "color": "0.6", "relpos": (0, 0.5), "shrinkA": 1}
+        place: dict[str, Any] = {
+            "xytext": (1.04, height),
+            "textcoords": "axes fraction",
+            "va": "center",
+            "annotation_clip": False,
+        }
+        ax.annotate(name, xy, fontsize=7, arrowprops=line, **place)

@@ -68,9 +68,10 @@ def convergence(
     --------
     >>> x = np.array([8, 16, 32])
     >>> figure = convergence({"mc": (x, 1 / np.sqrt([x, x]))}, "r", "error", "Monte Carlo", slopes=True)
-    >>> figure.axes[0].get_legend().get_texts()[0].get_text()
+    >>> figure.legends[0].get_texts()[0].get_text()
     'mc (slope -0.50)'
     """
+    alone = ax is None
     ax = axes_or_new(ax, 5.4, 3.8)
     for marker, (name, (x, errors)) in zip(itertools.cycle(MARKERS), curves.items(), strict=False):
         mean = errors.mean(0)
@@ -82,7 +83,10 @@ def convergence(
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     ax.set_title(title, fontsize=10)
-    ax.legend()
+    if alone:  # below the axes, where it covers no curve
+        figure_of(ax).legend(loc="outside lower center", ncols=2, fontsize=9)
+    else:
+        ax.legend()
     ax.grid(alpha=0.3, which="both")
     return figure_of(ax)
 

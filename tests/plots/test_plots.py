@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -186,7 +187,13 @@ def test_orbit_examples_take_the_place_of_given_axes(rng, draw):
 def test_compared(draw):
     figure = draw(plots.compared({"rf": [1.0, 3.0], "nystrom": [2.0]}, "rmse", {"rf": 2.5}))
     assert [bar.get_width() for bar in figure.axes[0].patches] == [2.0, 2.0]
-    assert [(text.get_text(), text.xy[0]) for text in figure.axes[0].texts] == [("2", 3.0), ("2", 2.0)]
+    rows = {(text.get_text(), text.get_color(), text.xy[1]) for text in figure.axes[0].texts}
+    numbers = {("2", "k", 0), ("2", "k", 1), ("2.5", "C3", 0)}  # the published one under its heading
+    assert rows == numbers | {("here", "C0", -0.85), ("published ◆", "C3", -0.85)}
+    columns = {text.get_text(): text.get_position()[0] for text in figure.axes[0].texts}
+    assert columns["2"] == columns["here"] < columns["2.5"] == columns["published ◆"]
+    (diamond,) = [line for line in figure.axes[0].lines if line.get_marker() == "D"]
+    np.testing.assert_allclose(diamond.get_xdata(), [2.5])
     draw(plots.compared({"rf": [1.0]}, "rmse"))
 
 
@@ -195,7 +202,7 @@ def test_compared_by_medians(draw):
     assert [bar.get_width() for bar in ax.patches] == [2.0, 2.0]
     whiskers = [container.lines[2][0].get_segments()[0][:, 0].tolist() for container in ax.containers[1::2]]
     assert whiskers == [[1.0, 9.0], [2.0, 2.0]]
-    assert [(text.get_text(), text.xy[0]) for text in ax.texts] == [("2", 9.0), ("2", 2.0)]
+    assert [(text.get_text(), text.xy[1]) for text in ax.texts] == [("2", 0), ("2", 1)]
 
 
 def test_a_field_is_drawn_beside_its_prediction_and_error(rng, draw):
@@ -216,7 +223,11 @@ def test_agreement(draw):
     here, there = draw(plots.agreement(found, {"a": (0.5, 0.6)}, ("one", "two"), "title")).axes
     np.testing.assert_allclose(here.lines[0].get_xdata(), [0.1, 0.3])
     np.testing.assert_allclose(there.lines[0].get_ydata(), [0.6])
-    assert [text.get_text() for text in here.texts] == ["a", "b"]
+    assert [(text.get_text(), text.xy) for text in here.texts] == [("a", (0.1, 0.2)), ("b", (0.3, 0.4))]
+    close = {f"conv{i}": (0.5, 0.5 + i / 1e4) for i in range(10)}
+    ax, _ = draw(plots.agreement(close, close, ("one", "two"), "names side by side")).axes
+    boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
+    assert all(below.y1 < above.y0 for below, above in itertools.pairwise(boxes)), "names overlap"
     draw(plots.agreement(found, {}, ("one", "two"), "title"))
 
 
@@ -241,7 +252,7 @@ def test_convergence_shows_every_curve(draw, n_curves):
     x = np.array([8, 16, 32])
     curves = {f"method {i}": (x, np.array([1.0, 0.5, 0.25]) * (i + np.ones((3, 1)))) for i in range(n_curves)}
     figure = draw(plots.convergence(curves, "r", "error", "title", slopes=True))
-    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == [f"method {i} (slope -1.00)" for i in range(n_curves)]
 
 
