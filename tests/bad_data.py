@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from collections.abc import Callable
@@ -10,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from bad_command_lines import TABLE
-from samples import draw, draw_classes
+from samples import draw, draw_classes, npy_shards
 
 N = 40
 X, Y = np.random.default_rng(0).normal(size=(N, 3)), np.arange(N) % 2
 VECTORS = ("dataset=arrays", "dataset.path=mine.npz", "group=identity")
+SHARDS = ("dataset=shards", "dataset.path=parts/X", "dataset.y_path=parts/y", "group=identity")
+PARTS = ("dataset=shards", "dataset.path=parts", "dataset.target=y", "group=identity")
 PICTURES = ("dataset=images", "dataset.path=zoo", "group=identity")
 
 
@@ -56,6 +59,30 @@ def claiming(width: int, height: int, path: str = "zoo/cat/bomb.png") -> Callabl
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
     content = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(b"IEND", b"")
     return lambda: Path(path).write_bytes(content)  # type: ignore[return-value,func-returns-value]
+
+
+def npy_parts(X: np.ndarray = X, y: np.ndarray = Y, then: Callable[[], object] = lambda: None) -> Callable[[], None]:
+    """Writes four parts to ``parts/X`` and ``parts/y``, and what comes then."""
+
+    def write() -> None:
+        npy_shards(Path("parts"), X, y, (10, 10, 10, 10))
+        then()
+
+    return write
+
+
+def parquet_parts(**columns: object) -> Callable[[], None]:
+    """Writes two parts to ``parts``; the given columns are those of the second."""
+
+    def write() -> None:
+        Path("parts").mkdir()
+        frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y})
+        frame.to_parquet("parts/p0.parquet")
+        frame.assign(**columns).drop(columns=[name for name, value in columns.items() if value is None]).to_parquet(
+            "parts/p1.parquet"
+        )
+
+    return write
 
 
 def holes(at: object, value: float) -> np.ndarray:
@@ -271,6 +298,146 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
         lambda: Path("mine.parquet").write_bytes(b"PAR1"),
         parquet(),
         "mine.parquet is not a readable .csv or .parquet file",
+    ),
+    # ---- shards
+    (npy_parts(), SHARDS[:1], "dataset.path: expected a folder or URL of .npy or .parquet parts, found none"),
+    (
+        npy_parts(),
+        ("dataset=shards", "dataset.path=gone"),
+        "dataset.path: expected a folder with .npy, .parquet or .pq",
+    ),
+    (lambda: Path("parts").mkdir(), PARTS, "dataset.path: expected .npy, .parquet or .pq parts in parts, found none"),
+    (
+        npy_parts(then=lambda: Path("parts/X/p4.csv").touch()),
+        SHARDS,
+        "dataset.path: expected parts that end in .npy, .parquet or .pq, found p4.csv",
+    ),
+    (
+        npy_parts(then=lambda: Path("parts/X/p4.parquet").touch()),
+        SHARDS,
+        "dataset.path: expected parts of one kind, found p0.npy and p4.parquet",
+    ),
+    (
+        npy_parts(),
+        ("dataset=shards", "dataset.path=nope://here/X"),
+        "dataset.path: nope://here/X cannot be read (Unrecognized filesystem type in URI: nope://here/X)",
+    ),
+    (
+        npy_parts(),
+        ("dataset=shards", "dataset.path='s3://me:***@here/X'"),
+        "dataset.path: expected a URL without credentials, which are read from the environment",
+    ),
+    (npy_parts(), SHARDS[:2], "dataset.y_path: expected a folder with the targets of .npy parts, found none"),
+    (
+        npy_parts(),
+        (*SHARDS, "dataset.target=y"),
+        "dataset.path: target, features and shape are for Parquet, found .npy",
+    ),
+    (
+        npy_parts(then=lambda: Path("parts/y/p2.npy").unlink()),
+        SHARDS,
+        "dataset.y_path: expected parts of the same names as in path, found p2.npy in one only",
+    ),
+    (
+        npy_parts(then=lambda: np.save("parts/X/p2.npy", np.ones((10, 4)))),
+        SHARDS,
+        "expected parts of one form, found X float64 of shape (3,) in p0.npy and float64 of shape (4,) in p2.npy",
+    ),
+    (
+        npy_parts(then=lambda: np.save("parts/X/p2.npy", np.ones(10))),
+        SHARDS,
+        "dataset.path: part p2.npy: expected an array of shape (n, ...) with at least 2 axes, found (10,)",
+    ),
+    (
+        npy_parts(then=lambda: np.save("parts/X/p2.npy", np.ones((3, 10)).T)),
+        SHARDS,
+        "dataset.path: part p2.npy: expected an array in C order, found Fortran order",
+    ),
+    (
+        npy_parts(then=lambda: np.save("parts/y/p2.npy", np.ones(9, int))),
+        SHARDS,
+        "dataset.y_path: part p2.npy: expected a target for each of 10 points, found (9,)",
+    ),
+    (
+        npy_parts(then=lambda: Path("parts/X/p1.npy").write_bytes(b"no array")),
+        SHARDS,
+        "dataset.path: part p1.npy is not readable",
+    ),
+    (
+        npy_parts(then=lambda: os.truncate("parts/X/p1.npy", 200)),
+        SHARDS,
+        "dataset.path: part p1.npy: expected 368 bytes, found 200; it is cut off",
+    ),
+    (
+        npy_parts(X=holes((23, 1), np.nan)),
+        SHARDS,
+        "dataset=shards: part p2.npy: X has 1 values that are NaN or infinite, the first at index (3, 1)",
+    ),
+    (
+        npy_parts(y=np.where(np.arange(N) == 31, np.inf, 0.5)),
+        SHARDS,
+        "dataset=shards: part p3.npy: y has 1 values that are NaN or infinite, the first at index (1,)",
+    ),
+    (
+        npy_parts(y=Y + 0.5),
+        (*SHARDS, "dataset.task=classification"),
+        "dataset=shards, parts/X: class labels must be integers or strings, found fractions",
+    ),
+    (
+        npy_parts(y=np.full(N, "owl")),
+        (*SHARDS, "dataset.task=regression"),
+        "regression needs numbers as targets, found",
+    ),
+    (npy_parts(y=np.full(N, "owl")), SHARDS, "shards: the training part has one class only"),
+    (npy_parts(), (*SHARDS, "dataset.n_train=31"), "dataset.n_train: expected at most 30, the number of points in"),
+    (
+        npy_parts(),
+        (*SHARDS, "engine.stream=true", "learner=adagrad"),
+        "learner=adagrad takes points in random order, a stream of dataset=shards has that of its parts",
+    ),
+    (parquet_parts(), PARTS[:2], "dataset.target: expected the column of Parquet parts to predict, found none"),
+    (parquet_parts(), (*PARTS, "dataset.y_path=y"), "dataset.y_path: expected none for Parquet parts"),
+    (
+        parquet_parts(),
+        (*PARTS[:2], "dataset.target=kind"),
+        "dataset.target: part p0.parquet has no column kind. It has a, b, y",
+    ),
+    (
+        parquet_parts(),
+        (*PARTS, "dataset.features=[a,B]"),
+        "dataset.features: part p0.parquet has no column B; did you mean 'b'? It has a, b, y",
+    ),
+    (
+        parquet_parts(),
+        (*PARTS, "dataset.features=[a,y]"),
+        "dataset.features: expected at least one column that is no target, or null for all, found ['a', 'y']",
+    ),
+    (
+        parquet_parts(),
+        (*PARTS, "dataset.shape=[3]"),
+        "dataset.shape: expected 2 numbers, those of part p0.parquet, found",
+    ),
+    (parquet_parts(y=None), PARTS, "dataset.target: part p1.parquet has no column y"),
+    (
+        parquet_parts(b=None),
+        PARTS,
+        "dataset.path: expected parts with equal columns, found a, b, y in p0.parquet and a, y in p1.parquet",
+    ),
+    (parquet_parts(b="x"), PARTS, "dataset.features: part p1.parquet: column b holds"),
+    (
+        parquet_parts(b=[1.0, None] * 20),
+        PARTS,
+        "dataset=shards: part p1.parquet: column b has ",
+    ),
+    (
+        parquet_parts(b=holes((3, 1), np.inf)[:, 1]),
+        PARTS,
+        "dataset=shards: part p1.parquet: X has 1 values that are NaN or infinite, the first at index (3, 1)",
+    ),
+    (
+        lambda: (parquet_parts()(), Path("parts/p1.parquet").write_bytes(b"PAR1 no table PAR1")),
+        PARTS,
+        "dataset.path: part p1.parquet is not readable",
     ),
     # ---- pictures
     (

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from PIL import Image
 from sklearn.datasets import load_digits
 
@@ -22,6 +25,27 @@ def npy_files(folder: Path, X: np.ndarray, y: np.ndarray) -> tuple[str, ...]:
     np.save(folder / "X.npy", X)
     np.save(folder / "y.npy", y)
     return "dataset=arrays", f"dataset.path={folder / 'X.npy'}", f"dataset.y_path={folder / 'y.npy'}"
+
+
+def npy_shards(folder: Path, X: np.ndarray, y: np.ndarray, sizes: Sequence[int]) -> tuple[str, ...]:
+    """Write the first rows of X and y as .npy parts of the given sizes; the settings that load them."""
+    for name, values in (("X", X), ("y", y)):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for part, rows in enumerate(np.split(values, np.cumsum(sizes))[:-1]):
+            np.save(folder / name / f"p{part}.npy", rows)
+    return "dataset=shards", f"dataset.path={folder / 'X'}", f"dataset.y_path={folder / 'y'}"
+
+
+def parquet_shards(
+    folder: Path, X: np.ndarray, y: np.ndarray, sizes: Sequence[int], rows_of_a_group: int = 100
+) -> tuple[str, ...]:
+    """The same as Parquet parts, with a column of lists ``x`` and a column ``y``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    flat, shape = X.reshape(len(X), -1), ",".join(map(str, X.shape[1:]))
+    for part, rows in enumerate(np.split(np.arange(sum(sizes)), np.cumsum(sizes))[:-1]):
+        lists = pa.FixedSizeListArray.from_arrays(pa.array(flat[rows].ravel()), flat.shape[1])
+        pq.write_table(pa.table({"x": lists, "y": y[rows]}), folder / f"p{part}.parquet", rows_of_a_group)
+    return "dataset=shards", f"dataset.path={folder}", "dataset.target=y", f"dataset.shape=[{shape}]"
 
 
 def draw(path: Path, values: np.ndarray, **how) -> None:

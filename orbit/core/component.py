@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from orbit.core.errors import InputError
+from orbit.core.fingerprint import Fingerprint
 from orbit.core.params import check_params, parameters
 
 # Characters of a parameter's value in a repr.
@@ -76,6 +77,10 @@ class Component(Estimator):
 
     def input_files(self) -> list[Path]:
         """The files and folders that it reads, as far as they exist: other content gives other results."""
+        return []
+
+    def input_parts(self) -> list[Fingerprint]:
+        """Those of files that are too large to be read for their digest."""
         return []
 
     def label(self) -> str:

@@ -7,7 +7,7 @@ from a file that can be read in parts (an .npy file) it reads no others, and of 
 data set that is loaded whole it keeps no others. The sums of a stream
 (:class:`~orbit.solvers.moments.Moments`) are added over the processes; the first
 process solves, predicts the test part, which only it reads, and logs. All
-processes hold all targets and weights.
+processes hold all targets and weights, except those of a data set in parts.
 
     torchrun --nproc-per-node 2 run.py engine.stream=true approx=rf
 """
@@ -15,13 +15,16 @@ processes hold all targets and weights.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
 from torch import distributed
 
+from orbit.core.errors import InputError
 from orbit.core.ranks import ProcessLostError, ShareDone, rank, world_size
 
 
@@ -67,6 +70,43 @@ def all_reduce(*arrays: np.ndarray) -> None:
         with _clear_errors():
             distributed.all_reduce(shared)
         array[...] = shared.cpu().numpy()
+
+
+def gather(value: Any) -> list[Any]:
+    """The ``value`` of every process, by rank; it is sent as JSON."""
+    n, own = world_size(), np.frombuffer(json.dumps(value).encode(), np.uint8)
+    if n == 1:
+        return [value]
+    sizes = np.zeros(n, np.int64)
+    sizes[rank()] = len(own)
+    all_reduce(sizes)
+    texts = np.zeros((n, sizes.max()), np.uint8)
+    texts[rank(), : len(own)] = own
+    all_reduce(texts)
+    return [json.loads(text[:size].tobytes()) for text, size in zip(texts, sizes, strict=True)]
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """Context manager that ends every process if one finds bad input, and lets the first one say so.
+
+    Raises
+    ------
+    InputError
+        In the first process: its own, or that of another one.
+    ShareDone
+        In the others.
+    """
+    found: InputError | None = None
+    try:
+        yield
+    except InputError as error:
+        found = error
+    problems = [problem for problem in gather(str(found) if found else "") if problem]
+    if not problems:
+        return
+    end_other_processes()
+    raise found or InputError(problems[0])
 
 
 def share(rows: np.ndarray) -> np.ndarray:

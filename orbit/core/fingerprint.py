@@ -11,7 +11,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """A file: its path, size in bytes, time of modification in ns since the epoch, and the sha256 of its content."""
+    """A file: its path, size in bytes, time of modification in ns since the epoch, and the sha256 of its content.
+
+    Or, of a file that is not read for it, the sha256 of the other three.
+    """
 
     path: str
     size: int
@@ -23,6 +26,15 @@ def fingerprint(path: Path) -> Fingerprint:
     """The fingerprint of a file, whose content is read once by a process while its size and time stay the same."""
     found = path.stat()
     return _fingerprint(str(path.absolute()), found.st_size, found.st_mtime_ns)
+
+
+def of_listing(path: str, size: int, mtime_ns: int) -> Fingerprint:
+    """The fingerprint of a file too large to be read for it, by its size and time of modification instead of content.
+
+    >>> of_listing("a.npy", 3, 7) == of_listing("a.npy", 3, 8)
+    False
+    """
+    return Fingerprint(path, size, mtime_ns, hashlib.sha256(f"{path} {size} {mtime_ns}".encode()).hexdigest())
 
 
 def digest(files: Iterable[Fingerprint]) -> str:

@@ -9,6 +9,7 @@ from orbit.data.images import Images
 from orbit.data.mnist import MNIST, MNISTLocal, RotatedMNIST
 from orbit.data.multi_output import LowRankMultitask, VectorField
 from orbit.data.qm7 import QM7
+from orbit.data.shards import Shards
 from orbit.data.spoken_digits import SpokenDigits
 from orbit.data.table import Table
 from orbit.data.xperm import XPerm
@@ -28,6 +29,7 @@ __all__ = [
     "Points",
     "RotatedDigits",
     "RotatedMNIST",
+    "Shards",
     "SpokenDigits",
     "Table",
     "VectorField",

@@ -16,7 +16,7 @@ from orbit.core.errors import InputError, ParameterError, suggestion
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator
 from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
-from orbit.data.rows import Rows, own_rows, subset
+from orbit.data.rows import Rows, SharedSource, distinct, own_rows, subset
 
 Task = Literal["classification", "regression"]
 
@@ -56,6 +56,7 @@ class Dataset:
     X_train, X_test : arrays, shape (n, *shape), float32 or float64
         Or :class:`~orbit.data.rows.Rows`, whose values are not checked before :meth:`own`.
     y_train, y_test : arrays, shape (n,) or (n, k)
+        Or Rows, whose values the loader has checked.
     task : {"classification", "regression"}
     source : origin of the data in one line, shown with every result
     folds : int array, shape (n_train,), or None
@@ -106,7 +107,7 @@ class Dataset:
                 f"{self.name}: training points have shape {self.X_train.shape[1:]}, "
                 f"test points {self.X_test.shape[1:]}; they must agree"
             )
-        if self.task == "classification" and len(np.unique(self.y_train)) < 2:
+        if self.task == "classification" and len(distinct(self.y_train)) < 2:
             raise InputError(f"{self.name}: the training part has one class only; increase n_train")
 
     def __repr__(self) -> str:
@@ -115,7 +116,7 @@ class Dataset:
 
     def split(self, fit: np.ndarray, validation: np.ndarray) -> Dataset:
         """A data set of the training points ``fit``, with the training points ``validation`` as test part, by index."""
-        X_test, y_test = subset(self.X_train, validation), self.y_train[validation]
+        X_test, y_test = subset(self.X_train, validation), subset(self.y_train, validation)
         return replace(self.take(fit), X_test=X_test, y_test=y_test, test_rows=None)
 
     def take(self, train: Any = slice(None), test: Any = slice(None)) -> Dataset:
@@ -123,9 +124,9 @@ class Dataset:
         return replace(
             self,
             X_train=subset(self.X_train, train),
-            y_train=self.y_train[train],
+            y_train=subset(self.y_train, train),
             X_test=subset(self.X_test, test),
-            y_test=self.y_test[test],
+            y_test=subset(self.y_test, test),
             folds=_part(self.folds, train),
             sample_weight=_part(self.sample_weight, train),
             groups=_part(self.groups, train),
@@ -146,11 +147,24 @@ class Dataset:
         Raises
         ------
         InputError
-            If points of this process that are read from a file are not finite.
+            If points of this process that are read from a file are not finite, or it has none to train.
         """
+        if isinstance(self.X_train, Rows) and isinstance(self.X_train.source, SharedSource):
+            return self._own_of(self.X_train, sample)
         train = np.union1d(own_rows(self.X_train), sample)
         test = np.arange(len(self.X_test) if distributed.rank() == 0 else 0)
         return replace(self, X_train=self._only(self.X_train, train), X_test=self._only(self.X_test, test))
+
+    def _own_of(self, train: Rows, sample: np.ndarray) -> Dataset:
+        """The points that this process needs of a source whose rows the processes share: the test part in memory."""
+        test: Any = self.X_test
+        with distributed.together():
+            if not len(own_rows(train)):
+                raise InputError(
+                    f"{self.name}: process {distributed.rank()} has no training points; start fewer processes"
+                )
+        train.source.keep(np.union1d(train.indices[sample], test.indices[:]))  # type: ignore[union-attr]
+        return replace(self, X_test=test[:], y_test=self.y_test[:])
 
     def _only(self, X: Any, rows: np.ndarray) -> Any:
         if isinstance(X, Rows):
@@ -218,6 +232,8 @@ class Loader(Component):
     without_effect : mapping of str to type
         Keys that the command line accepts and leaves out, unless they are parameters. Data that is generated or bundled
         needs no folder, but takes one, so that one command line serves all experiments.
+    in_order : bool
+        Whether the points of a stream are read in the order of their files only.
     """
 
     default_representation: ClassVar[dict[str, Any]] = {"name": "unit_norm"}
@@ -226,6 +242,7 @@ class Loader(Component):
     x_key: str = "X"
     reading: ClassVar[tuple[str, ...]] = ()
     without_effect: ClassVar[Mapping[str, Any]] = {"root": str | None}
+    in_order: ClassVar[bool] = False
 
     n_train: PositiveInt | None
     n_test: PositiveInt | None
@@ -386,6 +403,8 @@ def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
         raise InputError(f"{where}: X must hold real numbers, found dtype {X.dtype}")
     if not isinstance(X, Rows):
         check_finite(_whole(X), f"{where}: X")
+    if isinstance(y, Rows):
+        return
     numeric = np.issubdtype(y.dtype, np.number)
     if np.issubdtype(y.dtype, np.complexfloating):
         raise InputError(f"{where}: y must hold real numbers or labels, found dtype {y.dtype}")

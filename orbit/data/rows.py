@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +20,67 @@ _BYTES_AT_ONCE = 2**24
 _SPREAD = 16
 
 
-class NpyFile:
+class Source(ABC):
+    """Rows that are read on demand.
+
+    Attributes
+    ----------
+    shape : tuple of int, of all rows
+    dtype : of the rows that are read
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @abstractmethod
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        """The rows of the given indices."""
+
+    @abstractmethod
+    def own(self, indices: Any) -> Any:
+        """Positions in ``indices`` of the rows of this process's share, in the order in which they are best read."""
+
+
+class SharedSource(Source):
+    """Rows of which this process reads its own share only."""
+
+    @abstractmethod
+    def keep(self, rows: np.ndarray) -> None:
+        """Check the own share in one pass, and hold some rows of all shares in every process."""
+
+
+class AllBut:
+    """The integers from 0 to ``n`` without some, in the memory of those: indexed like a sorted array.
+
+    Examples
+    --------
+    >>> kept = AllBut(6, np.array([0, 3]))
+    >>> kept[:], kept[np.array([2])], len(kept), kept.searchsorted(np.array([4]))
+    (array([1, 2, 4, 5]), array([4]), 4, array([2]))
+    """
+
+    def __init__(self, n: int, left_out: np.ndarray) -> None:
+        self.n, self.left_out = n, left_out
+        self._before = left_out - np.arange(len(left_out))  # how many are kept below each that is left out
+
+    def __len__(self) -> int:
+        return self.n - len(self.left_out)
+
+    def __getitem__(self, positions: Any) -> Any:
+        if isinstance(positions, slice):
+            positions = np.arange(*positions.indices(len(self)))
+        positions = np.asarray(positions)
+        if positions.dtype == bool:
+            positions = np.flatnonzero(positions)
+        positions = np.where(positions < 0, positions + len(self), positions)
+        return positions + np.searchsorted(self._before, positions, side="right")
+
+    def searchsorted(self, values: np.ndarray) -> np.ndarray:
+        """How many of the integers are below each value."""
+        return values - np.searchsorted(self.left_out, values)
+
+
+class NpyFile(Source):
     """The rows of an .npy file, read on demand.
 
     The file is mapped again for every few hundred rows: the pages of a permanent map count as memory of the process.
@@ -50,6 +111,9 @@ class NpyFile:
             out[block] = self._map(_scattered(rows[block]))[rows[block]]
         return out
 
+    def own(self, indices: np.ndarray) -> np.ndarray:
+        return distributed.share(np.argsort(indices, kind="stable"))
+
     def _map(self, scattered: bool = False) -> np.ndarray:
         mapped = np.load(self.path, mmap_mode="r", allow_pickle=False)
         if scattered and isinstance(mapped.base, mmap.mmap) and hasattr(mmap, "MADV_RANDOM"):
@@ -62,8 +126,8 @@ class Rows:
 
     Parameters
     ----------
-    source : array or NpyFile, shape (m, *shape)
-    indices : int array, shape (n,)
+    source : array or Source, shape (m, *shape)
+    indices : int array, shape (n,), or AllBut
         Indices of the rows in the source.
 
     Examples
@@ -73,7 +137,7 @@ class Rows:
     ((2, 1), array([12.]), array([[10.]]))
     """
 
-    def __init__(self, source: np.ndarray | NpyFile, indices: np.ndarray) -> None:
+    def __init__(self, source: np.ndarray | Source, indices: np.ndarray | AllBut) -> None:
         self.source, self.indices = source, indices
         self.dtype: np.dtype = source.dtype
         self.shape = (len(indices), *source.shape[1:])
@@ -100,11 +164,13 @@ class Rows:
 
     def subset(self, rows: Any) -> Rows:
         """Some of the rows, not read yet."""
+        if isinstance(rows, slice) and rows == slice(None):
+            return self
         return Rows(self.source, self.indices[rows])
 
     def as_stored(self, rows: np.ndarray) -> np.ndarray:
         """``rows`` sorted by their position in the file, for sequential reads."""
-        return rows[np.argsort(self.indices[rows], kind="stable")] if isinstance(self.source, NpyFile) else rows
+        return rows[np.argsort(self.indices[rows], kind="stable")] if isinstance(self.source, Source) else rows
 
     def blocks(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """``rows`` in blocks: their indices in the source, and their values."""
@@ -118,10 +184,17 @@ def subset(X: Any, rows: Any) -> Any:
     return X.subset(rows) if isinstance(X, Rows) else X[rows]
 
 
-def own_rows(X: Any) -> np.ndarray:
-    """Indices of the rows of ``X`` in this process's shard, in file order for rows of a file."""
-    rows = np.arange(len(X))
-    return distributed.share(X.as_stored(rows) if isinstance(X, Rows) else rows)
+def distinct(y: Any) -> np.ndarray:
+    """The different values of targets, sorted; of :class:`Rows` those of its whole source."""
+    source: Any = y.source if isinstance(y, Rows) else None
+    return np.unique(y) if source is None else source.distinct
+
+
+def own_rows(X: Any) -> Any:
+    """Indices of the rows of ``X`` in this process's shard, in file order for rows of a file: an array or a range."""
+    if isinstance(X, Rows) and isinstance(X.source, Source):
+        return X.source.own(X.indices)
+    return distributed.share(np.arange(len(X)))
 
 
 def _scattered(rows: np.ndarray) -> bool:

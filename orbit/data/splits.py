@@ -9,7 +9,8 @@ from orbit.core.errors import InputError, ParameterError, shortened
 from orbit.core.random import RandomState, spawn
 from orbit.data.base import Task, are_labels
 
-_MOST_CLASSES = 100
+#: Different integers up to which they are taken for classes.
+MOST_CLASSES = 100
 
 # Random splits of groups of which the one with the best sizes is taken.
 _GROUP_SPLITS = 10
@@ -25,7 +26,7 @@ def guess_task(y: np.ndarray) -> Task:
         return "classification"
     if y.dtype.kind == "f" and (y.ndim > 1 or not are_labels(y)):
         return "regression"
-    return "classification" if len(np.unique(y)) <= _MOST_CLASSES else "regression"
+    return "classification" if len(np.unique(y)) <= MOST_CLASSES else "regression"
 
 
 def split_off_test(

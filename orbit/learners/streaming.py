@@ -14,7 +14,7 @@ from orbit.core import distributed
 from orbit.core.errors import InputError
 from orbit.core.progress import Progress
 from orbit.core.random import RandomState, generator
-from orbit.data.rows import own_rows
+from orbit.data.rows import distinct, own_rows
 from orbit.engine import Engine
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class FeatureStream:
         order = self._rng.permutation(np.sort(self._rows)) if shuffle else self._rows
         with Progress(len(self._batches), "stream", self.engine.progress) as progress:
             for batch in self._batches:
-                rows = order[batch]
+                rows = np.asarray(order[batch])
                 points = self.X[rows]
                 if self.augment is not None:
                     points = self.augment(points, self._rng)
@@ -117,7 +117,7 @@ def fit_stream(
     learner : classifier or regressor
         With ``partial_fit`` and ``finalize``; one that has ``epochs`` also with ``end_epoch``.
     stream : FeatureStream
-    y : array, shape (n,) or (n, k)
+    y : array or Rows, shape (n,) or (n, k)
     task : {"classification", "regression"}
     sample_weight : array, shape (n,), or None
     watch : Watch or None
@@ -134,7 +134,7 @@ def fit_stream(
         In every process of a distributed job except the first, which returns the learner.
     """
     check_streams(learner)
-    known = {"classes": np.unique(y)} if task == "classification" else {}
+    known = {"classes": distinct(y)} if task == "classification" else {}
     memory = stream.engine.memory * 2**30
     if learner.many_passes and stream.n_outputs**2 * 8 > memory:
         log.info(
@@ -142,8 +142,8 @@ def fit_stream(
             stream.n_outputs,
             stream.engine.memory,
         )
-        weighted = np.ones(len(y)) if sample_weight is None else sample_weight
-        learner.fit_passes(lambda: ((psi, y[r], weighted[r]) for r, psi in stream.batches(False)), memory, **known)
+        weighted = (lambda rows: np.ones(len(rows))) if sample_weight is None else sample_weight.__getitem__
+        learner.fit_passes(lambda: ((psi, y[r], weighted(r)) for r, psi in stream.batches(False)), memory, **known)
         distributed.end_other_processes()
         return learner
     _run_epochs(learner, stream, y, known, sample_weight, watch)

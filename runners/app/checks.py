@@ -130,9 +130,16 @@ def check_augmentation(config: dict[str, Any]) -> None:
 
 
 def check_stream(config: dict[str, Any], learner: Learner) -> None:
-    """Raise InputError for a stream with a learner that cannot learn from batches."""
-    if config["engine"]["stream"]:
-        check_streams(learner)
+    """Raise InputError for a stream with a learner that cannot learn from batches, or not in the order of the data."""
+    if not config["engine"]["stream"]:
+        return
+    check_streams(learner)
+    dataset: Any = orbit.get("dataset", config["dataset"]["name"])
+    if dataset.in_order and learner.trains_in_epochs:
+        raise InputError(
+            f"learner={learner.name} takes points in random order, a stream of dataset={dataset.name} has that of its "
+            "parts: choose learner=ridge"
+        )
 
 
 def check_processes(config: dict[str, Any]) -> None:

@@ -51,7 +51,7 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
     folder.write_config(plan_.config, plan_.defaults)
     runner = plan_.component("runner")
     record.config_hash, record.params = plan_.config_hash, plan_.params()
-    add_fingerprints(record, plan_.input_files())
+    add_fingerprints(record, plan_.fingerprints())
     record.tags = environment_tags() | {
         "experiment": str(hydra_config.runtime.choices.get("experiment") or ""),
         "seed": str(plan_.config["seed"]),

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from sklearn.base import clone
 import orbit
 from orbit.core.component import Component
 from orbit.core.errors import InputError, suggestion
+from orbit.core.fingerprint import Fingerprint, fingerprint
 from orbit.core.params import config_fields, parameters
 from orbit.core.random import spawn
 from orbit.data import Dataset
@@ -71,12 +71,13 @@ class Plan:
         config["version"] = orbit.__version__
         return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
-    def input_files(self) -> list[Path]:
-        """All files that the components read, those in folders included, in a fixed order."""
-        parts = (part for part in self._parts.values() if isinstance(part, Component))  # the others read none
+    def fingerprints(self) -> list[Fingerprint]:
+        """Those of all files that the components read, those in folders included, in a fixed order."""
+        parts = [part for part in self._parts.values() if isinstance(part, Component)]  # the others read none
         found = {path for part in parts for path in part.input_files()}
-        files = (inner for path in found for inner in (path.rglob("*") if path.is_dir() else [path]))
-        return sorted(path for path in files if path.is_file())
+        files = {inner for path in found for inner in (path.rglob("*") if path.is_dir() else [path])}
+        read = [fingerprint(path) for path in sorted(files) if path.is_file()]
+        return read + [listed for part in parts for listed in part.input_parts()]
 
     def seed(self, purpose: str) -> int:
         """An independent seed for each purpose, derived from the seed of the run."""

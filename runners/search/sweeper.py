@@ -157,7 +157,7 @@ def _objective(cfg: DictConfig, space: dict[str, Any]) -> tuple[str, str]:
             f"dataset={cfg.dataset.name} is not known before it is read"
         )
     record = Record("", config_hash=made.config_hash)
-    add_fingerprints(record, made.input_files())
+    add_fingerprints(record, made.fingerprints())
     described = {key: distribution_to_json(distribution) for key, distribution in space.items()}
     digest = hashlib.sha256(json.dumps([identity(record), described], sort_keys=True).encode()).hexdigest()[:12]
     return f"validation/{metric or METRICS[task][0]}", f"{cfg.dataset.name}-{digest}"

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from orbit.core.fingerprint import digest, fingerprint
+from orbit.core.fingerprint import Fingerprint, digest
 from runners.tracking.record import Record
 
 
-def add_fingerprints(record: Record, files: Iterable[Path]) -> None:
+def add_fingerprints(record: Record, files: Iterable[Fingerprint]) -> None:
     """Record the fingerprints of the files that a run reads."""
-    found = [fingerprint(path) for path in files]
+    found = list(files)
     record.files, record.data_hash = [asdict(file) for file in found], digest(found)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from samples import noisy_digits, npy_files
+from samples import noisy_digits, npy_files, npy_shards, parquet_shards
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = (
@@ -87,18 +87,48 @@ def test_two_processes_with_an_encoder_give_the_result_of_one(run, tmp_path, por
     compare(run, tmp_path, port, *SETTINGS, *encoder, *settings)
 
 
-def compare(run, tmp_path: Path, port: int, *settings: str) -> None:
-    """Run the same command in two processes and in this one, and compare the results."""
-    both = [start(rank, port, "-m", "runners", *settings, f"outputs={tmp_path / 'two'}") for rank in (0, 1)]
+@pytest.mark.slow
+@pytest.mark.parametrize(("write", "n"), [(npy_shards, 2), (parquet_shards, 4)], ids=["npy, two", "parquet, four"])
+def test_processes_that_share_parts_give_the_result_of_one(run, tmp_path, port, rng, write, n):
+    """4,500 training points in parts of unequal sizes; scale, lengthscale and landmarks are of a sample of 4,096."""
+    parts = write(tmp_path / "parts", *noisy_digits(rng, 6000), (900, 1600, 1000, 500, 2000))
+    settings = [setting for setting in SETTINGS if not setting.startswith("dataset")]
+    compare(run, tmp_path, port, *settings, *parts, "approx=nystrom", n=n)
+
+
+@pytest.mark.slow
+def test_a_bad_part_of_another_process_is_an_error_of_one_line(tmp_path, port, rng):
+    X, y = noisy_digits(rng, 800)
+    X[700, 0, 0] = np.nan
+    parts = npy_shards(tmp_path / "parts", X, y, (200, 200, 200, 200))
+    settings = [setting for setting in SETTINGS if not setting.startswith("dataset")]
+    command = ("-m", "runners", *settings, *parts, f"outputs={tmp_path / 'out'}")
+    first, second = (start(rank, port, *command) for rank in (0, 1))
+    for process, code, lines in ((first, 2, 1), (second, 0, 0)):
+        _, err = process.communicate(timeout=240)
+        assert process.returncode == code, err
+        assert len([line for line in err.splitlines() if line.startswith("error")]) == lines
+        assert (
+            "part p3.npy: X has 1 values that are NaN or infinite, the first at index (100, 0, 0)" in err or not lines
+        )
+        assert "Traceback" not in err
+    (record,) = (tmp_path / "out").glob("*/*/run.json")
+    assert json.loads(record.read_text())["status"] == "FAILED"
+
+
+def compare(run, tmp_path: Path, port: int, *settings: str, n: int = 2) -> None:
+    """Run the same command in ``n`` processes and in this one, and compare the results."""
+    command = ("-m", "runners", *settings, f"outputs={tmp_path / 'several'}")
+    started = [start(rank, port, *command, n=n) for rank in range(n)]
     code, _, err = run(*settings)
     assert code == 0, err
-    for process in both:
-        _, err = process.communicate(timeout=240)
+    for process in started:
+        _, err = process.communicate(timeout=600)
         assert process.returncode == 0, err
-    two, one = metrics(tmp_path / "two"), metrics(tmp_path / "out")  # and the second process left no folder
+    several, one = metrics(tmp_path / "several"), metrics(tmp_path / "out")  # and the others left no folder
     assert one["test/accuracy"] > 0.5
     for key in ("test/accuracy", "train/accuracy", "learner/regularization", "kernel/lengthscale"):
-        assert two[key] == pytest.approx(one[key], rel=1e-9)
+        assert several[key] == pytest.approx(one[key], rel=1e-9)
 
 
 @pytest.mark.slow

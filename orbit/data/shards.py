@@ -1,0 +1,184 @@
+"""A user's own data in parts: more than fits on one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from orbit.core.errors import InputError, ParameterError
+from orbit.core.fingerprint import Fingerprint
+from orbit.core.params import Fraction, PositiveInt
+from orbit.core.random import RandomState, generator, spawn
+from orbit.data.base import Dataset, Loader, Points, Task
+from orbit.data.rows import AllBut, Rows
+from orbit.registry import register
+
+if TYPE_CHECKING:  # pyarrow is imported when parts are listed
+    from orbit.data.formats import Format
+
+
+@register("dataset", "shards")
+class Shards(Loader):
+    """Parts in a folder or at a URL, .npy or Parquet files, of which each process of a job opens its own only.
+
+    Rows are numbered from 0 through the parts in the order of their names. The test part are ``test_fraction`` of them,
+    at most ``most_test``, drawn at random by the seed of the run; training points are the others, and the sample that
+    maps of a stream are fitted to is drawn at random from those. All three depend on the names of the parts, their
+    numbers of rows, and the seed; not on the number of processes, of which each has consecutive parts. The sample and
+    the test part are sent to all processes, other points to none.
+
+    A few thousand rows are read at a time, with ``engine.stream=true`` three times: their targets, to find classes and
+    bad values; everything, to find bad values, the sample and the test part; and everything to learn, in order.
+
+    Parameters
+    ----------
+    path : str or None
+        Folder or file: a path, or a URL of a file system of pyarrow, such as ``s3://bucket/folder`` or
+        ``gs://bucket/folder``, with credentials from the environment. Names that begin with a dot or an underscore are
+        not read. Required.
+    y_path : str or None
+        For .npy parts with X, shape (n, *shape): the folder of their targets, with the same names. Required for them.
+    target : str, list of str, or None
+        For Parquet: column to predict, of numbers or strings; several columns make a multi-output regression. Required
+        for it.
+    features : list of str or None
+        For Parquet: columns to learn from, of numbers or lists of numbers of equal length, side by side; None: all
+        others.
+    shape : list of int or None
+        For Parquet: shape of a point, such as [28, 28] of 784 numbers; None: a vector.
+    task : {"auto", "classification", "regression"}
+        ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression.
+    test_fraction : float in (0, 1)
+        Share of the rows in the test part.
+    most_test : int >= 1
+        Largest number of rows in the test part, which the first process keeps in memory.
+    n_train, n_test : int >= 1 or None
+        Random subsets; None is all.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from pathlib import Path
+    >>> from orbit.data import Shards
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in ("X", "y"):
+    ...     (folder / name).mkdir()
+    >>> for part in range(3):
+    ...     np.save(folder / "X" / f"{part}.npy", np.random.default_rng(part).random((20, 4)))
+    ...     np.save(folder / "y" / f"{part}.npy", np.arange(20) % 2)
+    >>> Shards(f"{folder}/X", y_path=f"{folder}/y").load(0).describe()
+    'shards: 45 train, 15 test, points of shape (4,)'
+    """
+
+    fixed_task = None
+    in_order = True
+    reading = ("features",)
+
+    def __init__(
+        self,
+        path: str | None = None,
+        y_path: str | None = None,
+        target: str | list[str] | None = None,
+        features: list[str] | None = None,
+        shape: list[PositiveInt] | None = None,
+        task: Literal["auto", "classification", "regression"] = "auto",
+        test_fraction: Fraction = 0.25,
+        most_test: PositiveInt = 10_000,
+        n_train: PositiveInt | None = None,
+        n_test: PositiveInt | None = None,
+    ) -> None:
+        self.path = path
+        self.y_path = y_path
+        self.target = target
+        self.features = features
+        self.shape = shape
+        self.task = task
+        self.test_fraction = test_fraction
+        self.most_test = most_test
+        self.n_train = n_train
+        self.n_test = n_test
+
+    def check(self) -> None:
+        super().check()
+        for key, names in (("features", self.features), ("target", self._targets())):
+            if names is not None and len(set(names)) < len(names):
+                raise ParameterError(key, "columns named once each", names)
+        if self.features is not None and (not self.features or {*self.features} & {*self._targets()}):
+            raise ParameterError("features", "at least one column that is no target, or null for all", self.features)
+        if self.shape is not None and not self.shape:
+            raise ParameterError("shape", "at least one number, or null for a vector", self.shape)
+
+    def check_files(self) -> None:
+        from orbit.data.parts import check_enough
+
+        check_enough(self._form().folder.names, "path")
+
+    def input_parts(self) -> list[Fingerprint]:
+        return [] if self.path is None else self._form().fingerprints()
+
+    def _load(self, random_state: RandomState) -> Dataset:
+        data = self._load_lazily(random_state)
+        X_train, y_train = data.X_train[:], data.y_train[:]  # the latter were read with the former
+        return replace(data, X_train=X_train, y_train=y_train, X_test=data.X_test[:], y_test=data.y_test[:])
+
+    def _load_lazily(self, random_state: RandomState) -> Dataset:
+        from orbit.data.parts import Parts
+
+        form = self._form()
+        parts = Parts(form)
+        n = parts.shape[0]
+        if n < 2:
+            raise InputError(f"path: {self.path} has {n} rows, too few to split; expected at least 2")
+        task: Task = parts.targets.summary.guess_task() if self.task == "auto" else self.task
+        parts.targets.check(task, f"{self.label()}, {self.path}")
+        n_test = min(max(1, round(n * self.test_fraction)), self.most_test, n - 1)
+        test = np.sort(generator(spawn(random_state, 1)[0]).choice(n, n_test, replace=False, shuffle=False))
+        train: Any = AllBut(n, test)
+        return Dataset(
+            self.name,
+            task,
+            Rows(parts, train),  # type: ignore[arg-type]
+            Rows(parts.targets, train),  # type: ignore[arg-type]
+            Rows(parts, test),  # type: ignore[arg-type]
+            Rows(parts.targets, test),  # type: ignore[arg-type]
+            f"{len(parts.names)} {form.folder.suffix} parts of {Path(str(self.path)).name}",
+            reading={"features": parts.features} | ({"targets": targets} if (targets := self._targets()) else {}),
+        )
+
+    def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
+        from orbit.data.formats import Folder, NpyFormat, ParquetFormat
+
+        folder = Folder(path, self.label())
+        points: Format = (
+            NpyFormat(folder, self.label(), None)
+            if folder.suffix == ".npy"
+            else ParquetFormat(folder, self.label(), [], form["features"], self.shape)
+        )
+        blocks = (X for name in folder.names for X, _ in points.blocks(name, points.header(name)) if X is not None)
+        X = np.concatenate(list(blocks))
+        return Points(X, [str(i) for i in range(len(X))])
+
+    def _form(self) -> Format:
+        from orbit.data.formats import Folder, NpyFormat, ParquetFormat
+
+        if self.path is None:
+            raise InputError("path: expected a folder or URL of .npy or .parquet parts, found none")
+        folder, columns = Folder(self.path, "path"), self._targets()
+        if folder.suffix == ".npy":
+            if self.y_path is None:
+                raise InputError("y_path: expected a folder with the targets of .npy parts, found none")
+            if columns or self.features or self.shape:
+                raise InputError("path: target, features and shape are for Parquet, found .npy parts; leave them out")
+            return NpyFormat(folder, self.label(), Folder(self.y_path, "y_path"))
+        if not columns:
+            raise InputError("target: expected the column of Parquet parts to predict, found none")
+        if self.y_path is not None:
+            raise InputError("y_path: expected none for Parquet parts, whose targets are the column target")
+        return ParquetFormat(folder, self.label(), columns, self.features, self.shape)
+
+    def _targets(self) -> list[str]:
+        return [self.target] if isinstance(self.target, str) else list(self.target or [])
