@@ -1,0 +1,61 @@
+"""One process of a fit of parts, which prints the bytes that it sends, as the kernel counts them: a JSON object a line.
+
+Started by tests/core/test_sent_bytes.py with the folders of parts: ``python tests/sent_bytes.py FOLDER ...``
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import struct
+import sys
+
+import numpy as np
+
+from orbit.core import distributed
+from orbit.core.ranks import ShareDone, rank
+from orbit.data import Shards
+from orbit.engine import Engine
+from orbit.learners import RidgeRegressor
+from orbit.learners.streaming import FeatureStream, fit_stream, sample_rows
+
+COLUMNS = (200, 400)
+
+# Where struct tcp_info of Linux has tcpi_bytes_sent.
+_BYTES_SENT = 200
+
+
+def sent() -> int:
+    """Bytes that all TCP connections of this process have sent."""
+    total = 0
+    for descriptor in os.listdir("/proc/self/fd"):
+        try:
+            with socket.socket(fileno=os.dup(int(descriptor))) as connection:
+                info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        except OSError:  # no TCP connection
+            continue
+        total += struct.unpack_from("Q", info, _BYTES_SENT)[0]
+    return total
+
+
+def fit(folder: str, columns: int) -> int:
+    """Fit a ridge to cosines of random projections; the number of rows in the parts."""
+    data = Shards(folder, target="y", most_test=200).load(0, lazy=True)
+    engine = Engine(progress=False)
+    n, d = data.X_train.shape
+    data = data.own(sample_rows(n, 0, engine)[:200])
+    frequencies = np.random.default_rng(0).standard_normal((d, columns))
+    stream = FeatureStream(lambda X: np.cos(X @ frequencies), data.X_train, columns, engine)
+    with contextlib.suppress(ShareDone):
+        fit_stream(RidgeRegressor(1e-3), stream, data.y_train, "regression")
+    return n + len(data.X_test)
+
+
+with distributed.job():
+    for folder in sys.argv[1:]:
+        for columns in COLUMNS:
+            before = sent()
+            rows = fit(folder, columns)
+            print(json.dumps({"rank": rank(), "rows": rows, "columns": columns, "sent": sent() - before}), flush=True)
