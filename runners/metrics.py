@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import numpy as np
 from scipy import stats
@@ -56,6 +57,15 @@ def _by_class(y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
         "balanced_accuracy": float((right[present] / n_true[present]).mean()),
         "macro_f1": float((2 * right / (n_true + n_found)).mean()),
     }
+
+
+def derived(found: Mapping[str, float]) -> dict[str, float]:
+    """Metrics in the units of some papers, from those of :func:`evaluate` on test points.
+
+    >>> derived({"test/accuracy": 0.75})
+    {'test/error_percent': 25.0}
+    """
+    return {"test/error_percent": 100 * (1 - found["test/accuracy"])} if "test/accuracy" in found else {}
 
 
 def evaluate_targets(y: np.ndarray, predicted: np.ndarray, names: list[str]) -> dict[str, float]:

@@ -16,6 +16,9 @@ import numpy as np
 # Digits that are kept: more than the deviation between seeds or machines leaves meaning for.
 _DIGITS = 6
 
+# Metrics of which a ratio means nothing.
+_WITHOUT_RATIO = ("rank", "gap")
+
 #: The part of an experiment that is its table.
 TABLE = "table"
 
@@ -44,6 +47,8 @@ class Result:
         Mean time of a fit and its predictions.
     settings : dict
         What the fit was made with: ``s`` components, ``r`` elements of the group, and so on.
+    spread, count : float and int, or None
+        Standard deviation and number of seeds or folds, where only their mean was kept.
     """
 
     part: str
@@ -55,6 +60,8 @@ class Result:
     published: float | None = None
     seconds: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    spread: float | None = None
+    count: int | None = None
 
     @property
     def mean(self) -> float:
@@ -63,17 +70,32 @@ class Result:
     @property
     def deviation(self) -> float:
         """Standard deviation over seeds or folds."""
-        return float(np.std(self.values))
+        return float(np.std(self.values)) if self.spread is None else self.spread
+
+    @property
+    def repeats(self) -> int:
+        """Number of seeds or folds."""
+        return len(self.values) if self.count is None else self.count
 
     @property
     def ratio(self) -> float | None:
-        """Ours divided by the published value."""
-        return self.mean / self.published if self.published else None
+        """Ours divided by the published value; None for differences and ranks, whose ratios mean nothing."""
+        if not self.published or self.metric.startswith(_WITHOUT_RATIO):
+            return None
+        return self.mean / self.published
 
     def packed(self) -> dict[str, Any]:
         """The attributes that differ from their defaults, as JSON has them."""
         short = Result(**{**vars(self), "values": [_rounded(value) for value in self.values]})
-        defaults: dict[str, Any] = {"x": None, "key": "", "published": None, "seconds": None, "settings": {}}
+        defaults: dict[str, Any] = {
+            "x": None,
+            "key": "",
+            "published": None,
+            "seconds": None,
+            "settings": {},
+            "spread": None,
+            "count": None,
+        }
         return {key: value for key, value in asdict(short).items() if key not in defaults or value != defaults[key]}
 
     @classmethod

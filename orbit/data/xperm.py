@@ -30,6 +30,8 @@ class XPerm(Loader):
     ----------
     targets : str
         Two different letters of ABCDEFGH. The paper draws them at random; all pairs are equivalent.
+    per_class : int >= 1 or None
+        Training points of each class, a part of the 2,000; None is all.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
 
@@ -42,11 +44,16 @@ class XPerm(Loader):
     """
 
     def __init__(
-        self, targets: str = "AB", n_train: PositiveInt | None = None, n_test: PositiveInt | None = None
+        self,
+        targets: str = "AB",
+        n_train: PositiveInt | None = None,
+        n_test: PositiveInt | None = None,
+        per_class: PositiveInt | None = None,
     ) -> None:
         self.targets = targets
         self.n_train = n_train
         self.n_test = n_test
+        self.per_class = per_class
 
     def check(self) -> None:
         super().check()
@@ -57,7 +64,10 @@ class XPerm(Loader):
         sequences = np.array(list(itertools.product(range(len(_LETTERS)), repeat=_LENGTH)))
         first, second = (np.any(sequences == _LETTERS.index(letter), axis=1) for letter in self.targets)
         X, y = np.eye(len(_LETTERS), dtype=np.float32)[sequences], (first & second).astype(np.int64)
-        train = balanced(y, _TRAIN_PER_CLASS, generator(random_state), "targets")
+        rng = generator(random_state)
+        train = balanced(y, _TRAIN_PER_CLASS, rng, "targets")
         test = np.setdiff1d(np.arange(len(y)), train)
+        if self.per_class is not None:
+            train = train[balanced(y[train], self.per_class, rng, "per_class")]
         source = f"all sequences of {_LENGTH} of {len(_LETTERS)} letters, positive with {' and '.join(self.targets)}"
         return Dataset(self.name, "classification", X[train], y[train], X[test], y[test], source)

@@ -20,6 +20,7 @@ from orbit.solvers.output_matrix import learn_output
 from orbit.solvers.passes import Batches, StreamedSystem
 from orbit.solvers.selection import (
     Choice,
+    Score,
     best_of_path,
     choose,
     drop_zero_weights,
@@ -98,9 +99,20 @@ class LeastSquaresLearner(TargetsLearner):
             return chosen(path, float32, gcv_scores)
         if selection == "loo":
             return chosen(path, float32, lambda problem: leave_one_out(problem, X, Y, weights), eigen=True)
-        fit, validation = hold_out(len(X), self.validation_fraction, labels, self.random_state)
+        share = 0.5 if selection == "two_fold" else self.validation_fraction
+        fit, validation = hold_out(len(X), share, labels, self.random_state)
         w_fit, w_validation = subset_weights(weights, fit, validation)
-        scorer = lambda problem: held_out(problem, X[validation], Y[validation], w_validation, self._accuracy)  # noqa: E731
+
+        def scorer(problem: LeastSquares) -> Score:
+            score = held_out(problem, X[validation], Y[validation], w_validation, self._accuracy)
+            if selection != "two_fold":
+                return score
+            rows = X[validation], Y[validation], normalized_weights(w_validation)
+            turned = self._problem(structure, rows, path, False)
+            turned.factorise(path, False)
+            other = held_out(turned, X[fit], Y[fit], w_fit, self._accuracy)
+            return lambda regularization: (score(regularization) + other(regularization)) / 2
+
         part = chosen(path, float32, scorer, (X[fit], Y[fit], normalized_weights(w_fit)))
         whole = chosen(np.array([part.value]), float32, gcv_scores)
         return dataclasses.replace(part, problem=whole.problem)

@@ -42,8 +42,8 @@ class SteinRegressor(_Stein, LeastSquaresRegressor):
     ----------
     regularization : float > 0, list of them, or None
         lambda. A list is a path to choose from; None is 29 values from 1e-13 to 10.
-    selection : {"gcv", "hold_out"}
-        How lambda is chosen, on training data only.
+    selection : {"gcv", "hold_out", "two_fold"}
+        How lambda is chosen, on training data only. ``two_fold`` is cross-validation with two halves.
     validation_fraction : float in (0, 1)
         Share of the training data held out for ``hold_out``.
     fit_intercept : bool
@@ -76,7 +76,7 @@ class SteinRegressor(_Stein, LeastSquaresRegressor):
     def __init__(
         self,
         regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        selection: Literal["gcv", "hold_out"] = "gcv",
+        selection: Literal["gcv", "hold_out", "two_fold"] = "gcv",
         validation_fraction: Fraction = 0.2,
         fit_intercept: bool = True,
         random_state: RandomState = None,
@@ -99,9 +99,9 @@ class SteinClassifier(_Stein, LeastSquaresClassifier):
     ----------
     regularization : float > 0, list of them, or None
         lambda, as for the regressor; None is 29 values from 1e-13 to 10.
-    selection : {"gcv", "hold_out"}
+    selection : {"gcv", "hold_out", "two_fold"}
         How lambda is chosen: squared error by generalised cross-validation, or the
-        accuracy on a validation part.
+        accuracy on a validation part, or on two halves in turn.
     validation_fraction : float in (0, 1)
     fit_intercept : bool
     random_state : int, RandomState or None
@@ -130,7 +130,7 @@ class SteinClassifier(_Stein, LeastSquaresClassifier):
     def __init__(
         self,
         regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        selection: Literal["gcv", "hold_out"] = "gcv",
+        selection: Literal["gcv", "hold_out", "two_fold"] = "gcv",
         validation_fraction: Fraction = 0.2,
         fit_intercept: bool = True,
         random_state: RandomState = None,

@@ -20,9 +20,10 @@ from runners.experiments.trials import Trials, settings
 from runners.markdown import markdown_table, mean_and_spread
 from runners.results import TABLE, Result, curve_results, settings_of
 
-_CURVE_KEYS = ("along", "series", "references", "metric")
+_CURVE_KEYS = ("along", "series", "references", "metric", "repeats")
 
 Results = dict[str, list[dict[str, float]]]
+Pairs = dict[str, tuple[float, float]]
 
 
 @register("runner", "table")
@@ -42,8 +43,10 @@ class Table(Runner):
         Name of a figure -> ``along``, one key with its values
         (``{dataset.n_train: [100, 1000]}``); ``series``, label -> changes, one line
         each; ``references``, label -> changes that do not depend on the key: each is
-        fitted once and drawn as a horizontal line; and ``metric``, if it differs from
-        the table's, e.g. ``time/total_s``, seconds of a fit and its predictions.
+        fitted once and drawn as a horizontal line; and ``metric`` and ``repeats``, if
+        they differ from the table's. Metrics are those of a run, such as
+        ``time/total_s``, seconds of a fit and its predictions, and
+        ``test/error_percent``.
     repeats : dict or None
         One key with its values, e.g. ``{dataset.fold: [0, 1, 2, 3, 4]}``. The table
         shows the mean and standard deviation over them.
@@ -91,10 +94,12 @@ class Table(Runner):
     def run(self, job: Job) -> None:
         trials = Trials(job, self.metric)
         self.plans(job.plan)  # an error in the last row is reported before the first is fitted
-        n_fits = len(self._changes()) * len(self._repeats())
+        curves = self._curves()
+        n_fits = len(self._cells()) * len(self._repeats())
+        n_fits += sum(len(curve.changes()) * len(self._repeats(curve)) for curve in curves)
         with Progress(n_fits, "table", job.plan.config["engine"]["progress"]) as progress:
             results = self._fit_rows(job, trials, progress)
-            for curve in self._curves():
+            for curve in curves:
                 self._fit_curve(job, curve, trials, progress)
         if results:
             values = {label: [metrics[self.metric] for metrics in found] for label, found in results.items()}
@@ -121,6 +126,7 @@ class Table(Runner):
                 for row in pairs
                 if {f"{row} {one}", f"{row} {two}"} <= published.keys()
             }
+            job.log_result(*_gaps(self.metric, pairs, theirs, f"{two} - {one}"), *_ranks(pairs, theirs, two))
             if len(pairs) < 3:
                 continue
             ours = rank_correlation(pairs)
@@ -132,8 +138,10 @@ class Table(Runner):
             axes = f"{self.metric}, {one}", f"{self.metric}, {two}"
             job.log_figure(f"{one}_{two}", plots.agreement(pairs, theirs, axes, title))
 
-    def _repeats(self) -> list[dict[str, Any]]:
-        return settings(self.repeats, "runner.repeats")
+    def _repeats(self, curve: _Curve | None = None) -> list[dict[str, Any]]:
+        """The repeats of a curve, or of the table."""
+        own = curve is not None and curve.repeats is not None
+        return curve.repeats if own else settings(self.repeats, "runner.repeats")  # type: ignore[union-attr,return-value]
 
     def _changes(self) -> list[dict[str, Any]]:
         return [*self._cells().values(), *(point for curve in self._curves() for point in curve.changes())]
@@ -156,7 +164,7 @@ class Table(Runner):
 
     def _fit_curve(self, job: Job, curve: _Curve, trials: Trials, progress: Progress) -> None:
         metric = curve.metric or self.metric
-        for repeat in self._repeats():
+        for repeat in self._repeats(curve):
             for label, changes in curve.references.items():
                 metrics = trials.fit(job.plan.variant(changes | repeat))
                 curve.levels.setdefault(label, []).append(curve.value(metrics, metric))
@@ -219,6 +227,24 @@ class Table(Runner):
         ]
 
 
+def _gaps(metric: str, pairs: Pairs, published: Pairs, part: str) -> list[Result]:
+    """How much larger the second number of each row is."""
+    gap = {row: two - one for row, (one, two) in published.items()}
+    return [
+        Result(part, row, f"gap of {metric}", [two - one], published=gap.get(row)) for row, (one, two) in pairs.items()
+    ]
+
+
+def _ranks(pairs: Pairs, published: Pairs, column: str) -> list[Result]:
+    """The place of each row in the second column, 1 for the largest, of the rows in the order of the first."""
+    found, known = (
+        {row: 1 + sum(b > two for _, b in some.values()) for row, (_, two) in some.items()}
+        for some in (pairs, published)
+    )
+    ordered = sorted(pairs, key=lambda row: -pairs[row][0])
+    return [Result(f"rank of {column}", row, "rank", [found[row]], published=known.get(row)) for row in ordered]
+
+
 def rank_correlation(pairs: Mapping[str, tuple[float, float]]) -> float:
     """Spearman's rank correlation between the first and the second numbers of the pairs.
 
@@ -247,6 +273,7 @@ class _Curve:
     series: dict[str, dict[str, Any]]
     references: dict[str, dict[str, Any]]
     metric: str | None = None
+    repeats: list[dict[str, Any]] | None = None
     found: dict[tuple[str, Any], list[float]] = field(default_factory=dict)
     levels: dict[str, list[float]] = field(default_factory=dict)
 
@@ -260,7 +287,8 @@ class _Curve:
             raise InputError(f"{where}: expected one key with its values in `along`, and at least one of `series`")
         points = settings(section["along"], f"{where}.along")
         series, references = ({k: v or {} for k, v in (section.get(part) or {}).items()} for part in _CURVE_KEYS[1:3])
-        return cls(name, points, series, references, section.get("metric"))
+        repeats = settings(section["repeats"], f"{where}.repeats") if section.get("repeats") else None
+        return cls(name, points, series, references, section.get("metric"), repeats)
 
     @property
     def key(self) -> str:

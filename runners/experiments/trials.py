@@ -13,6 +13,7 @@ from runners.base import Job, Stopwatch
 from runners.experiments.fit import record_selection
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.training import Training
+from runners.metrics import derived
 
 
 class Trials:
@@ -45,7 +46,7 @@ class Trials:
             with clock.stage("total"):
                 training = Training(self._job, plan, label)
                 fitted = fit_and_score(plan, self.data(plan), clock, training)
-            metrics = fitted.metrics
+            metrics = fitted.metrics | derived(fitted.metrics)
             self._job.log_skeleton(fitted.model["features"].kernel_, label)
             if fitted.selected:
                 self._selections += 1

@@ -19,7 +19,10 @@ from runners.results import Result, curve_results
 
 _GRID = 18
 _NEAR = 1.2  # a test MSE below this multiple of the noise variance has reached the noise level
+_PREFIX = {"error": "mse"}  # of the metrics of the first figure
 _STAGES = ("time/fit_features_s", "time/features_s", "time/learner_s")
+
+Changes = dict[str, dict[str, Any]]
 
 
 @register("runner", "fields")
@@ -43,6 +46,9 @@ class Fields(Runner):
         ``approx.n_components`` in the second.
     repeats : int >= 1
         Number of seeds in the first figure.
+    others : dict of dict, or None
+        Name of another figure of errors -> ``along``, changes to all of it, e.g. ``{dataset.field: divergence_free}``,
+        ``series`` and ``exact``.
     """
 
     def __init__(
@@ -53,6 +59,7 @@ class Fields(Runner):
         sizes: list[PositiveInt] = [100, 1000, 10_000],  # noqa: B006
         timed_components: PositiveInt = 200,
         repeats: PositiveInt = 1,
+        others: dict[str, Any] | None = None,
     ) -> None:
         self.series = series
         self.exact = exact
@@ -60,21 +67,42 @@ class Fields(Runner):
         self.sizes = sizes
         self.timed_components = timed_components
         self.repeats = repeats
+        self.others = others
 
     def check(self) -> None:
         super().check()
         if not self.series:
             raise InputError("runner.series: expected at least one series; choose experiment=orff_curl")
+        for name, section in (self.others or {}).items():
+            for key in section:
+                if key not in ("along", "series", "exact"):
+                    raise InputError(f"runner.others.{name}.{key}: no such key; it has along, series, exact")
+            if not section.get("series"):
+                raise InputError(f"runner.others.{name}.series: expected at least one series")
 
     def run(self, job: Job) -> None:
         if not isinstance(job.plan.component("dataset"), VectorField):
             raise InputError("runner=fields needs dataset=vector_field")
         trials = Trials(job, "test/rmse")
-        self._errors(job, trials)
-        self._pictures(job)
+        for name, (series, exact) in self._figures().items():
+            self._errors(job, trials, name, series, exact)
+        for series, _ in self._figures().values():
+            self._pictures(job, series)
         self._times(job, trials)
 
-    def _errors(self, job: Job, trials: Trials) -> None:
+    def _figures(self) -> dict[str, tuple[Changes, Changes]]:
+        """Name of a figure of errors -> label -> changes, of its series and of its exact kernels."""
+        found = {"error": (self.series or {}, self.exact or {})}
+        for name, section in (self.others or {}).items():
+            along = section.get("along") or {}
+            series, exact = (
+                {label: along | changes for label, changes in (section.get(part) or {}).items()}
+                for part in ("series", "exact")
+            )
+            found[name] = series, exact
+        return found
+
+    def _errors(self, job: Job, trials: Trials, name: str, series: Changes, exact: Changes) -> None:
         seeds = spawn(job.plan.seed("runner"), self.repeats)
 
         def mse(label: str, repeat: int, changes: dict[str, Any]) -> float:
@@ -82,22 +110,22 @@ class Fields(Runner):
             return trials.fit(plan, f"{label} repeat {repeat}")["test/rmse"] ** 2
 
         lines, levels = {}, {"noise": [job.plan.config["dataset"]["noise"] ** 2]}
-        for label, changes in (self.series or {}).items():
+        for label, changes in series.items():
             found = [
                 [mse(f"{label} D={D}", i, changes | {"approx.n_components": D}) for D in self.components]
                 for i in range(self.repeats)
             ]
             lines[label] = np.array(self.components), np.array(found)
-            self._record(job, f"mse/{label}", "D", self.components, np.mean(found, 0))
+            self._record(job, f"{_PREFIX.get(name, name)}/{label}", "D", self.components, np.mean(found, 0))
             reached = np.mean(found, 0) <= _NEAR * levels["noise"][0]
             at = f"D{self.components[int(reached.argmax())]}" if reached.any() else "not reached"
-            job.row(f"noise level/{label}", f"{at} (first mean error within {_NEAR} of the noise variance)")
-        for label, changes in (self.exact or {}).items():
+            job.row(f"{name}, noise level/{label}", f"{at} (first mean error within {_NEAR} of the noise variance)")
+        for label, changes in exact.items():
             levels[label] = [mse(label, i, changes) for i in range(self.repeats)]
-            self._record(job, f"mse/{label}", "", [""], [float(np.mean(levels[label]))])
-        job.log_result(*curve_results("error", "test/mse", "approx.n_components", lines))
-        job.log_result(*(Result("error", label, "test/mse", found) for label, found in levels.items()))
-        job.log_figure("error", plots.curves(lines, levels, "approx.n_components", "test MSE", log_y=True))
+            self._record(job, f"{_PREFIX.get(name, name)}/{label}", "", [""], [float(np.mean(levels[label]))])
+        job.log_result(*curve_results(name, "test/mse", "approx.n_components", lines))
+        job.log_result(*(Result(name, label, "test/mse", found) for label, found in levels.items()))
+        job.log_figure(name, plots.curves(lines, levels, "approx.n_components", "test MSE", log_y=True))
 
     def _times(self, job: Job, trials: Trials) -> None:
         lines, fixed = {}, {"selection": {"name": "none"}}
@@ -116,14 +144,14 @@ class Fields(Runner):
         job.log_result(*curve_results("time", "seconds", "dataset.size", lines))
         job.log_figure("time", plots.curves(lines, {}, "dataset.size", "seconds to fit", log_y=True))
 
-    def _pictures(self, job: Job) -> None:
+    def _pictures(self, job: Job, series: Changes) -> None:
         """Truth, prediction and error of every series with the most frequencies, on a grid."""
-        loader, axis = job.plan.component("dataset"), np.linspace(-2, 2, _GRID)
+        axis = np.linspace(-2, 2, _GRID)
         grid = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2)
-        data, truth = job.load(), loader.values(grid)
-        for label, changes in (self.series or {}).items():
+        for label, changes in series.items():
             plan = job.plan.variant(changes | {"approx.n_components": self.components[-1]})
-            predicted = fit_and_score(plan, data, Stopwatch()).model.predict(grid)
+            truth = plan.component("dataset").values(grid)
+            predicted = fit_and_score(plan, plan.load(), Stopwatch()).model.predict(grid)
             job.log_figure(f"field {label}", plots.field(grid, truth, predicted, label))
 
     def _record(self, job: Job, name: str, key: str, x: list[Any], values: Any) -> None:

@@ -46,12 +46,14 @@ class Kept:
     commit : str
         The version of the code; ends with `` with changes`` for one that was not committed.
     results : list of Result
+    note : str
+        What is not known of it, such as for figures taken from an older page.
     """
 
     experiment: str
     size: str
     command: str
-    started: str
+    started: str = ""
     seed: str = ""
     seconds: float | None = None
     processor_s: float | None = None
@@ -59,6 +61,7 @@ class Kept:
     machine: str = ""
     commit: str = ""
     results: list[Result] = field(default_factory=list)
+    note: str = ""
 
     @classmethod
     def of(cls, run: Run, packed: list[dict[str, Any]]) -> Kept:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runners.markdown import mean_and_spread
 from runners.report.content import Block, Code, Heading, Page, Picture, Reference, Table
 from runners.report.kept import Kept
 from runners.report.papers import Item, Paper
@@ -101,6 +100,8 @@ def _at_size(item: Item, run: Kept, folder: Path, with_pictures: bool) -> list[B
         blocks += _pictures(item, run, folder)
     if run.size in item.departures:
         blocks.append(f"Departs from the paper: {item.departures[run.size]}.")
+    if run.note:
+        blocks.append(f"{run.note}.")
     return [*blocks, _facts(run)]
 
 
@@ -158,7 +159,7 @@ def part_table(part: str, results: list[Result]) -> Table:
             _published(result.published, result.metric),
             _ours(result),
             _ratio(result.ratio),
-            str(len(result.values)),
+            str(result.repeats),
             *(str(result.settings.get(key, "")) for key in settings),
             "" if result.seconds is None else f"{result.seconds:.1f}",
         ]
@@ -180,20 +181,17 @@ def _curve(results: list[Result]) -> Table:
 
 
 def _ours(result: Result) -> str:
-    return _value(result.values, result.metric)
+    """Mean and deviation, accuracies in per cent."""
+    share = result.metric.endswith("accuracy")
+    scale, unit = (100, " %") if share else (1, "")
+    spread = f" ± {scale * result.deviation:.2g}" if result.repeats > 1 and result.deviation else ""
+    return f"{scale * result.mean:.4g}{spread}{unit}"
 
 
 def _published(value: Any, metric: str) -> str:
     if value is None or isinstance(value, str):
         return value or ""
-    return _value([float(value)], metric)
-
-
-def _value(values: list[float], metric: str) -> str:
-    """Mean and deviation, accuracies in per cent."""
-    if metric.endswith("accuracy"):
-        return f"{mean_and_spread([round(100 * value, 2) for value in values])} %"
-    return mean_and_spread(values)
+    return _ours(Result("", "", metric, [float(value)]))
 
 
 def _ratio(ratio: float | None) -> str:

@@ -50,6 +50,16 @@ def test_xperm_is_every_word_once_with_the_papers_labels():
     assert X.sum() == 5 * 8**5
 
 
+def test_xperm_has_as_many_points_of_each_class_as_wanted_and_the_same_test_part():
+    some, whole = XPerm(per_class=30).load(0), XPerm().load(0)
+    assert np.bincount(some.y_train).tolist() == [30, 30]
+    np.testing.assert_array_equal(some.X_test, whole.X_test)
+    known = {tuple(row) for row in whole.X_train.reshape(len(whole.X_train), -1)}
+    assert all(tuple(row) in known for row in some.X_train.reshape(60, -1))
+    with pytest.raises(ParameterError, match="per_class: expected at most 2000"):
+        XPerm(per_class=2001).load(0)
+
+
 def test_xperm_labels_do_not_change_along_orbits():
     data = XPerm().load(0)
     label = dict(zip(words(data.X_test), data.y_test, strict=True))

@@ -687,6 +687,28 @@ class TestSteinRegressorByHoldOut(PathContract, RegressorContract):
         return SteinRegressor(selection="hold_out", **params)
 
 
+class TestSteinRegressorByTwoFold(PathContract, RegressorContract):
+    def create(self, **params):
+        return SteinRegressor(selection="two_fold", **params)
+
+    def test_scores_are_means_over_the_two_halves(self, rng):
+        X, path = rng.standard_normal((41, 8)), [1e-3, 1e-2, 0.1, 1.0]
+        y = X @ rng.standard_normal(8) + rng.standard_normal(41)
+        chosen = self.create(regularization=path, random_state=3).fit(X, y)
+        halves = hold_out(41, 0.5, None, 3)
+        errors = [
+            np.mean(
+                [
+                    np.square(SteinRegressor(value).fit(X[a], y[a]).predict(X[b]) - y[b]).mean()
+                    for a, b in (halves, halves[::-1])
+                ]
+            )
+            for value in path
+        ]
+        np.testing.assert_allclose(chosen.path_scores_, -np.array(errors), rtol=1e-6)
+        assert chosen.regularization_ == path[int(np.argmin(errors))]
+
+
 class TestCG(PathContract, RegressorContract):
     def create(self, **params):
         return CGRegressor(**params)
