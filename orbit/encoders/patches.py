@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from orbit.core.errors import InputError, ParameterError, suggestion
 from orbit.core.linalg import eigh
-from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt, check_params, parameters
+from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt, Range, check_params, parameters
 from orbit.core.random import RandomState, generator
 from orbit.encoders.base import Encoder
 from orbit.encoders.layer import KernelName, Layer, LayerOptions, LayerRun, Normalization
@@ -27,8 +27,11 @@ _SAMPLE_IMAGES = 2000
 # Iterations and additional directions of the subspace iteration for principal directions, which need not be exact.
 _POWER_ITERATIONS, _MORE_DIRECTIONS = 2, 16
 
-# Limit on the entries of the maps to which a layer is fitted.
-_SAMPLE_NUMBERS = 2**26
+# Limits on the entries of the maps to which a layer, and of the vectors to which principal directions are fitted.
+_SAMPLE_NUMBERS, _VECTOR_NUMBERS = 2**26, 2**28
+
+# Images for each principal direction, at least: with fewer, the last directions are those of the sample only.
+_IMAGES_PER_DIRECTION = 4
 
 
 @register("encoder", "patches")
@@ -111,6 +114,10 @@ class Patches(Encoder):
         products best). A few hundred of some thousand directions hold all but a
         thousandth of the squared norm, and kernel values become cheaper in
         proportion. None is no reduction.
+    reduce_whitening : float in [0, 1]
+        Every coordinate after the reduction is divided by its root mean square, to
+        this power, and with ``unit_norm`` vectors are scaled to norm one again: 0
+        preserves inner products, 1 gives all directions the same weight.
     n_patches : int >= 1
         Number of patches in the sample to which a layer is fitted.
 
@@ -159,6 +166,7 @@ class Patches(Encoder):
         layers: list[dict[str, Any]] | None = None,
         unit_norm: bool = True,
         reduce: PositiveInt | None = None,
+        reduce_whitening: Annotated[float, Range(low=0.0, high=1.0)] = 0.0,
         n_patches: PositiveInt = 50_000,
     ) -> None:
         self.size = size
@@ -181,6 +189,7 @@ class Patches(Encoder):
         self.layers = layers
         self.unit_norm = unit_norm
         self.reduce = reduce
+        self.reduce_whitening = reduce_whitening
         self.n_patches = n_patches
 
     def check(self) -> None:
@@ -248,9 +257,7 @@ class Patches(Encoder):
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         rng = generator(random_state)
-        if len(X) > _SAMPLE_IMAGES:
-            X = X[np.sort(rng.choice(len(X), _SAMPLE_IMAGES, replace=False))]
-        images = torch.from_numpy(np.array(X))  # a copy: torch takes no read-only arrays
+        images = _some(X, _SAMPLE_IMAGES, rng)
         singles = self._single_layers()
         self.layers_: list[Layer] = []
         self._kept.clear()
@@ -262,7 +269,7 @@ class Patches(Encoder):
             layer.fit(self._sample(layer, maps, rng), rng)
             self.layers_.append(layer)
         self.n_outputs_ = math.prod(self._shape_of_maps())
-        self.directions_ = None if self.reduce is None else self._principal_directions(images, rng)
+        self.directions_ = None if self.reduce is None else self._principal_directions(X, images, self.reduce, rng)
 
     def _shape_of_maps(self) -> tuple[int, ...]:
         """(channels, height, width) after the layers fitted so far."""
@@ -307,15 +314,24 @@ class Patches(Encoder):
                 return runs
         return [layer.start(like, step) for layer in self.layers_]
 
-    def _principal_directions(self, images: Tensor, rng: np.random.Generator) -> np.ndarray:
-        """Leading right singular vectors of the vectors of a sample; sets ``n_outputs_``."""
-        directions = leading_directions(self._vectors(images), self.reduce or 1, rng)
+    def _principal_directions(self, X: np.ndarray, images: Tensor, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Leading right singular vectors of the vectors of a sample, scaled; sets ``n_outputs_``."""
+        wanted = min(size * _IMAGES_PER_DIRECTION, _VECTOR_NUMBERS // self.n_outputs_)
+        vectors = self._vectors(_some(X, wanted, rng) if wanted > len(images) else images)
+        directions = leading_directions(vectors, size, rng)
         self.n_outputs_ = len(directions)
+        if self.reduce_whitening:
+            scales = (vectors @ directions.T).square().mean(0).sqrt()
+            # a direction that the sample hardly has would be noise, enlarged
+            directions /= scales.clamp(min=1e-6 * float(scales.max()))[:, None] ** self.reduce_whitening
         return directions.numpy()
 
     def _encode(self, points: Tensor) -> Tensor:
         vectors = self._vectors(points)
-        return vectors if self.directions_ is None else vectors @ torch.as_tensor(self.directions_).to(points).T
+        if self.directions_ is None:
+            return vectors
+        reduced = vectors @ torch.as_tensor(self.directions_).to(points).T
+        return _unit_rows(reduced) if self.unit_norm and self.reduce_whitening else reduced
 
     def _vectors(self, points: Tensor) -> Tensor:
         """The maps of all points as rows."""
@@ -327,14 +343,23 @@ class Patches(Encoder):
     def _scaled(self, maps: Tensor) -> Tensor:
         """Maps as vectors, shape (length, n), in place."""
         vectors = maps.flatten(0, 2)
-        if self.unit_norm:
-            norms = vectors.square().sum(0).sqrt_()
-            vectors.div_(norms.clamp_(min=torch.finfo(norms.dtype).tiny))
-        return vectors
+        return _unit_rows(vectors.T).T if self.unit_norm else vectors
 
 
 # Parameters of the whole stack, not allowed in an entry of ``layers``.
-_STACK_PARAMETERS = ("layers", "unit_norm", "reduce", "n_patches")
+_STACK_PARAMETERS = ("layers", "unit_norm", "reduce", "reduce_whitening", "n_patches")
+
+
+def _some(X: np.ndarray, size: int, rng: np.random.Generator) -> Tensor:
+    """At most ``size`` of the points, at random, as a copy: torch takes no read-only arrays."""
+    rows = np.sort(rng.choice(len(X), size, replace=False)) if len(X) > size else slice(None)
+    return torch.from_numpy(np.array(X[rows]))
+
+
+def _unit_rows(vectors: Tensor) -> Tensor:
+    """Rows scaled to norm one, in place."""
+    norms = vectors.square().sum(1, keepdim=True).sqrt_()
+    return vectors.div_(norms.clamp_(min=torch.finfo(norms.dtype).tiny))
 
 
 def leading_directions(V: Tensor, size: int, rng: np.random.Generator) -> Tensor:

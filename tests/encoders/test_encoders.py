@@ -337,6 +337,28 @@ def test_reduced_vectors_are_projections_that_hold_most(rng):
     np.testing.assert_allclose(full @ full.T, whole @ whole.T, atol=1e-10)
 
 
+def test_whitened_reduction_divides_coordinates_by_powers_of_their_root_mean_square(rng):
+    X = smooth_images(rng, 60, 12, 12)
+    plain = encoded(Patches(n_components=8, reduce=20).fit(X, 0), X)
+    scaled = plain / np.sqrt(np.square(plain).mean(0)) ** 0.5
+    scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
+    whitened = encoded(Patches(n_components=8, reduce=20, reduce_whitening=0.5).fit(X, 0), X)
+    np.testing.assert_allclose(whitened, scaled, atol=1e-10)
+    flat = encoded(Patches(n_components=8, reduce=20, reduce_whitening=1.0, unit_norm=False).fit(X, 0), X)
+    np.testing.assert_allclose(np.square(flat).mean(0), 1, atol=1e-10)
+
+
+def test_principal_directions_have_several_images_each(rng, monkeypatch):
+    monkeypatch.setattr("orbit.encoders.patches._SAMPLE_IMAGES", 10)
+    X = smooth_images(rng, 400, 12, 12)
+    vectors = encoded(Patches(n_components=12).fit(X, 0), X)
+    reduced = encoded(Patches(n_components=12, reduce=40).fit(X, 0), X)
+    assert reduced.shape == (400, 40)
+    best = np.linalg.svd(vectors, compute_uv=False) ** 2
+    lost, least = 1 - np.square(reduced).sum() / best.sum(), best[40:].sum() / best.sum()
+    assert lost < 3 * least
+
+
 WRONG = [
     ({"n_components": 0}, r"^n_components: expected an integer >= 1, found 0$"),
     ({"layers": []}, r"^layers: expected at least one layer"),
