@@ -44,6 +44,26 @@ def test_a_release_takes_its_text_from_the_change_log():
     assert any('"v$version"' in step.get("run", "") for step in job["steps"])
 
 
+def test_every_dependency_is_locked_and_its_licence_listed():
+    wanted = [re.split(r"[\s<>=\[;]", line)[0] for line in PROJECT["dependencies"]]
+    extra = [line for lines in PROJECT["optional-dependencies"].values() for line in lines]
+    locked = (ROOT / "requirements" / "ci.lock").read_text(encoding="utf-8")
+    names = re.findall(r"^([\w.-]+)(?:\[\w+\])?==\S+", locked, re.MULTILINE)
+    assert {*wanted, *(re.split(r"[\s<>=\[;]", line)[0] for line in extra)} <= set(names)
+    assert "http" not in re.sub(r"^\S+==.*$", "", locked, flags=re.MULTILINE)
+    licences = dict(re.findall(r"^\| (\S+) \| (.+) \|$", (ROOT / "requirements/licences.md").read_text(), re.MULTILINE))
+    assert set(wanted) <= licences.keys()
+    assert all(licences.values())
+
+
+def test_ci_takes_locked_versions_and_looks_for_vulnerabilities_and_a_release_has_a_bill_of_materials():
+    jobs = read(".github/workflows/ci.yml")["jobs"]
+    assert "requirements/ci.lock" in jobs["test"]["steps"][-1]["env"]["PIP_CONSTRAINT"]
+    assert any("pip-audit --requirement requirements/ci.lock" in step.get("run", "") for step in jobs["audit"]["steps"])
+    (job,) = read(".github/workflows/release.yml")["jobs"].values()
+    assert any("cyclonedx-py environment" in step.get("run", "") for step in job["steps"])
+
+
 @pytest.mark.parametrize("name", ["bug", "idea"])
 def test_issue_templates_are_forms(name):
     form = read(f".github/ISSUE_TEMPLATE/{name}.yml")
