@@ -188,6 +188,7 @@ def test_of_a_run_ends_it_with_exit_code_2_and_one_line(run, case, tmp_path):
     ] == err.splitlines()[-1:]
     assert err.splitlines()[-1].startswith("error: ")
     assert expected in err
+    assert "resolving" not in err  # the value of a key in which another is interpolated
     assert "accuracy" not in out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -21,6 +22,16 @@ _THREAD = threading.local()
 
 # Number of multiplications, a few milliseconds, up to which several threads do not speed up linear algebra.
 _SMALL_PRODUCT = 1e9
+
+
+def _single_after_fork() -> None:
+    """A process forked from one in which torch has used threads has none of them, and would wait for them for ever."""
+    _TO_RESTORE.clear()
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_single_after_fork)
 
 
 @contextlib.contextmanager

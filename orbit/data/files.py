@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import http.client
 import logging
@@ -18,6 +17,7 @@ from typing import IO
 import numpy as np
 
 from orbit.core.errors import DataFileError
+from orbit.core.files import replacing
 from orbit.core.paths import user_path
 from orbit.core.progress import Progress
 
@@ -99,32 +99,27 @@ def fetch(file: DataFile, target: Path) -> Path:
         If it cannot be downloaded or written, or its digest is wrong.
     """
     assert file.url is not None
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")  # several processes may fetch the same file
     log.info("downloading %s to %s", file.url, target.absolute())
     try:
         with urllib.request.urlopen(file.url, timeout=_TIMEOUT_S) as response:
             if file.url.startswith("https:") and not response.url.startswith("https:"):
                 raise OSError(f"it is redirected to {response.url}, which is not encrypted")
             target.parent.mkdir(parents=True, exist_ok=True)
-            with open(part, "wb") as out:
+            with replacing(target) as out:
                 found = _copy(response, out, response.headers.get("Content-Length"), file.name)
-        if file.sha256 is not None and found != file.sha256:
-            raise DataFileError(
-                f"download: {file.url} is not the expected file: expected sha256 {file.sha256}, "
-                f"found {found}; it was deleted. {file.how}"
-            )
+                if file.sha256 is not None and found != file.sha256:
+                    raise DataFileError(
+                        f"download: {file.url} is not the expected file: expected sha256 {file.sha256}, "
+                        f"found {found}; it was deleted. {file.how}"
+                    )
         if file.sha256 is None:
             log.warning("no digest of %s is published; sha256 of the file that was fetched: %s", file.url, found)
-        os.replace(part, target)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise DataFileError(
             f"download: cannot fetch {file.url} to {target.absolute()} ({reason}). {file.how} "
             "Copy it there by other means, or set root to the folder that has it."
         ) from error
-    finally:
-        with contextlib.suppress(OSError):  # missing after the rename, or without a folder
-            part.unlink()
     return target
 
 

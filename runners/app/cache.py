@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from orbit.core.files import write_whole
 
 
 def read(key: list[str]) -> Any:
@@ -39,12 +40,7 @@ def write(key: list[str], content: Any, files: Iterable[str], since_ns: int) -> 
         text = json.dumps({"key": key, "files": stamps, "content": content})
         path = _path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{secrets.token_hex(8)}")
-        try:
-            part.write_text(text, encoding="utf-8")
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        write_whole(path, text)
 
 
 def _path(key: list[str]) -> Path:

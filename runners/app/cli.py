@@ -25,7 +25,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from orbit.core import ranks
-from orbit.core.errors import InputError, shortened
+from orbit.core.errors import InputError
 from runners.app import config_dirs, info, processes, project
 from runners.app.arguments import check_arguments
 from runners.app.files import check_files
@@ -34,9 +34,10 @@ from runners.app.schema import register_schemas
 from runners.app.settings import check_settings
 from runners.program import program
 from runners.tracking.passwords import conceal, masked_output
-from runners.tracking.pending import Pending
+from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import TRACEBACK, Record, RunFolder
-from runners.tracking.sweep import PARENT_ENV, close_sweep
+from runners.tracking.storage import cannot_write
+from runners.tracking.sweep import PARENT_ENV, close_sweep, open_folder
 
 log = logging.getLogger(__name__)
 
@@ -76,11 +77,11 @@ def _main() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter fails to flush at its end
         return 1
     except Exception as error:
+        folder = open_folder()
         close_sweep()
         if isinstance(error, OSError) and not is_configuration_error(error):
             # a job reports its own errors, so this one is from Hydra's creation of the run folder
-            problem = f"outputs: cannot write to {shortened(str(error.filename))} ({error.strerror})"
-            return _report(InputError(f"{problem}; set outputs to a folder you can write to"))
+            return _report(cannot_write(error.filename or folder or "the run folder", error))
         return _report(error)
     failed = close_sweep()
     return _exit_code if failed is None else int(failed > 0)
@@ -136,7 +137,7 @@ def _run_job(cfg: DictConfig) -> float:
     pending = Pending(Path(cfg.outputs))
     marker = pending.add(folder.path)
     with contextlib.ExitStack() as afterwards, _recorded(folder, record):
-        afterwards.callback(pending.remove, marker)
+        afterwards.callback(_complete, pending, marker, folder)
         config: Any = OmegaConf.to_container(cfg, resolve=True)
         check_settings(config)
         from runners.app import job  # here, because it imports all components, which takes seconds
@@ -161,6 +162,7 @@ def _logged_warnings() -> Iterator[None]:
 @contextlib.contextmanager
 def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
     """Keep the record of a job on disk; if the job fails, its traceback too."""
+    begun = time.monotonic()
     folder.write_record(record)
     try:
         yield
@@ -168,11 +170,20 @@ def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
         interrupted = isinstance(error, KeyboardInterrupt)
         record.status = "KILLED" if interrupted else "FAILED"
         record.error = "interrupted" if interrupted else _describe(error)
-        folder.write_text(TRACEBACK, traceback.format_exc())
+        record.end = record.start + time.monotonic() - begun
+        with contextlib.suppress(InputError):  # on a full disk; the error that is raised says so
+            folder.write_text(TRACEBACK, traceback.format_exc())
+        with contextlib.suppress(InputError):
+            folder.write_record(record)
         raise
-    finally:
-        record.end = time.time()
-        folder.write_record(record)
+    record.end = record.start + time.monotonic() - begun  # the clock may have been set meanwhile
+    folder.write_record(record)
+
+
+def _complete(pending: Pending, marker: Marker, folder: RunFolder) -> None:
+    """The run is complete, unless its end could not be written: then the next start ends it."""
+    if folder.has_ended():
+        pending.remove(marker)
 
 
 def _describe(error: BaseException) -> str:

@@ -64,7 +64,8 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
     job = Job(plan_, folder, record)
     tracker = _tracker(plan_) if runner.tracked else None
     if tracker is not None:
-        if _resumes(plan_.config) and _is_done(job, tracker, tracker.mark(folder)):
+        marker = tracker.mark(folder)  # before MLflow knows the run, which the next start must end if this process dies
+        if _resumes(plan_.config) and _is_done(job, tracker, marker):
             return _main_metric(job)
         tracker.begin(record, folder)
         afterwards.callback(_upload, tracker, folder)  # after the final record is written
@@ -100,7 +101,7 @@ def _is_done(job: Job, tracker: Tracker, marker: Marker) -> bool:
 
 
 def _upload(tracker: Tracker, folder: RunFolder) -> None:
-    if tracker.upload(folder):
+    if folder.has_ended() and tracker.upload(folder):
         recover(tracker.outputs, tracker)
 
 

@@ -120,11 +120,11 @@ def is_configuration_error(error: BaseException) -> bool:
 
 
 def _cause(error: BaseException | None, kind: type[E]) -> E | None:
-    """The error itself or its first cause of the kind."""
+    """The error itself or the first of the kind that it came from: OmegaConf names no cause."""
     while error is not None:
         if isinstance(error, kind):
             return error
-        error = error.__cause__
+        error = error.__cause__ or error.__context__
     return None
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from orbit.core.errors import InputError
+from orbit.core.files import replacing
+from runners.tracking.storage import writing
 
 # Raised whenever a checkpoint of before could not be resumed.
 _VERSION = 1
@@ -19,14 +20,11 @@ _VERSION_KEY, _CHECKSUM_KEY = "version", "sha256"
 
 def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays of numbers or text with a version and a checksum; a reader finds the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.part")
     about = {_VERSION_KEY: np.array(_VERSION), _CHECKSUM_KEY: np.array(_checksum(arrays))}
-    with open(temporary, "wb") as file:
-        np.savez(file, allow_pickle=False, **arrays, **about)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            np.savez(file, allow_pickle=False, **arrays, **about)
 
 
 def read_checkpoint(path: Path) -> dict[str, np.ndarray]:

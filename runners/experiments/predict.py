@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 import orbit
 from orbit.core.errors import InputError, ParameterError, shortened
+from orbit.core.files import write_whole
 from orbit.core.paths import user_path
 from orbit.data import Loader
 from orbit.learners.base import Learner
@@ -117,7 +118,7 @@ class Predict(Runner):
             return job.folder.write_text(_FILE, text)
         path = user_path(self.output, "output")
         try:
-            path.write_text(text, encoding="utf-8")
+            write_whole(path, text)
         except OSError as error:
             raise InputError(f"runner.output: cannot write to {path.absolute()} ({error.strerror})") from error
         return path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Annotated, ClassVar
 from hydra.core.hydra_config import HydraConfig
 
 from orbit.core.errors import InputError, suggestion
+from orbit.core.files import replacing_folder
 from orbit.core.params import Range
 from orbit.registry import register
 from runners.base import Job, Runner
@@ -233,24 +233,12 @@ def _replacing(target: Path) -> Iterator[Path]:
     InputError
         If the folder cannot be written, or the old one has files that are not part of a report.
     """
-    new, old = (target.with_name(f".{target.name}-{os.getpid()}-{suffix}") for suffix in ("new", "old"))
     try:
         _check_is_report(target)
-        new.mkdir(parents=True)
-        yield new
-        if target.exists():
-            target.rename(old)
-        try:
-            new.rename(target)
-        except BaseException:
-            if old.exists():
-                old.rename(target)
-            raise
+        with replacing_folder(target) as folder:
+            yield folder
     except OSError as error:
         raise InputError(f"runner.folder: cannot write to {target} ({error.strerror})") from error
-    finally:
-        for folder in (new, old):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check_is_report(target: Path) -> None:

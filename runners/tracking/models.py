@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from orbit.core.errors import InputError
+from orbit.core.files import replacing, write_new, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +28,10 @@ _KEY_BYTES = 32
 
 def write_model(folder: Path, model: Any) -> None:
     """Write a fitted pipeline and its digest."""
-    with open(folder / MODEL, "w+b") as file:
+    with replacing(folder / MODEL) as file:
         pickle.dump(model, file)
         file.seek(0)
-        (folder / SIGNATURE).write_text(_digest(file), encoding="ascii")
+        write_whole(folder / SIGNATURE, _digest(file))  # before the model has its name
 
 
 def load_model(folder: Path, trust: bool = False) -> Any:
@@ -88,15 +89,7 @@ def _key_in(path: Path) -> bytes:
     fresh = os.urandom(_KEY_BYTES)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        part.touch(mode=0o600)
-        part.write_bytes(fresh)
-        try:
-            os.link(part, path)  # fails if another process was first, which then has written all of its key
-        except FileExistsError:
-            pass
-        finally:
-            part.unlink()
+        write_new(path, fresh)
         return path.read_bytes()
     except OSError as error:
         log.info("models cannot be signed for later processes (%s)", error)

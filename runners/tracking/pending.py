@@ -22,34 +22,41 @@ import psutil
 from filelock import FileLock
 
 from orbit.core.errors import InputError
+from orbit.core.files import write_whole
+from runners.tracking.storage import writing
 
 _BEAT_S = 10.0
 _POLL_S = 0.1
 _SILENT_S = 120.0  # a process of another machine that is silent for longer is taken for dead
-_START_TOLERANCE_S = 2.0  # the system's start time of a process moves with corrections of the clock
+_START_TOLERANCE_S = 2.0  # where the start time of a process moves with corrections of the clock
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A process: machine, process id, and start time in seconds since the epoch, because ids are used again."""
+    """A process: machine, process id, and start time in seconds, because ids are used again; see :func:`_started`."""
 
     host: str
     pid: int
     started: float
 
+    @property
+    def machine(self) -> str:
+        """The name of the machine."""
+        return self.host.split()[0]
+
     @classmethod
     def of(cls, pid: int) -> Owner:
         """A process of this machine."""
-        return cls(_host(), pid, psutil.Process(pid).create_time())
+        return cls(_host(), pid, _started(pid))
 
     def is_alive(self, last_sign: float) -> bool:
         """Whether the process exists. On another machine: whether its last sign of life, a time, is recent."""
         if self.host != _host():
             return time.time() - last_sign < _SILENT_S
         try:
-            process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.started) < _START_TOLERANCE_S
-            return same and process.status() != psutil.STATUS_ZOMBIE
+            same = abs(_started(self.pid) - self.started) < _START_TOLERANCE_S
+            return same and psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return False
 
@@ -125,10 +132,11 @@ class Pending:
             if found is not None and found.owner is not None and found.is_owned:
                 if found.owner == marker.owner:
                     marker = replace(found, uri=uri or found.uri, experiment=experiment or found.experiment)
-                    _write(marker)
+                    if marker != found:  # the disk may be full by the time of the upload
+                        _write(marker)
                     return marker
                 raise InputError(
-                    f"{folder} is in use by process {found.owner.pid} on {found.owner.host}; choose another folder"
+                    f"{folder} is in use by process {found.owner.pid} on {found.owner.machine}; choose another folder"
                 )
             _write(marker)
         _heart.add(marker.path)
@@ -173,9 +181,9 @@ class Pending:
         return True
 
     def release(self, marker: Marker) -> None:
-        """Leave the run to whoever takes it next."""
+        """Leave the run to whoever takes it next; where that cannot be written, to whoever finds this process dead."""
         _heart.remove(marker.path)
-        with self._lock():
+        with contextlib.suppress(InputError), self._lock():
             _write(replace(marker, owner=None))
 
     def remove(self, marker: Marker) -> None:
@@ -186,7 +194,8 @@ class Pending:
             marker.path.unlink(missing_ok=True)
 
     def _lock(self) -> FileLock:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        with writing(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
         return FileLock(self._folder / ".lock")
 
 
@@ -228,9 +237,28 @@ def _process(pid: int) -> Owner:
 
 
 def _host() -> str:
-    """The machine and, in containers, its namespace of process ids."""
+    """The machine since its last start and, in containers, its namespace of process ids."""
     namespace = Path("/proc/self/ns/pid")
-    return f"{socket.gethostname()} {os.readlink(namespace)}" if namespace.is_symlink() else socket.gethostname()
+    parts = [socket.gethostname()]
+    parts += [os.readlink(namespace)] if namespace.is_symlink() else []
+    parts += [_BOOT.read_text(encoding="ascii").strip()] if _BOOT.is_file() else []
+    return " ".join(parts)
+
+
+def _started(pid: int) -> float:
+    """When a process started, in seconds since the start of the machine, where Linux says so, or else since the epoch.
+
+    Seconds since the epoch are those from a clock that may be set while the process runs, which then seems another.
+
+    Raises
+    ------
+    psutil.NoSuchProcess
+    """
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
+        return int(after_name.split()[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError):
+        return psutil.Process(pid).create_time()
 
 
 def _read(path: Path) -> Marker | None:
@@ -246,6 +274,5 @@ def _read(path: Path) -> Marker | None:
 def _write(marker: Marker) -> None:
     content = asdict(marker) | {"folder": str(marker.folder)}
     del content["path"]
-    temporary = marker.path.with_suffix(".part")
-    temporary.write_text(json.dumps(content), encoding="utf-8")
-    os.replace(temporary, marker.path)
+    with writing(marker.path.parent):
+        write_whole(marker.path, json.dumps(content))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from dataclasses import asdict, dataclass, field, fields
@@ -13,12 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from omegaconf import OmegaConf
 
 from orbit.core.errors import InputError, shortened
+from orbit.core.files import replacing, write_whole
 from runners.tracking.models import MODEL, SIGNATURE, write_model
 from runners.tracking.passwords import mask
+from runners.tracking.storage import writing
 
 if TYPE_CHECKING:
     import numpy as np
     from matplotlib.figure import Figure
+
+RUNNING = "RUNNING"  # the status of a record until the run ends
 
 RECORD = "run.json"
 SWEEP_RECORD = "sweep.json"
@@ -31,6 +34,7 @@ CONFIG = "config.yaml"
 DESCRIPTION = "summary.md"
 VIEW = "summary.json"
 SEARCH = "search.json"
+FIGURES = "figures"
 
 
 @dataclass
@@ -47,7 +51,7 @@ class Record:
 
     name: str
     config_hash: str = ""
-    status: str = "RUNNING"
+    status: str = RUNNING
     start: float = field(default_factory=time.time)
     end: float | None = None
     job: int | None = None
@@ -109,6 +113,11 @@ class RunFolder:
             raise InputError(f"{path} is not the record of a run: expected a name and others of {', '.join(known)}")
         return Record(**values)
 
+    def has_ended(self) -> bool:
+        """Whether the record on disk says how the run ended."""
+        record = self.read_record()
+        return record is not None and record.status != RUNNING
+
     def write_metrics(self, metrics: dict[str, float]) -> None:
         _write_whole(self.path / METRICS, json.dumps(metrics, indent=2))
 
@@ -155,17 +164,21 @@ class RunFolder:
         return self.path / name
 
     def write_figure(self, name: str, figure: Figure) -> Path:
-        path = self.path / "figures" / f"{name}.png"
-        path.parent.mkdir(exist_ok=True)
-        figure.savefig(path, dpi=150, bbox_inches="tight")
+        path = self.path / FIGURES / f"{name}.png"
+        with writing(self.path):
+            path.parent.mkdir(exist_ok=True)
+            with replacing(path) as file:
+                figure.savefig(file, dpi=150, bbox_inches="tight", format="png")
         return path
 
     def write_model(self, model: Any, X: np.ndarray, y: np.ndarray) -> None:
         """Write the fitted pipeline, with a few inputs and their predictions as an example."""
         import numpy as np  # here, because a refused configuration needs no numbers
 
-        write_model(self.path, model)
-        np.savez(self.path / EXAMPLE, X=X, y=y)
+        with writing(self.path):
+            with replacing(self.path / EXAMPLE) as file:
+                np.savez(file, X=X, y=y)
+            write_model(self.path, model)  # last: a folder with a model has all that its upload needs
 
 
 class SweepFolder(RunFolder):
@@ -174,7 +187,7 @@ class SweepFolder(RunFolder):
     record_file: ClassVar[str] = SWEEP_RECORD
 
     def contents(self) -> list[Path]:
-        return [path for path in super().contents() if path.is_file() or path.name == "figures"]
+        return [path for path in super().contents() if path.is_file() or path.name == FIGURES]
 
     def description(self) -> str:
         path, search = self.path / DESCRIPTION, self.search()
@@ -207,10 +220,9 @@ def run_folder(path: Path) -> RunFolder:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Write atomically: a reader never sees a partial file, even if the process is killed. Passwords are masked."""
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(mask(text), encoding="utf-8")
-    os.replace(temporary, path)
+    """Write a file of a run folder. Passwords are masked."""
+    with writing(path.parent):
+        write_whole(path, mask(text))
 
 
 def _read_json(path: Path) -> Any:

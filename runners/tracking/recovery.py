@@ -10,8 +10,8 @@ from orbit.core.errors import InputError
 from runners.tracking import stores
 from runners.tracking.mlflow import Tracker
 from runners.tracking.pending import Marker, Pending
-from runners.tracking.record import Record, RunFolder, SweepFolder, run_folder
-from runners.tracking.summary import write_summary
+from runners.tracking.record import RUNNING, Record, RunFolder, SweepFolder, run_folder
+from runners.tracking.summary import job_records, write_summary
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ def _recover(marker: Marker, pending: Pending, tracker: Tracker | None) -> bool 
         log.warning("%s cannot be uploaded: its %s cannot be read (%s)", folder.path, folder.record_file, error)
         pending.release(taken)
         return False
-    if record is not None and record.status == "RUNNING":
+    if record is not None and record.status == RUNNING:
         _end(folder, record, marker, last_sign)
     if record is None or record.status == "SKIPPED" or not marker.uri:
         pending.remove(taken)
@@ -72,10 +72,10 @@ def _recover(marker: Marker, pending: Pending, tracker: Tracker | None) -> bool 
 
 
 def _end(folder: RunFolder, record: Record, marker: Marker, last_sign: float) -> None:
-    owner = f"process {marker.owner.pid} on {marker.owner.host.split()[0]}" if marker.owner else "its process"
-    record.status, record.end = "FAILED", last_sign or time.time()
-    record.error = f"{owner} ended without a result: it was killed, perhaps for want of memory, or the machine stopped"
+    owner = f"process {marker.owner.pid} on {marker.owner.machine}" if marker.owner else "its process"
+    record.status, record.end = "FAILED", max(record.start, last_sign or time.time())
+    record.error = f"{owner} ended without a result: its disk was full, it was killed, or the machine stopped"
     folder.write_record(record)
     if isinstance(folder, SweepFolder):
-        write_summary(folder)
+        write_summary(folder, job_records(folder))
     log.warning("%s: %s", record.name, record.error)

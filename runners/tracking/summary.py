@@ -12,7 +12,7 @@ from orbit import plots
 from runners.base import MAIN_METRICS
 from runners.markdown import markdown_table, mean_and_spread
 from runners.metrics import paired_values_test
-from runners.tracking.record import Record, RunFolder, SweepFolder
+from runners.tracking.record import FIGURES, RECORD, Record, RunFolder, SweepFolder
 
 #: Metrics in the table of a sweep, where the jobs have them.
 _SHOWN_METRICS = (*MAIN_METRICS, "features/dim", "time/total_s")
@@ -22,11 +22,10 @@ _SEED = "seed"
 Jobs = list[tuple[Record, dict[str, float]]]  # each job's record and metrics
 
 
-def write_summary(folder: SweepFolder) -> Jobs:
-    """Write the summary, a figure and the best value into the folder of a sweep, and return its jobs, if it has any."""
-    jobs = job_records(folder)
+def write_summary(folder: SweepFolder, jobs: Jobs) -> None:
+    """Write the summary, a figure and the best value of all jobs, if there are any, into the folder of a sweep."""
     if not jobs:
-        return jobs
+        return
     folder.write_description(summary(jobs) + "\n")
     metric = _main_metric(jobs)
     if metric is not None:
@@ -35,7 +34,6 @@ def write_summary(folder: SweepFolder) -> Jobs:
         folder.write_view(_view(jobs, metric))
         if (figure := _figure(jobs, metric)) is not None:
             folder.write_figure("summary", figure)
-    return jobs
 
 
 def summary(jobs: Jobs) -> str:
@@ -171,7 +169,13 @@ def _number(value: float | None) -> str:
 
 
 def job_records(folder: SweepFolder) -> Jobs:
-    """The records and metrics of the jobs of a sweep, by number."""
-    folders = [RunFolder(path) for path in folder.path.iterdir() if path.is_dir()]
-    found = [(record, run.read_metrics()) for run in folders if (record := run.read_record()) is not None]
+    """The records and metrics of the jobs of a sweep, by number; a job that could not write its record has failed."""
+    folders = [RunFolder(path) for path in folder.path.iterdir() if path.is_dir() and path.name != FIGURES]
+    found = [(run.read_record() or _without_record(run), run.read_metrics()) for run in folders]
     return sorted(found, key=lambda pair: pair[0].job or 0)
+
+
+def _without_record(run: RunFolder) -> Record:
+    number, _, name = run.path.name.partition("-")
+    job = int(number) if number.isdigit() else None
+    return Record(name, status="FAILED", job=job, error=f"it has no {RECORD}: the disk was full, or its process ended")

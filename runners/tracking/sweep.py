@@ -5,11 +5,12 @@ Hydra imports this module for every run, so what takes long to import is importe
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from runners.program import program
 from runners.tracking.passwords import mask
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import Record, RunFolder, SweepFolder
+from runners.tracking.storage import cannot_write
 
 if TYPE_CHECKING:
     from runners.tracking.mlflow import Tracker
@@ -46,6 +48,8 @@ class SweepCallback(Callback):
         self.folder = SweepFolder(Path())
         self.record = Record("")
         self.outputs = Path()
+        self.begun = time.monotonic()
+        self.problems: dict[str, None] = {}  # in the order in which they were found
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Workers need none of its state, and connections cannot be sent to them."""
@@ -62,7 +66,7 @@ class SweepCallback(Callback):
         except (InputError, OSError) as error:
             # Hydra turns an exception of a callback into a warning; a sweep must not start without its parent run.
             if isinstance(error, OSError):
-                error = InputError(f"outputs: cannot write to {self.folder.path} ({error.strerror})")
+                error = cannot_write(self.folder.path, error)
             print(f"error: {error}", file=sys.stderr)
             raise SystemExit(2) from error
         if config.tracking.uri is not None:  # Hydra writes this object into multirun.yaml
@@ -80,24 +84,42 @@ class SweepCallback(Callback):
     def close(self, interrupted: bool) -> int:
         """Print and log the table of all jobs, and return the number of jobs that failed."""
         from runners.tracking.recovery import recover
-        from runners.tracking.summary import write_summary
+        from runners.tracking.summary import job_records, write_summary
 
-        recover(self.outputs, self.tracker)  # jobs whose worker died
-        jobs = write_summary(self.folder)
+        with self._going_on():
+            recover(self.outputs, self.tracker)  # jobs whose worker died
+        jobs = job_records(self.folder)
+        with self._going_on():
+            write_summary(self.folder, jobs)
         failed = [record for record, _ in jobs if record.status not in ("FINISHED", "SKIPPED")]
         if jobs:
             print(f"\n{self.folder.description()}")
             print(f"  {len(jobs) - len(failed)} of {len(jobs)} jobs finished; folder {self.folder.path.absolute()}")
         self.record.status = "KILLED" if interrupted else "FAILED" if failed or not jobs else "FINISHED"
-        self.record.end = time.time()
-        self.folder.write_record(self.record)
+        self.record.end = self.record.start + time.monotonic() - self.begun  # the clock may have been set meanwhile
+        with self._going_on():
+            self.folder.write_record(self.record)
+            self._complete()
+        for record in failed:
+            print(f"  {record.status} job {record.job}, {record.name}: {record.error}", file=sys.stderr)
+        for problem in self.problems:
+            print(f"error: {problem}", file=sys.stderr)
+        return len(failed) or len(self.problems)
+
+    def _complete(self) -> None:
+        """Upload the sweep, whose record is final. Without that record, the next start ends the sweep."""
         if self.tracker is None and self.marker is not None:
             Pending(self.outputs).remove(self.marker)
         elif self.tracker is not None and self.tracker.upload(self.folder):
             print(f"  browse: {self.tracker.how_to_open(self.folder)}")
-        for record in failed:
-            print(f"  {record.status} job {record.job}, {record.name}: {record.error}", file=sys.stderr)
-        return len(failed)
+
+    @contextlib.contextmanager
+    def _going_on(self) -> Iterator[None]:
+        """Keep a problem, such as a full disk, for the end, and go on: finished results are shown and kept."""
+        try:
+            yield
+        except InputError as error:
+            self.problems[str(error)] = None
 
     def _open(self, config: DictConfig) -> None:
         from runners.machine import environment_tags
@@ -138,13 +160,18 @@ def job_lost(number: int, overrides: Sequence[str]) -> None:
     if record is None:
         path.mkdir(exist_ok=True)
         record = Record(path.name.removeprefix(f"{number}-"), job=number, overrides=list(overrides))
-        record.status, record.end, record.error = "FAILED", time.time(), "its process ended before the job could start"
+        record.status, record.end, record.error = "FAILED", record.start, "its process ended before the job could start"
     if record.run_id is None:  # nor is it in MLflow
         record.parent_id = sweep.record.run_id
         record.tags |= {"sweep": os.environ[SWEEP_ENV], "job": str(number)}
         folder.write_record(record)
         if sweep.tracker is not None:
             sweep.tracker.upload(folder)
+
+
+def open_folder() -> Path | None:
+    """The folder of the sweep of this process; None without a sweep."""
+    return _open_sweeps[-1].folder.path.absolute() if _open_sweeps else None
 
 
 def close_sweep(interrupted: bool = False) -> int | None:

@@ -1,0 +1,40 @@
+"""Disks that are full or cannot be written: one line that names the folder, and no line of the log."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from orbit.core.errors import InputError, shortened
+from orbit.core.files import NO_ROOM
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Raise ``InputError`` for what cannot be written into a folder of the outputs."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+
+
+def cannot_write(folder: Path | str, error: OSError) -> InputError:
+    """The error for a folder of the outputs that cannot be written."""
+    hint = "make room there, or set" if error.errno in NO_ROOM else "set"
+    problem = f"outputs: cannot write to {shortened(str(folder))} ({error.strerror or error})"
+    return InputError(f"{problem}; {hint} outputs to a folder you can write to")
+
+
+class LogFile(logging.FileHandler):
+    """A log file that takes no more lines when the disk is full: the run itself ends with the error."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # of lines that could not be written
+            super().close()
