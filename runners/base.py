@@ -74,12 +74,12 @@ class Job(Stopwatch):
         self._texts: list[str] = []
         self._results: dict[tuple[Any, ...], Result] = {}
 
-    def load(self) -> Dataset:
-        """Load the data set of the plan, and record its name and source."""
+    def load(self, announce: bool = True) -> Dataset:
+        """Load the data set of the plan, record its name and source, and log them where ``announce`` says so."""
         data = self.plan.load()
         self.record.dataset = {"name": data.name, "source": data.source, "description": data.describe()}
         self.record.dataset["form"] = data.form
-        log.info("%s (%s)", data.describe(), data.source)
+        log.log(logging.INFO if announce else logging.DEBUG, "%s (%s)", data.describe(), data.source)
         return data
 
     def log_metrics(self, metrics: dict[str, float]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from runners.experiments.fit import record_selection
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.training import Training
 from runners.metrics import derived
+
+log = logging.getLogger(__name__)
 
 
 class Trials:
@@ -53,6 +56,10 @@ class Trials:
                 record_selection(self._job, fitted.selected, f"{self._selections} {label}".strip())
             if self._metric not in metrics:
                 raise InputError(f"runner.metric: no such metric {self._metric!r}; choose from {', '.join(metrics)}")
+            if label:
+                log.info(
+                    "%s: %s %.4g, %.1f s", label, self._metric, metrics[self._metric], clock.metrics["time/total_s"]
+                )
             self._done[plan.config_hash] = metrics | clock.metrics
             self._trainings.append(training)
         return self._done[plan.config_hash]
@@ -61,7 +68,8 @@ class Trials:
         """The data set of a plan."""
         key = json.dumps([plan.config["dataset"], plan.config["seed"]], sort_keys=True)
         if key not in self._last:
-            self._last = {key: Job(plan, self._job.folder, self._job.record).load()}
+            first = not self._last  # one line for the data, then one for each fit
+            self._last = {key: Job(plan, self._job.folder, self._job.record).load(announce=first)}
         return self._last[key]
 
     def end(self) -> None:
