@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tracemalloc
@@ -153,3 +154,22 @@ def test_features_take_no_more_than_the_result_and_the_budget(name, n):
     assert done.returncode == 0, done.stderr[-500:]
     if n == 10**5:  # the limit is real: the result alone does not fit in half of it
         assert "Error" in run(0.5).stderr
+
+
+@pytest.mark.slow
+def test_a_million_rows_are_streamed(tmp_path):
+    """Their features take 384 MB; a process that streams them takes little more than one that streams 10,000 rows."""
+    peaks = []
+    for n in (10**4, 10**6):
+        X = np.random.default_rng(0).standard_normal((n, 8)).astype(np.float32)
+        np.save(tmp_path / "X.npy", X)
+        np.save(tmp_path / "y.npy", (X[:, 0] * X[:, 1] > 0).astype(np.int64))
+        data = ("dataset=arrays", "dataset.path=X.npy", "dataset.y_path=y.npy", "group=identity")
+        stream = ("approx=rf", "approx.n_components=64", "engine.stream=true", "engine.memory=0.0625")
+        settings = ("runner.save_model=false", "tracking.enabled=false", f"outputs=out{n}")
+        command = [sys.executable, str(ROOT / "run.py"), *data, *stream, *settings]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stderr[-500:]
+        (metrics,) = tmp_path.glob(f"out{n}/*/*/metrics.json")
+        peaks.append(json.loads(metrics.read_text())["memory/peak_mb"])
+    assert peaks[1] - peaks[0] < 192

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import multiprocessing
 import os
 import shutil
 import socket
@@ -370,3 +371,37 @@ def test_only_the_answer_of_a_store_is_timed_not_the_import_of_its_driver(tmp_pa
     monkeypatch.setattr(sqlalchemy, "inspect", lambda connection: time.sleep(0.8))
     with pytest.raises(InputError, match=r"cannot use sqlite:.* .no answer in 0.5 s."):
         stores.check(f"sqlite:///{tmp_path / 'mlflow.db'}")
+
+
+def _log_runs(out: Path, number: int) -> None:
+    """Log five runs one after the other, in a process of its own."""
+    tracker = Tracker(out, None, "orbit")
+    for k in range(5):
+        folder = new_folder(out, f"{number}-{k}")
+        record = folder.read_record()
+        tracker.mark(folder)
+        tracker.begin(record, folder)
+        tracker.upload(folder)
+
+
+@pytest.mark.slow
+def test_eight_processes_write_one_database(tmp_path, empty_database):
+    out = tmp_path / "out"
+    out.mkdir()
+    shutil.copy(empty_database, out)
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_log_runs, args=(out, number)) for number in range(8)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(600)
+    assert [writer.exitcode for writer in writers] == [0] * 8
+    tracker = Tracker(out, None, "orbit")
+    recover(out, tracker)  # what a busy database refused
+    assert not Pending(out).markers()
+    logged = runs_of(out)
+    assert sorted(run.info.run_name for run in logged) == sorted(f"{i}-{k}" for i in range(8) for k in range(5))
+    for run in logged:
+        assert run.info.status == "FINISHED"
+        assert run.data.metrics["test/accuracy"] == 0.5
+        assert len(tracker._client.get_metric_history(run.info.run_id, "epoch/score")) == 3
