@@ -59,7 +59,8 @@ def _indented(block: re.Match[str]) -> str:
 
 def arguments(command: list[str]) -> list[str]:
     """What follows the program."""
-    return command[command.index("run.py") + 1 if "run.py" in command else 1 :]
+    given = command[command.index("run.py") + 1 if "run.py" in command else 1 :]
+    return [word for word in given if "=" in word] if given[:1] == ["torchrun"] else given
 
 
 def jobs(overrides: list[str]) -> Iterator[list[str]]:

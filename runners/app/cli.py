@@ -26,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from orbit.core import ranks
 from orbit.core.errors import InputError
-from runners.app import config_dirs, info, processes, project
+from runners.app import config_dirs, info, processes, project, torchrun
 from runners.app.arguments import check_arguments
 from runners.app.files import check_files
 from runners.app.messages import bad_input, in_keys, is_configuration_error
@@ -60,6 +60,8 @@ def _main() -> int:
         if sys.argv[1:2] == ["init"]:
             print(project.init(sys.argv[2:]), flush=True)
             return 0
+        if sys.argv[1:2] == ["torchrun"]:
+            return torchrun.launch(sys.argv[2:])
         own, folders = config_dirs.own(), [*config_dirs.of_plugins(), *config_dirs.added(sys.argv[1:])]
         if (topic := info.requested(sys.argv[1:])) is not None:
             print(info.describe_topic(topic, own, *folders), flush=True)
@@ -79,6 +81,8 @@ def _main() -> int:
     except Exception as error:
         folder = open_folder()
         close_sweep()
+        if (lost := processes.lost(error)) is not None:
+            return _report(lost)
         if isinstance(error, OSError) and not is_configuration_error(error):
             # a job reports its own errors, so this one is from Hydra's creation of the run folder
             return _report(cannot_write(error.filename or folder or "the run folder", error))
@@ -112,11 +116,12 @@ def run_job(cfg: DictConfig) -> float:
     except ranks.ShareDone:
         return math.nan
     except Exception as error:
-        if isinstance(error, ranks.ProcessLostError):
-            from runners.tracking.recovery import recover
+        if (lost := processes.lost(error)) is not None:
+            with contextlib.suppress(Exception):  # imports that the loss has interrupted
+                from runners.tracking.recovery import recover
 
-            recover(Path(cfg.outputs), None)  # the first process may be the one that died, with the record of the run
-        _exit_code = _report(error)
+                recover(Path(cfg.outputs), None)  # the first process may be the one that died, with the run's record
+        _exit_code = _report(lost or error)
         return math.nan
 
 
@@ -193,7 +198,8 @@ def _describe(error: BaseException) -> str:
 def _report(error: BaseException) -> int:
     """Print an error: bad input in one line (its traceback is in the log file), anything else in full."""
     if isinstance(error, ranks.ProcessLostError):
-        print(f"error: {error}", file=sys.stderr)
+        if torchrun.REPORTS_ENV not in os.environ:
+            print(f"error: {error}", file=sys.stderr)
         return 1
     line = bad_input(error)
     if line is None:

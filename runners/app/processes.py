@@ -18,6 +18,7 @@ _POLL_S = 0.5
 
 _working = threading.Event()
 _watching = threading.Event()
+_ended = threading.Event()
 
 
 def end_on_signals() -> None:
@@ -26,6 +27,7 @@ def end_on_signals() -> None:
     In a job of several processes, SIGTERM raises ``ProcessLostError``: a run that torchrun ends has failed.
     """
     interruption.clear()
+    _ended.clear()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _interrupt)
         signal.signal(signal.SIGTERM, _interrupt)
@@ -49,12 +51,24 @@ def job() -> Iterator[None]:
         _working.clear()
 
 
+def lost(error: Exception) -> ranks.ProcessLostError | None:
+    """The loss of another process, if that is behind ``error``: an import that it interrupts may raise anything."""
+    if isinstance(error, ranks.ProcessLostError):
+        return error
+    return _ended_by_torchrun() if _ended.is_set() else None
+
+
+def _ended_by_torchrun() -> ranks.ProcessLostError:
+    return ranks.ProcessLostError(
+        f"process {ranks.rank()} of {ranks.world_size()} was ended by torchrun, which does so when "
+        "another one has died; start the job again"
+    )
+
+
 def _interrupt(signum: int, frame: object) -> None:
     if signum == signal.SIGTERM and ranks.world_size() > 1:
-        raise ranks.ProcessLostError(
-            f"process {ranks.rank()} of {ranks.world_size()} was ended by torchrun, which does so when "
-            "another one has died; start the job again"
-        )
+        _ended.set()
+        raise _ended_by_torchrun()
     interruption.request()
     raise KeyboardInterrupt
 

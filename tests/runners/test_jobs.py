@@ -200,6 +200,27 @@ def test_code_that_may_differ_is_named():
     assert other_code(changed, changed) is not None
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_killed_process_of_several_is_one_line_and_a_failed_run(tmp_path, rank):
+    """A fit by two processes, of which one is killed while it works."""
+    work = ("engine.stream=true", "approx=rf", "approx.n_components=2000", "orbit.size=400", "tracking.enabled=false")
+    launcher = start(tmp_path, "torchrun", "--nproc-per-node", "2", *work)
+    log = wait_for_job(tmp_path, launcher).folder / "run.log"
+    deadline = time.monotonic() + 600
+    while "797 test" not in log.read_text() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    started = {child.environ()["RANK"]: child for child in psutil.Process(launcher.pid).children()}
+    started[rank].kill()
+    _, err = launcher.communicate(timeout=240)
+    assert launcher.returncode == 1
+    said = [line for line in err.splitlines() if line.startswith("error")]
+    assert said == [f"error: process {rank} was killed by SIGKILL; the job was ended, start it again"]
+    assert "Traceback" not in err
+    (folder,) = folders(tmp_path)
+    assert RunFolder(folder).read_record().status == "FAILED"
+
+
 def start(tmp_path: Path, *arguments: str) -> subprocess.Popen:
     command = [sys.executable, str(ROOT / "run.py"), *arguments, f"outputs={tmp_path / 'out'}"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

@@ -1,0 +1,81 @@
+"""``orbit torchrun OPTIONS SETTINGS``: several processes for one run, as of ``torchrun``, with errors of one line.
+
+``torchrun`` itself ends with its own traceback when a process fails, which nothing in that process can prevent.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import runners
+
+if TYPE_CHECKING:
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+#: Set in processes whose launcher says which one was lost: those that lose touch with it do not.
+REPORTS_ENV = "ORBIT_TORCHRUN"
+
+# Exit codes of processes that have printed what is wrong.
+_SAID = (1, 2)
+
+
+def launch(arguments: Sequence[str]) -> int:
+    """Start the processes of a run, wait for them, and return the exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Options of ``torchrun``, and settings.
+    """
+    from torch.distributed import run
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+    from runners.app.launcher import threads
+
+    options = run.get_args_parser().parse_args([*arguments, ""])  # the first setting takes the place of a script
+    settings = [options.training_script, *options.training_script_args][:-1]
+    options.module, options.training_script, options.training_script_args = True, "runners", settings
+    if options.nproc_per_node.isdigit():
+        os.environ.update(threads(int(options.nproc_per_node)))
+    if options.nnodes in ("1", "1:1"):
+        os.environ[REPORTS_ENV] = "1"
+    root = str(Path(runners.__file__).parents[1])
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    logging.disable(logging.ERROR)  # of torch, about processes that it ends
+    try:
+        run.run(options)
+    except ChildFailedError as error:
+        _end_runs(settings)
+        return _report(error)
+    except (SignalException, KeyboardInterrupt):
+        return 130
+    finally:
+        logging.disable(logging.NOTSET)
+    return 0
+
+
+def _end_runs(settings: Sequence[str]) -> None:
+    """Record that runs have failed whose first process was killed."""
+    from runners.tracking.recovery import recover
+
+    given = [setting.partition("=")[2] for setting in settings if setting.startswith("outputs=")]
+    recover(Path((given or ["outputs"])[-1]), None)
+
+
+def _report(error: ChildFailedError) -> int:
+    """Say which process was lost first, unless a process has said what is wrong; returns the exit code."""
+    lost = {rank: failure for rank, failure in error.failures.items() if failure.exitcode not in _SAID}
+    if not lost:
+        return int(error.get_first_failure()[1].exitcode)
+    rank, failure = min(lost.items(), key=lambda item: item[1].timestamp)
+    how = (
+        f"was killed by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with exit code {failure.exitcode}"
+    )
+    print(f"error: process {rank} {how}; the job was ended, start it again", file=sys.stderr)
+    return 1
