@@ -73,7 +73,7 @@ class Kept:
         return cls(
             experiment=run.experiment,
             size=run.size,
-            command=_command(record.overrides),
+            command=_command(record.overrides, bool(record.files)),
             started=time.strftime("%Y-%m-%d", time.gmtime(record.start)),
             seed=tags.get("seed", ""),
             seconds=round(metrics.get("time/total_s", ended - record.start), 1),
@@ -132,12 +132,16 @@ def read_kept(folder: Path) -> dict[str, Kept]:
     return {path.stem: Kept.read(path) for path in sorted((folder / FOLDER).glob("*.json"))}
 
 
-def _command(overrides: list[str]) -> str:
-    """The command line without settings of the machine.
+def _command(overrides: list[str], reads_files: bool) -> str:
+    """The command line without settings of the machine, and with a data folder also if a variable named it.
 
-    >>> _command(["experiment=qm7", "dataset.root=/home/me/data", "tracking.enabled=false"])
+    >>> _command(["experiment=qm7", "dataset.root=/home/me/data", "tracking.enabled=false"], True)
+    'orbit experiment=qm7 dataset.root=FOLDER'
+    >>> _command(["experiment=qm7"], True)
     'orbit experiment=qm7 dataset.root=FOLDER'
     """
+    given = any(text.startswith("dataset.root=") for text in overrides)
+    overrides = [*overrides, *(["dataset.root=FOLDER"] if reads_files and not given else [])]
     named = ["dataset.root=FOLDER" if text.startswith("dataset.root=") else text for text in overrides]
     return " ".join([program(), *(text for text in named if not text.startswith(_OF_THE_MACHINE))])
 
