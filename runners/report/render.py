@@ -71,9 +71,9 @@ def inline(text: str) -> str:
 
 
 def block(text: str) -> str:
-    """A Markdown code block with any text."""
+    """A Markdown code block of commands, with any text."""
     fence = "`" * max(3, _longest_run(text) + 1)
-    return f"{fence}\n{text}\n{fence}"
+    return f"{fence}bash\n{text}\n{fence}"
 
 
 def table_as_markdown(table: Table) -> str:

@@ -416,7 +416,7 @@ def products(monkeypatch):
 
 
 @pytest.mark.parametrize("selection", ["gcv", "hold_out"])
-def test_large_float32_systems_switch_to_float64_if_the_minimum_needs_it(smooth, products, selection):
+def test_large_float32_systems_switch_to_float64_if_the_minimum_needs_it(smooth, products, selection, rng):
     X, exact, noisy = smooth
     learner = RidgeRegressor(selection=selection, random_state=0).fit(X, exact)
     assert products[:2] == [False, True]
@@ -424,6 +424,7 @@ def test_large_float32_systems_switch_to_float64_if_the_minimum_needs_it(smooth,
     error = np.square(learner.predict(X) - exact).mean()
     assert error < 0.01 * np.square(RidgeRegressor(1e-8).fit(X, exact).predict(X) - exact).mean()
     products.clear()
+    X += 0.01 * rng.standard_normal(X.shape).astype(np.float32)  # so that float32 resolves all eigenvalues
     assert RidgeRegressor(selection=selection, random_state=0).fit(X, noisy).regularization_ > 1e-7
     assert not any(products), "float32 products are enough"
 
