@@ -103,7 +103,7 @@ def one_line(error: BaseException) -> str:
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         choices = [option for option in error.options if option != "auto"]
         return f"{group}={name}: no such {group}{suggestion(name, choices)} Choose from {', '.join(choices)}."
-    if (refused := _cause(error, InputError)) is not None:  # by a resolver
+    if (refused := _cause(error, InputError, context=True)) is not None:  # by a resolver: OmegaConf names no cause
         return str(refused)
     cause = _cause(error, OmegaConfBaseException)
     if isinstance(cause, (ConfigKeyError, ConfigAttributeError)):
@@ -119,12 +119,12 @@ def is_configuration_error(error: BaseException) -> bool:
     return isinstance(error, (HydraException, OmegaConfBaseException))
 
 
-def _cause(error: BaseException | None, kind: type[E]) -> E | None:
-    """The error itself or the first of the kind that it came from: OmegaConf names no cause."""
+def _cause(error: BaseException | None, kind: type[E], context: bool = False) -> E | None:
+    """The error itself or its first cause of the kind; with ``context``, also errors while which it was raised."""
     while error is not None:
         if isinstance(error, kind):
             return error
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (error.__context__ if context else None)
     return None
 
 

@@ -12,7 +12,7 @@ from orbit import plots
 from runners.base import MAIN_METRICS
 from runners.markdown import markdown_table, mean_and_spread
 from runners.metrics import paired_values_test
-from runners.tracking.record import FIGURES, RECORD, Record, RunFolder, SweepFolder
+from runners.tracking.record import RECORD, Record, RunFolder, SweepFolder
 
 #: Metrics in the table of a sweep, where the jobs have them.
 _SHOWN_METRICS = (*MAIN_METRICS, "features/dim", "time/total_s")
@@ -170,12 +170,13 @@ def _number(value: float | None) -> str:
 
 def job_records(folder: SweepFolder) -> Jobs:
     """The records and metrics of the jobs of a sweep, by number; a job that could not write its record has failed."""
-    folders = [RunFolder(path) for path in folder.path.iterdir() if path.is_dir() and path.name != FIGURES]
+    numbered = ((path, path.name.partition("-")[0]) for path in folder.path.iterdir() if path.is_dir())
+    folders = [RunFolder(path) for path, number in numbered if number.isdigit()]  # others are figures, and submitit's
     found = [(run.read_record() or _without_record(run), run.read_metrics()) for run in folders]
     return sorted(found, key=lambda pair: pair[0].job or 0)
 
 
 def _without_record(run: RunFolder) -> Record:
     number, _, name = run.path.name.partition("-")
-    job = int(number) if number.isdigit() else None
-    return Record(name, status="FAILED", job=job, error=f"it has no {RECORD}: the disk was full, or its process ended")
+    error = f"it has no {RECORD}: the disk was full, or its process ended"
+    return Record(name, status="FAILED", job=int(number), error=error)
