@@ -92,7 +92,7 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     (".group=1", "'.group=1': expected KEY=VALUE"),
     ("kernel.lengthscale='", "expected KEY=VALUE"),
     ("kernel.lengthscale=${seed", "expected KEY=VALUE"),
-    ("kernel.lengthscale=${foo}", "Interpolation key 'foo' not found"),
+    ("kernel.lengthscale=${foo}", "kernel.lengthscale: Interpolation key 'foo' not found"),
     ("kernel.lengthscale=${oc.env:ORBIT_NOT_SET}", "Environment variable 'ORBIT_NOT_SET' not found"),
     # ---- numbers
     ("approx.n_components=many", "approx.n_components: expected an integer >= 1, found 'many'"),

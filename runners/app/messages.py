@@ -111,9 +111,7 @@ def one_line(error: BaseException) -> str:
     if isinstance(cause, ValidationError):
         return f"{cause.full_key}: {_wrong_type(cause)}"
     if isinstance(cause, OmegaConfBaseException):
-        # the name of the run folder is made from other keys: it is the first to meet a wrong interpolation of theirs
-        key = "configuration" if cause.full_key == "hydra.run.dir" else cause.full_key
-        return f"{key or 'configuration'}: {_first_line(cause)}"
+        return f"{cause.full_key or 'configuration'}: {_first_line(cause)}"
     return " ".join(line.strip() for line in str(error).splitlines() if line.strip())
 
 
