@@ -30,6 +30,7 @@ from runners.app import config_dirs, info, processes, project, torchrun
 from runners.app.arguments import check_arguments
 from runners.app.files import check_files
 from runners.app.messages import bad_input, in_keys, is_configuration_error
+from runners.app.names import given
 from runners.app.schema import register_schemas
 from runners.app.settings import check_settings
 from runners.program import program
@@ -128,17 +129,17 @@ def run_job(cfg: DictConfig) -> float:
 def _run_job(cfg: DictConfig) -> float:
     hydra_config = HydraConfig.get()
     multirun = hydra_config.mode == RunMode.MULTIRUN
-    folder = RunFolder(Path(hydra_config.runtime.output_dir))
+    folder, overrides = RunFolder(Path(hydra_config.runtime.output_dir)), given(hydra_config.overrides.task)
     record = Record(
         name=cfg.run_name,
-        overrides=list(hydra_config.overrides.task),
-        command=f"{program()} {shlex.join(hydra_config.overrides.task)}",
+        overrides=overrides,
+        command=f"{program()} {shlex.join(overrides)}",
         job=int(hydra_config.job.num) if multirun else None,
         parent_id=os.environ.get(PARENT_ENV) if multirun else None,
     )
-    folder.write_text("overrides.yaml", "".join(f"- {o}\n" for o in hydra_config.overrides.task))
+    folder.write_text("overrides.yaml", "".join(f"- {o}\n" for o in overrides))
     if multirun:
-        log.info("job %d: %s", record.job, " ".join(record.overrides))
+        log.info("job %d: %s", record.job, " ".join(overrides))
     pending = Pending(Path(cfg.outputs))
     marker = pending.add(folder.path)
     with contextlib.ExitStack() as afterwards, _recorded(folder, record):

@@ -7,8 +7,9 @@ import itertools
 import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
-from omegaconf import OmegaConf
+from omegaconf import ListConfig, OmegaConf
 
 from orbit.core.errors import ParameterError
 
@@ -42,6 +43,16 @@ def default_name(parts: Iterable[str], overrides: Iterable[str], hidden: Collect
     changes = [_change(override) for override in overrides if not _is_hidden(override, hidden)]
     name, end = "-".join(filter(None, [*parts, *changes])), "" if seed is None else f"-s{seed}"
     return _cut(name, _LONGEST_DEFAULT - len(end)) + end
+
+
+def given(overrides: ListConfig) -> list[str]:
+    """The overrides as they were given. An interpolation in one belongs to its key, which reports it if it is wrong.
+
+    >>> given(OmegaConf.create(["kernel.lengthscale=${nothing}"]))
+    ['kernel.lengthscale=${nothing}']
+    """
+    texts: Any = OmegaConf.to_container(overrides, resolve=False)
+    return list(texts)
 
 
 def checked_run_name(name: str) -> str:

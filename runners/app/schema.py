@@ -25,7 +25,7 @@ from omegaconf import OmegaConf
 from orbit.core.errors import ParameterError, UnknownNameError
 from orbit.core.params import Parameter, Range, check_params, parameters
 from runners.app.config_dirs import PluginFolders
-from runners.app.names import checked_run_name, default_name
+from runners.app.names import checked_run_name, default_name, given
 from runners.app.signatures import KINDS, Signature, names, signature
 from runners.program import program
 
@@ -316,7 +316,7 @@ def run_name(
     encoder if there is one, the features and, where it is a choice, the kernel. Settings that were given follow,
     except for those that do not change results. A run that is not tracked has the name of its runner.
     """
-    overrides = _given() if HydraConfig.initialized() else []
+    overrides = given(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
     experiment = next((o.partition("=")[2] for o in overrides if o.partition("=")[0] == "experiment"), "null")
     hidden = ["experiment", "seed", *HIDDEN_SETTINGS]
     if experiment != "null":
@@ -329,12 +329,6 @@ def run_name(
     except UnknownNameError:  # reported with its key once the configuration is composed
         parts += [kernel]
     return default_name(parts, overrides, [*hidden, "runner", "dataset", "group", "encoder", "approx", "kernel"], seed)
-
-
-def _given() -> list[str]:
-    """The overrides as they were given: interpolations in them belong to their keys, which report them."""
-    texts: Any = OmegaConf.to_container(HydraConfig.get().overrides.task, resolve=False)
-    return list(texts)
 
 
 OmegaConf.register_new_resolver("orbit_run_name", run_name, replace=True)

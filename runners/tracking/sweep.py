@@ -19,7 +19,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, read_write
 
 from orbit.core.errors import InputError
-from runners.app.names import default_name
+from runners.app.names import default_name, given
 from runners.app.schema import HIDDEN_SETTINGS
 from runners.program import program
 from runners.tracking.passwords import mask
@@ -126,7 +126,7 @@ class SweepCallback(Callback):
         from runners.tracking.mlflow import Tracker
         from runners.tracking.recovery import recover
 
-        overrides, launching = list(config.hydra.overrides.task), list(config.hydra.overrides.hydra)
+        overrides, launching = given(config.hydra.overrides.task), given(config.hydra.overrides.hydra)
         self.record = Record(
             default_name([f"sweep-{self.folder.path.name.replace('-sweep', '')}"], overrides, HIDDEN_SETTINGS, None),
             overrides=overrides,
