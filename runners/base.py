@@ -87,6 +87,11 @@ class Job(Stopwatch):
         self.metrics.update({key: float(value) for key, value in metrics.items()})
         self.folder.write_metrics(self.metrics)
 
+    def add_earlier(self, seconds: float, processor_s: float) -> None:
+        """Count the time of a part of the work that an earlier run, which was stopped, has done."""
+        for key, value in {"time/earlier_s": seconds, "time/earlier_processor_s": processor_s}.items():
+            self.log_metrics({key: self.metrics.get(key, 0.0) + value})
+
     def log_step(self, name: str, value: float) -> None:
         """Record the next step of a metric with several steps, such as epochs."""
         self.history.setdefault(name, []).append(float(value))

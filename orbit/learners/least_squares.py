@@ -18,6 +18,7 @@ from orbit.solvers.least_squares import Dual, LeastSquares, Primal
 from orbit.solvers.moments import Moments, System
 from orbit.solvers.output_matrix import learn_output
 from orbit.solvers.passes import Batches, StreamedSystem
+from orbit.solvers.repeats import Repeats
 from orbit.solvers.selection import (
     Choice,
     Score,
@@ -95,8 +96,11 @@ class LeastSquaresLearner(TargetsLearner):
             choice = choose(problem, path, trim and len(path) > 1, float32, scorer, eigen)
             return chosen(path, False, scorer, rows, eigen) if choice.exhausted else choice
 
-        if len(path) == 1 or selection == "gcv":
+        if len(path) == 1:
             return chosen(path, float32, gcv_scores)
+        if selection == "gcv":
+            repeats = Repeats.find(X, Y, weights)
+            return chosen(path, float32, lambda problem: gcv_scores(problem, repeats))
         if selection == "loo":
             return chosen(path, float32, lambda problem: leave_one_out(problem, X, Y, weights), eigen=True)
         share = 0.5 if selection == "two_fold" else self.validation_fraction

@@ -24,7 +24,8 @@ class RidgeRegressor(PassesMixin, LeastSquaresRegressor):
         lambda. A list is a path to choose from; None is 29 values from 1e-13 to 10.
     selection : {"gcv", "loo", "hold_out"}
         How lambda is chosen, always on training data only: generalised
-        cross-validation, leave-one-out, or a validation part.
+        cross-validation, which leaves out equal rows together, leave-one-out, or a
+        validation part.
     validation_fraction : float in (0, 1)
         Share of the training data held out for ``hold_out``.
     random_state : int, RandomState or None
@@ -73,8 +74,8 @@ class RidgeClassifier(PassesMixin, LeastSquaresClassifier):
         29 values from 1e-13 to 10.
     selection : {"gcv", "loo", "hold_out"}
         How lambda is chosen, always on training data only: generalised
-        cross-validation, leave-one-out squared error, or the accuracy on a
-        validation part.
+        cross-validation, which leaves out equal rows together, leave-one-out squared
+        error, or the accuracy on a validation part.
     validation_fraction : float in (0, 1)
         Share of the training data held out for ``hold_out``.
     random_state : int, RandomState or None

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import MaxNLocator
 
 from orbit.plots.axes import (
     MARKERS,
@@ -77,9 +77,8 @@ def convergence(
         mean = errors.mean(0)
         label = name + _slope(x, mean) if slopes and len(x) > 1 else name
         line_with_band(ax, x, mean, errors.min(0), errors.max(0), marker, label)
-    ax.set_xscale("log", base=2)
+    set_log_ticks(ax, np.unique(np.concatenate([x for x, _ in curves.values()])))
     ax.set_yscale("log")
-    ax.xaxis.set_major_formatter(ScalarFormatter())
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)
     ax.set_title(title, fontsize=10)

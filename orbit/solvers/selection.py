@@ -11,6 +11,7 @@ import numpy as np
 from orbit.core.errors import InputError, ParameterError
 from orbit.solvers.factorisations import is_large
 from orbit.solvers.least_squares import LeastSquares
+from orbit.solvers.repeats import Repeats
 
 # From near interpolation, the limit of float64 with features of norm one, to predicting the mean.
 DEFAULT_PATH = tuple(10.0 ** np.arange(-13, 1.1, 0.5))
@@ -63,9 +64,26 @@ def best_of_path(path: np.ndarray, score: Score, coarse: bool = False) -> tuple[
     return float(path[len(path) - 1 - np.argmax(tried[::-1])]), scores
 
 
-def gcv_scores(problem: LeastSquares) -> Score:
-    """The generalised cross-validation scores of a factorised problem."""
-    return lambda regularization: gcv(problem.n, *problem.errors_and_freedom(regularization))
+def gcv_scores(problem: LeastSquares, repeats: Repeats | None = None) -> Score:
+    """The generalised cross-validation scores of a factorised problem.
+
+    Parameters
+    ----------
+    repeats : Repeats or None
+        The repeated rows, which are left out together: a row is predicted without error
+        from its copy, so that any interpolation of rows that have copies would be the
+        best. Invariant features of points on one orbit are such rows. None takes all rows
+        as different.
+    """
+    if repeats is None:
+        return lambda regularization: gcv(problem.n, *problem.errors_and_freedom(regularization))
+    within = problem.operator.powers(repeats.within)
+
+    def score(regularization: float) -> float:
+        errors, freedom = problem.errors_and_freedom(regularization)
+        return gcv(repeats.distinct, np.maximum(errors - within, 0.0), freedom)
+
+    return score
 
 
 def gcv(n: int, errors: np.ndarray, freedom: np.ndarray) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,6 +51,9 @@ class Table(Runner):
     repeats : dict or None
         One key with its values, e.g. ``{dataset.fold: [0, 1, 2, 3, 4]}``. The table
         shows the mean and standard deviation over them.
+    few_repeats : dict of int or None
+        Label -> the number of repeats, the first ones, of a row that costs more than the
+        others together.
     metric : str
         The metric of the table, e.g. ``test/rmse``.
     published : dict or None
@@ -64,6 +68,7 @@ class Table(Runner):
         columns: dict[str, Any] | None = None,
         curves: dict[str, Any] | None = None,
         repeats: dict[str, Any] | None = None,
+        few_repeats: dict[str, Any] | None = None,
         metric: str = "test/accuracy",
         published: dict[str, Any] | None = None,
         source: str = "",
@@ -72,6 +77,7 @@ class Table(Runner):
         self.columns = columns
         self.curves = curves
         self.repeats = repeats
+        self.few_repeats = few_repeats
         self.metric = metric
         self.published = published
         self.source = source
@@ -82,9 +88,12 @@ class Table(Runner):
             raise InputError("runner.rows: expected at least one row; choose an experiment, e.g. experiment=qm7")
         settings(self.repeats, "runner.repeats")
         self._curves()
-        unknown = set(self.published or {}) - set(self._cells())
-        if unknown:
-            raise InputError(f"runner.published: no such rows in the table: {', '.join(sorted(unknown))}")
+        for key, section in (("published", self.published), ("few_repeats", self.few_repeats)):
+            if unknown := set(section or {}) - set(self._cells()):
+                raise InputError(f"runner.{key}: no such rows in the table: {', '.join(sorted(unknown))}")
+        for label, count in (self.few_repeats or {}).items():
+            if not isinstance(count, int) or count < 1:
+                raise InputError(f"runner.few_repeats.{label}: expected an integer >= 1, found {count!r}")
 
     def plans(self, base: Plan) -> list[Plan]:
         """The plans of the first repeat, and of the first row in all other repeats."""
@@ -95,7 +104,7 @@ class Table(Runner):
         trials = Trials(job, self.metric)
         self.plans(job.plan)  # an error in the last row is reported before the first is fitted
         curves = self._curves()
-        n_fits = len(self._cells()) * len(self._repeats())
+        n_fits = sum(self._takes(label, i) for label in self._cells() for i in range(len(self._repeats())))
         n_fits += sum(len(curve.changes()) * len(self._repeats(curve)) for curve in curves)
         with Progress(n_fits, "table", job.plan.config["engine"]["progress"]) as progress:
             results = self._fit_rows(job, trials, progress)
@@ -143,6 +152,10 @@ class Table(Runner):
         own = curve is not None and curve.repeats is not None
         return curve.repeats if own else settings(self.repeats, "runner.repeats")  # type: ignore[union-attr,return-value]
 
+    def _takes(self, label: str, repeat: int) -> bool:
+        """Whether a row takes the repeat of this number."""
+        return repeat < (self.few_repeats or {}).get(label, math.inf)
+
     def _changes(self) -> list[dict[str, Any]]:
         return [*self._cells().values(), *(point for curve in self._curves() for point in curve.changes())]
 
@@ -153,8 +166,10 @@ class Table(Runner):
         results: Results = {label: [] for label in self._cells()}
         # all rows of a fold before the next fold: data is loaded once for each fold, and an
         # interrupted table has complete folds
-        for repeat in self._repeats():
+        for i, repeat in enumerate(self._repeats()):
             for label, changes in self._cells().items():
+                if not self._takes(label, i):
+                    continue
                 plan = job.plan.variant(changes | repeat)
                 results[label].append(trials.fit(plan, label))
                 self._record(job, results)

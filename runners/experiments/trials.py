@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from orbit.core.errors import InputError
+from orbit.core.files import replacing
 from orbit.data import Dataset
 from runners.app.plan import Plan
 from runners.base import Job, Stopwatch
+from runners.experiments.checkpoint import damaged
 from runners.experiments.fit import record_selection
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.training import Training
 from runners.metrics import derived
+from runners.tracking.storage import writing
 
 log = logging.getLogger(__name__)
 
 
 class Trials:
     """Fits variants of a job's plan, each only once. Keeps the last data set in memory.
+
+    The figures of a finished fit are written to ``outputs/checkpoints``. A later run of the
+    same code on the same data takes them from there with ``resume=true``, so that a table
+    that was stopped goes on with the fit that it was at.
 
     Parameters
     ----------
@@ -35,6 +45,7 @@ class Trials:
         self._selections = 0
         self._done: dict[str, dict[str, float]] = {}
         self._trainings: list[Training] = []
+        self._files: list[Path] = []
 
     def fit(self, plan: Plan, label: str = "") -> dict[str, float]:
         """The metrics of a plan, with ``time/total_s``; ``label`` is part of the names of its files and metrics.
@@ -45,23 +56,7 @@ class Trials:
             If the metric is not among them.
         """
         if plan.config_hash not in self._done:
-            clock = Stopwatch()
-            with clock.stage("total"):
-                training = Training(self._job, plan, label)
-                fitted = fit_and_score(plan, self.data(plan), clock, training)
-            metrics = fitted.metrics | derived(fitted.metrics)
-            self._job.log_skeleton(fitted.model["features"].kernel_, label)
-            if fitted.selected:
-                self._selections += 1
-                record_selection(self._job, fitted.selected, f"{self._selections} {label}".strip())
-            if self._metric not in metrics:
-                raise InputError(f"runner.metric: no such metric {self._metric!r}; choose from {', '.join(metrics)}")
-            if label:
-                log.info(
-                    "%s: %s %.4g, %.1f s", label, self._metric, metrics[self._metric], clock.metrics["time/total_s"]
-                )
-            self._done[plan.config_hash] = metrics | clock.metrics
-            self._trainings.append(training)
+            self._done[plan.config_hash] = self._taken_or_fitted(plan, label)
         return self._done[plan.config_hash]
 
     def data(self, plan: Plan) -> Dataset:
@@ -76,6 +71,84 @@ class Trials:
         """Delete the checkpoints: all fits are complete."""
         for training in self._trainings:
             training.end()
+        for path in self._files:
+            path.unlink(missing_ok=True)
+
+    def _taken_or_fitted(self, plan: Plan, label: str) -> dict[str, float]:
+        """The metrics of an earlier run, or of the fit."""
+        path = self._path(plan)
+        self._files.append(path)
+        code = {key: value for key, value in self._job.record.tags.items() if key.startswith(("git.", "version."))}
+        if self._job.plan.config["resume"] and path.is_file():
+            done = _FinishedFit.read(path)
+            if done.code == code:
+                changed = code.get("git.dirty") == "true"
+                log.log(
+                    logging.WARNING if changed else logging.INFO,
+                    "%s: taken from an earlier run%s (%s)",
+                    label or "a fit",
+                    ", whose uncommitted changes may differ" if changed else "",
+                    path,
+                )
+                self._job.add_earlier(done.metrics["time/total_s"], done.processor_s)
+                return done.metrics
+        processor = time.process_time()
+        metrics = self._fitted(plan, label)
+        _FinishedFit(metrics, time.process_time() - processor, code).write(path)
+        return metrics
+
+    def _fitted(self, plan: Plan, label: str) -> dict[str, float]:
+        clock = Stopwatch()
+        with clock.stage("total"):
+            training = Training(self._job, plan, label)
+            fitted = fit_and_score(plan, self.data(plan), clock, training)
+        metrics = fitted.metrics | derived(fitted.metrics)
+        self._job.log_skeleton(fitted.model["features"].kernel_, label)
+        if fitted.selected:
+            self._selections += 1
+            record_selection(self._job, fitted.selected, f"{self._selections} {label}".strip())
+        if self._metric not in metrics:
+            raise InputError(f"runner.metric: no such metric {self._metric!r}; choose from {', '.join(metrics)}")
+        if label:
+            log.info("%s: %s %.4g, %.1f s", label, self._metric, metrics[self._metric], clock.metrics["time/total_s"])
+        self._trainings.append(training)
+        return metrics | clock.metrics
+
+    def _path(self, plan: Plan) -> Path:
+        name = f"{plan.model_hash}-{self._job.record.data_hash}" if self._job.record.data_hash else plan.model_hash
+        return Path(plan.config["outputs"]) / "checkpoints" / f"{name}.json"
+
+
+@dataclass(frozen=True)
+class _FinishedFit:
+    """What is kept of a fit until its table is complete.
+
+    Attributes
+    ----------
+    metrics : dict of str to float
+    processor_s : float
+        Processor time.
+    code : dict of str to str
+        The version of the code, as the tags of a run have it.
+    """
+
+    metrics: dict[str, float]
+    processor_s: float
+    code: dict[str, str]
+
+    @classmethod
+    def read(cls, path: Path) -> _FinishedFit:
+        try:
+            read = cls(**json.loads(path.read_text(encoding="utf-8")))
+            return cls({key: float(value) for key, value in read.metrics.items()}, float(read.processor_s), read.code)
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise damaged(path, str(error)) from error
+
+    def write(self, path: Path) -> None:
+        with writing(path.parent):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as file:
+                file.write(json.dumps(asdict(self)).encode())
 
 
 def settings(key_values: Mapping[str, Any] | None, key_path: str) -> list[dict[str, Any]]:

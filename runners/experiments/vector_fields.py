@@ -89,6 +89,7 @@ class Fields(Runner):
         for series, _ in self._figures().values():
             self._pictures(job, series)
         self._times(job, trials)
+        trials.end()
 
     def _figures(self) -> dict[str, tuple[Changes, Changes]]:
         """Name of a figure of errors -> label -> changes, of its series and of its exact kernels."""

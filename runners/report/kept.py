@@ -41,7 +41,7 @@ class Kept:
     started : str
         Date, UTC.
     seconds, processor_s, memory_mb : float or None
-        Wall clock, processor time, and peak memory.
+        Wall clock, processor time, and peak memory; times with those of earlier runs that were stopped.
     machine : str
     commit : str
         The version of the code; ends with `` with changes`` for one that was not committed.
@@ -68,6 +68,8 @@ class Kept:
         """What is kept of a run with these results."""
         record, tags, metrics = run.record, run.record.tags, run.metrics
         ended = record.end if record.end is not None else record.start
+        earlier, earlier_processor = (metrics.get(f"time/earlier_{key}", 0.0) for key in ("s", "processor_s"))
+        processor = metrics.get("time/processor_s")
         changed = " with changes" if tags.get("git.dirty") == "true" else ""
         commit = tags.get("git.commit", "")[:10] or f"version {tags.get('version.orbit', 'unknown')}"
         return cls(
@@ -76,8 +78,8 @@ class Kept:
             command=_command(record.overrides, bool(record.files)),
             started=time.strftime("%Y-%m-%d", time.gmtime(record.start)),
             seed=tags.get("seed", ""),
-            seconds=round(metrics.get("time/total_s", ended - record.start), 1),
-            processor_s=_rounded(metrics.get("time/processor_s")),
+            seconds=round(metrics.get("time/total_s", ended - record.start) + earlier, 1),
+            processor_s=None if processor is None else round(processor + earlier_processor, 1),
             memory_mb=_rounded(metrics.get("memory/peak_mb")),
             machine=tags.get("machine", ""),
             commit=commit + changed,

@@ -87,6 +87,8 @@ def _page(paper: Paper, kept: Mapping[str, Kept], experiments: Mapping[str, Expe
         sizes = _sizes(item, kept)
         for size in sizes:
             blocks += _at_size(item, kept[f"{item.experiment}-{size}"], folder, with_pictures=size == sizes[0])
+        if item.quoted:
+            blocks.append(f"The paper quotes from others, not repeated here: {item.quoted}.")
         blocks += _not_run(experiments[item.experiment], sizes) if item.experiment in experiments else []
     return Page(paper.name, f"{paper.authors}", blocks)
 

@@ -51,6 +51,8 @@ class Item:
         What the paper shows, where it is no value of the experiment.
     departures : dict of str to str
         Size -> how it departs from the paper, in one line.
+    quoted : str
+        Values that the paper takes from others, which are not repeated here.
     reason : str
     """
 
@@ -62,6 +64,7 @@ class Item:
     headline: Headline | None = None
     published: str | float = ""
     departures: dict[str, str] = field(default_factory=dict)
+    quoted: str = ""
     reason: str = ""
 
     def shown(self, results: list[Result]) -> dict[str, list[Result]]:

@@ -98,6 +98,7 @@ class Budget(Runner):
                 "network": self._train(job, base, data),
             }
             self._record(job, found)
+        trials.end()
 
     def _fit_all(self, base: Plan, trials: Trials) -> Points:
         points = []

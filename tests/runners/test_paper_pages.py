@@ -91,7 +91,15 @@ def test_a_damaged_file_and_an_unknown_key_are_named(tmp_path):
 
 def test_a_page_has_published_values_ours_and_their_ratio(tmp_path):
     items = [
-        Item("Table 1", "errors", "exp", headline=Headline("RF"), pictures=["table"], departures={"small": "one fold"}),
+        Item(
+            "Table 1",
+            "errors",
+            "exp",
+            headline=Headline("RF"),
+            pictures=["table"],
+            departures={"small": "one fold"},
+            quoted="others 0.7",
+        ),
         Item("Figure 2", "a curve", "exp", parts=["error"], headline=Headline("rf", "error"), published="falls"),
         Item("Figure 3", "a drawing", reason="a drawing"),
     ]
@@ -112,6 +120,7 @@ def test_a_page_has_published_values_ours_and_their_ratio(tmp_path):
     assert tables[1].rows == [["RF", "50 %", "55 ± 5 %", "1.100", "2", "9"]]
     assert [["8", "0.5"], ["16", "0.25"]] in [table.rows for table in tables[3:]]
     assert "Departs from the paper: one fold." in page.blocks
+    assert "The paper quotes from others, not repeated here: others 0.7." in page.blocks
     assert Picture("exp-small", "table", "figures/exp-small/table.png") in page.blocks
     assert Heading("Table 1 at size=small", 3) in page.blocks
     assert "python run.py experiment=exp size=paper" in page.blocks

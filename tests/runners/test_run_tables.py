@@ -10,7 +10,9 @@ import pytest
 from command_line import SMALL, folders, mlflow_runs
 from scipy import stats
 
+from runners.experiments.fitting import fit_and_score
 from runners.metrics import kernel_errors
+from runners.results import Result
 from runners.tracking.record import Record, RunFolder
 from runners.tracking.summary import summary
 
@@ -34,6 +36,21 @@ class TestTable:
         assert (folder / "figures" / "table.png").is_file()
         (logged,) = mlflow_runs(tmp_path)
         assert "turnedrf/test/accuracy" in logged.data.metrics  # without what MLflow refuses
+
+    def test_an_expensive_row_takes_the_first_repeats_only(self, run, tmp_path):
+        command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "runner.repeats={seed: [1, 2, 0]}")
+        code, _, err = run(*command, "runner.few_repeats={plain: 2}")
+        assert code == 0, err
+        (folder,) = folders(tmp_path)
+        results = {result["label"]: len(result["values"]) for result in RunFolder(folder).read_results()}
+        assert results == {"plain": 2, "turned@rf": 3}
+        for wrong, message in (
+            ("{plain: 0}", "runner.few_repeats.plain: expected an integer >= 1, found 0"),
+            ("{plan: 1}", "runner.few_repeats: no such rows in the table: plan"),
+        ):
+            code, _, err = run(*command, f"runner.few_repeats={wrong}")
+            assert code == 2
+            assert message in err
 
     def test_a_row_equals_the_same_run_by_itself(self, run, tmp_path):
         assert run("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "run_name=a")[0] == 0
@@ -69,6 +86,57 @@ class TestTable:
             assert code == 2
             assert expected in err
             assert "points of shape" not in err  # no data was loaded
+
+
+class TestResume:
+    """A table that is stopped goes on with the fit that it was at."""
+
+    TABLE = ("runner=table", *SMALL[:-1], ROWS, "runner.repeats={seed: [0, 1]}", "tracking.enabled=false")
+
+    @pytest.fixture
+    def fits(self, monkeypatch):
+        """The groups of the fits so far, of which the third fails once."""
+        done = []
+
+        def fit(plan, *args):
+            done.append(plan.config["group"]["name"])
+            if len(done) == 3:
+                raise RuntimeError("the power fails")
+            return fit_and_score(plan, *args)
+
+        monkeypatch.setattr("runners.experiments.trials.fit_and_score", fit)
+        return done
+
+    def test_the_rest_is_fitted_and_the_table_is_the_same(self, run, tmp_path, fits):
+        assert run(*self.TABLE, "run_name=a")[0] == 1
+        assert len(list(tmp_path.rglob("checkpoints/*.json"))) == 2
+        code, _, err = run(*self.TABLE, "run_name=b", "resume=true")
+        assert code == 0, err
+        assert fits == ["identity", "rotation", "identity", "identity", "rotation"]
+        assert not list(tmp_path.rglob("checkpoints/*.json"))
+        assert run(*self.TABLE, "run_name=c", "resume=true")[0] == 0
+        assert len(fits) == 9, "the fits of a table that is complete are not kept"
+        _, resumed, whole = (RunFolder(folder) for folder in folders(tmp_path))
+        found, expected = ([Result.unpacked(r).values for r in run.read_results()] for run in (resumed, whole))
+        assert found == expected
+        assert resumed.read_metrics()["time/earlier_s"] > 0
+
+    def test_nothing_is_taken_without_resume_or_from_other_code(self, run, tmp_path, fits):
+        assert run(*self.TABLE, "run_name=a")[0] == 1
+        for path in tmp_path.rglob("checkpoints/*.json"):
+            path.write_text(path.read_text().replace('"version.orbit": "', '"version.orbit": "0.'))
+        assert run(*self.TABLE, "run_name=b", "resume=true")[0] == 0
+        assert run(*self.TABLE, "run_name=c")[0] == 0
+        assert len(fits) == 3 + 4 + 4
+
+    def test_a_damaged_file_is_one_line(self, run, tmp_path, fits):
+        assert run(*self.TABLE, "run_name=a")[0] == 1
+        for path in tmp_path.rglob("checkpoints/*.json"):
+            path.write_text("{}")
+        code, _, err = run(*self.TABLE, "run_name=b", "resume=true")
+        assert code == 2
+        assert "is damaged" in err
+        assert "delete it, or set resume=false" in err
 
 
 class TestCurves:

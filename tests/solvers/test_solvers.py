@@ -10,18 +10,22 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
-from orbit.approx import RandomFourier
+from orbit.approx import CumulativeDistribution, RandomFourier
 from orbit.core.errors import ParameterError
+from orbit.data import XPerm
 from orbit.engine import Engine
+from orbit.groups import Permutation
 from orbit.kernels import Gaussian
 from orbit.kernels.structure import Constant
 from orbit.learners import KernelRidgeRegressor, RidgeClassifier, RidgeRegressor
 from orbit.learners.streaming import FeatureStream, fit_stream
+from orbit.orbits import Orbit
 from orbit.solvers.conjugate_gradients import NystromPreconditioner, conjugate_gradients
 from orbit.solvers.factorisations import Cholesky, Eigen, Tridiagonal, factorise
 from orbit.solvers.least_squares import Dual, LeastSquares, Primal
 from orbit.solvers.moments import Moments, System
 from orbit.solvers.passes import StreamedSystem
+from orbit.solvers.repeats import Repeats, equal_rows
 from orbit.solvers.selection import (
     DEFAULT_PATH,
     best_of_path,
@@ -343,6 +347,65 @@ def test_gcv_is_its_formula(system):
     score = gcv_scores(factorised(X, Y))
     for regularization in (1e-3, 1e-2, 1.0):
         assert score(regularization) == pytest.approx(-oracles.gcv(X, Y, regularization), rel=1e-6)
+
+
+def test_a_row_repeated_k_times_is_a_row_of_weight_k_for_gcv(system, rng):
+    """With the mean of its targets: each solution, its score, and so the choice are those of the merged rows."""
+    X, Y = system
+    counts = rng.integers(1, 4, len(X))
+    rows = rng.permutation(np.repeat(np.arange(len(X)), counts))
+    noisy = Y[rows] + 0.1 * rng.standard_normal((len(rows), 2))
+    repeats = Repeats.find(X[rows], noisy, None)
+    assert repeats.distinct == len(X)
+    means = np.array([noisy[rows == i].mean(0) for i in range(len(X))])
+    score = gcv_scores(factorised(X[rows], noisy), repeats)
+    merged = gcv_scores(factorised(X, means, counts / counts.mean()))
+    for value in PATH[1:]:
+        assert score(value) == pytest.approx(merged(value), rel=1e-6)
+    weighted = RidgeRegressor().fit(X, means, sample_weight=counts)
+    whole = RidgeRegressor().fit(X[rows], noisy)
+    assert whole.regularization_ == weighted.regularization_
+    np.testing.assert_allclose(whole.predict(X), weighted.predict(X), atol=1e-6)
+
+
+def test_repeats_of_weighted_rows(rng):
+    """Deviations within a group are those from its weighted mean."""
+    X, Y, w = np.array([[1.0], [2.0], [1.0]]), np.array([[0.0], [5.0], [3.0]]), np.array([2.0, 0.5, 0.5])
+    found = Repeats.find(X, Y, w)
+    assert found.distinct == 2
+    np.testing.assert_allclose(found.within, [[(2.0 * 0.6**2 + 0.5 * 2.4**2) / 3]])
+    alone = Repeats.find(X + rng.standard_normal((3, 1)), Y, w)
+    assert alone.distinct == 3
+    assert not alone.within.any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_equal_rows_are_those_that_differ_by_rounding_only(dtype, rng):
+    distinct = (rng.standard_normal((4000, 5)) + 3).astype(dtype)
+    rows = rng.integers(0, len(distinct), 12_000)
+    moved = distinct[rows] * (1 + 4 * np.finfo(dtype).eps * rng.standard_normal((len(rows), 1)))
+    groups = equal_rows(moved.astype(dtype))
+    expected = np.unique(rows, return_inverse=True)[1]
+    assert groups.max() == expected.max()
+    assert len(np.unique(np.stack([groups, expected]), axis=1).T) == expected.max() + 1
+    assert len(np.unique(equal_rows(distinct))) == len(distinct)
+    close = np.array([[1.0, 0.0], [1.0, 1e-3]], dtype=dtype)
+    assert len(np.unique(equal_rows(close))) == 2
+
+
+def test_rows_that_repeat_do_not_hide_an_interpolation():
+    """Invariant features of words repeat, with the same label; a fit of all of them is not the best one."""
+    data = XPerm(per_class=100, n_test=2000).load(0)
+    orbit = Orbit(Permutation(mode="blocks"), size=120, rule="quadrature")
+    features = CumulativeDistribution(orbit, n_components=10, n_bins=25, random_state=0).fit(data.X_train)
+    psi, psi_new = features.transform(data.X_train), features.transform(data.X_test)
+    repeats = Repeats.find(psi, data.y_train[:, None].astype(float), None)
+    assert repeats.distinct == len(np.unique(data.X_train.sum(1), axis=0)) < 0.8 * len(psi)
+    assert not repeats.within.any()
+    learner = RidgeClassifier().fit(psi, data.y_train)
+    interpolation = RidgeClassifier(regularization=1e-13).fit(psi, data.y_train)
+    assert learner.regularization_ > 1e-8
+    assert learner.score(psi_new, data.y_test) > 0.05 + interpolation.score(psi_new, data.y_test)
 
 
 def test_weighted_scores_are_leaving_one_out_and_gcv(system, rng):

@@ -1,0 +1,81 @@
+"""Equal rows of a least-squares problem, which cross-validation has to leave out together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+# Rows that are projected, in float64, at once.
+_BLOCK_ROWS = 512
+# Rows are compared by this number of random projections. Different rows agree in none but a few of them.
+_PROJECTIONS = 8
+# Features of one orbit differ by rounding, of up to this multiple of the precision of the rows.
+_ROUNDING = 64
+# Neighbours in the order of a projection that are compared; in some order no copies of another row are between.
+_NEIGHBOURS = 3
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """What generalised cross-validation has to know of repeated rows.
+
+    A problem has the same solutions if k equal rows are merged into one of weight k, whose
+    target is their mean. Of n rows, m are then left, and the residuals lose the deviations
+    of targets within a group, which no solution can fit.
+
+    Attributes
+    ----------
+    distinct : int
+        The number m of different rows.
+    within : array, shape (p, p)
+        The mean product of the deviations of targets from the means of their groups.
+    """
+
+    distinct: int
+    within: np.ndarray
+
+    @classmethod
+    def find(cls, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> Repeats:
+        """Those of features, shape (n, F), targets, shape (n, p), and weights with a mean of one, shape (n,)."""
+        n = len(X)
+        groups = equal_rows(X)
+        distinct = int(groups.max()) + 1
+        if distinct == n:
+            return cls(n, np.zeros((Y.shape[1],) * 2))
+        w = np.ones(n) if weights is None else weights
+        mean = np.zeros((distinct, Y.shape[1]))
+        np.add.at(mean, groups, w[:, None] * Y)
+        mean /= np.bincount(groups, w)[:, None]
+        deviations = Y - mean[groups]
+        return cls(distinct, (w[:, None] * deviations).T @ deviations / n)
+
+
+def equal_rows(X: np.ndarray) -> np.ndarray:
+    """The group of each row, shape (n,), numbered from 0: rows are in one group if they are equal but for rounding.
+
+    Parameters
+    ----------
+    X : array, shape (n, d)
+
+    Examples
+    --------
+    >>> equal_rows(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0 + 1e-15]])).tolist()
+    [0, 1, 0]
+    """
+    directions = np.random.default_rng(0).standard_normal((X.shape[1], _PROJECTIONS))
+    blocks = (X[start : start + _BLOCK_ROWS] @ directions for start in range(0, len(X), _BLOCK_ROWS))
+    seen = np.concatenate(list(blocks))
+    # projections are as large as the rows they come from
+    allowed = _ROUNDING * np.finfo(X.dtype).eps * np.sqrt(np.square(seen).mean(1))
+    pairs = []
+    for order in np.argsort(seen, axis=0).T:
+        for step in range(1, min(_NEIGHBOURS, len(X) - 1) + 1):
+            one, two = order[:-step], order[step:]
+            equal = (np.abs(seen[one] - seen[two]) <= allowed[one, None]).all(1)
+            pairs.append(np.stack([one[equal], two[equal]]))
+    linked = np.concatenate([np.zeros((2, 0), dtype=np.intp), *pairs], axis=1)
+    graph = coo_array((np.ones(linked.shape[1]), tuple(linked)), shape=(len(X), len(X)))
+    return connected_components(graph, directed=False)[1]
