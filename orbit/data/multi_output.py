@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from typing import Literal
 
 import numpy as np
@@ -150,12 +152,9 @@ class LowRankMultitask(Loader):
         check_fits("n_waves", f"{self.n_waves:,} frequencies", 2 * 8 * self.n_dims * self.n_waves)
 
     def _load(self, random_state: RandomState) -> Dataset:
-        rng = generator(random_state)
-        X = rng.uniform(-1, 1, (self.size + self.test_size, self.n_dims))
-        frequencies = rng.standard_normal((self.n_waves, self.n_dims)) / median_distance(X, int(rng.integers(2**31)))
-        weights = rng.uniform(-1, 1, (2, self.n_waves))
-        direction = rng.standard_normal(self.n_dims)
-        y = np.outer(_waves(X, frequencies, weights), direction / np.linalg.norm(direction))
+        draw = _low_rank if isinstance(random_state, int) else _low_rank.__wrapped__
+        X, values, direction, rng = draw(self.size, self.test_size, self.n_waves, self.n_dims, random_state)
+        X, y, rng = X.copy(), np.outer(values, direction), copy.deepcopy(rng)
         if self.noise:
             factor = rng.standard_normal((self.n_dims, self.n_dims))
             factor *= y.var(0).mean() ** 0.25 / np.linalg.norm(factor, 2)
@@ -165,6 +164,20 @@ class LowRankMultitask(Loader):
         source = f"generated: 20 inputs, 20 outputs of rank 1, {'noisy training targets' if self.noise else 'no noise'}"
         n = self.size
         return Dataset(self.name, "regression", X[:n], y[:n], X[n:], y[n:], source)
+
+
+@functools.lru_cache(maxsize=4)  # rows of a table differ in the noise only, and a hundred thousand points take long
+def _low_rank(
+    size: int, test_size: int, n_waves: int, n_dims: int, random_state: RandomState
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.random.Generator]:
+    """Points, values of the function, the direction of the outputs, and the generator for the noise."""
+    rng = generator(random_state)
+    X = rng.uniform(-1, 1, (size + test_size, n_dims))
+    frequencies = rng.standard_normal((n_waves, n_dims)) / median_distance(X, int(rng.integers(2**31)))
+    weights = rng.uniform(-1, 1, (2, n_waves))
+    direction = rng.standard_normal(n_dims)
+    values = _waves(X, frequencies, weights)
+    return X, values, direction / np.linalg.norm(direction), rng
 
 
 def _waves(X: np.ndarray, frequencies: np.ndarray, weights: np.ndarray) -> np.ndarray:

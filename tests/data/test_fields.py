@@ -42,6 +42,15 @@ class TestLowRankMultitask(DatasetContract):
         data = self.create().load(0)
         assert np.linalg.matrix_rank(np.concatenate([data.y_train, data.y_test]), tol=1e-10) == 1
 
+    def test_what_a_user_does_to_the_data_does_not_reach_the_next_load(self):
+        noisy = self.create(noise=True)
+        first, again = noisy.load(0), noisy.load(0)
+        np.testing.assert_array_equal(first.y_train, again.y_train)
+        first.X_train[:], first.y_train[:] = 0, 0
+        np.testing.assert_array_equal(noisy.load(0).X_train, again.X_train)
+        np.testing.assert_array_equal(noisy.load(0).y_train, again.y_train)
+        assert (noisy.load(1).X_train != again.X_train).any()
+
     def test_noise_has_the_norm_of_the_paper(self):
         clean, noisy = (LowRankMultitask(noise, 100, 4000, 10).load(0) for noise in (False, True))
         np.testing.assert_array_equal(clean.X_train, noisy.X_train)
