@@ -22,7 +22,7 @@ _CLOSE = 1e-2
 
 # Largest scaled sum of squares for which a smooth profile is computed from expanded distances; the error of its values
 # is then this many rounding errors.
-_SMOOTH = 32.0
+_SMOOTH = 16.0
 
 # The largest rounding error of a kernel value from projections, which cannot be corrected for close pairs.
 _PROJECTION_ERROR = 1e-5
