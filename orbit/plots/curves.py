@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, StrMethodFormatter
 
 from orbit.plots.axes import (
     MARKERS,
@@ -202,7 +202,7 @@ def budgets(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]], x_label
     Parameters
     ----------
     panels : dict
-        Title of the panel -> name of a line -> (budgets, values), both of shape (m,).
+        Title of the panel -> name of a line -> (budgets, shares such as accuracies), both of shape (m,).
     x_label, y_label : str
     """
     figure, axes = row_of_axes(len(panels), 4.2, 3.6)
@@ -211,11 +211,14 @@ def budgets(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]], x_label
             order = np.argsort(x)
             ax.plot(x[order], y[order], marker + "-", ms=4, label=name)
         ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.4g} %"))
         ax.set_title(title, fontsize=10)
         ax.set_xlabel(x_label)
-        ax.grid(alpha=0.3, which="both")
-        ax.legend(fontsize=8)
+        ax.grid(alpha=0.3)
     axes[0].set_ylabel(y_label)
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), fontsize=9)
     return figure
 
 

@@ -93,7 +93,7 @@ class Budget(Runner):
         for n in self.n_train:
             base = job.plan.variant({"dataset.n_train": n})
             data = trials.data(base)  # before the fits, so that none is timed with the loading
-            found[f"{n} labels"] = {
+            found[f"{n:,} labels"] = {
                 "fits": self._fit_all(base, trials),
                 "network": self._train(job, base, data),
             }
@@ -155,10 +155,12 @@ class Budget(Runner):
             job.log_metrics({f"{panel}/{label}/accuracy": float(accuracy), f"{panel}/{label}/seconds": float(seconds)})
         table = markdown_table(["labels", "model", "seconds", "test accuracy"], rows)
         job.log_text("budget.md", table + "\n")
+        chosen = [f"{key}={job.plan.config[key]['name']}" for key in ("group", "encoder", "approx")]
+        names = {"fits": f"fits with {', '.join(chosen)}", "network": "network, trained on moved points"}
         drawn = {
             panel: {
-                name: (np.array([s for _, s, _ in points]), np.array([a for _, _, a in points]))
-                for name, points in lines.items()
+                names[kind]: (np.array([s for _, s, _ in points]), np.array([a for _, _, a in points]))
+                for kind, points in lines.items()
             }
             for panel, lines in found.items()
         }
