@@ -17,10 +17,12 @@ from runners.results import Result
 #: The folder of the files, in that of the pages.
 FOLDER = "records"
 
-# Settings of a machine and not of a result.
+# Settings of a machine, or of how a run goes on, and not of a result.
 _OF_THE_MACHINE = (
     "tracking.",
     "outputs=",
+    "resume=",
+    "retry_failed=",
     "hydra.",
     "engine.workers=",
     "engine.memory=",

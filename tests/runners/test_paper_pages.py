@@ -130,7 +130,7 @@ def test_a_page_has_published_values_ours_and_their_ratio(tmp_path):
 def test_a_newer_run_replaces_what_is_kept_and_other_files_stay(tmp_path):
     def run(day: int, values: list[float]) -> None:
         tags = {"experiment": "orff_error", "seed": "0", "git.commit": "0123456789abcdef", "machine": "a loom"}
-        overrides = ["experiment=orff_error", "dataset.root=/home/me", "tracking.enabled=false"]
+        overrides = ["experiment=orff_error", "dataset.root=/home/me", "tracking.enabled=false", "resume=true"]
         record = Record(f"r{day}", "h", "FINISHED", start=1.7e9 + 86400 * day, end=1.7e9 + 86400 * day + 5)
         record.overrides, record.tags, record.params = overrides, tags, {"runner.name": "orff_error", "size": "small"}
         folder = RunFolder(tmp_path / "out" / "2026-01-01" / f"r{day}")
