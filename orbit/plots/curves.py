@@ -126,6 +126,7 @@ def curves(
     x_label: str,
     y_label: str,
     log_y: bool = False,
+    published: dict[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Figure:
     """A metric along a parameter, one line per method: the mean, and a band of one standard deviation.
@@ -139,6 +140,8 @@ def curves(
     x_label, y_label : str
     log_y : bool
         Whether the vertical axis is logarithmic.
+    published : dict or None
+        x -> value of a paper, drawn as a diamond.
     ax : Axes or None
         Axes to draw into; None makes a new figure.
     """
@@ -153,6 +156,8 @@ def curves(
             ax.set_xticks(places, x)
     for i, (name, level) in enumerate(levels.items(), len(lines)):
         ax.axhline(float(np.mean(level)), ls="--", lw=1.2, color=f"C{i % 10}", label=name)
+    if published:
+        ax.plot(*zip(*published.items(), strict=True), "D", color="black", mfc="none", ms=7, label="published")
     ticks = np.unique(np.concatenate([x for x, _ in lines.values()]))  # lines may have different lengths
     if numeric and is_geometric(ticks):
         set_log_ticks(ax, ticks)

@@ -21,7 +21,7 @@ from runners.experiments.trials import Trials, settings
 from runners.markdown import markdown_table, mean_and_spread
 from runners.results import TABLE, Result, curve_results, settings_of
 
-_CURVE_KEYS = ("along", "series", "references", "metric", "repeats")
+_CURVE_KEYS = ("along", "series", "references", "metric", "repeats", "published", "x_label", "y_label")
 
 Results = dict[str, list[dict[str, float]]]
 Pairs = dict[str, tuple[float, float]]
@@ -44,8 +44,9 @@ class Table(Runner):
         Name of a figure -> ``along``, one key with its values
         (``{dataset.n_train: [100, 1000]}``); ``series``, label -> changes, one line
         each; ``references``, label -> changes that do not depend on the key: each is
-        fitted once and drawn as a horizontal line; and ``metric`` and ``repeats``, if
-        they differ from the table's. Metrics are those of a run, such as
+        fitted once and drawn as a horizontal line; ``metric`` and ``repeats``, if they
+        differ from the table's; ``published``, value of the key -> published value; and
+        ``x_label`` and ``y_label``, the names of the axes. Metrics are those of a run, such as
         ``time/total_s``, seconds of a fit and its predictions, and
         ``test/error_percent``.
     repeats : dict or None
@@ -196,7 +197,9 @@ class Table(Runner):
         job.log_result(*curve_results(curve.name, metric, curve.key, curve.lines()))
         job.log_result(*(Result(curve.name, label, metric, found) for label, found in curve.levels.items()))
         job.log_text(f"{curve.name}.md", curve.markdown())
-        figure = plots.curves(curve.lines(), curve.levels, curve.key, metric, log_y=metric.startswith("time/"))
+        axes = curve.x_label or curve.key, curve.y_label or metric
+        log_y = metric.startswith("time/")
+        figure = plots.curves(curve.lines(), curve.levels, *axes, log_y=log_y, published=curve.published)
         job.log_figure(curve.name, figure)
         job.say(f"{metric}, {curve.name}:\n{curve.markdown()}")
 
@@ -289,6 +292,9 @@ class _Curve:
     references: dict[str, dict[str, Any]]
     metric: str | None = None
     repeats: list[dict[str, Any]] | None = None
+    published: dict[float, float] = field(default_factory=dict)
+    x_label: str = ""
+    y_label: str = ""
     found: dict[tuple[str, Any], list[float]] = field(default_factory=dict)
     levels: dict[str, list[float]] = field(default_factory=dict)
 
@@ -303,7 +309,12 @@ class _Curve:
         points = settings(section["along"], f"{where}.along")
         series, references = ({k: v or {} for k, v in (section.get(part) or {}).items()} for part in _CURVE_KEYS[1:3])
         repeats = settings(section["repeats"], f"{where}.repeats") if section.get("repeats") else None
-        return cls(name, points, series, references, section.get("metric"), repeats)
+        published = section.get("published") or {}
+        for item in itertools.chain.from_iterable(published.items()):
+            if not isinstance(item, int | float):
+                raise InputError(f"{where}.published: expected numbers for values of the key, found {item!r}")
+        axes = section.get("x_label") or "", section.get("y_label") or ""
+        return cls(name, points, series, references, section.get("metric"), repeats, published, *axes)
 
     @property
     def key(self) -> str:

@@ -126,7 +126,7 @@ class Fields(Runner):
             self._record(job, f"{_PREFIX.get(name, name)}/{label}", "", [""], [float(np.mean(levels[label]))])
         job.log_result(*curve_results(name, "test/mse", "approx.n_components", lines))
         job.log_result(*(Result(name, label, "test/mse", found) for label, found in levels.items()))
-        job.log_figure(name, plots.curves(lines, levels, "approx.n_components", "test MSE", log_y=True))
+        job.log_figure(name, plots.curves(lines, levels, "frequencies D", "error (MSE)", log_y=True))
 
     def _times(self, job: Job, trials: Trials) -> None:
         lines, fixed = {}, {"selection": {"name": "none"}}
@@ -143,7 +143,7 @@ class Fields(Runner):
             lines[label] = np.array(list(found)), np.array([list(found.values())])
             self._record(job, f"seconds/{label}", "N", list(found), list(found.values()))
         job.log_result(*curve_results("time", "seconds", "dataset.size", lines))
-        job.log_figure("time", plots.curves(lines, {}, "dataset.size", "seconds to fit", log_y=True))
+        job.log_figure("time", plots.curves(lines, {}, "points N", "time (s)", log_y=True))
 
     def _pictures(self, job: Job, series: Changes) -> None:
         """Truth, prediction and error of every series with the most frequencies, on a grid."""

@@ -265,6 +265,15 @@ def test_growth_gives_slopes_and_starts_levels_at_zero(draw):
     draw(figure)
 
 
+def test_published_values_are_named_and_lie_where_they_belong(draw):
+    line = {"a": (np.array([10, 100, 1000]), np.ones((2, 3)))}
+    figure = draw(plots.curves(line, {}, "points", "accuracy", published={10: 0.9, 1000: 0.99}))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "published"]
+    (mark,) = (drawn for drawn in figure.axes[0].lines if drawn.get_label() == "published")
+    np.testing.assert_array_equal(np.stack(mark.get_data()), [[10, 1000], [0.9, 0.99]])
+    assert figure.axes[0].get_xlabel() == "points"
+
+
 def test_curves_of_unequal_lengths_share_all_their_ticks(draw):
     long, short = np.array([100, 300, 1000, 3000]), np.array([100, 300])
     ax = draw(plots.curves({"a": (long, np.ones((1, 4))), "b": (short, np.ones((1, 2)))}, {}, "n", "s")).axes[0]

@@ -183,6 +183,7 @@ class TestCurves:
             ("{along: {seed: [0], orbit.size: [1]}, series: {a: {}}}", "expected one key"),
             ("{along: {approx.n_component: [4]}, series: {a: {}}}", "n_component"),
             ("{alng: {}, series: {a: {}}}", "did you mean 'along'?"),
+            ("{along: {seed: [0]}, series: {a: {}}, published: {0: high}}", "c.published: expected numbers"),
         ):
             code, _, err = run("runner=table", f"runner.curves={{c: {curve}}}", "tracking.enabled=false")
             assert code == 2
