@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -65,9 +66,11 @@ class KernelError(Runner):
         data = job.load()
         X = job.plan.component("representation").fit_transform(data.X_train[: self.n_points])
         curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {key: {} for key in _DRAWN}
+        truths: dict[tuple[Any, ...], np.ndarray] = {}
         for size, rule in settings:
             name = _curve_name(size, rule)
-            found = [self._errors_of_seed(job, X, size, rule, s) for s in spawn(job.plan.seed("runner"), self.repeats)]
+            seeds = spawn(job.plan.seed("runner"), self.repeats)
+            found = [self._errors_of_seed(job, X, size, rule, seed, truths) for seed in seeds]
             self._record(job, name, found)
             for key in _DRAWN:
                 errors = np.array([[errors[key] for errors in row] for row in found])
@@ -79,19 +82,33 @@ class KernelError(Runner):
             job.log_figure(key, plots.convergence(curves[key], "components", label, title, slopes=True))
 
     def _errors_of_seed(
-        self, job: Job, X: np.ndarray, size: int | None, rule: str | None, seed: int
+        self,
+        job: Job,
+        X: np.ndarray,
+        size: int | None,
+        rule: str | None,
+        seed: int,
+        truths: dict[tuple[Any, ...], np.ndarray],
     ) -> list[dict[str, float]]:
+        """The errors of every number of components; ``truths`` has the exact kernels of earlier curves."""
         orbit = self._orbit(job, size, rule, seed)
-        truth_orbit = orbit if self.reference is None else self._orbit(job, self.reference, rule, seed + 1)
-        parts = {kind: job.plan.component(kind) for kind in ("kernel", "encoder")}
-        exact = build("approx", "exact", **parts, orbit=truth_orbit, engine=job.plan.engine(), random_state=seed)
-        truth = exact.fit_gram(X)
-        job.log_skeleton(exact.kernel_)
+        key = seed, rule, size if self.reference is None else self.reference
+        if key not in truths:
+            reference = orbit if self.reference is None else self._orbit(job, self.reference, rule, seed + 1)
+            truths[key] = self._exact(job, X, reference, seed)
+        truth = truths[key]
         found = []
         for n_components in self.sizes:
             psi = job.plan.approx(orbit=orbit, n_components=n_components, random_state=seed).fit_transform(X)
             found.append(kernel_errors(truth, psi.astype(np.float64) @ psi.T.astype(np.float64)))
         return found
+
+    def _exact(self, job: Job, X: np.ndarray, orbit: Orbit, seed: int) -> np.ndarray:
+        parts = {kind: job.plan.component(kind) for kind in ("kernel", "encoder")}
+        exact = build("approx", "exact", **parts, orbit=orbit, engine=job.plan.engine(), random_state=seed)
+        truth = exact.fit_gram(X)
+        job.log_skeleton(exact.kernel_)
+        return truth
 
     def _orbit(self, job: Job, size: int | None, rule: str | None, seed: int) -> Orbit:
         changes = {key: value for key, value in (("size", size), ("rule", rule)) if value is not None}

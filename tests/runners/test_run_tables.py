@@ -10,6 +10,7 @@ import pytest
 from command_line import SMALL, folders, mlflow_runs
 from scipy import stats
 
+from orbit.approx import Exact
 from runners.experiments.fitting import fit_and_score
 from runners.metrics import kernel_errors
 from runners.results import Result
@@ -227,6 +228,18 @@ class TestKernelError:
         metrics = RunFolder(folders(tmp_path)[0]).read_metrics()
         found = {key.split("/")[2] for key in metrics if key.startswith("kernel/rel_fro_error/")}
         assert found == {f"r={r} {rule}" for r in (2, 8) for rule in ("monte_carlo", "quadrature")}
+
+    def test_curves_share_the_exact_kernel_and_are_those_of_runs_by_themselves(self, run, tmp_path, monkeypatch):
+        fits, fit_gram = [], Exact.fit_gram
+        monkeypatch.setattr(Exact, "fit_gram", lambda self, X: fits.append(self) or fit_gram(self, X))
+        settings = ("runner.reference=16", "runner.sizes=[32]", "runner.n_points=20", "runner.repeats=2")
+        for name, sizes in (("a", "[2,8]"), ("b", "[8]")):
+            command = ("runner=kernel_error", "approx=rf", f"runner.orbit_sizes={sizes}", *settings, f"run_name={name}")
+            assert run(*command, "tracking.enabled=false")[0] == 0
+        assert len(fits) == 2 + 2
+        both, alone = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
+        key = "kernel/rel_fro_error/r=8/s32"
+        assert both[key] == alone[key] != both["kernel/rel_fro_error/r=2/s32"]
 
     def test_errors_are_the_plain_formulas(self, rng):
         truth = rng.random((6, 6))
