@@ -216,8 +216,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 class AveragedMap(FeatureMap):
     """A base map phi averaged over the orbit: psi(x) = sum_i w_i phi(g_i x) (LGIKA eqs. 7 and 8).
 
-    The spectral path uses the Fourier modes in which the points of ``fit`` have energy, so the features do not depend
-    on how points are divided into batches.
+    The spectral path uses the Fourier coefficients in which the points of ``fit`` have energy, so the features do not
+    depend on how points are divided into batches.
     """
 
     _plan: SpectralPlan | None = None

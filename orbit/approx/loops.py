@@ -34,20 +34,20 @@ _PER_TURN, _HIGH, _LOW = np.float32(0.5 / math.pi), np.float32(_TURN_HIGH), np.f
 
 
 @compiled()
-def _within(angle):
+def within_half_a_turn(angle):
     """The angle modulo whole turns, within half a turn of zero."""
     turns = np.rint(angle * _PER_TURN)
     return (angle - turns * _HIGH) - turns * _LOW
 
 
 @compiled()
-def _cos(square):
+def cosine(square):
     c0, c1, c2, c3, c4, c5, c6 = _COS
     return c0 + square * (c1 + square * (c2 + square * (c3 + square * (c4 + square * (c5 + square * c6)))))
 
 
 @compiled()
-def _sin(y, square):
+def sine(y, square):
     s0, s1, s2, s3, s4, s5, s6 = _SIN
     return y * (s0 + square * (s1 + square * (s2 + square * (s3 + square * (s4 + square * (s5 + square * s6))))))
 
@@ -58,18 +58,18 @@ def _sin(y, square):
 @compiled()
 def _add_wave(angles, weight, cosines, sines):
     for j in range(len(angles)):
-        y = _within(angles[j])
-        cosines[j] += weight * _cos(y * y)
-        sines[j] += weight * _sin(y, y * y)
+        y = within_half_a_turn(angles[j])
+        cosines[j] += weight * cosine(y * y)
+        sines[j] += weight * sine(y, y * y)
 
 
 @compiled()
 def _add_damped_wave(angles, others, weight, cosines, sines):
     for j in range(len(angles)):
-        other, y = _within(others[j]), _within(angles[j])
-        damped = weight * _cos(other * other)
-        cosines[j] += damped * _cos(y * y)
-        sines[j] += damped * _sin(y, y * y)
+        other, y = within_half_a_turn(others[j]), within_half_a_turn(angles[j])
+        damped = weight * cosine(other * other)
+        cosines[j] += damped * cosine(y * y)
+        sines[j] += damped * sine(y, y * y)
 
 
 @compiled()

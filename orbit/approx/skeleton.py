@@ -11,6 +11,7 @@ from scipy import sparse
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
+from orbit.core.compiled import loops
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
@@ -167,10 +168,11 @@ class RandomSkeleton(AveragedMap):
 
 
 class _BaseProducts(Embedding):
-    """Products of base features: sums of a few angles each, by ``embedding_bag``, then cosine and sine.
+    """Products of base features: sums of a few angles each, then cosine and sine.
 
-    ``embedding_bag`` is twice as fast as sparse products of scipy and torch (docs/performance_notes.md). It adds rows
-    of a matrix, so points are columns until the angles are complete.
+    In float32 on a CPU one compiled loop does both. Otherwise the sums are an ``embedding_bag``,
+    which is twice as fast as sparse products of scipy and torch (docs/performance_notes.md). Both add rows of a
+    matrix, so points are columns until the angles are complete.
     """
 
     sums_are_features = True
@@ -199,19 +201,32 @@ class _BaseProducts(Embedding):
         return torch.cat(parts, dim=1).T.contiguous()
 
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
-        shape = points.shape[1], units.stop - units.start
-        angles, waves = scratch.matrix(0, *shape), scratch.matrix(1, *shape)
-        angles.copy_(self.exponents.sums(points[: self.space.n_columns], units).T)
-        if self.phases is not None:
-            angles.add_(self.phases[units])
-        size = self.weights[units].expand(shape)
+        self._add(points, weight, units, total, scratch, is_zero=False)
+
+    def put(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
+        self._add(points, weight, units, total, scratch, is_zero=True)
+
+    def _add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch, is_zero: bool) -> None:
+        sizes = weight * self.weights[None, units]  # (1, u), or (n, u) with radii
         if self.radii is not None:
-            size = self.radii.sums(points[self.space.n_columns :], units).T.exp().mul_(size)
-        torch.cos(angles, out=waves)
-        total[:, units].addcmul_(waves, size, value=weight)
-        if self.columns == "pairs":
-            sines = slice(self.units + units.start, self.units + units.stop)
-            total[:, sines].addcmul_(angles.sin_(), size, value=weight)
+            sizes = self.radii.sums(points[self.space.n_columns :], units).T.exp().mul_(sizes)
+        phases = self.weights[:0] if self.phases is None else self.phases[units]
+        angles = points[: self.space.n_columns]
+        sines = self.units + units.start if self.columns == "pairs" else -1
+        if compiled := loops("orbit.approx.skeleton_loops", points):
+            entries = (array.numpy() for array in self.exponents.entries(units))
+            arrays = (array.numpy() for array in (phases, sizes.contiguous(), total))
+            compiled.add_products(angles.numpy(), *entries, *arrays, units.start, sines, is_zero)
+            return
+        shape = points.shape[1], units.stop - units.start
+        summed, waves = scratch.matrix(0, *shape), scratch.matrix(1, *shape)
+        summed.copy_(self.exponents.sums(angles, units).T)
+        if len(phases):
+            summed.add_(phases)
+        torch.cos(summed, out=waves)
+        total[:, units].addcmul_(waves, sizes)
+        if sines >= 0:
+            total[:, sines : sines + shape[1]].addcmul_(summed.sin_(), sizes)
 
 
 class _SparseRows:
@@ -223,6 +238,10 @@ class _SparseRows:
         device = self.values.device
         self.rows = torch.from_numpy(matrix.indices.astype(np.int64)).to(device)
         self.offsets = torch.from_numpy(self.starts).to(device)
+
+    def entries(self, units: slice) -> tuple[Tensor, Tensor, Tensor]:
+        """Starts of some rows of this matrix, the last end included; columns and values of all entries."""
+        return self.offsets[units.start : units.stop + 1], self.rows, self.values
 
     def sums(self, table: Tensor, units: slice) -> Tensor:
         first, last = int(self.starts[units.start]), int(self.starts[units.stop])

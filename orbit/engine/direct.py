@@ -44,12 +44,13 @@ class Direct(Strategy):
         def work(rows: slice) -> None:
             points = tensor(task.X[rows], task.X.dtype)
             total = torch.from_numpy(out[rows]) if in_result else points.new_zeros(len(points), embedding.width)
+            is_zero = True
             for elements in slices(len(weights), tiling.elements):
                 moved = task.orbit.points(points, elements)
                 if batched:
                     self._add_batch(moved, weights[elements], tiling.units, total, scratch())
                 else:
-                    self._add_each(moved, weights[elements], tiling.units, total, scratch())
+                    is_zero = self._add_each(moved, weights[elements], tiling.units, total, scratch(), is_zero)
             if not in_result:
                 out[rows] = embedding.finish(total).cpu().numpy()
 
@@ -68,14 +69,19 @@ class Direct(Strategy):
             projections = embedding.project(points, units, scratch.matrix(1, r * n, units.stop - units.start))
             embedding.add_projected(projections.view(r, n, -1), None, element_weights, units, total, scratch)
 
-    def _add_each(self, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch) -> None:
+    def _add_each(
+        self, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch, is_zero: bool
+    ) -> bool:
+        """Add the features of orbit points, one element at a time; returns whether ``total`` is still zero."""
         embedding = self.task.embedding
         for one, weight in zip(moved, weights, strict=True):
             if not np.any(weight):
                 continue
-            points = embedding.prepare(self.task.encode(one))
+            points, add = embedding.prepare(self.task.encode(one)), embedding.put if is_zero else embedding.add
             for units in slices(embedding.units, width):
-                embedding.add(points, weight if np.ndim(weight) else float(weight), units, total, scratch)
+                add(points, weight if np.ndim(weight) else float(weight), units, total, scratch)
+            is_zero = False
+        return is_zero
 
     def _is_batched(self, weights: np.ndarray) -> bool:
         """Whether features depend on projections alone, so that several orbit points can be processed at once."""

@@ -87,6 +87,13 @@ class Embedding(ABC):
         ``scratch`` has two buffers for n x units numbers.
         """
 
+    def put(self, points: Tensor, weight: Any, units: slice, total: Tensor, scratch: Scratch) -> None:
+        """:meth:`add` to columns that are zero, which an embedding may write without reading them; by default ``add``.
+
+        The first access to new memory is then a write: a read would map it twice.
+        """
+        self.add(points, weight, units, total, scratch)
+
     def finish(self, total: Tensor) -> Tensor:
         """Apply the linear step after averaging: (n, width) to (n, n_outputs)."""
         return total

@@ -30,7 +30,7 @@ from orbit.engine.strategy import Route, Task, choose
 from orbit.engine.template import Template
 from orbit.orbits import Orbit
 
-# The default share of a point's norm in omitted modes: about the rounding error.
+# The default share of a point's norm in omitted coefficients: about the rounding error.
 _SPECTRAL_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
 
 # Limits of the largest entry of the points, and of its inverse.
@@ -65,8 +65,8 @@ class Engine(Component):
         How orbit points are projected; ``auto`` is the cheapest that applies. All
         give the same features up to rounding and ``spectral_tolerance``.
     spectral_tolerance : float >= 0 or None
-        The spectral path omits Fourier modes that together contain at most this
-        share of any point's norm. None is about the rounding error: 1e-5 in
+        The spectral path omits Fourier coefficients that together contain at most
+        this share of any point's norm. None is about the rounding error: 1e-5 in
         float32, 1e-12 in float64.
     tf32 : bool
         Let a GPU round the factors of float32 products to 10 bits: faster, but below
@@ -180,7 +180,7 @@ class Engine(Component):
         return np.concatenate(tiles)
 
     def spectral_plan(self, orbit: Orbit, X: np.ndarray) -> SpectralPlan | None:
-        """The Fourier modes that hold the energy of points ``X`` (n, *shape), for :meth:`average`.
+        """The Fourier coefficients that hold the energy of points ``X`` (n, *shape), for :meth:`average`.
 
         None if the group shifts no axis cyclically, or ``path`` excludes the spectral path.
         """
@@ -212,8 +212,8 @@ class Engine(Component):
         weights : array, shape (r, ...), or None for the orbit's own
             One number or matrix for each element, passed to the embedding. Only the direct path takes them.
         plan : SpectralPlan or None
-            From :meth:`spectral_plan`. If it is None, or some points would lose more than the tolerance, the modes
-            are chosen for ``X``.
+            From :meth:`spectral_plan`. If it is None, or some points would lose more than the tolerance, the
+            coefficients are chosen for ``X``.
         encode : callable
             From moved points (n, *shape) to vectors (n, d). Only the direct path supports encoders.
         encoded_bytes : int

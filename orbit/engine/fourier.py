@@ -65,9 +65,11 @@ class CyclicAxes:
         return spectrum.movedim(dims, list(range(len(dims)))).reshape(self.n_modes, len(X), self.n_rest)
 
     def energy_shares(self, X: Tensor) -> Tensor:
-        """The largest share of a point's squared norm in each mode, over points ``(n, *shape)``: shape (M,)."""
-        energy = self.energies(_scaled_by_largest_entry(X)) * torch.from_numpy(self.multiplicity).to(X)
-        return (energy / energy.sum(1, keepdim=True).clamp(min=torch.finfo(X.dtype).tiny)).amax(0)
+        """The largest share of a point's squared norm in each coefficient, over points ``(n, *shape)``: (M, R)."""
+        coefficients = self.coefficients(_scaled_by_largest_entry(X))
+        energy = torch.view_as_real(coefficients).square().sum(-1)
+        energy *= torch.from_numpy(self.multiplicity).to(X)[:, None, None]
+        return (energy / energy.sum((0, 2), keepdim=True).clamp(min=torch.finfo(X.dtype).tiny)).amax(1)
 
     def energies(self, X: Tensor) -> Tensor:
         """Squared moduli of the coefficients of points ``(n, *shape)``, summed over the other axes: shape (n, M)."""
@@ -87,120 +89,201 @@ class CyclicAxes:
 
 
 class Analysis:
-    """Computes the Fourier coefficients of points in a few modes, as real and imaginary parts.
+    """Computes the Fourier coefficients of points, scaled so that their squares sum to those of the points.
 
     Parameters
     ----------
     axes : CyclicAxes
-    modes : tensor of indices, shape (K,)
+    conjugate : bool array, shape (M,)
+        The modes whose coefficients are conjugated.
     like : tensor
         Of the precision and on the device of the points.
     """
 
-    def __init__(self, axes: CyclicAxes, modes: Tensor, like: Tensor) -> None:
-        self.axes, self.modes = axes, modes
+    def __init__(self, axes: CyclicAxes, conjugate: np.ndarray, like: Tensor) -> None:
+        self.axes = axes
         self.lengths = tuple(axes.shape[a] for a in axes.axes)
+        scale = np.sqrt(axes.multiplicity)
+        parts = torch.from_numpy(np.stack([scale, np.where(conjugate, -scale, scale)]))
         self.matrix: Tensor | None = None
         length = math.prod(self.lengths)
         if length <= _SHORT:
             # coefficients of the unit impulses
             impulses = torch.eye(length, dtype=torch.float64).reshape(-1, *self.lengths)
             spectrum = torch.fft.rfftn(impulses, dim=list(range(1, impulses.ndim))).reshape(length, -1)
-            parts = torch.view_as_real(spectrum[:, modes.cpu()]).permute(2, 1, 0)
-            self.matrix = parts.reshape(-1, length).to(like)
+            self.matrix = (torch.view_as_real(spectrum).permute(2, 1, 0) * parts[..., None]).flatten(0, 1).to(like)
+        self._scale = parts.to(like)
 
     def __call__(self, X: Tensor) -> Tensor:
-        """Coefficients of points ``(n, *shape)``, shape ``(2, K, n, R)``, the real parts first."""
+        """Coefficients of points ``(n, *shape)``, shape ``(R 2 M, n)``: see :meth:`rows`."""
         if self.matrix is None:
-            return torch.view_as_real(self.axes.coefficients(X)[self.modes]).movedim(-1, 0)
-        return torch.mm(self.matrix, self.entries(X).T).view(2, len(self.modes), len(X), -1)
-
-    def entries(self, X: Tensor) -> Tensor:
-        """Points ``(n, *shape)`` as rows along the axes: shape (n R, samples)."""
+            parts = torch.view_as_real(self.axes.coefficients(X)).permute(2, 3, 0, 1)  # (R, 2, M, n)
+            return (parts * self._scale[..., None]).flatten(0, 2)
         dims = [1 + a for a in self.axes.axes]
-        return X.movedim(dims, list(range(-len(dims), 0))).reshape(-1, math.prod(self.lengths))
+        entries = X.movedim(dims, list(range(-len(dims), 0))).reshape(len(X), self.axes.n_rest, -1)
+        return torch.matmul(self.matrix, entries.permute(1, 2, 0)).flatten(0, 1)
+
+    def rows(self, modes: np.ndarray, rests: np.ndarray) -> tuple[Tensor, Tensor]:
+        """The rows of the real and imaginary parts of some coefficients, by their modes and other axes."""
+        real = torch.from_numpy(2 * self.axes.n_modes * rests + modes).flatten().to(self._scale.device)
+        return real, real + self.axes.n_modes
 
 
 class LeftOut:
-    """Computes the share of a point's norm that lies in the omitted modes.
+    """Computes the share of a point's norm that lies in the omitted coefficients.
 
     Parameters
     ----------
-    axes : CyclicAxes
-    modes : sorted indices
-        The modes that are kept.
-    like : tensor
-        Of the precision and on the device of the points.
+    analysis : Analysis
+    kept : bool array, shape (M, R)
     """
 
-    def __init__(self, axes: CyclicAxes, modes: np.ndarray, like: Tensor) -> None:
-        left_out = torch.from_numpy(np.setdiff1d(np.arange(axes.n_modes), modes))
-        counts = torch.from_numpy(axes.multiplicity)[left_out]
-        self.is_empty = len(left_out) == 0
-        self._analysis = Analysis(axes, left_out.to(like.device), like)
-        self._scale = counts.sqrt().to(like)
-        if self._analysis.matrix is not None:
-            self._analysis.matrix *= self._scale.repeat(2)[:, None]
+    def __init__(self, analysis: Analysis, kept: np.ndarray) -> None:
+        self.is_empty = bool(kept.all())
+        self._rows = torch.cat(analysis.rows(*np.nonzero(~kept)))
 
-    def share(self, X: Tensor) -> float:
-        """The largest share of a point's norm in the omitted modes, over points ``(n, *shape)``."""
+    def share(self, X: Tensor, coefficients: Tensor) -> float:
+        """The largest share of a point's norm in the omitted coefficients, over points ``(n, *shape)``.
+
+        ``coefficients`` : those of all modes, from :class:`Analysis`.
+        """
         if self.is_empty:
             return 0.0
-        norms, least = torch.linalg.vector_norm(X.flatten(1), dim=1), torch.finfo(X.dtype).tiny
+        left_out, points = coefficients[self._rows], X.flatten(1)
+        norms, least = torch.linalg.vector_norm(points, dim=1), torch.finfo(X.dtype).tiny
         if not least**0.25 < norms.amin() <= norms.amax() < least**-0.25:
-            X = _scaled_by_largest_entry(X)
-            norms = torch.linalg.vector_norm(X.flatten(1), dim=1)
-        return float((self._norms(X) / norms.clamp(min=least)).amax())
+            largest = _largest_entries(X)
+            points, left_out = points / largest[:, None], left_out / largest
+            norms = torch.linalg.vector_norm(points, dim=1)
+        return float((torch.linalg.vector_norm(left_out, dim=0) / norms.clamp(min=least)).amax())
 
-    def _norms(self, X: Tensor) -> Tensor:
-        if self._analysis.matrix is None:
-            parts = self._analysis(X) * self._scale[:, None, None]
-            return torch.linalg.vector_norm(parts, dim=(0, 1, 3))
-        coefficients = torch.mm(self._analysis.entries(X), self._analysis.matrix.T)
-        return torch.linalg.vector_norm(coefficients.view(len(X), -1), dim=1)
+
+def _largest_entries(X: Tensor) -> Tensor:
+    return X.flatten(1).abs().amax(1).clamp(min=torch.finfo(X.dtype).tiny)
 
 
 def _scaled_by_largest_entry(X: Tensor) -> Tensor:
     """Each point divided by its largest entry, so that squares neither underflow nor overflow."""
-    largest = X.flatten(1).abs().amax(1).clamp(min=torch.finfo(X.dtype).tiny)
-    return X / largest.view(-1, *[1] * (X.ndim - 1))
+    return X / _largest_entries(X).view(-1, *[1] * (X.ndim - 1))
 
 
 def band(shares: np.ndarray, tolerance: float) -> np.ndarray:
-    """The smallest set of modes with which no point loses more than ``tolerance`` of its norm.
+    """The smallest set of coefficients with which no point loses more than ``tolerance`` of its norm.
 
     Parameters
     ----------
-    shares : array, shape (M,)
-        The largest share of a point's squared norm in each mode.
+    shares : array
+        The largest share of a point's squared norm in each coefficient.
 
     Returns
     -------
-    sorted indices, at least one
+    bool array of the shape of ``shares``, at least one true
 
     Examples
     --------
     >>> band(np.array([0.9, 0.1, 1e-8]), 1e-3)
-    array([0, 1])
+    array([ True,  True, False])
     """
-    order = np.argsort(shares, kind="stable")
-    lost = np.cumsum(shares[order])
-    dropped = min(int(np.searchsorted(lost, tolerance**2, side="right")), len(shares) - 1)
-    return np.sort(order[dropped:])
+    order = np.argsort(shares, axis=None, kind="stable")
+    lost = np.cumsum(shares.ravel()[order])
+    dropped = min(int(np.searchsorted(lost, tolerance**2, side="right")), shares.size - 1)
+    kept = np.ones(shares.shape, dtype=bool)
+    kept.ravel()[order[:dropped]] = False
+    return kept
+
+
+@dataclass(frozen=True)
+class Aliases:
+    """Modes in classes whose responses differ by a factor only, after some of them are conjugated.
+
+    Attributes
+    ----------
+    response : complex array, shape (r, C)
+        h of each class.
+    classes : integer array, shape (K,)
+        The class of each mode.
+    conjugate : bool array, shape (K,)
+    factors : complex array, shape (K,)
+        f: the response of a mode, conjugated or not, is f h.
+    """
+
+    response: np.ndarray
+    classes: np.ndarray
+    conjugate: np.ndarray
+    factors: np.ndarray
+
+
+def aliases(response: np.ndarray) -> Aliases:
+    """The :class:`Aliases` among the modes of a response (r, K).
+
+    Examples
+    --------
+    >>> turns = 2 * np.pi * np.arange(4) / 4
+    >>> found = aliases(np.exp(-1j * np.outer(turns, range(7))))
+    >>> found.classes.tolist(), found.conjugate.astype(int).tolist()
+    ([0, 1, 2, 1, 0, 1, 2], [0, 0, 0, 1, 0, 0, 0])
+    """
+    n_modes = response.shape[1]
+    classes, conjugate, factors = np.full(n_modes, -1), np.zeros(n_modes, dtype=bool), np.zeros(n_modes, dtype=complex)
+    found: list[np.ndarray] = []
+    while (classes < 0).any():
+        own = response[:, classes.argmin()]
+        largest = own[np.abs(own).argmax()]
+        own = own * (np.conj(largest) / max(abs(largest), np.finfo(float).tiny))  # real, if it is real up to a factor
+        square = max(float(np.vdot(own, own).real), np.finfo(float).tiny)
+        for mirrored in (False, True):
+            others = response.conj() if mirrored else response
+            factor = own.conj() @ others / square
+            same = (classes < 0) & (np.abs(others - own[:, None] * factor).max(0) <= _EQUAL)
+            classes[same], conjugate[same], factors[same] = len(found), mirrored, factor[same]
+        found.append(own)
+    return Aliases(np.stack(found, axis=1), classes, conjugate, factors)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Classes of aliased modes with as many coefficients each, whose inner products are one batched product.
+
+    Attributes
+    ----------
+    modes, rests : integer arrays, shape (G, E)
+        The coefficients that are kept, by their modes and their places along the other axes.
+    factors : complex array, shape (G, E)
+        f of each mode.
+    is_real : bool
+        Whether the responses are real, so that real parts of the inner products are enough.
+    """
+
+    modes: np.ndarray
+    rests: np.ndarray
+    factors: np.ndarray
+    is_real: bool
+
+    @property
+    def parts(self) -> int:
+        """Real numbers that are computed for each class: its real part, or both parts."""
+        return 1 if self.is_real else 2
+
+    @property
+    def n_columns(self) -> int:
+        """Real numbers that are computed for all classes."""
+        return self.parts * len(self.modes)
 
 
 @dataclass(frozen=True)
 class Synthesis:
     """Matrices from inner products of coefficients to projections, for all elements of an orbit at once.
 
-    If the orbit consists of pairs whose responses differ by a sign in some modes (for
+    If the orbit consists of pairs whose responses differ by a sign in some classes (for
     rotations: pairs half a turn apart, and odd modes), the projections of a pair are
     ``even + odd`` and ``even - odd``, and half the matrix is enough.
 
     Attributes
     ----------
-    modes : indices of the modes, those of ``even`` first
-    even, odd : float64 arrays, shape (m, 2 K): columns real and imaginary part of each mode in turn
+    blocks : blocks of classes, those of ``even`` first
+    conjugate : bool array, shape (M,)
+        The modes whose coefficients are conjugated.
+    even, odd : float64 arrays, shape (m, J): columns real and imaginary part of each class in turn
         ``odd`` is None if there are no pairs; then m = r.
     weights : float64 array, shape (m,)
         Of ``even + odd``.
@@ -210,7 +293,8 @@ class Synthesis:
     mirrored_elements : the same for ``even - odd``, or None
     """
 
-    modes: np.ndarray
+    blocks: tuple[Block, ...]
+    conjugate: np.ndarray
     even: np.ndarray
     odd: np.ndarray | None
     weights: np.ndarray
@@ -218,21 +302,49 @@ class Synthesis:
     elements: np.ndarray
     mirrored_elements: np.ndarray | None
 
+    @property
+    def modes(self) -> np.ndarray:
+        """Indices of the modes in use, those of ``even`` first."""
+        return np.concatenate([np.unique(block.modes) for block in self.blocks])
 
-def synthesis(response: np.ndarray, weights: np.ndarray, modes: np.ndarray) -> Synthesis:
-    """The :class:`Synthesis` for the given modes of a response ``(r, M)`` and the orbit's weights ``(r,)``."""
-    kept = response[:, modes]
-    mirror = _mirrored_pairs(kept)
+    @property
+    def n_columns(self) -> int:
+        """J of both matrices together."""
+        return sum(block.n_columns for block in self.blocks)
+
+
+def synthesis(response: np.ndarray, weights: np.ndarray, kept: np.ndarray) -> Synthesis:
+    """The :class:`Synthesis` for a response (r, M), an orbit's weights (r,) and coefficients ``kept`` (M, R)."""
+    modes = np.flatnonzero(kept.any(1))
+    alias = aliases(response[:, modes])
+    mirror = _mirrored_pairs(alias.response)
+    is_odd = np.zeros(alias.response.shape[1], dtype=bool) if mirror is None else mirror[2]
+    is_real = np.abs(alias.response.imag).max(0) <= _EQUAL
+    sizes = np.bincount(alias.classes, kept[modes].sum(1)).astype(int)
+    blocks, chosen = [], []
+    for odd, real, size in sorted({*zip(is_odd.tolist(), is_real.tolist(), sizes.tolist(), strict=True)}):
+        members = np.flatnonzero((is_odd == odd) & (is_real == real) & (sizes == size))
+        at = [np.nonzero(kept[modes] & (alias.classes == one)[:, None]) for one in members]
+        places, rests = np.array([modes_at for modes_at, _ in at]), np.array([rest for _, rest in at])
+        blocks.append(Block(modes[places], rests, alias.factors[places], real))
+        chosen.append((odd, _real_columns(alias.response[:, members], real)))
+    conjugate = np.zeros(len(kept), dtype=bool)
+    conjugate[modes] = alias.conjugate
+
+    def matrix(odd: bool, elements: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.empty((len(elements), 0)), *(c[elements] for o, c in chosen if o == odd)], axis=1)
+
     if mirror is None:
         everything = np.arange(len(weights))
-        return Synthesis(modes, _real_columns(kept), None, weights, None, everything, None)
-    first, second, is_odd = mirror
-    even, odd = _real_columns(kept[np.ix_(first, ~is_odd)]), _real_columns(kept[np.ix_(first, is_odd)])
-    order = np.concatenate([modes[~is_odd], modes[is_odd]])
-    return Synthesis(order, even, odd, weights[first], weights[second], first, second)
+        return Synthesis(tuple(blocks), conjugate, matrix(False, everything), None, weights, None, everything, None)
+    first, second, _ = mirror
+    pairs = matrix(False, first), matrix(True, first), weights[first], weights[second]
+    return Synthesis(tuple(blocks), conjugate, *pairs, first, second)
 
 
-def _real_columns(response: np.ndarray) -> np.ndarray:
+def _real_columns(response: np.ndarray, is_real: bool) -> np.ndarray:
+    if is_real:
+        return response.real
     return np.stack([response.real, -response.imag], axis=2).reshape(len(response), -1)
 
 

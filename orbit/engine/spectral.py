@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from orbit.engine.embedding import ProjectedEmbedding, Scratch, nbytes
-from orbit.engine.fourier import Analysis, CyclicAxes, LeftOut, band, synthesis
+from orbit.engine.fourier import Analysis, Block, CyclicAxes, LeftOut, band, synthesis
 from orbit.engine.kept import Reused
 from orbit.engine.memory import Workspace, even_step, slices
 from orbit.engine.strategy import Cost, Route, Strategy
@@ -25,36 +25,39 @@ _TILE_NUMBERS = 2**22
 
 
 class SpectralPlan:
-    """The modes and matrices by which all points of an orbit are projected.
+    """The Fourier coefficients and matrices by which all points of an orbit are projected.
 
     Parameters
     ----------
     axes : CyclicAxes
         The axes that the orbit's group shifts.
     orbit : fitted Orbit
-    modes : sorted indices
-        The modes that are kept.
+    kept : bool array, shape (M, R)
+        The coefficients that are kept.
     """
 
-    def __init__(self, axes: CyclicAxes, orbit: Orbit, modes: np.ndarray) -> None:
-        self.axes = axes
+    def __init__(self, axes: CyclicAxes, orbit: Orbit, kept: np.ndarray) -> None:
+        self.axes, self.kept = axes, kept
         self.response = axes.response(orbit.group_, orbit.elements_)
-        self.synthesis = synthesis(self.response, orbit.weights_, modes)
+        self.synthesis = synthesis(self.response, orbit.weights_, kept)
 
     @classmethod
     def for_points(cls, workspace: Workspace, orbit: Orbit, X: np.ndarray, tolerance: float) -> SpectralPlan | None:
-        """The plan with the modes that hold the energy of points ``X`` (n, *shape); None if no axis is cyclic."""
+        """The plan with the coefficients that hold the energy of points ``X`` (n, *shape).
+
+        None if no axis is cyclic.
+        """
         shape = tuple(X.shape[1:])
         cyclic = orbit.group_.cyclic_axes(shape)
         if not cyclic or orbit.distribution_.data_dependent:
             return None
         axes = CyclicAxes(shape, cyclic)
-        return cls(axes, orbit, _modes_of(workspace, axes, X, tolerance))
+        return cls(axes, orbit, _kept(workspace, axes, X, tolerance))
 
     @property
     def n_modes(self) -> int:
-        """K, of the modes kept."""
-        return len(self.synthesis.modes)
+        """The modes of which coefficients are kept."""
+        return int(np.count_nonzero(self.kept.any(1)))
 
     @property
     def n_held(self) -> int:
@@ -64,7 +67,7 @@ class SpectralPlan:
     @property
     def high(self) -> int:
         """Products, or sums of projections, for each point and unit."""
-        return max(2 * self.n_modes, self.n_held)
+        return max(self.synthesis.n_columns, self.n_held)
 
     @property
     def numbers(self) -> int:
@@ -76,7 +79,8 @@ class SpectralPlan:
         """Operations for one projection, averaged over the orbit."""
         made = self.synthesis
         inverse = made.even.size + (0 if made.odd is None else made.odd.size)
-        return (8 * self.n_modes * self.axes.n_rest + 2 * inverse) / len(self.response)
+        products = sum(4 * block.parts * block.modes.size for block in made.blocks)
+        return (products + 2 * inverse) / len(self.response)
 
     def gains(self) -> list[np.ndarray]:
         """Matrices from the energies of all modes to squared norms of orbit points, and of their mirrors."""
@@ -85,9 +89,10 @@ class SpectralPlan:
         return [gains[elements] for elements in chosen if elements is not None]
 
 
-def _modes_of(workspace: Workspace, axes: CyclicAxes, X: np.ndarray, tolerance: float) -> np.ndarray:
+def _kept(workspace: Workspace, axes: CyclicAxes, X: np.ndarray, tolerance: float) -> np.ndarray:
+    """Which coefficients are kept, shape (M, R)."""
     if tolerance == 0 or not len(X):
-        return np.arange(axes.n_modes)
+        return np.ones((axes.n_modes, axes.n_rest), dtype=bool)
     shares: list[np.ndarray] = []
 
     def work(rows: slice) -> None:
@@ -104,15 +109,15 @@ class Spectrum:
 
     Attributes
     ----------
-    coefficients : tensor, shape (K, 2 n, 2 R)
-        Arranged so that one real product gives real and imaginary parts.
+    coefficients : tensors of shape (G, 2 E, n) or (G, 2 E, 2 n), one for each block
+        Arranged so that one real product gives the real parts, or real and imaginary parts.
     lost : float
-        The largest share of a point's norm in the omitted modes.
+        The largest share of a point's norm in the omitted coefficients.
     squares : tensors of shape (m, n), or None
         ``|g x|^2`` for the elements and their mirrors.
     """
 
-    coefficients: Tensor
+    coefficients: tuple[Tensor, ...]
     lost: float
     squares: tuple[Tensor, ...] | None
 
@@ -163,45 +168,45 @@ class SpectralProjection:
         if made.mirrored_weights is not None:
             self.pair_weights.append(tensor(made.mirrored_weights))
             self.mirrored = embedding.mirrored and torch.equal(*self.pair_weights)
-        self._analysis = Analysis(plan.axes, torch.from_numpy(made.modes).to(self.even.device), self.even)
-        self._left_out = LeftOut(plan.axes, made.modes, self.even)
-        self._multiplicity = tensor(plan.axes.multiplicity[made.modes])[:, None, None]
+        self._analysis = Analysis(plan.axes, made.conjugate, self.even)
+        self._left_out = LeftOut(self._analysis, plan.kept)
+        self._blocks = [_PlacedBlock(block, self._analysis, tensor) for block in made.blocks]
         self._gains = [tensor(gain) for gain in plan.gains()] if embedding.needs_squares else None
-        self._tiles: dict[int, Tensor] = {}
+        self._tiles: dict[int, list[Tensor]] = {}
         self.buffers = Reused[Buffers]()
 
     @property
     def nbytes(self) -> int:
         """Bytes of the templates and of their Fourier coefficients."""
-        return nbytes(self.embedding) + sum(tile.nbytes for tile in self._tiles.values())
+        return nbytes(self.embedding) + sum(part.nbytes for tile in self._tiles.values() for part in tile)
 
     def add_templates(self, units: slice) -> None:
-        """Compute the scaled coefficients of some templates, real and imaginary parts: shape (K, 2 R, units)."""
-        templates = self.embedding.templates(units).reshape(-1, *self.plan.axes.shape)
-        parts = self._analysis(templates) * self._multiplicity
-        self._tiles[units.start] = parts.permute(1, 0, 3, 2).flatten(1, 2).contiguous()
+        """Compute coefficients of some templates, real and imaginary parts: shape (G, 2 E, units) for each block."""
+        coefficients = self._analysis(self.embedding.templates(units).reshape(-1, *self.plan.axes.shape))
+        self._tiles[units.start] = [block.of_templates(coefficients) for block in self._blocks]
 
-    def tiles(self) -> Iterable[tuple[slice, Tensor]]:
+    def tiles(self) -> Iterable[tuple[slice, list[Tensor]]]:
         """The tiles of templates as computed: a tile that did not fit in memory was computed in halves."""
-        return ((slice(i, i + tile.shape[2]), tile) for i, tile in sorted(self._tiles.items()))
+        return ((slice(i, i + tile[0].shape[2]), tile) for i, tile in sorted(self._tiles.items()))
 
     def spectrum(self, points: Tensor) -> Spectrum:
-        """Coefficients of points (n, *shape) in the modes of the plan, and the share of the norm that they omit."""
+        """Coefficients of points (n, *shape) that the plan keeps, and the share of the norm that it omits."""
         squares = None
         if self._gains:
             energies = self.plan.axes.energies(points)
             squares = tuple(gain @ energies.T for gain in self._gains)
-        return Spectrum(_stacked(*self._analysis(points)), self._left_out.share(points), squares)
+        coefficients = self._analysis(points)
+        lost = self._left_out.share(points, coefficients)
+        return Spectrum(tuple(block.of_points(coefficients) for block in self._blocks), lost, squares)
 
     def add(self, spectrum: Spectrum, total: Tensor, buffers: Buffers) -> None:
         """Add the features of a tile of points to ``total`` (n, width)."""
         products, values, scratch = buffers.products, buffers.values, buffers.scratch
-        coefficients, squares, n = spectrum.coefficients, spectrum.squares, len(total)
+        squares, n = spectrum.squares, len(total)
         for units, templates in self.tiles():
             u = units.stop - units.start
-            made = products.matrix(0, len(templates) * 2 * n, u)
-            torch.bmm(coefficients, templates, out=made.view(-1, 2 * n, u))
-            columns = made.view(-1, n * u)
+            columns = products.matrix(0, self.plan.synthesis.n_columns, n * u)
+            _multiply(spectrum.coefficients, templates, columns)
             split = self.even.shape[1]
             even = _synthesised(self.even, columns[:split], n, values, 0)
             if self.odd is None:
@@ -220,15 +225,50 @@ class SpectralProjection:
                 self.embedding.add_projected(projections, pair_squares, weights, units, total, scratch)
 
 
-def _stacked(real: Tensor, imaginary: Tensor) -> Tensor:
-    """From (K, n, R) each to (K, 2 n, 2 R)."""
-    k, n, r = real.shape
-    both = real.new_empty(k, 2, n, 2, r)
-    both[:, 0, :, 0] = real
-    both[:, 0, :, 1] = imaginary
-    both[:, 1, :, 0] = imaginary
-    torch.neg(real, out=both[:, 1, :, 1])
-    return both.view(k, 2 * n, 2 * r)
+class _PlacedBlock:
+    """A block of coefficients: their rows among all coefficients, and the factors of templates.
+
+    Parameters
+    ----------
+    block : Block
+    analysis : Analysis
+    tensor : array -> tensor of the precision and on the device of the points
+    """
+
+    def __init__(self, block: Block, analysis: Analysis, tensor: Callable[[np.ndarray], Tensor]) -> None:
+        self.shape, self.parts = block.modes.shape, block.parts
+        self._real, self._imaginary = analysis.rows(block.modes, block.rests)
+        factors = block.factors.reshape(-1, 1)
+        self._factors = tensor(factors.real), tensor(factors.imag)
+
+    def of_templates(self, coefficients: Tensor) -> Tensor:
+        """Coefficients of u templates times the conjugate factors, shape (G, 2 E, u)."""
+        real, imaginary = coefficients[self._real], coefficients[self._imaginary]
+        by_real, by_imaginary = self._factors
+        made = real.new_empty(self.shape[0], 2, self.shape[1], real.shape[1])
+        made[:, 0] = (by_real * real + by_imaginary * imaginary).view(*self.shape, -1)
+        made[:, 1] = (by_real * imaginary - by_imaginary * real).view(*self.shape, -1)
+        return made.flatten(1, 2)
+
+    def of_points(self, coefficients: Tensor) -> Tensor:
+        """Coefficients of n points, shape (G, 2 E, n) for real parts of products, or (G, 2 E, 2 n) for both parts."""
+        real, imaginary = (coefficients[rows].view(*self.shape, -1) for rows in (self._real, self._imaginary))
+        made = real.new_empty(self.shape[0], 2, self.shape[1], self.parts, real.shape[2])
+        made[:, 0, :, 0], made[:, 1, :, 0] = real, imaginary
+        if self.parts == 2:
+            made[:, 0, :, 1] = imaginary
+            torch.neg(real, out=made[:, 1, :, 1])
+        return made.flatten(3).flatten(1, 2)
+
+
+def _multiply(points: Iterable[Tensor], templates: Iterable[Tensor], columns: Tensor) -> None:
+    """Inner products of all classes, block by block, written to ``columns`` (J, n u)."""
+    start = 0
+    for x, t in zip(points, templates, strict=True):
+        shape = len(x), x.shape[2], t.shape[2]
+        size = math.prod(shape)
+        torch.bmm(x.transpose(1, 2), t, out=columns.view(-1)[start : start + size].view(shape))
+        start += size
 
 
 def _synthesised(matrix: Tensor, columns: Tensor, n: int, buffers: Scratch, which: int) -> Tensor:
@@ -239,11 +279,11 @@ def _synthesised(matrix: Tensor, columns: Tensor, n: int, buffers: Scratch, whic
 
 
 class _TooMuchLostError(Exception):
-    """Some points have more energy in the omitted modes than the tolerance."""
+    """Some points have more energy in the omitted coefficients than the tolerance."""
 
 
 class Spectral(Strategy):
-    """Projections of all orbit points from a few Fourier modes, where the group shifts an axis cyclically."""
+    """Projections of all orbit points from a few Fourier coefficients, where the group shifts an axis cyclically."""
 
     path = "spectral"
     group_trait = "shifts an axis cyclically"
@@ -272,7 +312,8 @@ class Spectral(Strategy):
         if lost > tolerance:  # only here, where the exception no longer references the buffers
             plan = self._plan_for_points()
             lost = self._average(plan, out, math.inf)
-        return out, Route("spectral", plan.n_modes, plan.axes.n_modes, lost)
+        used = plan.n_modes, plan.axes.n_modes, int(np.count_nonzero(plan.kept)), plan.kept.size
+        return out, Route("spectral", *used, lost)
 
     def _plan_for_points(self) -> SpectralPlan:
         plan = SpectralPlan.for_points(self.workspace, self.task.orbit, self.task.X, self.task.tolerance)

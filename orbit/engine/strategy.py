@@ -26,14 +26,18 @@ class Route:
     ----------
     path : {"direct", "template", "spectral"}
     modes, all_modes : int
-        Fourier modes used, and their total number; 0 except on the spectral path.
+        Fourier modes used, at least on some rings or channels, and their total number; 0 except on the spectral path.
+    coefficients, all_coefficients : int
+        Complex Fourier coefficients of a point that were used, and their total number.
     error : float
-        The largest share of a point's norm in the omitted modes.
+        The largest share of a point's norm in the omitted coefficients.
     """
 
     path: Path
     modes: int = 0
     all_modes: int = 0
+    coefficients: int = 0
+    all_coefficients: int = 0
     error: float = 0.0
 
     def metrics(self) -> dict[str, float]:
@@ -43,14 +47,17 @@ class Route:
         return {
             "engine/modes": float(self.modes),
             "engine/all_modes": float(self.all_modes),
+            "engine/coefficients": float(self.coefficients),
+            "engine/all_coefficients": float(self.all_coefficients),
             "engine/spectral_error": self.error,
         }
 
     def __str__(self) -> str:
         if self.path != "spectral":
             return f"{self.path} path"
-        left_out = f", at most {self.error:.1e} of a norm left out" if self.modes < self.all_modes else ""
-        return f"spectral path ({self.modes} of {self.all_modes} modes{left_out})"
+        left_out = f", at most {self.error:.1e} of a norm left out" if self.error else ""
+        used = f"{self.modes} of {self.all_modes} modes, {self.coefficients} of {self.all_coefficients} coefficients"
+        return f"spectral path ({used}{left_out})"
 
 
 @dataclass(frozen=True)

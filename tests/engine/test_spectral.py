@@ -24,6 +24,11 @@ CYCLIC = {
     "polar, pairs of unequal weights": (Orbit(Rotation("polar"), VonMises(0.8), size=8), (3, 8)),
     "polar, off the grid": (Orbit(Rotation("polar"), VonMises(0.8), size=6), (3, 8)),
     "polar, odd": (Orbit(Rotation("polar"), VonMises(0.8), size=5), (3, 7)),
+    "polar, more modes than turns": (Orbit(Rotation("polar"), VonMises(0.8), size=8), (3, 32)),
+    "polar, more modes than turns, off the grid": (
+        Orbit(Rotation("polar"), VonMises(0.8), size=6, random_phase=True, random_state=1),
+        (3, 32),
+    ),
     "polar, random": (Orbit(Rotation("polar"), size=7, rule="monte_carlo", random_state=1), (2, 6)),
     "cyclic": (Orbit(Cyclic(), size=9), (9,)),
     "cyclic, middle axis": (Orbit(Cyclic(axis=1), size=6), (2, 6, 3)),
@@ -144,6 +149,17 @@ def test_points_of_zero_norm(rng):
     )
 
 
+def of_modes(axes: fourier.CyclicAxes, modes) -> np.ndarray:
+    """All coefficients of some modes, shape (M, R)."""
+    return np.isin(np.arange(axes.n_modes), modes)[:, None].repeat(axes.n_rest, axis=1)
+
+
+def share_left_out(axes: fourier.CyclicAxes, kept: np.ndarray, points: torch.Tensor) -> float:
+    conjugate = np.arange(axes.n_modes) % 2 == 0
+    analysis = fourier.Analysis(axes, conjugate, torch.zeros(0, dtype=points.dtype))
+    return fourier.LeftOut(analysis, kept).share(points, analysis(points))
+
+
 @pytest.mark.parametrize("magnitude", [1e-30, 1e-20, 1e20])
 def test_squares_of_small_and_large_numbers_do_not_overflow(rng, magnitude):
     """They are 0 or infinite in float32."""
@@ -159,8 +175,7 @@ def test_squares_of_small_and_large_numbers_do_not_overflow(rng, magnitude):
     np.testing.assert_allclose(features("spectral"), features("direct"), atol=1e-5)
     axes = fourier.CyclicAxes((3, 32), (1,))
     expected, scaled = (
-        fourier.LeftOut(axes, np.arange(5), torch.zeros(0, dtype=points.dtype)).share(points)
-        for points in (torch.from_numpy(X.astype(np.float64)), torch.from_numpy(X))
+        share_left_out(axes, of_modes(axes, range(5)), torch.from_numpy(points)) for points in (X.astype(float), X)
     )
     assert scaled == pytest.approx(expected, rel=1e-4)
 
@@ -257,16 +272,35 @@ def test_a_tolerance_changed_after_fit_is_used(rng):
 
 
 @pytest.mark.parametrize(("shape", "axes"), [((3, 8), (1,)), ((2, 7, 3), (1,)), ((4, 6), (0, 1)), ((3, 300), (1,))])
-@pytest.mark.parametrize("kept", [[0], [0, 1, 3], []], ids=str)
-def test_the_norm_left_out_is_the_energy_of_the_other_modes(rng, shape, axes, kept):
+@pytest.mark.parametrize("kept", [[0], [0, 1, 3], [], "half"], ids=str)
+def test_the_norm_left_out_is_the_energy_of_the_other_coefficients(rng, shape, axes, kept):
     """``(3, 300)`` is long enough for fast transforms."""
     X, cyclic = torch.from_numpy(signals(rng, 20, shape)), fourier.CyclicAxes(shape, axes)
-    modes = np.array(kept or np.arange(cyclic.n_modes), dtype=int)
-    energies = cyclic.energies(X).numpy() * cyclic.multiplicity
-    expected = np.sqrt(np.delete(energies, modes, axis=1).sum(1) / energies.sum(1)).max()
-    found = fourier.LeftOut(cyclic, modes, torch.zeros(0, dtype=torch.float64)).share(X)
+    if kept == "half":
+        mask = rng.random((cyclic.n_modes, cyclic.n_rest)) < 0.5
+    else:
+        mask = of_modes(cyclic, kept or np.arange(cyclic.n_modes))
+    energies = cyclic.coefficients(X).abs().square().numpy() * cyclic.multiplicity[:, None, None]
+    expected = np.sqrt((energies * ~mask[:, None]).sum((0, 2)) / energies.sum((0, 2))).max()
+    found = share_left_out(cyclic, mask, X)
     assert found == pytest.approx(expected, rel=1e-10, abs=1e-15)
     assert (found == 0) == (not kept)
+
+
+def narrow_inside(rng, n: int) -> np.ndarray:
+    """Polar images whose ring k has energy in modes up to 4 k."""
+    modes = np.arange(17) <= 4 * np.arange(5)[:, None]
+    phases = rng.standard_normal((n, 5, 17)) + 1j * rng.standard_normal((n, 5, 17))
+    return unit_mean_norm(np.fft.irfft(modes * phases, 32))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), TOLERANCES, ids=["f64", "f32"])
+@pytest.mark.parametrize("make", MAPS.values(), ids=MAPS)
+def test_rings_without_high_modes_have_fewer_coefficients(rng, make, dtype, tolerance):
+    X, orb = narrow_inside(rng, 40).astype(dtype), Orbit(Rotation("polar"), VonMises(0.5), size=8)
+    fitted = make(orbit=orb, engine=Engine(path="spectral")).fit(X[:10])
+    np.testing.assert_array_equal(fitted._plan.kept, np.arange(17)[:, None] <= 4 * np.arange(5))
+    np.testing.assert_allclose(fitted.transform(X), along("direct", make, orb, X), atol=tolerance)
 
 
 # ---- pieces ----------------------------------------------------------------------------------------------------------
@@ -287,11 +321,29 @@ def test_the_response_is_the_action_of_elements_on_coefficients(rng, orb, shape)
     np.testing.assert_allclose(energies.sum(1), X.flatten(1).square().sum(1))
 
 
+@pytest.mark.parametrize(("orb", "shape"), CYCLIC.values(), ids=CYCLIC)
+def test_aliases_have_the_response_of_their_class_up_to_a_factor(orb, shape):
+    fitted = Orbit(**orb.get_params(deep=False)).fit(np.zeros((1, *shape)))
+    group, elements = fitted.group_, fitted.elements_
+    response = fourier.CyclicAxes(shape, group.cyclic_axes(shape)).response(group, elements)
+    found = fourier.aliases(response)
+    expected = np.where(found.conjugate, response.conj(), response)
+    np.testing.assert_allclose(found.factors * found.response[:, found.classes], expected, atol=1e-8)
+
+
+@pytest.mark.parametrize(("size", "n_classes"), [(1, 1), (2, 2), (7, 5), (8, 5), (16, 9), (64, 33)])
+def test_turns_equally_apart_cannot_tell_more_modes_apart_than_half_their_number(size, n_classes):
+    """33 modes; at an odd number of turns the highest is a class of its own, because it has no sine on the grid."""
+    orb = Orbit(Rotation("polar"), Haar(), size=size).fit(np.zeros((1, 2, 64)))
+    found = fourier.aliases(fourier.CyclicAxes((2, 64), (1,)).response(orb.group_, orb.elements_))
+    assert found.response.shape[1] == n_classes
+
+
 @pytest.mark.parametrize(("size", "paired"), [(8, True), (6, True), (5, False)])
 def test_turns_half_a_turn_apart_are_paired(size, paired):
     orb = Orbit(Rotation("polar"), VonMises(0.8), size=size).fit(np.zeros((1, 2, 16)))
     axes = fourier.CyclicAxes((2, 16), (1,))
-    made = fourier.synthesis(axes.response(orb.group_, orb.elements_), orb.weights_, np.arange(9))
+    made = fourier.synthesis(axes.response(orb.group_, orb.elements_), orb.weights_, np.ones((9, 2), dtype=bool))
     assert (made.odd is not None) == paired
     if paired:
         np.testing.assert_array_equal(np.sort(made.modes[-4:]), [1, 3, 5, 7])

@@ -44,7 +44,7 @@ CASES = {
 }
 
 SMALLER = {
-    "scipy": ["orbit.size=16", "runner.n_points=8"],  # scipy: 32 rotations of each point
+    "scipy": ["dataset=digits", "orbit.size=16", "runner.n_points=8"],  # scipy: 32 rotations of each point
     "hadamard": ["hyper.n_components=32"],
     "skeleton": ["dataset=digits", "representation=raw", "kernel.layers=null"],
 }
