@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import orbit
 from orbit import plots
+from orbit.approx.base import FeatureMap
 from orbit.core.errors import InputError
 from orbit.data.validation import GivenFolds, HoldOut, KFolds, NoSelection
 from orbit.testing import SelectionContract, SplittingContract
@@ -74,6 +75,37 @@ TINY = ("dataset=digits", "dataset.n_train=80", "group=identity", "approx=nystro
 
 def selecting(*overrides: str):
     return plan(composed(*TINY, *overrides))
+
+
+@pytest.mark.parametrize(
+    ("changes", "passes"),
+    [
+        (("approx=rf", "kernel.lengthscale=3"), 1),
+        (
+            ("approx=rf", "kernel.lengthscale=3", "hyper=gaussian", "hyper.n_components=15"),
+            1 + 3,
+        ),  # and 3 second layers
+        (("approx=rf", "kernel.lengthscale=3", "engine.memory=1e-6"), 3),
+        (("approx=rf", "kernel.lengthscale=3", "representation=unit_norm"), 3),  # by the mean norm of other points
+        (("approx=rf",), 3),  # the median of other points
+        (("approx=nystrom", "kernel.lengthscale=3"), 3),
+    ],
+)
+def test_splits_share_the_features_of_a_map_that_does_not_depend_on_them(changes, passes, monkeypatch):
+    """Each training point has its features computed once, and every score is that of a fit to its part alone."""
+    seen, transform = [], FeatureMap.transform
+    monkeypatch.setattr(FeatureMap, "transform", lambda self, X: seen.append(len(X)) or transform(self, X))
+    grid = "{learner.regularization: [0.1, 0.0001]}"
+    changes = ("representation=raw", *changes) if "representation=unit_norm" not in changes else changes
+    made = selecting(*changes, "selection=k_fold", "selection.folds=3", f"selection.grid={grid}", "learner=logistic")
+    data = made.load()
+    selected = select(made, data)
+    compared = 3 * 32
+    assert sum(seen) - compared == passes * len(data.X_train)
+    for split, (fit, validation) in enumerate(made.component("selection").splits(data, made.seed("selection"))):
+        for i, point in enumerate(made.component("selection").points()):
+            alone = fit_and_score(made.without_selection(point), data.split(fit, validation), Stopwatch())
+            assert selected.scores[i, split] == pytest.approx(alone.metrics["test/accuracy"], abs=1e-9)
 
 
 @pytest.mark.parametrize("learner", ["ridge", "logistic"])
