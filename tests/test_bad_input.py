@@ -199,7 +199,7 @@ def test_of_a_run_leaves_its_traceback_in_the_log(run, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("case", "expected"), COMMAND_LINES[::7], ids=brief)
+@pytest.mark.parametrize(("case", "expected"), COMMAND_LINES[::6], ids=brief)
 def test_of_a_process_ends_it_with_exit_code_2_and_one_line(case, expected, tmp_path):
     if "\0" in "".join(overrides_of(case)):
         pytest.skip("the operating system passes no null characters")

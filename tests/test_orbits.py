@@ -11,8 +11,8 @@ from orbit.approx import RandomFourier
 from orbit.approx.frequencies import MonteCarlo
 from orbit.core.errors import InputError, ParameterError
 from orbit.data import RotatedDigits
-from orbit.distributions import Haar, Uniform, VonMises
-from orbit.groups import Dihedral, Identity, Rotation
+from orbit.distributions import GaussianDistribution, Haar, Uniform, VonMises
+from orbit.groups import Dihedral, Identity, Rotation, Translation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
 from orbit.representations import Polar
@@ -40,6 +40,17 @@ def test_defaults_are_the_groups():
     assert isinstance(turned.distribution_, Haar)
     assert len(turned.weights_) == Rotation.default_size
     np.testing.assert_allclose(turned.weights_, 1 / Rotation.default_size)
+
+
+def test_the_default_size_of_a_quadrature_on_pixels_keeps_the_whole_distribution():
+    """A normal law of deviation 3 reaches more shifts than the group's default size; the other rules draw from all."""
+    made = {
+        rule: Orbit(Translation(step="pixel"), GaussianDistribution(sigma=3.0), rule=rule, random_state=0)
+        for rule in ("quadrature", "monte_carlo", "qmc")
+    }
+    sizes = {rule: len(each.fit(np.zeros((1, 20, 20))).weights_) for rule, each in made.items()}
+    assert sizes["quadrature"] > 27**2 > Translation.default_size
+    assert sizes["monte_carlo"] == sizes["qmc"] == Translation.default_size
 
 
 def test_given_settings_override_the_defaults():

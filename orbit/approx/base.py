@@ -24,6 +24,7 @@ from orbit.encoders import Encoder, NoEncoder
 from orbit.engine import Engine, Route
 from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten, nbytes
 from orbit.engine.kept import Latest
+from orbit.engine.memory import Points
 from orbit.engine.spectral import SpectralPlan
 from orbit.kernels import Gaussian, Kernel
 from orbit.orbits import Orbit, random_orbit_points
@@ -178,9 +179,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _features(self, X: np.ndarray) -> np.ndarray:
         """psi(x) for validated points of the engine's dtype, shape ``(n, n_outputs)``."""
 
-    def _average(self, embedding: Embedding, X: np.ndarray, **options: Any) -> np.ndarray:
+    def _average(self, embedding: Embedding, X: Points, **options: Any) -> np.ndarray:
         """``embedding`` averaged over the orbit; ``options`` as for :meth:`orbit.engine.Engine.average`."""
-        encoded_bytes = 0 if self.encoder_.is_identity else self.encoder_.bytes_per_point(X.itemsize)
+        encoded_bytes = 0 if self.encoder_.is_identity else self.encoder_.bytes_per_point(X.dtype.itemsize)
         features, route = self.engine_.average(
             embedding,
             self.orbit_,
@@ -236,7 +237,11 @@ class AveragedMap(FeatureMap):
             return isinstance(made, ProjectedEmbedding) and max(nbytes(made), templates) <= limit
 
         embedding = self._embeddings.get((X.dtype, engine.device), lambda: self._embedding(X.dtype), worth)
-        return self._average(embedding, X, plan=self._plan)
+        return self._average(embedding, self._prepared(X), plan=self._plan)
+
+    def _prepared(self, X: np.ndarray) -> Points:
+        """The points that the group acts on."""
+        return X
 
     @abstractmethod
     def _embedding(self, dtype: np.dtype) -> Embedding:

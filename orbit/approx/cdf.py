@@ -29,6 +29,7 @@ from orbit.core.random import RandomState
 from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Encode
+from orbit.engine.memory import Points, PreparedRows
 from orbit.kernels import Gaussian, cdf_theory
 from orbit.orbits import Orbit
 from orbit.registry import register
@@ -216,15 +217,12 @@ class CumulativeDistribution(AveragedMap):
         if self.thresholds == "uniform":
             self.thresholds_, widths = uniform_thresholds(self.kernel_.range_, self.n_bins)
         else:
-            self.thresholds_, widths = self._quantile_thresholds(self._scaled(X), rng)
+            self.thresholds_, widths = self._quantile_thresholds(self._prepared(X), rng)
         self.scale_ = np.sqrt(widths / self.n_components)
         self.sketch_ = self.centre_ = None
         if self.sketch is not None:
             self.centre_ = self._mean_features(X, rng)
             self.sketch_ = CountSketch(self._n_columns, self.sketch, rng)
-
-    def _features(self, X: np.ndarray) -> np.ndarray:
-        return super()._features(self._scaled(X))
 
     def _embedding(self, dtype: np.dtype) -> Embedding:
         return self._counts(dtype, self.scale_, self.sketch_, self.centre_)
@@ -248,11 +246,11 @@ class CumulativeDistribution(AveragedMap):
     def _averaged(self, X: np.ndarray, column_scale: np.ndarray) -> np.ndarray:
         """Counts averaged over the orbit, without centre or sketch."""
         counts = self._counts(X.dtype, column_scale)
-        return self._average(counts, self._scaled(X), plan=self._plan)
+        return self._average(counts, self._prepared(X), plan=self._plan)
 
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
+    def _prepared(self, X: np.ndarray) -> Points:
         scales = self.norm == "each" and self.encoder_.is_identity
-        return scale(X, "each", 1.0) if scales else X
+        return PreparedRows(X, lambda rows: scale(rows, "each", 1.0)) if scales else X
 
     @property
     def encode(self) -> Encode:
@@ -265,7 +263,7 @@ class CumulativeDistribution(AveragedMap):
         shape = self.n_components, 2 * self.n_bins + 1
         return np.broadcast_to(self.scale_, shape).ravel()
 
-    def _quantile_thresholds(self, X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def _quantile_thresholds(self, X: Points, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         X = X[rng.choice(len(X), min(len(X), _QUANTILE_POINTS), replace=False)]
         points = Uniform("orbit").select(X, self.kernel_, self.orbit_, self.engine_, _QUANTILE_POINTS, rng, self.encode)
         thresholds = np.empty((self.n_components, 2 * self.n_bins + 1))

@@ -41,7 +41,7 @@ def row_norms(X: np.ndarray) -> np.ndarray:
     >>> row_norms(np.array([[3e200, 4e200], [3e-200, 4e-200]]))
     array([5.e+200, 5.e-200])
     """
-    rows = X.reshape(len(X), -1)
+    rows = X.reshape(len(X), math.prod(X.shape[1:]))
     with np.errstate(over="ignore"):
         norms = np.linalg.norm(rows, axis=1)
         limits = np.finfo(norms.dtype)

@@ -24,7 +24,7 @@ from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import NonNegativeFloat, PositiveInt, Range
 from orbit.engine.direct import Direct
 from orbit.engine.embedding import Embedding, Encode, flatten
-from orbit.engine.memory import TILE_ROWS, Workspace, default_workers, slices
+from orbit.engine.memory import TILE_ROWS, Points, Workspace, default_workers, slices
 from orbit.engine.spectral import Spectral, SpectralPlan
 from orbit.engine.strategy import Route, Task, choose
 from orbit.engine.template import Template
@@ -191,7 +191,7 @@ class Engine(Component):
         self,
         embedding: Embedding,
         orbit: Orbit,
-        X: np.ndarray,
+        X: Points,
         description: str = "features",
         weights: np.ndarray | None = None,
         plan: SpectralPlan | None = None,
@@ -206,7 +206,7 @@ class Engine(Component):
 
         Parameters
         ----------
-        X : array, shape (n, *shape), of the dtype of the result
+        X : array or PreparedRows, shape (n, *shape), of the dtype of the result
         description : str
             Shown with the progress.
         weights : array, shape (r, ...), or None for the orbit's own

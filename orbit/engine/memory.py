@@ -28,6 +28,37 @@ _KEPT_SHARE = 1 / 16
 _GPU_FACTOR = 64
 
 
+class PreparedRows:
+    """Points that are prepared when a tile of them is read, so that there is never a second copy of all of them.
+
+    Parameters
+    ----------
+    X : array, shape (n, *shape)
+    prepare : callable
+        From points (m, *shape) to as many of the same shape and dtype, each of which depends on its own point only.
+
+    Examples
+    --------
+    >>> rows = PreparedRows(np.arange(6.0).reshape(3, 2), np.square)
+    >>> len(rows), rows.shape, rows[1:]
+    (3, (3, 2), array([[ 4.,  9.],
+           [16., 25.]]))
+    """
+
+    def __init__(self, X: np.ndarray, prepare: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.X, self.prepare = X, prepare
+        self.shape, self.dtype = X.shape, X.dtype
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        return self.prepare(self.X[rows])
+
+
+Points = np.ndarray | PreparedRows
+
+
 @dataclass(frozen=True)
 class Tiling:
     """Rows, orbit elements and units of a tile."""

@@ -15,7 +15,7 @@ from torch import Tensor
 from orbit.engine.embedding import ProjectedEmbedding, Scratch, nbytes
 from orbit.engine.fourier import Analysis, Block, CyclicAxes, LeftOut, band, synthesis
 from orbit.engine.kept import Reused
-from orbit.engine.memory import Workspace, even_step, slices
+from orbit.engine.memory import Points, Workspace, even_step, slices
 from orbit.engine.strategy import Cost, Route, Strategy
 from orbit.orbits import Orbit
 
@@ -42,7 +42,7 @@ class SpectralPlan:
         self.synthesis = synthesis(self.response, orbit.weights_, kept)
 
     @classmethod
-    def for_points(cls, workspace: Workspace, orbit: Orbit, X: np.ndarray, tolerance: float) -> SpectralPlan | None:
+    def for_points(cls, workspace: Workspace, orbit: Orbit, X: Points, tolerance: float) -> SpectralPlan | None:
         """The plan with the coefficients that hold the energy of points ``X`` (n, *shape).
 
         None if no axis is cyclic.
@@ -89,7 +89,7 @@ class SpectralPlan:
         return [gains[elements] for elements in chosen if elements is not None]
 
 
-def _kept(workspace: Workspace, axes: CyclicAxes, X: np.ndarray, tolerance: float) -> np.ndarray:
+def _kept(workspace: Workspace, axes: CyclicAxes, X: Points, tolerance: float) -> np.ndarray:
     """Which coefficients are kept, shape (M, R)."""
     if tolerance == 0 or not len(X):
         return np.ones((axes.n_modes, axes.n_rest), dtype=bool)

@@ -12,7 +12,7 @@ import numpy as np
 
 from orbit.core.errors import InputError
 from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten
-from orbit.engine.memory import Workspace
+from orbit.engine.memory import Points, Workspace
 from orbit.orbits import Orbit
 
 Path = Literal["direct", "template", "spectral"]
@@ -68,7 +68,7 @@ class Task:
     ----------
     embedding : Embedding
     orbit : fitted Orbit
-    X : array, shape (n, *shape), of the dtype of the result
+    X : array or PreparedRows, shape (n, *shape), of the dtype of the result
     tolerance : float
         The share of a point's norm that the spectral strategy may omit.
     weights : array, shape (r, ...), or None for the orbit's own
@@ -82,7 +82,7 @@ class Task:
 
     embedding: Embedding
     orbit: Orbit
-    X: np.ndarray
+    X: Points
     tolerance: float
     weights: np.ndarray | None = None
     plan: Any = None

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from bad_data import claiming
 from samples import draw, draw_classes
 
 import orbit
@@ -566,6 +567,13 @@ def test_new_pictures_of_another_size_are_refused(tmp_path, shape, message):
     with pytest.raises(InputError) as error:
         Images().read_points(str(tmp_path / "new"), {"shape": shape})
     assert message in str(error.value)
+
+
+def test_a_new_picture_that_claims_a_size_that_no_memory_holds_is_refused(tmp_path):
+    draw_classes(tmp_path / "new", 3)
+    claiming(60_000, 60_000, str(tmp_path / "new" / "bomb.png"))()
+    with pytest.raises(InputError, match=r"bomb\.png is not a readable picture \(Image size \(3600000000 pixels\)"):
+        Images().read_points(str(tmp_path / "new"), {"shape": [6, 8]})
 
 
 # ---- new points of other loaders -------------------------------------------------------------------------------------

@@ -243,6 +243,33 @@ def test_noisy_sort_features_are_invariant_when_the_noise_is_none(rng):
     np.testing.assert_allclose(phi.transform(C[:, p][:, :, p]), phi.transform(C), atol=1e-12)
 
 
+def test_equal_row_norms_are_left_in_their_order():
+    C = np.array([np.roll(np.arange(1.0, 41.0), k) for k in range(40)])[None]
+    fitted = Orbit(Permutation("rows_columns"), NoisySort(0.0), size=1).fit(C)
+    np.testing.assert_array_equal(fitted.points(torch.from_numpy(C), slice(None))[0], C)
+
+
+# ---- densities and ranges --------------------------------------------------------------------------------------------
+
+
+def test_a_point_mass_is_at_the_identity_of_several_coordinates():
+    density = Delta().density(Line(2), np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))
+    assert density[0] > 0
+    np.testing.assert_array_equal(density[1:], 0)
+
+
+def test_a_narrow_uniform_density_is_zero_outside_its_range():
+    x = np.array([-0.01, -1e-9, 0.0, 0.05, 0.1 - 1e-9, 0.1, 0.11])
+    np.testing.assert_allclose(Uniform(0.0, 0.1, "native").density(Line(), x), [0, 0, 10, 10, 10, 0, 0])
+
+
+def test_a_range_in_degrees_is_at_most_a_full_turn():
+    Uniform(-180, 180).check()
+    Uniform(-200, 200, "native").check()
+    with pytest.raises(InputError, match="^high: expected a range of at most one full turn, found 180.1"):
+        Uniform(-180, 180.1).check()
+
+
 # ---- groups, distributions and rules ---------------------------------------------------------------------------------
 
 GROUPS: dict[str, tuple[Group, tuple[int, ...]]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from orbit.groups.domains import Circle, Point, wrap
+from orbit.groups.domains import Circle, Finite, Line, OrthogonalMatrices, Point, wrap
 
 
 def test_wrap_is_half_open_and_changes_only_angles():
@@ -26,3 +26,31 @@ def test_wrap_takes_any_period():
 def test_descriptions_of_domains(domain):
     assert str(domain).startswith("a ")
     assert domain == type(domain)()
+
+
+@pytest.mark.parametrize(
+    ("domain", "dim"),
+    [(Circle(), 1), (Line(2), 2), *((OrthogonalMatrices(d), n) for d, n in ((2, 1), (3, 3), (4, 6), (5, 10)))],
+    ids=str,
+)
+def test_dimensions_are_those_of_tangent_spaces(domain, dim):
+    """Of orthogonal matrices: as many as there are antisymmetric ones."""
+    assert domain.dim == dim
+
+
+def test_uniform_numbers_give_every_element_of_a_finite_group_equally_often():
+    elements = Finite(5).haar((np.arange(1000) + 0.5)[:, None] / 1000)
+    np.testing.assert_array_equal(np.unique(elements, return_counts=True)[1], 200)
+    assert Finite(5).haar(np.array([[1 - 2**-53]])) == 4
+
+
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize("d", [2, 3])
+def test_rules_of_orthogonal_matrices_have_at_most_the_nodes_asked_for(d, special):
+    domain = OrthogonalMatrices(d, special)
+    for size in range(2, 70):
+        nodes, weights = domain.haar_rule(size, 0.3)
+        assert len(nodes) == len(weights) <= size
+        if d == 2:
+            assert len(nodes) == (size if special else size // 2 * 2)
+    assert len(domain.haar_rule(64, 0.0)[0]) > 30

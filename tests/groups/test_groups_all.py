@@ -381,6 +381,21 @@ def test_rows_and_columns_keep_a_symmetric_matrix_spectrum(rng):
     np.testing.assert_allclose(np.linalg.eigvalsh(moved), np.linalg.eigvalsh(C), atol=1e-12)
 
 
+# ---- images ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_scaling_does_the_same_alone_and_with_others(rng):
+    """By one half, where the factor of the intensities is 2."""
+    X, half = rng.random((2, 9, 9)), -np.log(2)
+    np.testing.assert_array_equal(Scaling().act([half], X)[0], Scaling().act([half, 0.1], X)[0])
+
+
+def test_an_affine_map_is_described_by_all_its_coordinates():
+    element = np.array([np.pi / 6, np.log(2), 1.5, -2.5])
+    assert Affine().describe(element) == "30° ×2.00\n+1.5,-2.5 px"
+    assert Affine(shear=True).describe(np.array([*element, 0.25, 0.0])) == "30° ×2.00\n+1.5,-2.5 px, slope +0.25"
+
+
 # ---- rotations of clouds ---------------------------------------------------------------------------------------------
 
 

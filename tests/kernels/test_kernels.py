@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -13,6 +14,7 @@ from orbit.distributions import Haar
 from orbit.groups import Cyclic, Rotation
 from orbit.kernels import Exponential, Gaussian, Kernel, Matern, RationalQuadratic
 from orbit.kernels.base import median_distance
+from orbit.kernels.radial import ProjectedRadialColumns
 from orbit.orbits import Orbit
 from orbit.testing import KernelContract, oracles
 
@@ -37,6 +39,18 @@ def test_gaussian_never_exceeds_one(rng):
     K = Gaussian(0.5).gram(np.concatenate([X, X]))
     assert K.max() <= 1
     np.testing.assert_allclose(np.diag(K), 1, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(3.0), RationalQuadratic(3.0), Matern(3.0, nu=1.5)], ids=str)
+def test_no_value_exceeds_that_of_a_point_with_itself(rng, kernel):
+    """Nor in tiles of float32 where no distance is computed from the difference, and in values from projections."""
+    X = np.repeat(rng.standard_normal((100, 30)).astype(np.float32) / 4, 2, axis=0)
+    A = torch.from_numpy(X)
+    columns = kernel.fit(X).against(A)
+    assert float(columns(A, slice(None), torch.empty(200, 200)).max()) <= 1
+    if isinstance(columns, ProjectedRadialColumns):
+        squares = A.square().sum(1)
+        assert float(columns.from_projections(A @ A.T, squares, slice(None)).max()) <= 1
 
 
 def test_gaussian_is_invariant_under_unitary_actions_only():

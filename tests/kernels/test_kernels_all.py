@@ -220,6 +220,15 @@ def test_spectral_samples_follow_the_known_distributions(name):
         assert stats.kstest(np.linalg.norm(W, axis=1), length(3)).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("d", [3, 8])
+@pytest.mark.parametrize("name", [name for name, (_, _, length) in MARGINALS.items() if length is not None])
+def test_lengths_of_frequencies_follow_the_known_distributions(name, d):
+    kernel, _, length = MARGINALS[name]
+    uniforms = np.random.default_rng(11).random((20_000, 2))
+    lengths = kernel.fit(np.zeros((1, d))).spectrum_lengths(uniforms, d)
+    assert stats.kstest(lengths, length(d)).pvalue > 1e-3
+
+
 @pytest.mark.parametrize("kernel", SPECTRAL, ids=str)
 def test_spectrum_has_the_kernel_as_its_transform_in_any_dimension(rng, kernel):
     for d in (1, 8):

@@ -23,7 +23,7 @@ from orbit.groups import Orthogonal
 from orbit.kernels import CurlFree, Decomposable, DivergenceFree, Gaussian, Helmholtz, Matern
 from orbit.kernels.operator_bounds import operator_uniform_bound, operator_variance_bound
 from orbit.kernels.operator_valued import _hessians
-from orbit.kernels.structure import Blocks, Constant, StructuredFeatures, structure_of
+from orbit.kernels.structure import Blocks, Constant, GramStructure, StructuredFeatures, structure_of
 from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinRegressor
 from orbit.orbits import Orbit
 from orbit.solvers.factorisations import Eigen, Tridiagonal
@@ -654,6 +654,15 @@ def test_structure_goes_through_pipelines_searches_and_pickles(rng):
     copied = pickle.loads(pickle.dumps(psi))
     assert structure_of(copied).kernel.name == "curl_free"
     assert structure_of(psi[3:7]) is structure_of(psi)
+
+
+@pytest.mark.parametrize("has_prior", [False, True])
+def test_kernel_values_are_those_of_the_training_points_with_one_another(has_prior):
+    structure, K = GramStructure(3, has_prior), np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(structure.gram(K[:, : 3 + has_prior]), K[:, :3])
+    for wrong in (K[:2, : 3 + has_prior], K[:, :2], K[:, : 4 - has_prior]):
+        with pytest.raises(ValueError, match="^kernel values: expected those of all 3 training points"):
+            structure.gram(wrong)
 
 
 # ---- theory ----------------------------------------------------------------------------------------------------------

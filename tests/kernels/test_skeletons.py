@@ -19,7 +19,7 @@ from orbit.kernels import ArcCos, Gaussian, SkeletonKernel
 from orbit.kernels.skeletons import from_nodes, make_activation, stack
 from orbit.kernels.skeletons.activations import RELU_MAX_DEGREE, ReLU, _relu_distribution
 from orbit.kernels.skeletons.sampling import Features, Sampler
-from orbit.kernels.skeletons.spaces import CircleSpace
+from orbit.kernels.skeletons.spaces import CircleSpace, make_space
 from orbit.orbits import Orbit
 from orbit.testing import KernelContract, KernelMapContract
 from orbit.testing.samples import smooth_images
@@ -35,6 +35,16 @@ NODES = [
     {"name": "a", "inputs": [0, 1, 1], "activation": {"name": "exp", "c": 0.8}},
     {"name": "b", "inputs": ["a", 2, 3], "activation": [0.1, 0.3, 0.0, 0.6]},
 ]
+
+
+def test_blocks_are_pixels_of_pictures_and_whole_vectors():
+    def blocks(name, shape):
+        space = make_space(name, shape, None, 1.0, None, np.zeros((1, *shape)))
+        return space.n_inputs, space.block
+
+    assert blocks("sphere", (4, 5, 3)) == blocks("gaussian", (4, 5, 3)) == (20, 3)
+    assert blocks("sphere", (4, 5)) == blocks("gaussian", (20,)) == (1, 20)
+    assert blocks("circle", (4, 5, 3)) == (60, 1)
 
 
 class TestSkeletonKernel(KernelContract):
