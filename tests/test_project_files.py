@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from mutants import PACKAGES
 
 import orbit
 
@@ -62,6 +63,11 @@ def test_ci_takes_locked_versions_and_looks_for_vulnerabilities_and_a_release_ha
     assert any("pip-audit --requirement requirements/ci.lock" in step.get("run", "") for step in jobs["audit"]["steps"])
     (job,) = read(".github/workflows/release.yml")["jobs"].values()
     assert any("cyclonedx-py environment" in step.get("run", "") for step in job["steps"])
+
+
+def test_mutation_testing_names_modules_and_tests_that_exist():
+    for modules, tests in PACKAGES.values():
+        assert all((ROOT / path).exists() for path in (*modules, *tests))
 
 
 @pytest.mark.parametrize("name", ["bug", "idea"])
