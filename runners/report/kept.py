@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
@@ -82,7 +83,7 @@ class Kept:
             seed=tags.get("seed", ""),
             seconds=round(metrics.get("time/total_s", ended - record.start) + earlier, 1),
             processor_s=None if processor is None else round(processor + earlier_processor, 1),
-            memory_mb=_rounded(metrics.get("memory/peak_mb")),
+            memory_mb=None if earlier else _rounded(metrics.get("memory/peak_mb")),  # that of other processes is lost
             machine=tags.get("machine", ""),
             commit=commit + changed,
             results=[Result.unpacked(values) for values in packed],
@@ -137,7 +138,7 @@ def read_kept(folder: Path) -> dict[str, Kept]:
 
 
 def _command(overrides: list[str], reads_files: bool) -> str:
-    """The command line without settings of the machine, and with a data folder also if a variable named it.
+    """The command line for a shell, without settings of the machine, and with a data folder also if a variable named it.
 
     >>> _command(["experiment=qm7", "dataset.root=/home/me/data", "tracking.enabled=false"], True)
     'orbit experiment=qm7 dataset.root=FOLDER'
@@ -147,7 +148,7 @@ def _command(overrides: list[str], reads_files: bool) -> str:
     given = any(text.startswith("dataset.root=") for text in overrides)
     overrides = [*overrides, *(["dataset.root=FOLDER"] if reads_files and not given else [])]
     named = ["dataset.root=FOLDER" if text.startswith("dataset.root=") else text for text in overrides]
-    return " ".join([program(), *(text for text in named if not text.startswith(_OF_THE_MACHINE))])
+    return " ".join([program(), *(shlex.quote(text) for text in named if not text.startswith(_OF_THE_MACHINE))])
 
 
 def _rounded(value: float | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,9 @@ def test_what_a_deviation_is():
 def _arguments(kept: Kept) -> list[str]:
     """The arguments of its command; the data folder is that of the environment."""
     return [
-        word for word in kept.command.removeprefix("python run.py ").split() if not word.startswith("dataset.root=")
+        word
+        for word in shlex.split(kept.command.removeprefix("python run.py "))
+        if not word.startswith("dataset.root=")
     ]
 
 
