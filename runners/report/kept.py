@@ -138,7 +138,7 @@ def read_kept(folder: Path) -> dict[str, Kept]:
 
 
 def _command(overrides: list[str], reads_files: bool) -> str:
-    """The command line for a shell, without settings of the machine, and with a data folder also if a variable named it.
+    """The command line for a shell, without settings of the machine, with a data folder also if a variable named it.
 
     >>> _command(["experiment=qm7", "dataset.root=/home/me/data", "tracking.enabled=false"], True)
     'orbit experiment=qm7 dataset.root=FOLDER'

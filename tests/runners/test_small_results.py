@@ -59,11 +59,8 @@ def test_what_a_deviation_is():
 
 def _arguments(kept: Kept) -> list[str]:
     """The arguments of its command; the data folder is that of the environment."""
-    return [
-        word
-        for word in shlex.split(kept.command.removeprefix("python run.py "))
-        if not word.startswith("dataset.root=")
-    ]
+    words = shlex.split(kept.command.removeprefix("python run.py "))
+    return [word for word in words if not word.startswith("dataset.root=")]
 
 
 def _place(result: Result) -> tuple:
