@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import ListConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from orbit.core.errors import ParameterError
 
@@ -45,7 +45,7 @@ def default_name(parts: Iterable[str], overrides: Iterable[str], hidden: Collect
     return _cut(name, _LONGEST_DEFAULT - len(end)) + end
 
 
-def given(overrides: ListConfig) -> list[str]:
+def given(overrides: Sequence[str]) -> list[str]:
     """The overrides as they were given. An interpolation in one belongs to its key, which reports it if it is wrong.
 
     >>> given(OmegaConf.create(["kernel.lengthscale=${nothing}"]))
