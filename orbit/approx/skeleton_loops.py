@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+# inlined: numba compiles this module again when this file changes, but not when that one does
 from orbit.approx.loops import cosine, sine, within_half_a_turn
 from orbit.core.compiled import compiled
 
