@@ -34,13 +34,13 @@ FOLDER = ROOT / "outputs" / "mutants"
 
 #: Package -> its modules, and the tests of them, those that find most first.
 PACKAGES = {
-    "groups": (["orbit/groups"], ["tests/groups", "orbit/groups"]),
+    "groups": (["orbit/groups"], ["tests/groups", "orbit/groups", "tests/distributions"]),
     "orbits": (
         ["orbit/orbits.py"],
         ["tests/test_orbits.py", "orbit/orbits.py", "tests/core/test_memory.py", "tests/test_orbit_rules.py"],
     ),
     "distributions": (["orbit/distributions"], ["tests/distributions", "orbit/distributions"]),
-    "kernels": (["orbit/kernels"], ["tests/kernels", "orbit/kernels"]),
+    "kernels": (["orbit/kernels"], ["tests/kernels", "orbit/kernels", "tests/approx/test_cdf.py"]),
 }
 
 #: Imported once: each mutant is tested by a fork, which imports the library and its tests only.

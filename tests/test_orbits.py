@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from orbit_rules import OrbitRuleContract
+from scipy.stats import qmc
 
 from orbit.approx import RandomFourier
 from orbit.approx.frequencies import MonteCarlo
@@ -14,7 +15,7 @@ from orbit.data import RotatedDigits
 from orbit.distributions import GaussianDistribution, Haar, Uniform, VonMises
 from orbit.groups import Dihedral, Identity, Rotation, Translation
 from orbit.kernels import Gaussian
-from orbit.orbits import Orbit
+from orbit.orbits import Orbit, random_orbit_points, sobol
 from orbit.representations import Polar
 from orbit.testing.samples import smooth_images, unit_mean_norm
 
@@ -203,3 +204,24 @@ def test_gauss_rule_on_a_range_converges_too(rng):
         [np.square(features(size=12, rule="monte_carlo", random_state=s) - fine).mean() for s in (0, 1, 2)]
     )
     assert monte_carlo / quadrature > 500
+
+
+# ---- random orbit points ---------------------------------------------------------------------------------------------
+
+
+def test_random_orbit_points_are_of_distinct_points_moved_by_many_elements(rng):
+    """The pixels of an image, sorted, are those of all its orbit points."""
+    X, group = rng.random((300, 4, 4)), Dihedral()
+    moved = random_orbit_points(Orbit(group).fit(X), X, 200, random_state=0)
+    pixels = [tuple(np.sort(x.ravel())) for x in X]
+    found = [pixels.index(tuple(np.sort(x.ravel()))) for x in moved]
+    assert len(set(found)) == len(moved) == 200
+    every = group.act(group.elements(), X[found]) == moved
+    assert np.unique(np.argmax(every.all((2, 3)), axis=0)).size == group.order
+
+
+def test_sobol_sequences_have_as_many_dimensions_as_scipys():
+    most = qmc.Sobol.MAXDIM
+    assert sobol(1, (most,), np.random.default_rng(0)).shape == (1, most)
+    with pytest.raises(InputError, match=f"^rule='qmc': an element takes {most + 1} numbers"):
+        sobol(1, (most + 1,), np.random.default_rng(0))

@@ -263,6 +263,28 @@ def test_a_narrow_uniform_density_is_zero_outside_its_range():
     np.testing.assert_allclose(Uniform(0.0, 0.1, "native").density(Line(), x), [0, 0, 10, 10, 10, 0, 0])
 
 
+@pytest.mark.parametrize("sigma", [0.3, 2.0, 8.0])
+def test_the_wrapped_normal_density_is_its_fourier_series(sigma):
+    """1 + 2 sum_k exp(-sigma^2 k^2 / 2) cos k (x - mean) with respect to normalised Haar measure (Mardia and Jupp)."""
+    x, k = np.linspace(-np.pi, np.pi, 50, endpoint=False), np.arange(1, 60)[:, None]
+    expected = 1 + 2 * (np.exp(-((sigma * k) ** 2) / 2) * np.cos(k * (x - 0.4))).sum(0)
+    np.testing.assert_allclose(GaussianDistribution(0.4, sigma).density(Circle(), x), expected, atol=1e-9)
+
+
+def test_steps_of_a_torus_of_any_length_carry_the_mass_around_them():
+    """Of a normal law on eight steps of one half: the sums over all turns."""
+    nodes, weights = GaussianDistribution(0.2, 1.0).quadrature(Torus(1, "samples", 0.5, (4.0,)), 8, 0.0)
+    np.testing.assert_allclose(nodes, np.arange(-2, 2, 0.5))
+    around = nodes[:, None] + 4 * np.arange(-3, 4)
+    mass = (stats.norm.cdf(around + 0.25, 0.2) - stats.norm.cdf(around - 0.25, 0.2)).sum(1)
+    np.testing.assert_allclose(weights, mass, atol=1e-5)
+
+
+def test_more_atoms_than_can_be_listed_have_no_quadrature():
+    assert Uniform(-3, 3, "native").has_quadrature(Line(2, "pixels", 1.0))
+    assert not Uniform(-3000, 3000, "native").has_quadrature(Line(2, "pixels", 1.0))
+
+
 def test_a_range_in_degrees_is_at_most_a_full_turn():
     Uniform(-180, 180).check()
     Uniform(-200, 200, "native").check()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from orbit.kernels.cdf_theory import cdf_error_bound
-from orbit.kernels.operator_bounds import decomposable_uniform_bound, operator_uniform_bound
+from orbit.kernels.operator_bounds import decomposable_uniform_bound, gamma_orlicz_norm, operator_uniform_bound
 
 
 @pytest.mark.parametrize(("m", "n", "s", "confidence"), [(1000, 25, 1.1, 0.95), (50, 4, 3.0, 0.5)])
@@ -49,3 +49,10 @@ def test_the_bound_of_decomposable_kernels_is_that_of_rahimi_and_recht():
     assert decomposable_uniform_bound(0.1, 80_000, 4, 6.0, 2.0) == pytest.approx(4 * bound)
     assert decomposable_uniform_bound(0.3, 80_000, 4, 3.0, 2.0, norm=3.0) == pytest.approx(bound)
     assert decomposable_uniform_bound(0.1, 100, 4, 3.0, 2.0) == 1.0
+
+
+@pytest.mark.parametrize(("d", "lengthscale"), [(1, 0.7), (4, 3.5)])
+def test_the_orlicz_norm_is_where_the_moment_generating_function_is_two(d, lengthscale):
+    """Of chi-squared: E exp(t |w|^2 lengthscale^2) = (1 - 2 t)^(-d / 2)."""
+    t = 1 / (gamma_orlicz_norm(d, lengthscale) * lengthscale**2)
+    assert (1 - 2 * t) ** (-d / 2) == pytest.approx(2)
