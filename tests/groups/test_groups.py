@@ -11,7 +11,7 @@ import orbit
 from orbit.core.errors import InputError, ParameterError
 from orbit.groups import Group, Identity, Rotation
 from orbit.groups.domains import Circle
-from orbit.groups.resample import bilinear, gather, images_first, pixels_first, scatter
+from orbit.groups.resample import bilinear, gather, images_first, pixels_first, scatter, windowed_sinc
 from orbit.orbits import Orbit
 from orbit.testing import GroupContract, oracles
 from orbit.testing.samples import smooth_images
@@ -253,6 +253,18 @@ def test_bilinear_reads_pixel_centres_exactly_and_interpolates_linearly():
     image = torch.arange(12.0, dtype=torch.float64).reshape(12, 1)  # row i of a 3 x 4 image starts at 4 i: linear
     read = gather(bilinear(np.array([0, 2, 0.5, 1.25]), np.array([0, 3, 0.5, 2.5]), (3, 4)), image)[:, 0]
     np.testing.assert_allclose(read, [0, 11, 2.5, 7.5])
+
+
+@pytest.mark.parametrize("step", [1.0, 1.3])
+def test_band_limited_reading_is_its_plain_formula(step):
+    """A sinc of the cut-off frequency under a Hann window of 8 zero crossings on each side, and zero beyond."""
+    times, cutoff = np.array([0.4, 20.0, 31.7, 62.9]), 1 / step
+    found = gather(windowed_sinc(times, 64, step), torch.eye(64, dtype=torch.float64)).numpy()
+    for t, row in zip(times, found, strict=True):
+        for k in range(64):
+            d = (t - k) * cutoff
+            window = np.cos(np.pi * d / 16) ** 2 if abs(d) < 8 else 0.0
+            assert row[k] == pytest.approx(cutoff * np.sinc(d) * window, abs=1e-15)
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (3, 4, 2)])

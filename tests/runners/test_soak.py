@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from command_line import SMALL, folders, mlflow_runs
+from command_line import SMALL, mlflow_runs
 from matplotlib.figure import Figure
 from scipy import stats
 
@@ -37,7 +37,7 @@ SAMPLES = 360
 PAUSE_S = 0.04  # between two requests, so that the sweep gets most of the processor
 PARTS = 10
 
-QUANTITIES = ("memory (MiB)", "open files", "threads", "files left")
+QUANTITIES = ("own memory (MiB)", "open files", "threads", "files left")
 #: What a process may keep of a unit of work, in MiB: less than a small array, and the row of a sweep's table.
 KEPT = {"requests": 100 / 2**20, "jobs": 16 / 2**10}
 #: What may be added in all: of memory, in MiB, what is used for the first time late, and of things that are counted.
@@ -72,8 +72,9 @@ class Watched:
         taken = np.zeros(3)
         for process in (self.process, *self.process.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess):
-                memory = process.memory_info().rss / 2**20
-                taken += memory, process.num_fds(), process.num_threads()
+                memory = process.memory_info()
+                own = memory.rss - memory.shared  # without pages of files, which the system takes back when it is short
+                taken += own / 2**20, process.num_fds(), process.num_threads()
         self.rows.append((seconds, self.done(), *taken, self.left()))
 
     def grown(self) -> dict[str, tuple[float, float, float]]:
@@ -187,67 +188,76 @@ def draw(parts: list[Watched], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
+def finished(outputs: Path) -> list[Path]:
+    """The folders of the jobs that have finished."""
+    jobs = [path.parent for path in outputs.glob("*/*-sweep/*/run.json")]
+    return sorted(folder for folder in jobs if RunFolder(folder).read_record().status == "FINISHED")
+
+
+@contextlib.contextmanager
+def sweeping(folder: Path, outputs: Path) -> Iterator[Watched]:
+    """A sweep of more jobs than there is time for, two of which have finished; it is interrupted in the end."""
+    # Hydra composes all jobs of a batch before the first of them starts
+    endless = (f"seed=range(0,{int(2 * SECONDS) + 100})", "hydra.sweeper.max_batch_size=10")
+    command = (str(ROOT / "run.py"), "-m", *SMALL[:-1], *endless, f"outputs={outputs}")
+    with started(folder, *command) as (process, temporary, log):
+        wait_for(lambda: len(finished(outputs)) >= 2, process, log)
+        yield Watched(
+            process,
+            "jobs",
+            lambda: len(list(outputs.glob("*/*-sweep/*/metrics.json"))),
+            lambda: count(temporary) + count(outputs, "20*", "artifacts"),
+            log,
+        )
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 130, log.read_text()[-2000:]
+
+
+@contextlib.contextmanager
+def serving(folder: Path, outputs: Path, run: RunFolder) -> Iterator[tuple[Watched, list[Client]]]:
+    """The model of a run behind ``mlflow models serve``, and two clients, which are told to end in the end."""
+    X, y = clear_points(load_model(run.path))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    model = f"runs:/{run.read_record().run_id}/model"
+    command = ("-m", "mlflow", "models", "serve", "-m", model, "--env-manager", "local", "--port", str(port))
+    store = f"sqlite:///{outputs / 'mlflow.db'}"
+    with started(folder, *command, MLFLOW_TRACKING_URI=store) as (process, temporary, log):
+        wait_for(lambda: is_ready(f"http://127.0.0.1:{port}/ping"), process, log)
+        clients = [Client(f"http://127.0.0.1:{port}/invocations", X, y, seed) for seed in range(2)]
+        for client in clients:
+            client.start()
+        watched = Watched(process, "requests", lambda: sum(c.answered for c in clients), lambda: count(temporary), log)
+        yield watched, clients
+        for client in clients:
+            client.end.set()
+            client.join(120)
+
+
 @pytest.mark.slow
 def test_a_served_model_and_a_sweep_take_no_more_with_time(tmp_path):
     """A sweep of fits, and at the same time its first model behind ``mlflow models serve`` with two clients."""
-    out = tmp_path / "out"
-    # Hydra composes all jobs of a batch before the first of them starts
-    endless = (f"seed=range(0,{int(2 * SECONDS) + 100})", "hydra.sweeper.max_batch_size=10")
-    jobs = ("-m", *SMALL[:-1], *endless, f"outputs={out}")
+    outputs = tmp_path / "out"
+    with (
+        sweeping(tmp_path / "sweep", outputs) as sweep,
+        serving(tmp_path / "served", outputs, RunFolder(finished(outputs)[0])) as (served, clients),
+    ):
+        begin = time.monotonic()
+        while (seconds := time.monotonic() - begin) < SECONDS:
+            served.sample(seconds)
+            sweep.sample(seconds)
+            time.sleep(SECONDS / SAMPLES)
 
-    def finished() -> list[Path]:
-        return [f for f in folders(tmp_path) if f.parent != out and RunFolder(f).read_record().status == "FINISHED"]
-
-    with started(tmp_path / "sweep", str(ROOT / "run.py"), *jobs) as (process, temporary, log):
-        sweep = Watched(
-            process,
-            "jobs",
-            lambda: len(list(out.glob("*/*-sweep/*/metrics.json"))),
-            lambda folder=temporary: count(folder) + count(out, "20*", "artifacts"),
-            log,
-        )
-        wait_for(lambda: out.exists() and len(finished()) >= 2, process, log)
-        first = RunFolder(finished()[0])
-        X, y = clear_points(load_model(first.path))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        command = ("-m", "mlflow", "models", "serve", "-m", f"runs:/{first.read_record().run_id}/model")
-        settings = ("--env-manager", "local", "--port", str(port))
-        store = f"sqlite:///{out / 'mlflow.db'}"
-        with started(tmp_path / "served", *command, *settings, MLFLOW_TRACKING_URI=store) as (process, temporary, log):
-            clients = [Client(f"http://127.0.0.1:{port}/invocations", X, y, seed) for seed in range(2)]
-            served = Watched(
-                process,
-                "requests",
-                lambda: sum(client.answered for client in clients),
-                lambda folder=temporary: count(folder),
-                log,
-            )
-            wait_for(lambda: is_ready(f"http://127.0.0.1:{port}/ping"), process, log)
-            for client in clients:
-                client.start()
-            begin = time.monotonic()
-            while (seconds := time.monotonic() - begin) < SECONDS:
-                served.sample(seconds)
-                sweep.sample(seconds)
-                time.sleep(SECONDS / SAMPLES)
-            for client in clients:
-                client.end.set()
-                client.join(120)
-        sweep.process.send_signal(signal.SIGINT)
-        assert sweep.process.wait(120) == 130, sweep.log.read_text()[-2000:]
-
-    picture = Path(PICTURE) if PICTURE else tmp_path / "soak.png"
-    draw([served, sweep], picture)
+    draw([served, sweep], Path(PICTURE) if PICTURE else tmp_path / "soak.png")
     for part in (served, sweep):
         np.savetxt(tmp_path / f"{part.unit}.csv", part.rows, "%.6g", ",", header=",".join(["s", "work", *QUANTITIES]))
         for name, (added, half, allowed) in part.grown().items():
             print(f"{part.unit}: {name} {added:+.3f} +- {half:.3f}, allowed {allowed:.3f}")
-    print(f"{sum(client.answered for client in clients)} answers, {len(finished())} jobs; {picture}, {tmp_path}/*.csv")
+    print(f"{served.done()} answers, {len(finished(outputs))} jobs; {tmp_path}/*.csv")
 
     assert [problem for client in clients for problem in client.problems] == []
     assert "RUNNING" not in [run.info.status for run in mlflow_runs(tmp_path)]
-    assert len({count(folder) for folder in finished()}) == 1, "every job leaves the same number of files"
+    assert len({count(folder) for folder in finished(outputs)}) == 1, "every job leaves the same number of files"
     for part in (served, sweep):
         for name, (added, half, allowed) in part.grown().items():
             assert added - half <= allowed, f"{part.unit}: {name} {added:+.2f} +- {half:.2f}, allowed {allowed:.2f}"
