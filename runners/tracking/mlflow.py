@@ -111,8 +111,10 @@ class Tracker:
         try:
             stores.check(self.uri)
             self._upload(folder)
-        except Exception as error:
-            self.markers.release(marker)
+        except BaseException as error:
+            self.markers.release(marker)  # also at an interrupt: the run is not complete
+            if not isinstance(error, Exception):
+                raise
             log.debug("upload failed", exc_info=True)
             log.warning(
                 "Upload to MLflow failed (%s). Nothing is lost: all results are in %s, and the next run, "

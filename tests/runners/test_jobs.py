@@ -95,6 +95,14 @@ class TestResume:
         (logged,) = mlflow_runs(tmp_path)
         assert (logged.info.run_name, logged.info.status) == ("first", "FINISHED")
 
+    def test_a_run_that_is_interrupted_while_it_uploads_is_uploaded_by_the_next_start(self, run, tmp_path, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setattr(Tracker, "_upload", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+            assert run(*SMALL)[0] == 130
+        assert statuses(tmp_path) == {"RUNNING": 1}
+        assert run("runner=sync")[0] == 0
+        assert statuses(tmp_path) == {"FINISHED": 1}
+
     def test_data_that_changed_under_the_same_path_are_computed_again(self, run, tmp_path):
         def results(*more: str) -> tuple[str, dict[str, int]]:
             code, out, err = run(*ARRAYS, *more)
