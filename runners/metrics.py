@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 from sklearn import metrics
 
+from orbit.core.errors import InputError
 from orbit.learners.calibration import reliability
 
 #: Task -> its metrics, the main one first.
@@ -32,18 +33,32 @@ def evaluate(task: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float
     dict
         For classification ``accuracy``, ``balanced_accuracy`` (the mean of the classes' recalls) and ``macro_f1`` (the
         mean of the classes' F1 scores), all from 0 to 1; for regression ``rmse``, ``mae`` (units of y) and ``r2``,
-        means over the targets if there are several.
+        means over the targets if there are several; a single point has no ``r2``.
 
     >>> evaluate("classification", np.array([0, 0, 0, 1]), np.array([0, 0, 0, 0]))["balanced_accuracy"]
     0.5
     """
     if task == "classification":
         return _by_class(y, predicted)
-    return {
+    found = {
         "rmse": float(metrics.root_mean_squared_error(y, predicted)),
         "mae": float(metrics.mean_absolute_error(y, predicted)),
-        "r2": float(metrics.r2_score(y, predicted)),
     }
+    return found | {"r2": float(metrics.r2_score(y, predicted))} if len(y) > 1 else found
+
+
+def score(task: str, y: np.ndarray, predicted: np.ndarray, metric: str) -> float:
+    """One metric of a prediction on validation points.
+
+    Raises
+    ------
+    InputError
+        For ``r2`` of a single point.
+    """
+    found = evaluate(task, y, predicted)
+    if metric not in found:
+        raise InputError(f"selection.metric={metric} needs parts of at least two validation points, found one of 1")
+    return found[metric]
 
 
 def _by_class(y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:

@@ -33,6 +33,18 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ("group={name: rotation}", "group: expected a name, found {'name': 'rotation'}"),
     ("group=3,rotation", "group: expected a name, found 3"),
     ("dataset=true", "dataset: expected a name, found True"),
+    ("group=rotation/", "group: expected a name, found 'rotation/'; write group=NAME"),
+    ("group=./rotation", "group: expected a name, found './rotation'"),
+    ("group=../group/rotation", "group: expected a name, found '../group/rotation'"),
+    ("group@x=rotation", "group@x=rotation: expected KEY=VALUE without @PACKAGE, found @x"),
+    ("+group@foo=rotation", "+group@foo=rotation: expected KEY=VALUE without @PACKAGE, found @foo"),
+    ("hydra/launcher=3", "hydra/launcher: expected a name, found 3; write hydra/launcher=NAME"),
+    ("hydra/launcher=null", "hydra/launcher: expected a name, found null"),
+    ("hydra/sweeper=[basic]", "hydra/sweeper: expected a name, found ['basic']"),
+    ("hydra/launcher=foo", "hydra/launcher=foo: no such hydra/launcher. Choose from basic, joblib"),
+    ("hydra=3", "hydra: expected settings hydra.KEY=VALUE, found 3"),
+    ("++hydra={}", "hydra: expected settings hydra.KEY=VALUE, found {}"),
+    ("schema=3", "schema: expected a name, found 3"),
     # ---- keys that do not exist, however they are spelt
     ("grup=rotation", "grup: no such key; did you mean 'group'?"),
     ("+colour=red", "colour: no such key"),
@@ -62,6 +74,8 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ("++hydra.foo=1", "hydra.foo: no such key. Choose from defaults, mode"),
     ("++hydra.run.dirs=x", "hydra.run.dirs: no such key; did you mean 'dir'?"),
     ("kernel.rank.a=1", "kernel.rank: no such key"),
+    ("learner.regularization.0=3", "learner.regularization.0: no such key."),
+    ("Group=rotation", "Group: no such key; did you mean 'group'?"),
     # ---- sections and settings that every run has
     *((f"~{key}", f"~{key}: every run has {key}, which cannot be deleted") for key in ("orbit", "tracking", "engine")),
     *((f"~{key}", f"~{key}: every run has {key}") for key in ("dataset", "kernel", "seed", "run_name", "outputs")),
@@ -82,6 +96,9 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ("--foo", "unrecognized arguments: --foo; a setting is written KEY=VALUE"),
     ("--foo=3", "unrecognized arguments: --foo=3; a setting is written KEY=VALUE"),
     ("--cfg=everything", "argument --cfg/-c: invalid choice: 'everything' (choose from 'job', 'hydra', 'all')"),
+    ("--experimental-rerun=job.pickle", "--experimental-rerun: expected settings KEY=VALUE, found a pickle, which"),
+    ("seed\n=3", "'seed\\n=3': expected KEY=VALUE"),
+    ("seed:3", "'seed:3': expected KEY=VALUE"),
     ("--config-dir", "argument --config-dir/-cd: expected one argument"),
     ("-", "'-': expected KEY=VALUE"),
     ("", "'': expected KEY=VALUE"),
@@ -112,6 +129,13 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ("seed=null", "seed: expected an integer >= 0, found null"),
     ("seed=[1]", "seed: expected an integer >= 0, found [1]"),
     ("++seed.a=1", "seed: expected an integer >= 0, found {}"),
+    (
+        f"approx.n_components=1{'0' * 400}",
+        "approx.n_components: expected 0 or a number of size 1e-100 to 1e+100, found 1",
+    ),
+    (f"seed=1{'0' * 400}", "seed: expected 0 or a number of size 1e-100 to 1e+100, found 1000"),
+    (f"learner.regularization=[1{'0' * 400}]", "learner.regularization: expected 0 or a number of size 1e-100 to"),
+    (f"kernel.lengthscale=1{'0' * 400}", "kernel.lengthscale: expected 0 or a number of size 1e-100 to 1e+100"),
     ("engine.memory=0", "engine.memory: expected a finite number > 0 and <= 1e+06, found 0"),
     ("engine.memory=much", "engine.memory: expected a finite number > 0 and <= 1e+06, found 'much'"),
     ("engine.workers=0", "engine.workers: expected an integer >= 1 or null, found 0"),
@@ -152,6 +176,8 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ("tracking.experiment=null", "tracking.experiment: expected a string, found null"),
     ("tracking.experiment=[1]", "tracking.experiment: expected a string, found [1]"),
     ("outputs=null", "outputs: expected a string, found null"),
+    ("outputs=", "outputs: expected the name of a folder, found ''"),
+    ("outputs=' '", "outputs: expected the name of a folder, found ' '"),
     ("outputs=[a]", "outputs: expected a string, found ['a']"),
     ("run_name='a\nb'", "run_name: expected 1 to 200 printable characters in one line, found 'a\\nb'"),
     ("run_name='a\tb'", "run_name: expected 1 to 200 printable characters in one line, found 'a\\tb'"),
@@ -179,6 +205,14 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     (("augmentation=image", "engine.stream=true"), "augmentation=image: learner=ridge makes only one pass"),
     (("selection=k_fold",), "selection.grid: selection=k_fold needs keys with values"),
     (("selection=k_fold", "selection.grid={dataset.n_train: [3]}"), "dataset.n_train cannot be selected"),
+    (
+        ("selection=k_fold", "selection.grid={1: [3]}"),
+        "selection.grid: expected configuration keys, each with a list of",
+    ),
+    (
+        ("selection=k_fold", "selection.grid={kernel: [laplacian]}"),
+        "kernel: expected {name: NAME} with a NAME of arccos",
+    ),
     (("selection=k_fold", "selection.grid={kernel.lengthscale: [-1]}"), "kernel.lengthscale: expected"),
     (
         ("approx=cdf", "kernel=cdf", "kernel.radius=-1"),
@@ -195,6 +229,8 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     (("dataset=arrays", "dataset.path=gone.npz"), "dataset.path: expected a file at"),
     (("dataset=arrays", f"dataset.path={LONG}"), f"dataset.path: {TOO_LONG}"),
     (("dataset=arrays", "dataset.path='a\0b'"), "dataset.path: expected a path that can be read (embedded null byte)"),
+    (("dataset=arrays", "dataset.path=."), "found a folder"),
+    (("dataset=arrays", "dataset.path='a\nb.npz'"), "a\\nb.npz, found none"),
     (("dataset=images",), "dataset.path: expected a folder with a folder of pictures for each class, found none"),
     (("dataset=images", "dataset.path=gone"), "dataset.path: expected a folder at"),
     (("dataset=images", f"dataset.path={LONG}"), f"dataset.path: {TOO_LONG}"),
@@ -233,6 +269,17 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     (
         ("runner=predict", "runner.model=there", "runner.input=here.csv", f"runner.output={LONG}"),
         f"runner.output: {TOO_LONG}",
+    ),
+    *(
+        (
+            ("runner=predict", "runner.model=there", "runner.input=here.csv", f"runner.output={output}"),
+            f"runner.output: expected a file in an existing folder, found '{output}'",
+        )
+        for output in ("", "/", ".", "/dev/null")
+    ),
+    (
+        ("runner=predict", "runner.model=there", "runner.input=here.csv", "runner.output=./here.csv"),
+        "runner.output: expected another file than runner.input, found './here.csv'",
     ),
     (("runner=memory", "runner.cases=null"), "runner.cases: expected"),
     (("runner=memory", "runner.cases={a: {points: 0}}"), "runner.cases: expected"),

@@ -6,6 +6,8 @@ import os
 import struct
 import zlib
 from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -163,6 +165,39 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
     ),
     (arrays(y=np.ones(N)), VECTORS, "the training part has one class only"),
     (
+        arrays(y=np.full(N, 7)),
+        VECTORS,
+        "the training part has one class only, 7, in 30 points; more points, or another",
+    ),
+    *(
+        (arrays(y=Y.astype(dtype)), VECTORS, f"y must hold real numbers or labels, found dtype {np.dtype(dtype)}")
+        for dtype in ("S1", "M8[D]", "m8[s]", "i4,f8")
+    ),
+    *(
+        (arrays(X=X.astype(dtype)), VECTORS, f"must hold real numbers, found dtype {np.dtype(dtype)}")
+        for dtype in ("m8[s]", "S8", "i4,f8")
+    ),
+    (
+        arrays(y=X, Xt=X[:5], yt=X[:5, :2]),
+        (*VECTORS, "dataset.x_test_key=Xt", "dataset.y_test_key=yt"),
+        "training targets have shape (40, 3), test targets (5, 2); they must agree",
+    ),
+    (
+        arrays(y=X, Xt=X[:5], yt=X[:5, 0]),
+        (*VECTORS, "dataset.x_test_key=Xt", "dataset.y_test_key=yt"),
+        "training targets have shape (40, 3), test targets (5,); they must agree",
+    ),
+    (
+        arrays(Xt=X[:5], yt=np.array(list("abcde"))),
+        (*VECTORS, "dataset.x_test_key=Xt", "dataset.y_test_key=yt"),
+        "training targets have dtype int64, test targets <U1: expected numbers in both parts, or strings",
+    ),
+    (
+        lambda: Path("mine.npz").write_text("a,b"),
+        VECTORS,
+        "mine.npz is not a readable .npz or .npy file without objects: it is",
+    ),
+    (
         arrays(y=Y + 0.5),
         (*VECTORS, "dataset.task=classification"),
         "class labels must be integers or strings, found fractions",
@@ -287,6 +322,32 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
         csv(""),
         csv_table(),
         "dataset.path: mine.csv is not a readable .csv or .parquet file (No columns to parse from file)",
+    ),
+    (
+        csv("a,y\n" + "1,1,5\n2,0,5\n" * 20),
+        csv_table(),
+        "mine.csv is not a readable .csv or .parquet file (its rows have more entries than the line of column names)",
+    ),
+    (csv('"a\nb",y\n' + "x,1\n2,0\n" * 20), csv_table(), "column a\\nb holds str, e.g. 'x' in row 0, expected numbers"),
+    *(
+        (table(y=values), parquet(), f"mine.parquet: column y holds {found}, expected one number or string in each row")
+        for values, found in (
+            ([b"x", b"y"] * 20, "b'x'"),
+            (pd.date_range("2020", periods=N), "Timestamp('2020-01-01 00:00:00')"),
+            (pd.to_timedelta(np.arange(N), unit="s"), "Timedelta('0 days 00:00:00')"),
+            ([Decimal(1), Decimal(2)] * 20, "Decimal('1')"),
+            ([date(2020, 1, 1)] * N, "datetime.date(2020, 1, 1)"),
+        )
+    ),
+    (
+        lambda: (table()(), Path("t.csv").write_text("a,b,y\n1,0,cat\n2,1,dog\n")),
+        csv_table("dataset.test_path=t.csv"),
+        "training targets have dtype int64, test targets <U3: expected numbers in both parts, or strings",
+    ),
+    (
+        lambda: (table(c=["u", "v"] * 20)(), Path("t.csv").write_text("a,b,c,y\n")),
+        csv_table("dataset.test_path=t.csv", "dataset.categories=onehot"),
+        "test part: X is empty, its shape is (0, 4)",
     ),
     (csv("y\n" + "1\n0\n" * 20), csv_table(), "mine.csv has no columns besides targets, weight and group"),
     (

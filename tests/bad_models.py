@@ -1,4 +1,4 @@
-"""Damaged folders of models and a part of the line that answers each, for tests/test_bad_input.py."""
+"""Damaged folders of models, new points, and a part of the line that answers each, for tests/test_bad_input.py."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -87,4 +88,65 @@ FOLDERS: list[tuple[Callable[[Path], object], str]] = [
     (text("model.pkl", pickle.dumps({"a": 1})), f"{NO_MODEL} dict"),
     (text("model.pkl", pickle.dumps(LinearRegression())), f"{NO_MODEL} LinearRegression"),
     (text("model.pkl", pickle.dumps(Pipeline([("a", StandardScaler())]))), f"{NO_MODEL} Pipeline"),
+]
+
+
+def array(values: object, name: str = "new.npy") -> Callable[[], object]:
+    return lambda: np.save(name, np.asarray(values))
+
+
+def rows(content: str) -> Callable[[], object]:
+    return lambda: Path("new.csv").write_text(content)
+
+
+ONES = np.ones((3, 8, 8))
+
+#: The data set of a model, what writes new points, their file, and a part of the line.
+POINTS: list[tuple[str, Callable[[], object], str, str]] = [
+    *(
+        ("digits", array(values), "new.npy", f"runner.input: new.npy{found}")
+        for values, found in (
+            (np.full((3, 8, 8), np.nan), " has 192 values that are NaN or infinite, the first at index (0, 0, 0)"),
+            (np.full((3, 8, 8), -np.inf), " has 192 values that are NaN or infinite"),
+            (ONES.astype(complex), ", 'X' must hold real numbers, found dtype complex128"),
+            (ONES.astype("M8[D]"), ", 'X' must hold real numbers, found dtype datetime64[D]"),
+            (ONES.astype(str), ", 'X' must hold real numbers, found dtype <U32"),
+            (ONES[:0], ": expected at least one point, found none"),
+            (ONES[0], ": expected points of shape (8, 8), found (8,)"),
+            (1.0, ": expected points of shape (8, 8), found ()"),
+            (ONES[:, :7], ": expected points of shape (8, 8), found (7, 8)"),
+        )
+    ),
+    ("digits", array(ONES * 1e308), "new.npy", "runner.input: features: NaN or infinite for 1 of 1 points"),
+    ("digits", array(ONES.astype(object)), "new.npy", "new.npy is not a readable .npz or .npy file without objects"),
+    ("digits", rows("a,b\n1,2\n"), "new.csv", "new.csv is not a readable .npz or .npy file without objects: it is of"),
+    ("digits", lambda: Path("new.npy").mkdir(), "new.npy", "new.npy, found a folder"),
+    ("digits", array(ONES * np.nan, "a\nb.npy"), "a\nb.npy", "runner.input: a\\nb.npy has 192 values that are NaN"),
+    *(
+        ("table", rows(content), "new.csv", f"runner.input: new.csv{found}")
+        for content, found in (
+            ("a,b,c\n", ": expected at least one point, found none"),
+            ("", " is not a readable .csv or .parquet file (No columns to parse from file)"),
+            ("a,b\n1,2\n", " has no column c. It has a, b; the model was fitted to it"),
+            ("a,b,c,d\n1,2,u,4\n", " has columns that the model was not fitted to: d; leave them out"),
+            ("a,b,c\n1,2,u,9\n", " is not a readable .csv or .parquet file (its rows have more entries than"),
+            ("a,a,b,c\n1,1,2,u\n", " has several columns of one name: a"),
+            ("a,b,c\n1,,u\n", " has missing values: b (1 row)"),
+            ("a,b,c\n1,2,\n", " has missing values: c (1 row)"),
+            ("a,b,c\n1,x,u\n", ": column b holds str, e.g. 'x' in row 0, expected numbers"),
+            ("a,b,c\n1,inf,u\n", " has infinite values: b (1); remove those rows"),
+        )
+    ),
+    ("table", rows("a,b,c\n1,1e300,u\n"), "new.csv", "runner.input: features: NaN or infinite for 1 of 1 points"),
+    *(
+        (
+            "images",
+            array(np.full((2, 6, 8), value)),
+            "new.npy",
+            f"new.npy: expected pixels from 0 to 1, or bytes{found}",
+        )
+        for value, found in ((200, " (uint8), found 200 to 200"), (-5.0, " (uint8), found -5 to -5"))
+    ),
+    ("images", lambda: Path("new.png").write_bytes(b""), "new.png", "new.png is not a readable picture"),
+    ("images", lambda: Path("new").mkdir(), "new", "new: expected a folder with .png or .jpg files"),
 ]

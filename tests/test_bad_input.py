@@ -5,18 +5,20 @@ Whole runs take seconds; most cases compose and plan in this process, by the fun
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
 import pytest
 from bad_command_lines import COMMAND_LINES
-from bad_data import DATA
-from bad_models import FOLDERS
+from bad_data import DATA, PICTURES, csv_table, pictures, table
+from bad_models import FOLDERS, POINTS
 from command_line import SMALL, composed, folders, quickly_composed, refused
 
 import orbit
@@ -108,23 +110,44 @@ def test_of_a_parameter(kind, name):
 
 
 def test_there_are_enough_cases():
-    assert len(COMMAND_LINES) + len(DATA) + len(FOLDERS) >= 300
+    assert len(COMMAND_LINES) + len(DATA) + len(FOLDERS) + len(POINTS) >= 400
     assert len(PARAMETERS) > 300
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 
+#: The data set of a model -> what writes its data, and its settings.
+MODELS = {
+    "digits": (lambda: None, ("dataset=digits", *SMALL[:-1])),
+    "table": (table(c=["u", "v"] * 20), csv_table("dataset.categories=onehot", SMALL[2])),
+    "images": (pictures(), (*PICTURES, SMALL[2])),
+}
+
+
 @pytest.fixture(scope="module")
-def fitted(tmp_path_factory) -> Path:
-    """A run folder as ``runner=fit`` writes it."""
-    folder = tmp_path_factory.mktemp("fitted")
-    made = plan(quickly_composed("dataset=digits", *SMALL[:-1]))
-    job = Job(made, RunFolder(folder), Record("test"))
-    Fit().run(job)
-    job.folder.write_config(made.config, made.defaults)
-    job.folder.write_record(job.record)
-    return folder
+def fit_to(tmp_path_factory) -> Callable[[str], Path]:
+    """The run folder of a model, as ``runner=fit`` writes it."""
+
+    @functools.cache
+    def fit(name: str) -> Path:
+        folder = tmp_path_factory.mktemp(name)
+        with contextlib.chdir(folder):
+            write, overrides = MODELS[name]
+            write()
+            made = plan(quickly_composed(*overrides))
+            job = Job(made, RunFolder(folder), Record("test"))
+            Fit(check_group=False, importance=False).run(job)
+        job.folder.write_config(made.config, made.defaults)
+        job.folder.write_record(job.record)
+        return folder
+
+    return fit
+
+
+@pytest.fixture(scope="module")
+def fitted(fit_to) -> Path:
+    return fit_to("digits")
 
 
 @pytest.fixture
@@ -146,6 +169,19 @@ def test_of_a_model_folder(damage, expected, fitted, points, tmp_path):
     line = str(bad_input(error.value))
     check_line(line, expected)
     assert line.startswith(("runner.model: ", "runner.input: new.npy"))
+
+
+@pytest.mark.parametrize(("model", "write", "file", "expected"), POINTS, ids=brief)
+def test_of_new_points(model, write, file, expected, fit_to, tmp_path, monkeypatch):
+    folder = fit_to(model)
+    monkeypatch.chdir(tmp_path)
+    write()
+    (tmp_path / "job").mkdir()
+    with pytest.raises(InputError) as error:
+        Predict(str(folder), file).run(Job(plan(quickly_composed()), RunFolder(tmp_path / "job"), Record("test")))
+    line = str(bad_input(error.value))
+    check_line(line, expected)
+    assert line.startswith("runner.input: ")
 
 
 def test_of_a_model_for_other_points_than_its_record_says(fitted, tmp_path, monkeypatch):

@@ -54,6 +54,15 @@ def shortened(text: str) -> str:
     return f"{text[:_SHOWN]}...{text[-_SHOWN:]} ({len(text):,} characters)"
 
 
+def in_one_line(text: str) -> str:
+    r"""A text whose line breaks and control characters, which names of files and columns may have, are escaped.
+
+    >>> in_one_line("column a\nb")
+    'column a\\nb'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def suggestion(name: str, choices: Iterable[str]) -> str:
     """``"; did you mean 'rotation'?"`` for the closest choice, or just the full stop."""
     by_lower_case = {choice.lower(): choice for choice in choices}

@@ -37,6 +37,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     >>> path.read_text()
     '{}'
     """
+    if path.exists() and not path.is_file():  # a device would become a file
+        raise OSError(errno.EINVAL, "Not a regular file", str(path))
     new = _beside(path)
     try:
         with open(new, "w+b") as file:

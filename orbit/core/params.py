@@ -109,7 +109,9 @@ def _are_representable(value: Any) -> bool:
     """Whether a number, or every number of a list, is zero or of a size from 1 / LARGEST_NUMBER to LARGEST_NUMBER."""
     if isinstance(value, (list, tuple)):
         return all(map(_are_representable, value))
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+    if isinstance(value, numbers.Integral):  # may exceed every float
+        return bool(abs(value) <= LARGEST_NUMBER)
+    if not isinstance(value, numbers.Real) or not math.isfinite(value):
         return True
     return value == 0 or 1 / LARGEST_NUMBER <= abs(float(value)) <= LARGEST_NUMBER
 

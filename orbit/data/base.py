@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -12,7 +13,7 @@ import numpy as np
 
 from orbit.core import distributed
 from orbit.core.component import Component
-from orbit.core.errors import InputError, ParameterError, suggestion
+from orbit.core.errors import InputError, ParameterError, shortened, suggestion
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator
 from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
@@ -107,8 +108,22 @@ class Dataset:
                 f"{self.name}: training points have shape {self.X_train.shape[1:]}, "
                 f"test points {self.X_test.shape[1:]}; they must agree"
             )
-        if self.task == "classification" and len(distinct(self.y_train)) < 2:
-            raise InputError(f"{self.name}: the training part has one class only; increase n_train")
+        if self.y_train.shape[1:] != self.y_test.shape[1:]:
+            raise InputError(
+                f"{self.name}: training targets have shape {self.y_train.shape}, test targets {self.y_test.shape}; "
+                "they must agree, except for the number of points"
+            )
+        kinds = self.y_train.dtype.kind, self.y_test.dtype.kind
+        if "O" not in kinds and kinds.count("U") == 1:
+            raise InputError(
+                f"{self.name}: training targets have dtype {self.y_train.dtype}, test targets {self.y_test.dtype}: "
+                "expected numbers in both parts, or strings"
+            )
+        if self.task == "classification" and len(found := distinct(self.y_train)) < 2:
+            raise InputError(
+                f"{self.name}: the training part has one class only, {shortened(repr(found[0].item()))}, in "
+                f"{len(self.y_train)} points; more points, or another split, are needed"
+            )
 
     def __repr__(self) -> str:
         """Name, task, and arrays by dtype and shape, on one line."""
@@ -268,7 +283,10 @@ class Loader(Component):
         train_rng, test_rng = generator(random_state).spawn(2)
         train = self._subset(len(full.X_train), self.n_train, train_rng, "n_train")
         test = self._subset(len(full.X_test), self.n_test, test_rng, "n_test")
-        return full.take(train, test)
+        data = full.take(train, test)
+        if data.task == "classification":
+            _warn_about_new_classes(data)
+        return data
 
     def check_files(self) -> None:
         """Raise ``InputError`` if a file that this loader needs is missing, without reading any."""
@@ -308,8 +326,8 @@ class Loader(Component):
                 f"It has {', '.join(arrays) or 'none'}"
             )
         X = real_numbers(arrays[self.x_key], f"{path}, {self.x_key!r}")
-        if self.pixels and arrays[self.x_key].dtype == np.uint8:
-            X = X / np.float32(255)
+        if self.pixels:
+            X = _as_pixels(X, arrays[self.x_key].dtype, path)
         return Points(X, [str(i) for i in range(len(X) if X.ndim else 0)])
 
     @abstractmethod
@@ -326,6 +344,15 @@ class Loader(Component):
         if size > n:
             raise ParameterError(key, f"at most {n}, the number of points in {self.label()}", size)
         return np.sort(rng.choice(n, size, replace=False))
+
+
+def _as_pixels(X: np.ndarray, dtype: np.dtype, path: str) -> np.ndarray:
+    """Images in [0, 1], from bytes or from such values, which interpolation may have led a little beyond."""
+    if dtype == np.uint8:
+        return X / np.float32(255)
+    if X.size and not (X.min() >= -1 and X.max() <= 2) and np.isfinite(X).all():
+        raise InputError(f"{path}: expected pixels from 0 to 1, or bytes (uint8), found {X.min():g} to {X.max():g}")
+    return X
 
 
 class FileLoader(Loader):
@@ -389,6 +416,19 @@ def real_dtype(dtype: np.dtype, where: str) -> np.dtype:
     return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
 
 
+def _warn_about_new_classes(data: Dataset) -> None:
+    """Warn about test points that no classifier can get right."""
+    if isinstance(data.y_train, Rows) or isinstance(data.y_test, Rows):
+        return
+    found = np.setdiff1d(data.y_test, data.y_train)
+    if len(found):
+        warnings.warn(
+            f"{np.isin(data.y_test, found).sum()} of {len(data.y_test)} test points of {data.name} have classes that "
+            f"no training point has, e.g. {shortened(repr(found[0].item()))}",
+            stacklevel=2,
+        )
+
+
 def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
     """Raise ``InputError`` for arrays that no learner accepts; the message names the array and ``where``."""
     if X.ndim < 2:
@@ -406,7 +446,7 @@ def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
     if isinstance(y, Rows):
         return
     numeric = np.issubdtype(y.dtype, np.number)
-    if np.issubdtype(y.dtype, np.complexfloating):
+    if y.dtype.kind not in "biufUO":
         raise InputError(f"{where}: y must hold real numbers or labels, found dtype {y.dtype}")
     if numeric:
         check_finite(_whole(y), f"{where}: y")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import logging
@@ -25,6 +26,9 @@ log = logging.getLogger(__name__)
 
 _CHUNK = 1 << 20
 _TIMEOUT_S = 30.0
+
+# Of .npz files, with members and without, and of .npy files.
+_BEGINNINGS = b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY"
 
 
 @dataclass(frozen=True)
@@ -171,8 +175,16 @@ def read_arrays(file: str | Path, key: str, mapped: bool = False) -> dict[str, n
         return {key: loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
     except Exception as error:
         raise DataFileError(
-            f"{path.absolute()} is not a readable .npz or .npy file without objects: {error}"
+            f"{path.absolute()} is not a readable .npz or .npy file without objects: {_reason(path, error)}"
         ) from error
+
+
+def _reason(path: Path, error: Exception) -> str:
+    """Why NumPy cannot read a file; it takes every file of another kind for a pickle, and advises to trust it."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        if not file.read(6).startswith(_BEGINNINGS):
+            return "it is of another kind"
+    return str(error)
 
 
 def existing_file(path: str, name: str) -> Path:
@@ -185,5 +197,6 @@ def existing_file(path: str, name: str) -> Path:
     """
     found = user_path(path, name)
     if not found.is_file():
-        raise DataFileError(f"{name}: expected a file at {found.absolute()}, found none")
+        instead = "a folder" if found.is_dir() else "none"
+        raise DataFileError(f"{name}: expected a file at {found.absolute()}, found {instead}")
     return found

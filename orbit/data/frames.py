@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -74,7 +74,7 @@ class Encoding:
             raise InputError(f"features: {', '.join(empty)} has no value in the training part; leave it out")
         statistic = np.nanmedian if missing == "median" else np.nanmean
         numbers = {} if missing == "refuse" else train.numbers
-        fill = {name: float(statistic(values)) for name, values in numbers.items()}
+        fill = {name: _without_overflow(statistic, values) for name, values in numbers.items()}
         categories = {name: sorted({*values} - {None}) for name, values in train.texts.items()}
         for name, values in categories.items():
             if len(values) > _MOST_CATEGORIES:
@@ -103,12 +103,20 @@ class Encoding:
         if name not in self.categories:
             numbers = values.numbers[name]
             return np.where(np.isnan(numbers), self.fill[name], numbers) if name in self.fill else numbers
+        if not len(values.texts[name]):  # which scikit-learn refuses
+            return np.zeros((0, len(self.categories[name])))
         known = np.array(self.categories[name], dtype=object)[:, None]
         encoder = OneHotEncoder(categories=[known[:, 0]], handle_unknown="ignore", sparse_output=False).fit(known)
         return encoder.transform(values.texts[name][:, None])
 
     def columns(self) -> tuple[Column, ...]:
         return tuple(Column(name, tuple(self.categories.get(name, ()))) for name in self.features)
+
+
+def _without_overflow(statistic: Callable[[np.ndarray], float], values: np.ndarray) -> float:
+    """A mean or median of numbers whose sum may exceed float64."""
+    exponent = np.frexp(np.nanmax(np.abs(values)))[1]
+    return float(np.ldexp(statistic(np.ldexp(values, -exponent)), exponent))
 
 
 def _codes(texts: np.ndarray) -> np.ndarray:
@@ -157,6 +165,8 @@ class Frame:
                 frame = pd.read_csv(file, sep=separator, dtype=dict.fromkeys(texts, str)).rename(columns=str)
                 # as they are in the file: pandas renames a second "a" to "a.1"
                 names = pd.read_csv(file, sep=separator, header=None, nrows=1, dtype=str).iloc[0].dropna()
+                if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first column for row labels
+                    raise ValueError("its rows have more entries than the line of column names")
         except Exception as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise DataFileError(
@@ -223,25 +233,34 @@ class Frame:
         if pd.api.types.is_bool_dtype(values):
             return values.to_numpy(dtype=bool)
         if pd.api.types.is_integer_dtype(values):
-            return values.to_numpy(dtype=np.int64)
+            return values.to_numpy(dtype=np.uint64 if pd.api.types.is_unsigned_integer_dtype(values) else np.int64)
         if pd.api.types.is_numeric_dtype(values):
             return self.numbers(columns)[:, 0]
-        return self.labels(columns[0], "target")
+        return self.labels(columns[0], "target", (str, bool, int, float, np.integer))
 
-    def labels(self, column: str, what: str) -> np.ndarray:
+    def labels(self, column: str, what: str, types: tuple[type, ...] = (object,)) -> np.ndarray:
         """The values of a column as strings, shape (n,).
+
+        Parameters
+        ----------
+        column : str
+        what : str
+            What the column is, for errors.
+        types : tuple of type
+            What a value may be, unless they are categories.
 
         Raises
         ------
         InputError
-            For missing values and lists, naming the column and ``what`` it is.
+            For missing values, lists and values of other types, naming the column.
         """
         self.require([column], f"set {what}")
         self.refuse_missing([column], "remove those rows")
         values = self.frame[column]
-        nested = next((value for value in values if not pd.api.types.is_scalar(value)), None)
-        if nested is not None:
-            found = f"column {column} holds {shortened(repr(nested))}"
+        plain = isinstance(values.dtype, pd.CategoricalDtype)
+        other = next((v for v in values if not (pd.api.types.is_scalar(v) and (plain or isinstance(v, types)))), None)
+        if other is not None:
+            found = f"column {column} holds {shortened(repr(other))}"
             raise InputError(f"{self.where}: {found}, expected one number or string in each row as {what}")
         return values.to_numpy(dtype=str)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image, ImageOps
 
-from orbit.core.errors import DataFileError, InputError, ParameterError
+from orbit.core.errors import DataFileError, InputError, ParameterError, shortened
 from orbit.core.memory import check_fits
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.paths import user_path
@@ -43,6 +44,7 @@ class Images(Loader):
         Random subsets; None is all.
     """
 
+    pixels = True
     without_effect = {}
 
     def __init__(
@@ -113,6 +115,7 @@ class Images(Loader):
 
     def _part(self, folder: Path) -> tuple[np.ndarray, np.ndarray]:
         files = _class_files(folder)
+        _warn_about_others(folder, files)
         X = self._read([file for found in files.values() for file in found], None)
         return X, np.array([name for name, found in files.items() for _ in found])
 
@@ -166,6 +169,22 @@ def _class_files(folder: Path) -> dict[str, list[Path]]:
     """The pictures of every class, sorted by name."""
     folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     return {path.name: _pictures(path.iterdir()) for path in folders}
+
+
+def _warn_about_others(folder: Path, files: Mapping[str, list[Path]]) -> None:
+    """Warn about class folders without pictures, and files in them that are none."""
+    others = [
+        str(path.relative_to(folder))
+        for name, pictures in files.items()
+        for path in sorted({*(folder / name).iterdir()} - {*pictures})
+        if not path.name.startswith(".")
+    ]
+    if left_out := others + [f"{name}/" for name, pictures in files.items() if not pictures]:
+        warnings.warn(
+            f"{folder}: {len(left_out)} files and folders have no .png or .jpg picture and are left out, e.g. "
+            f"{shortened(left_out[0])}",
+            stacklevel=2,
+        )
 
 
 def _pictures(paths: Any) -> list[Path]:

@@ -51,10 +51,12 @@ class Selection(Component):
         Raises
         ------
         ParameterError
-            If a key has no list of values.
+            If a key is no text, or has no list of values.
         """
         grid = self.grid or {}
         for key, values in grid.items():
+            if not isinstance(key, str):
+                raise ParameterError("grid", "configuration keys, each with a list of values to try", grid)
             if not isinstance(values, list) or not values:
                 raise ParameterError(f"grid.{key}", "a list of values to try", values)
         return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []

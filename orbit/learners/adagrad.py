@@ -98,6 +98,9 @@ class _AdaGrad(EpochLearner):
         self._coefficients = self._by_output(self._weights)[:, best].cpu().numpy().copy()
         self._intercept = self._offsets[best].cpu().numpy() - self._mean @ self._coefficients
 
+    def _is_finite(self) -> bool:
+        return bool(np.isfinite(self._coefficients).all() and np.isfinite(self._intercept).all())
+
     def _discard_training_state(self) -> None:
         del self._weights, self._offsets, self._squares, self._factors, self._shift, self._mean
 

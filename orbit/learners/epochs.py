@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
+from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, generator
 from orbit.core.threads import single_threaded
@@ -77,8 +78,19 @@ class EpochLearner(Learner):
         return self
 
     def end_epoch(self) -> None:
-        """Record the end of a pass: from now on all points have been seen."""
+        """Record the end of a pass: from now on all points have been seen.
+
+        Raises
+        ------
+        InputError
+            If the training diverges.
+        """
         self._publish_best()
+        if not self._is_finite():
+            raise InputError(
+                f"learning_rate: training with {self.learning_rate_:g} has led to weights that are NaN or infinite in "
+                f"epoch {self.epochs_done_ + 1}: choose a smaller one, or scale the features"
+            )
         self.history_.append(float(self._means()[self._best()]))
         if self.epochs_done_ == 0:
             self._keep(self._best())
@@ -136,6 +148,10 @@ class EpochLearner(Learner):
     @abstractmethod
     def _publish(self, best: int) -> None:
         """Set the fitted attributes from the model of the rate of index ``best``."""
+
+    @abstractmethod
+    def _is_finite(self) -> bool:
+        """Whether all numbers of the published model are."""
 
     @abstractmethod
     def _discard_training_state(self) -> None:

@@ -210,6 +210,9 @@ class NetworkClassifier(EpochClassifier):
     def _publish(self, best: int) -> None:
         self.network_ = self._networks[best]
 
+    def _is_finite(self) -> bool:
+        return all(bool(parameter.isfinite().all()) for parameter in self.network_.parameters())
+
     def _discard_training_state(self) -> None:
         self.network_.cpu()  # so that it can be saved, and used without a GPU
         del self._networks, self._optimizers

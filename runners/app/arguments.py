@@ -32,7 +32,10 @@ def check_arguments(arguments: Sequence[str]) -> None:
     """
     parser = get_args_parser()
     parser.error = _refuse  # type: ignore[method-assign]  # argparse prints the usage and exits
-    overrides = parser.parse_args(arguments).overrides
+    options = parser.parse_args(arguments)
+    if options.experimental_rerun is not None:
+        raise ConfigError("--experimental-rerun: expected settings KEY=VALUE, found a pickle, which would run code")
+    overrides = options.overrides
     try:
         parsed = OverridesParser.create().parse_overrides(overrides)
     except OverrideParseException as error:
@@ -61,9 +64,13 @@ def _check(override: Override) -> None:
         if section in _SETTINGS and len(parts) < 2:  # what is deeper may be an entry of a mapping, as in a grid
             raise ConfigError(f"~{key}: every run has {key}, which cannot be deleted; set another value instead")
         return
-    if key in (*KINDS, *FILE_GROUPS):
+    if override.package is not None:
+        raise ConfigError(f"{override.input_line}: expected KEY=VALUE without @PACKAGE, found @{override.package}")
+    if key == "hydra":
+        raise ConfigError(f"hydra: expected settings hydra.KEY=VALUE, found {shown(override.value())}")
+    if key in (*KINDS, *FILE_GROUPS, "schema") or "/" in key:
         for value in _values(override):
-            if not isinstance(value, str):
+            if not isinstance(value, str) or ("/" in value and {"", ".", ".."} & {*value.split("/")}):
                 raise ConfigError(f"{key}: expected a name, found {shown(value)}; write {key}=NAME")
     if override.is_add() or override.is_force_add():
         _check_hydra_key(key)

@@ -18,7 +18,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException, ValidationError
 
 import orbit
-from orbit.core.errors import InputError, ParameterError, shortened, suggestion
+from orbit.core.errors import InputError, ParameterError, in_one_line, shortened, suggestion
 from orbit.core.params import Parameter, config_fields, describe, parameters
 from runners.app.schema import KINDS, SECTIONS, Root, config_parameters, section_signature
 from runners.app.signatures import classes_are_imported
@@ -93,8 +93,8 @@ def shown(value: object) -> str:
 def bad_input(error: BaseException) -> str | None:
     """The one line that answers bad input, with the keys to change; None for any other error, which is a defect."""
     if isinstance(error, InputError):
-        return in_keys(error)
-    return one_line(error) if is_configuration_error(error) else None
+        return in_one_line(in_keys(error))
+    return in_one_line(one_line(error)) if is_configuration_error(error) else None
 
 
 def one_line(error: BaseException) -> str:
@@ -152,7 +152,8 @@ def _unknown_key(error: ConfigKeyError | ConfigAttributeError) -> str:
     if key in KINDS:
         return f"{error.full_key}: no such key; {key} is a choice of its own: {key}=NAME, {key}.KEY=VALUE"
     keys = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
-    return f"{error.full_key}: no such key{suggestion(key, keys)} Choose from {', '.join(keys)}."
+    choices = f" Choose from {', '.join(keys)}." if keys else ""
+    return f"{error.full_key}: no such key{suggestion(key, keys)}{choices}"
 
 
 def _first_line(error: BaseException) -> str:

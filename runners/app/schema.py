@@ -134,6 +134,8 @@ class Root:
     def check(self) -> None:
         """Raise ``ParameterError`` for a value of the wrong type or range."""
         check_params(self)
+        if not self.outputs.strip():
+            raise ParameterError("outputs", "the name of a folder", self.outputs)
         checked_run_name(self.run_name)
 
 

@@ -40,7 +40,7 @@ def check_name(kind: str, section: Any) -> None:
     """Raise ``UnknownNameError`` unless the section names a component of the kind."""
     known = names(kind)
     if not isinstance(section, dict) or "name" not in section:
-        raise UnknownNameError(f"{kind}: expected one of {', '.join(known)}, found {section!r}")
+        raise UnknownNameError(f"{kind}: expected {{name: NAME}} with a NAME of {', '.join(known)}, found {section!r}")
     if section["name"] != "auto":
         check_known(kind, section["name"], known)
     if section["name"] not in known and len(section) > 1:

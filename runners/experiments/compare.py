@@ -93,6 +93,9 @@ def _compare(job: Job, pair: dict[str, Plan], at: str, progress: Progress) -> li
     tested = paired_test(data.task, data.y_test, *(fitted.predicted for fitted in fits))
     job.log_metrics({f"{at}/paired/{key}".lstrip("/"): value for key, value in tested.items()})
     texts = ", ".join(f"{key.replace('_', ' ')} {value:.3g}" for key, value in tested.items()), ""
-    scores = [{name: fitted.metrics[f"test/{name}"] for name in METRICS[data.task]} for fitted in fits]
+    scores = [
+        {name: fitted.metrics[f"test/{name}"] for name in METRICS[data.task] if f"test/{name}" in fitted.metrics}
+        for fitted in fits
+    ]
     labels = [f"{label}, {at}" if at else label for label in pair]
     return [_Row(*row) for row in zip(labels, scores, seconds, texts, strict=True)]

@@ -109,7 +109,8 @@ def score_rows(metrics: dict[str, float], task: str, targets: list[str]) -> list
     if task == "classification":
         others = {key: value for key, value in metrics.items() if key.startswith("test/") and key != "test/accuracy"}
         return [("test accuracy", f"{metrics['test/accuracy']:.2%}"), *_row("test", others)]
-    rows = [(f"test {name}", f"{metrics[f'test/{name}']:.4g}") for name in METRICS[task]]
+    found = {name: metrics[f"test/{name}"] for name in METRICS[task] if f"test/{name}" in metrics}
+    rows = [(f"test {name}", f"{value:.4g}") for name, value in found.items()]
     for label in target_labels(targets):
         rows += _row(f"test {label}", {key: metrics[key] for key in metrics if key.startswith(f"test/{label}/")})
     return rows

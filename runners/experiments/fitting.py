@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from orbit.approx import diagnose
+from orbit.core.errors import shortened
 from orbit.data import Dataset
 from orbit.learners.streaming import FeatureStream, fit_stream, sample_rows
 from runners.app.memory import check_fit
@@ -19,6 +20,9 @@ from runners.experiments.pipeline import pipeline, predict, predict_with_probabi
 from runners.experiments.selection import Selected, select
 from runners.experiments.training import Training
 from runners.metrics import evaluate, evaluate_probabilities, evaluate_targets
+
+# Test points from which on equal predictions are no coincidence.
+_FEWEST_POINTS = 20
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Fitted:
     probabilities : of the classes for the test points, shape (n_test, k); None if the learner gives none
     metrics : ``train/...``, ``test/...``, sizes and fitted parameters, under flat names
     selected : result of the selection by inner validation, or None
-    problem : why nothing can be learned from the features, or None
+    problem : why nothing can be learned from the features, or was learned from them; None otherwise
     """
 
     model: Pipeline
@@ -75,10 +79,11 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
         seen, fitted_values = np.arange(len(X)), learner.predict(psi)
         examined, problem = diagnose(features, X, psi)
         del psi
-    if problem is not None:
-        warnings.warn(problem, stacklevel=2)
     with clock.stage("predict"):
         predicted, probabilities = predict_with_probabilities(model, data.X_test, engine)
+    problem = problem or _constant(predicted, data.y_test)
+    if problem is not None:
+        warnings.warn(problem, stacklevel=2)
 
     scores = {f"train/{k}": v for k, v in evaluate(data.task, data.y_train[seen], fitted_values).items()}
     tested = evaluate(data.task, data.y_test, predicted)
@@ -95,6 +100,16 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     if selected:
         scores |= selected.metrics()
     return Fitted(model, predicted, probabilities, scores, selected, problem)
+
+
+def _constant(predicted: np.ndarray, y: Any) -> str | None:
+    """A sentence if all test points have the same prediction, but not the same target."""
+    if len(predicted) < _FEWEST_POINTS or (predicted[:1] != predicted).any() or (y[:1] == y[:]).all():
+        return None
+    return (
+        f"the prediction of all {len(predicted)} test points is {shortened(str(predicted[0]))}: nothing was learned. "
+        "Check the learner's regularization and learning rate, the kernel and the scale of the points"
+    )
 
 
 def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> np.ndarray:

@@ -80,7 +80,7 @@ def importance(model: Pipeline, data: Dataset, engine: Engine, random_state: int
     n = min(len(data.X_test), max(_FEWEST, _affordable(model, len(columns))))
     rows = np.sort(generator(random_state).choice(len(data.X_test), n, replace=False))
     permuted = _Permuted(model, np.asarray(data.X_test[rows]), columns, engine)
-    metric = "r2" if data.y_test.ndim > 1 else METRICS[data.task][0]  # targets may have different units
+    metric = "r2" if data.y_test.ndim > 1 and n > 1 else METRICS[data.task][0]  # targets may have different units
     sign, change = (-1, "increase") if metric in LOWER_IS_BETTER else (1, "decrease")
 
     def score(estimator: _Permuted, order: np.ndarray, y: np.ndarray) -> float:

@@ -33,7 +33,7 @@ def represented(model: Pipeline, X: np.ndarray, engine: Engine) -> np.ndarray:
     X, learner = model["representation"].fit_transform(X), model["learner"]
     if learner.takes_points and learner.shape is None:
         learner.set_params(shape=list(X.shape[1:]))
-    return X.astype(engine.result_dtype(X), copy=False)
+    return engine.cast(X)
 
 
 def represented_points(plan: Plan, n_points: int, shape: list[int] | None) -> np.ndarray:
@@ -47,7 +47,7 @@ def represented_points(plan: Plan, n_points: int, shape: list[int] | None) -> np
         X = plan.component("representation").fit_transform(plan.load().X_train[:n_points])
     else:
         X = np.random.default_rng(plan.seed("runner")).standard_normal((n_points, *shape))
-    return X.astype(plan.engine().result_dtype(X), copy=False)
+    return plan.engine().cast(X)
 
 
 def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -69,18 +70,20 @@ class Predict(Runner):
             raise ParameterError("trust", f"true, because {self.model} runs the code in it when it is loaded", False)
         if self.input is None or not user_path(self.input, "input").exists():
             raise ParameterError("input", "an existing file or folder with new points", self.input)
-        if self.output is not None and not user_path(self.output, "output").absolute().parent.is_dir():
-            raise ParameterError("output", "a file in an existing folder", self.output)
+        if self.output is not None:
+            path = user_path(self.output, "output").absolute()
+            if not path.parent.is_dir() or (path.exists() and not path.is_file()):
+                raise ParameterError("output", "a file in an existing folder", self.output)
+            if path.exists() and path.samefile(user_path(self.input, "input")):
+                raise ParameterError("output", "another file than runner.input", self.output)
 
     def run(self, job: Job) -> None:
         assert self.input is not None
         with job.stage("load"):
             model, loader, form = self._load(job)
-            try:
+            with _naming_input():
                 points = loader.read_points(self.input, form)
-            except InputError as error:
-                raise InputError(f"runner.input: {error}") from error
-        with job.stage("predict"):
+        with job.stage("predict"), _naming_input():
             batches = job.plan.engine().row_batches(len(points.X), 2 * self._widest(model, points.X[:1]))
             frames = [predictions(model, points.X[rows], form.get("targets")) for rows in batches]
         table = pd.concat(frames, ignore_index=True)
@@ -107,6 +110,8 @@ class Predict(Runner):
         for _, step in model.steps[:-1]:
             try:
                 X = step.transform(X)
+            except InputError:  # its numbers
+                raise
             except ValueError as error:
                 problem = f"its model does not take points of shape {X.shape[1:]}, which its {RECORD} has"
                 raise InputError(f"runner.model: {self.model}: {problem} ({error})") from error
@@ -122,6 +127,17 @@ class Predict(Runner):
         except OSError as error:
             raise InputError(f"runner.output: cannot write to {path.absolute()} ({error.strerror})") from error
         return path
+
+
+@contextlib.contextmanager
+def _naming_input() -> Iterator[None]:
+    """Errors of new points name the key that they come from."""
+    try:
+        yield
+    except InputError as error:
+        if str(error).startswith("runner."):
+            raise
+        raise InputError(f"runner.input: {error}") from error
 
 
 def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None) -> pd.DataFrame:

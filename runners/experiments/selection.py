@@ -24,7 +24,7 @@ from orbit.data.rows import subset
 from orbit.kernels.structure import StructuredFeatures, unpacked
 from runners.app.plan import Plan
 from runners.experiments.pipeline import pipeline, represented, weights
-from runners.metrics import LOWER_IS_BETTER, METRICS, evaluate
+from runners.metrics import LOWER_IS_BETTER, METRICS, score
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
                 part = data.split(*rows)
                 found = predictions([variants[i] for i in members], part, functools.partial(shared.of, rows))
                 for i, predicted in zip(members, found, strict=True):
-                    scores[i, split] = evaluate(data.task, part.y_test, predicted)[metric]
+                    scores[i, split] = score(data.task, part.y_test, predicted, metric)
                 progress.step()
     means = np.nan_to_num(scores.mean(1), nan=np.inf if metric in LOWER_IS_BETTER else -np.inf)
     best = int(means.argmin() if metric in LOWER_IS_BETTER else means.argmax())

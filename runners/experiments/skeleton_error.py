@@ -71,7 +71,7 @@ class SkeletonError(Runner):
         plans = {(k, s): job.plan.variant(kernels[k] | series[s]) for k in kernels for s in series}
         data = job.load()
         X = job.plan.component("representation").fit_transform(data.X_train)
-        X = X.astype(job.plan.engine().result_dtype(X), copy=False)
+        X = job.plan.engine().cast(X)
         if len(X) < self.n_points:
             raise InputError(f"runner.n_points: expected at most {len(X)}, the training points, found {self.n_points}")
         found: dict[tuple[str, str], list[list[dict[str, float]]]] = {key: [] for key in plans}

@@ -12,7 +12,7 @@ from orbit.registry import register
 from runners.app.memory import check_fit
 from runners.base import Job, Runner
 from runners.experiments.selection import metric_of, predictions
-from runners.metrics import evaluate
+from runners.metrics import score
 from runners.search.trial import is_pruned
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Validate(Runner):
             for fit, validation in splits:
                 part = data.split(fit, validation)
                 (predicted,) = predictions([job.plan], part)
-                scores.append(evaluate(data.task, part.y_test, predicted)[metric])
+                scores.append(score(data.task, part.y_test, predicted, metric))
                 job.log_step(f"validation/part/{metric}", scores[-1])
                 progress.step()
                 if len(scores) < len(splits) and is_pruned(len(scores), float(np.mean(scores))):

@@ -84,6 +84,7 @@ def test_the_scale_of_the_points_does_not_matter(tmp_path, expected, representat
         (1e200, "float64", None, ["representation=raw", FLOAT64], "largest entry .* float64 needs one .* Standardize$"),
         (1e-310, "float64", None, ["representation=raw", FLOAT64], "largest entry .* Standardize$"),
         (1.0, "float32", 1e38, [], "kernel.lengthscale: .* no numbers in float32, the median distance: remove outl"),
+        (1e300, "float64", None, ["representation=raw"], r"largest entry .* \S+e\+300, of point .* float32 needs"),
         (1.0, "float32", 1e38, ["representation=raw"], "largest entry of the points is 1e.38, of point"),
     ],
 )
@@ -119,6 +120,7 @@ def test_targets_whose_squares_overflow_are_refused(tmp_path, size, task):
                 ("distribution.sigma", "group=translation", "distribution=gaussian"),
             )
         ),
+        (["learner=adagrad", "learner.learning_rate=1e38"], "learner.learning_rate: training with 1e.38 has led to we"),
         (["engine.memory=1e7"], "engine.memory: expected a finite number > 0 and <= 1e.06"),
         (["kernel=rational_quadratic", "kernel.alpha=1e13"], "kernel.alpha: expected a finite number >= 0.001"),
         (["distribution=von_mises", "distribution.concentration=1e20"], "concentration: expected .* 1e.12"),
@@ -142,6 +144,8 @@ def test_numbers_out_of_range_are_refused_by_name(overrides, line):
         (["group=translation", "distribution=gaussian", "distribution.mean=500"], "features of 60 points are equal"),
         (["kernel.lengthscale=1e-3"], "kernel matrix of 60 points is the identity up to 0"),
         (["approx=rf", "kernel.lengthscale=1e-3"], "kernel matrix of 60 points is the identity up to 0"),
+        (["learner.regularization=1e100"], "the prediction of all 40 test points is "),
+        (["learner=adagrad", "learner.learning_rate=1e-90"], "the prediction of all 40 test points is "),
         (["kernel=laplacian"], None),
         (["approx=cdf"], None),
         (["kernel.lengthscale=1000", FLOAT64], None),
@@ -159,3 +163,14 @@ def test_features_that_say_nothing_are_reported(overrides, problem):
         return
     assert problem in found.problem
     assert found.problem in [str(warning.message) for warning in caught]
+
+
+def test_a_single_test_point_of_a_regression_has_no_r2(tmp_path):
+    X = np.random.default_rng(0).random((40, 3))
+    data = npy_files(tmp_path, X, X.sum(1))
+    found = fit(*data, "group=identity", "dataset.n_test=1")
+    assert "test/r2" not in found.metrics
+    assert all(map(np.isfinite, found.metrics.values()))
+    selection = ("selection=hold_out", "selection.grid={kernel.lengthscale: [1, 2]}", "selection.metric=r2")
+    line = refusal(*data, "group=identity", *selection, "selection.fraction=0.01")
+    assert line == "selection.metric=r2 needs parts of at least two validation points, found one of 1"
