@@ -101,6 +101,10 @@ def parquet(*more: str) -> tuple[str, ...]:
     return (*TABLE, "dataset.path=mine.parquet", *more)
 
 
+#: The arrays of ``cifar10.npz``.
+CIFAR10 = {f"x_{part}": np.zeros((20, 32, 32, 3), np.uint8) for part in ("train", "test")}
+CIFAR10 |= {f"y_{part}": np.arange(20) % 10 for part in ("train", "test")}
+
 LISTS, DICTS = [[1, 2]] * N, [{"k": 1}] * N
 
 #: What writes the files, what is on the command line, and a part of the line.
@@ -229,6 +233,14 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
         lambda: np.save("X.npy", X),
         ("dataset=arrays", "dataset.path=X.npy", "dataset.y_path=gone.npy"),
         "dataset.y_path: expected a file at",
+    ),
+    *(
+        (
+            lambda labels=labels: np.savez("cifar10.npz", **(CIFAR10 | {"y_train": labels})),
+            ("dataset=cifar10", "dataset.root=."),
+            "cifar10.npz: expected y_train with classes from 0 to 9, found others",
+        )
+        for labels in (np.arange(20), np.arange(20) / 4, np.full(20, np.nan), np.full(20, "cat"))
     ),
     # ---- tables
     (

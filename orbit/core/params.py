@@ -110,7 +110,7 @@ def _are_representable(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_are_representable, value))
     if isinstance(value, numbers.Integral):  # may exceed every float
-        return bool(abs(value) <= LARGEST_NUMBER)
+        return abs(int(value)) <= LARGEST_NUMBER
     if not isinstance(value, numbers.Real) or not math.isfinite(value):
         return True
     return value == 0 or 1 / LARGEST_NUMBER <= abs(float(value)) <= LARGEST_NUMBER

@@ -27,6 +27,7 @@ ARCHIVE = DataFile(
     "also do.",
     _URL,
 )
+_CLASSES = 10
 _NPZ = "cifar10.npz"
 _BATCHES = "cifar-10-batches-py"
 _TRAIN = [f"data_batch_{i}" for i in range(1, 6)]
@@ -101,6 +102,11 @@ def _read_npz(path: Path) -> list[np.ndarray]:
         if arrays[key].shape[1:] != (32, 32, 3) or arrays[key].dtype != np.uint8:
             found = f"{arrays[key].shape} of {arrays[key].dtype}"
             raise DataFileError(f"{path.absolute()}: expected {key} of shape (n, 32, 32, 3) and bytes, found {found}")
+    for key in ("y_train", "y_test"):
+        if not np.isin(arrays[key], np.arange(_CLASSES)).all():
+            raise DataFileError(
+                f"{path.absolute()}: expected {key} with classes from 0 to {_CLASSES - 1}, found others"
+            )
     return [arrays[key] if key.startswith("x") else arrays[key].ravel().astype(np.int64) for key in _NPZ_KEYS]
 
 

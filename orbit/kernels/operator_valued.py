@@ -244,10 +244,15 @@ class Decomposable(OperatorKernel):
             weights = np.load(user_path(self.adjacency, "adjacency"), allow_pickle=False)
         except Exception as error:
             raise DataFileError(f"adjacency: {self.adjacency} is not a readable .npy file: {error}") from error
-        if weights.shape != (p, p) or not np.allclose(weights, weights.T) or weights.min() < 0:
-            raise InputError(
-                f"adjacency: expected a symmetric {p} x {p} matrix of weights >= 0, found shape {weights.shape}"
-            )
+        found = None
+        if weights.shape != (p, p) or weights.dtype.kind not in "biuf":
+            found = f"{weights.dtype} of shape {weights.shape}"
+        elif not (np.isfinite(weights).all() and weights.min() >= 0):
+            found = "entries that are negative, NaN or infinite"
+        elif not np.allclose(weights, weights.T):
+            found = "one that is not symmetric"
+        if found is not None:
+            raise InputError(f"adjacency: expected a symmetric {p} x {p} matrix of finite weights >= 0, found {found}")
         return weights.astype(np.float64)
 
 

@@ -178,6 +178,20 @@ def test_invalid_bases_and_graphs_are_rejected(tmp_path, rng):
     np.save(tmp_path / "graph.npy", np.ones((2, 3)))
     with pytest.raises(InputError, match=r"^adjacency: expected a symmetric 4 x 4 matrix.*\(2, 3\)"):
         Decomposable(output="graph", adjacency=str(tmp_path / "graph.npy")).output_matrix(rng.random((9, 4)))
+    for entry, found in (
+        (np.nan, "negative, NaN or inf"),
+        (np.inf, "NaN or inf"),
+        (-1.0, "negative"),
+        (2.0, "not sym"),
+    ):
+        weights = np.ones((4, 4))
+        weights[0, 1] = entry
+        np.save(tmp_path / "graph.npy", weights)
+        with pytest.raises(InputError, match=f"^adjacency: expected a symmetric 4 x 4 matrix.*{found}"):
+            Decomposable(output="graph", adjacency=str(tmp_path / "graph.npy")).output_matrix(rng.random((9, 4)))
+    np.save(tmp_path / "graph.npy", np.full((4, 4), "a"))
+    with pytest.raises(InputError, match=r"^adjacency: .* found <U1 of shape \(4, 4\)"):
+        Decomposable(output="graph", adjacency=str(tmp_path / "graph.npy")).output_matrix(rng.random((9, 4)))
     (tmp_path / "text.npy").write_text("0 1")
     with pytest.raises(InputError, match="^adjacency: .* is not a readable .npy file"):
         Decomposable(output="graph", adjacency=str(tmp_path / "text.npy")).output_matrix(rng.random((9, 4)))
