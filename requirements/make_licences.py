@@ -20,8 +20,8 @@ TARGET = Path(__file__).parent / "licences.md"
 
 _HEADER = """# Licences of dependencies
 
-All packages that `pip install orbit-kernels` installs on Linux, with the CPU build of torch, and the licences that the
-metadata of each name. Written by `python requirements/make_licences.py`; versions are in [ci.lock](ci.lock).
+All packages that `pip install orbit-kernels` installs on Linux, with the CPU build of torch, and the licences that
+their metadata name. Written by `python requirements/make_licences.py`; versions are in [ci.lock](ci.lock).
 
 | package | licence |
 |---|---|

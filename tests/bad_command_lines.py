@@ -93,6 +93,10 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ("=3", "=3: expected KEY=VALUE, found no key"),
     ("+=3", "+=3: expected KEY=VALUE, found no key"),
     ("-x", "unrecognized arguments: -x; a setting is written KEY=VALUE, --help lists the options"),
+    (
+        ("seed=0", "--multirun", "group=rotation", "size=paper"),
+        "group=rotation size=paper: expected all settings side by side, with options before or after all of them",
+    ),
     ("--foo", "unrecognized arguments: --foo; a setting is written KEY=VALUE"),
     ("--foo=3", "unrecognized arguments: --foo=3; a setting is written KEY=VALUE"),
     ("--cfg=everything", "argument --cfg/-c: invalid choice: 'everything' (choose from 'job', 'hydra', 'all')"),
@@ -170,9 +174,18 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ("runner.save_model=0", "runner.save_model: expected true or false, found 0"),
     ("tracking.enabled=2", "tracking.enabled: expected true or false, found 2"),
     ("tracking.enabled=null", "tracking.enabled: expected true or false, found None"),
-    ("tracking.uri=''", "tracking.uri: expected a name that is not empty or null, found ''"),
-    ("tracking.uri=' '", "tracking.uri: expected a name that is not empty or null, found ' '"),
-    ("tracking.experiment=''", "tracking.experiment: expected a name that is not empty, found ''"),
+    *(
+        (
+            f"tracking.{key}={value!r}",
+            f"tracking.{key}: expected a name that is not empty, of printable characters in one",
+        )
+        for key in ("uri", "experiment", "artifacts")
+        for value in ("", " ")
+    ),
+    *(
+        (f"tracking.{key}='a\nb'", f"tracking.{key}: expected a name that is not empty, of printable characters in one")
+        for key in ("uri", "experiment", "artifacts")
+    ),
     ("tracking.experiment=null", "tracking.experiment: expected a string, found null"),
     ("tracking.experiment=[1]", "tracking.experiment: expected a string, found [1]"),
     ("outputs=null", "outputs: expected a string, found null"),
@@ -222,6 +235,7 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ((*TABLE, "dataset.path=here.csv", "learner.regularization=-1"), "learner.regularization: expected"),
     # ---- files
     (("dataset=mnist", "dataset.root=nowhere"), "expected the file train-images-idx3-ubyte.gz at"),
+    (("dataset=mnist", "dataset.root=nowhere"), "that has it, or fetch it with dataset.download=true."),
     (("dataset=mnist", f"dataset.root={LONG}"), f"dataset.root: {TOO_LONG}"),
     (("dataset=spoken_digits", f"dataset.root={LONG}"), f"dataset.root: {TOO_LONG}"),
     (("dataset=cifar10", "dataset.root='~nobody-here'"), "dataset.root: expected a path that can be read (Could not"),

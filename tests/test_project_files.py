@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from mutants import PACKAGES
+from packaging.requirements import Requirement
 
 import orbit
 
@@ -46,21 +47,27 @@ def test_a_release_takes_its_text_from_the_change_log():
 
 
 def test_every_dependency_is_locked_and_its_licence_listed():
-    wanted = [re.split(r"[\s<>=\[;]", line)[0] for line in PROJECT["dependencies"]]
-    extra = [line for lines in PROJECT["optional-dependencies"].values() for line in lines]
-    locked = (ROOT / "requirements" / "ci.lock").read_text(encoding="utf-8")
-    names = re.findall(r"^([\w.-]+)(?:\[\w+\])?==\S+", locked, re.MULTILINE)
-    assert {*wanted, *(re.split(r"[\s<>=\[;]", line)[0] for line in extra)} <= set(names)
-    assert "http" not in re.sub(r"^\S+==.*$", "", locked, flags=re.MULTILINE)
+    wanted = [Requirement(line) for line in PROJECT["dependencies"]]
+    extra = [Requirement(line) for lines in PROJECT["optional-dependencies"].values() for line in lines]
+    lock = (ROOT / "requirements" / "ci.lock").read_text(encoding="utf-8")
+    locked = [Requirement(line) for line in lock.splitlines() if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"==[\w.]+", str(each.specifier)) and each.url is None for each in locked)
+    for needed in wanted + extra:
+        versions = [str(each.specifier).removeprefix("==") for each in locked if each.name == needed.name]
+        assert versions, needed
+        assert all(needed.specifier.contains(version) for version in versions), needed
     licences = dict(re.findall(r"^\| (\S+) \| (.+) \|$", (ROOT / "requirements/licences.md").read_text(), re.MULTILINE))
-    assert set(wanted) <= licences.keys()
+    assert {each.name for each in wanted} <= licences.keys()
     assert all(licences.values())
 
 
 def test_ci_takes_locked_versions_and_looks_for_vulnerabilities_and_a_release_has_a_bill_of_materials():
     jobs = read(".github/workflows/ci.yml")["jobs"]
     assert "requirements/ci.lock" in jobs["test"]["steps"][-1]["env"]["PIP_CONSTRAINT"]
-    assert any("pip-audit --requirement requirements/ci.lock" in step.get("run", "") for step in jobs["audit"]["steps"])
+    assert any(
+        "pip-audit --strict --requirement requirements/ci.lock" in step.get("run", "")
+        for step in jobs["audit"]["steps"]
+    )
     (job,) = read(".github/workflows/release.yml")["jobs"].values()
     assert any("cyclonedx-py environment" in step.get("run", "") for step in job["steps"])
 

@@ -47,6 +47,9 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 
 def _refuse(message: str) -> NoReturn:
+    unread = message.partition("unrecognized arguments: ")[2]
+    if unread and not unread.startswith("-"):
+        raise ConfigError(f"{unread}: expected all settings side by side, with options before or after all of them")
     raise ConfigError(f"{message}; a setting is written KEY=VALUE, --help lists the options")
 
 

@@ -62,7 +62,9 @@ def in_keys(error: InputError) -> str:
     if not names:
         return str(error)
     message = re.sub(rf"^({names})(?=[:\[])", rf"{section}.\1", str(error))
-    return re.sub(rf"(?<![\w.])({names})=('?)([\w.+-]+)\2", lambda match: _assignment(section, match), message)
+    return re.sub(
+        rf"(?<![\w.])({names})=('?)([\w+-]+(?:\.[\w+-]+)*)\2", lambda match: _assignment(section, match), message
+    )
 
 
 def _assignment(section: str, match: re.Match[str]) -> str:

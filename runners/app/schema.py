@@ -73,13 +73,13 @@ class Tracking:
     artifacts: str | None = None
 
     def check(self) -> None:
-        """Raise ``ParameterError`` for a value of the wrong type, and an empty one."""
+        """Raise ``ParameterError`` for a value of the wrong type, and one that is no name."""
         check_params(self)
         for key in ("uri", "experiment", "artifacts"):
             value = vars(self)[key]
-            if value is not None and not value.strip():
-                expected = "a name that is not empty" if key == "experiment" else "a name that is not empty or null"
-                raise ParameterError(key, expected, value)
+            if value is not None and not (value.strip() and value.isprintable()):
+                expected = "a name that is not empty, of printable characters in one line"
+                raise ParameterError(key, expected if key == "experiment" else f"{expected}, or null", value)
 
 
 #: Sections of the configuration that are not a choice of component.

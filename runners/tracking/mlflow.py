@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, shortened
 from runners.program import program
 from runners.tracking import stores, views
 from runners.tracking.passwords import mask, reveal
@@ -269,7 +269,7 @@ class Tracker:
     def _artifact_location(self) -> str | None:
         """Where the artifacts of a new experiment go; None lets a server choose."""
         if self.artifacts is not None:
-            root = self.artifacts if "://" in self.artifacts else Path(self.artifacts).absolute().as_uri()
+            root = self.artifacts if "://" in self.artifacts else _writable(Path(self.artifacts)).absolute().as_uri()
             return f"{root.rstrip('/')}/{self.experiment}"
         return None if stores.is_server(self.uri) else (self.outputs / "artifacts" / self.experiment).as_uri()
 
@@ -282,6 +282,18 @@ class Tracker:
         except Exception as error:
             log.debug("using the store failed", exc_info=True)
             raise error if isinstance(error, InputError) else stores.unusable(self.uri, error) from error
+
+
+def _writable(folder: Path) -> Path:
+    """A folder for artifacts, which is made if it does not exist: an experiment keeps its folder for good."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"tracking.artifacts: cannot write to {shortened(str(folder.absolute()))} ({error.strerror}); set it to a "
+            "folder you can write to"
+        ) from error
+    return folder
 
 
 def _source(record: Record) -> dict[str, str]:

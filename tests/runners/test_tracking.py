@@ -358,6 +358,16 @@ def test_artifacts_of_any_database_are_in_outputs_or_where_they_are_told(
     assert not (tmp_path / "mlruns").exists()
 
 
+def test_a_folder_of_artifacts_that_cannot_be_made_is_refused_before_an_experiment_gets_it(tmp_path, database):
+    (tmp_path / "file").touch()
+    tracker = Tracker(tmp_path / "out", None, "new", str(tmp_path / "file" / "kept"))
+    with pytest.raises(
+        InputError, match=r"^tracking\.artifacts: cannot write to .*/file/kept \(Not a directory\); set it"
+    ):
+        tracker.open()
+    assert tracker._client.get_experiment_by_name("new") is None
+
+
 def test_only_the_answer_of_a_store_is_timed_not_the_import_of_its_driver(tmp_path, monkeypatch):
     create_engine = sqlalchemy.create_engine
 
