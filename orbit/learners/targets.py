@@ -28,7 +28,7 @@ class TargetsLearner(Learner):
     Attributes
     ----------
     path_, path_scores_ : arrays
-        The values tried and their scores, higher is better; NaN for those that were skipped.
+        The values tried and their scores, higher is better; NaN for a single one.
     regularization_ : float
         The lambda in use.
     centering : see :data:`~orbit.solvers.moments.Centering`

@@ -1,32 +1,39 @@
-"""Factorisations of (s_k A + lambda I) z_k = r_k for many lambda: eigenvalues, tridiagonal form, Cholesky."""
+"""Factorisations of (s_k A + lambda I) z_k = r_k for many lambda: eigenvalues, tridiagonal and block-tridiagonal form,
+Cholesky."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from scipy.linalg import lapack
 
 from orbit.core.linalg import eigh
-from orbit.core.threads import threads_for
+from orbit.core.threads import in_threads, single_threaded, threads_for
 
-# Up to this size a reduction to tridiagonal form takes seconds and gives exact degrees of freedom for every lambda;
-# above it, the ten or so Cholesky factorisations of a search are faster.
+# Above this size products of float32 rows are taken in float32.
 LARGE = 3000
 # From this size on a reduction to tridiagonal form is clearly faster than an eigendecomposition.
 TRIDIAGONAL_FROM = 64
+# From about this size on a matrix leaves the caches: a reduction by matrix products is faster than one by vectors.
+BAND_FROM = 1800
 # Size up to which an eigendecomposition is feasible: some gigabytes and minutes.
 MAX_EIGEN = 12_000
-# Distinct scales up to which a factorisation for each costs less than one eigendecomposition.
-_MAX_SCALES = 3
+# Distinct scales up to which a Cholesky factor or a tridiagonal system for each costs less than an eigendecomposition.
+_FEW_SCALES = 3
+# The same for block-tridiagonal systems from BAND_FROM on.
+_SOME_SCALES = 30
 # Multiples of float64 rounding below which lambda is resolved by eigenvalues only.
 _ABOVE_ROUNDING = 10
-# Random signs for the trace: its relative error is about sqrt(2 / (probes x size)), 0.6 % at 3,000.
-_PROBES = 16
-# Columns of a Cholesky factor that are computed at once.
-PANEL = 512
+# Columns that are factorised or updated at once: of 128 to 512 about the fastest, for sizes of 1,000 to 4,000.
+PANEL = 192
+# Rows of the blocks of a block-tridiagonal matrix, up to LARGE and above, divisors of PANEL: wider ones take less time
+# to reduce to, and more for each lambda.
+BLOCK, WIDE_BLOCK = 32, 96
+# Values of lambda whose block-tridiagonal systems are solved at once.
+_TOGETHER = 10
 # Reflections that LAPACK applies at once.
 _REFLECTIONS = 64
 
@@ -34,7 +41,7 @@ _EPS = np.finfo(np.float64).eps
 
 
 def is_large(size: float) -> bool:
-    """Whether Cholesky factorisations for some values of lambda are cheaper than one reduction for all."""
+    """Whether a system is so large that products of float32 rows are worth taking in float32."""
     return size > LARGE
 
 
@@ -55,17 +62,20 @@ class Factorisation(ABC):
     Attributes
     ----------
     right : Q^T r, shape (m, k)
-    searches : bool
-        Whether every lambda takes a factorisation, so that a path is searched from coarse to fine.
     """
 
-    searches: ClassVar[bool] = False
     right: np.ndarray
     scales: np.ndarray
 
     @abstractmethod
     def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
-        """Q^T z, shape (m, k), and the degrees of freedom tr s_k A (s_k A + lambda I)^-1, shape (k,)."""
+        """Q^T z, shape (m, k), and the degrees of freedom tr s_k A (s_k A + lambda I)^-1, shape (k,).
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If rounding has made s_k A + lambda I indefinite.
+        """
 
     @abstractmethod
     def expand(self, z: np.ndarray) -> np.ndarray:
@@ -86,14 +96,15 @@ def factorise(
     A, right, scales : as for :class:`Factorisation`
     path : array of lambda, shape (l,)
     """
-    few = len(np.unique(scales)) <= _MAX_SCALES
+    n_scales = len(np.unique(scales))
+    banded = len(A) >= BAND_FROM
     resolved = path[0] > smallest_resolved(A, scales) or len(A) > MAX_EIGEN
-    if eigen or not (few and resolved):
+    if eigen or not resolved or n_scales > (_SOME_SCALES if banded else _FEW_SCALES):
         return Eigen(A, right, scales)
-    if len(path) == 1:
-        return Cholesky(A, right, scales, probes=0)
-    if is_large(len(A)):
+    if len(path) == 1 and n_scales <= _FEW_SCALES:
         return Cholesky(A, right, scales)
+    if banded:
+        return Band(A, right, scales, path)
     return Tridiagonal(A, right, scales) if len(A) >= TRIDIAGONAL_FROM else Eigen(A, right, scales)
 
 
@@ -143,7 +154,7 @@ class Tridiagonal(Factorisation):
     def __init__(self, A: np.ndarray, right: np.ndarray, scales: np.ndarray) -> None:
         self.scales = scales
         lwork = int(lapack.dsytrd_lwork(len(A), lower=1)[0])
-        with threads_for(len(A) ** 3):
+        with threads_for(0):  # in the products with vectors a second thread mostly waits
             reduced, self.diagonal, self.beside, self._tau, _ = lapack.dsytrd(A, lower=1, lwork=lwork)
         self._reflectors = np.asfortranarray(reduced[1:, :-1])
         self.right = self._turn(right, "T")
@@ -175,29 +186,191 @@ class Tridiagonal(Factorisation):
         return turned
 
 
+class Band(Factorisation):
+    """A reduction to a block-tridiagonal matrix, A = Q B Q^T, in place.
+
+    It is the first of the two stages of Bischof, Lang and Sun, "A framework for symmetric
+    band reduction", 2000: 4/3 m^3 additions and multiplications in matrix products. A
+    reduction to tridiagonal form needs as many, half of them in products with vectors, an
+    eigendecomposition 9 m^3. Each lambda then costs some 12 m b^2 for blocks of b rows: a
+    Cholesky factorisation of B + lambda I by blocks, and the diagonal of its inverse.
+
+    Parameters
+    ----------
+    path : array of lambda that are solved together, or None; others are solved when asked for
+    """
+
+    def __init__(self, A: np.ndarray, right: np.ndarray, scales: np.ndarray, path: np.ndarray | None = None) -> None:
+        self.scales = scales
+        self._A = torch.from_numpy(np.ascontiguousarray(A))
+        self._size = b = WIDE_BLOCK if is_large(len(A)) else BLOCK
+        self._blocks = [slice(start, min(start + b, len(A))) for start in range(0, len(A), b)]
+        self._diagonal = torch.zeros(len(self._blocks), b, b, dtype=torch.float64)
+        self._beside = torch.zeros_like(self._diagonal)
+        self._triangles: list[torch.Tensor] = []
+        with threads_for(len(A) ** 3):
+            self._reduce()
+            self.right = self._turn(right, transposed=True)
+        self._solved: dict[float, tuple[np.ndarray, np.ndarray]] = {}
+        if path is not None:
+            in_threads(self._solve, np.split(path, range(_TOGETHER, len(path), _TOGETHER)))
+
+    def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+        if regularization not in self._solved:
+            self._solve(np.array([regularization]))
+        z, freedom = self._solved[regularization]
+        if np.isnan(freedom).any():
+            raise _indefinite(regularization)
+        return z, freedom
+
+    def expand(self, z: np.ndarray) -> np.ndarray:
+        return self._turn(z, transposed=False)
+
+    def _reduce(self) -> None:
+        """Compute B; rows of the upper triangle of A right of B then hold the reflections.
+
+        A block of columns below the diagonal is made triangular by a product of reflections
+        H = I - V T V^T, and the rest of A, in its upper triangle, becomes H^T A H = A - V W^T - W V^T.
+        """
+        A, update = self._A, None
+        for i, block in enumerate(self._blocks):
+            _apply(update, A, block)
+            self._diagonal[i, : block.stop - block.start, : block.stop - block.start] = A[block, block]
+            beside, rest = A[block, block.stop :], len(A) - block.stop
+            if rest <= self._size:
+                self._beside[i, : len(beside), :rest] = beside
+                continue
+            V, T, self._beside[i] = _reflections(beside)
+            product = torch.zeros_like(V)
+            for rows in _panels(block.stop, len(A)):
+                _apply(update, A, rows)  # here and not at once, so that they are read once
+                _add_product(V, A, rows, product)
+            S = T.T @ product
+            W = torch.addmm(S, S @ V.T @ T, V, alpha=-0.5)
+            update = torch.cat([V, W]), torch.cat([W, V])
+            beside.copy_(V)
+            self._triangles.append(T)
+
+    def _turn(self, columns: np.ndarray, transposed: bool) -> np.ndarray:
+        """Q^T or Q times columns; Q does not change the first block of coordinates."""
+        turned = torch.from_numpy(np.array(columns))
+        steps = list(zip(self._blocks, self._triangles, strict=False))
+        for block, T in steps if transposed else reversed(steps):
+            V, part = self._A[block, block.stop :], turned[block.stop :]
+            part.addmm_(V.T, (T.T if transposed else T) @ (V @ part), alpha=-1)
+        return turned.numpy()
+
+    def _solve(self, values: np.ndarray) -> None:
+        z = np.repeat(self.right[None], len(values), axis=0) / values[:, None, None]
+        freedom = np.zeros((len(values), len(self.scales)))
+        for scale, same_scale in self._by_scale():
+            if scale > 0:
+                solved, inverse_trace = self._solve_shifted(values / scale, self.right[:, same_scale])
+                z[:, :, same_scale] = solved / scale
+                freedom[:, same_scale] = (len(self.right) - values / scale * inverse_trace)[:, None]
+        self._solved.update((float(value), (z[i], freedom[i])) for i, value in enumerate(values))
+
+    def _solve_shifted(self, shifts: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(B + shift I)^-1 right, shape (l, m, k), and its trace, shape (l,), NaN where B + shift I is indefinite.
+
+        With B + shift I = C C^T, whose blocks are C_i and, below them, E_i^T: z_i = C_i^-T (y_i - E_i z_i+1), and the
+        blocks of the inverse are S_i = C_i^-T (I + E_i S_i+1 E_i^T) C_i^-1.
+        """
+        n, b, k = len(shifts), self._size, right.shape[1]
+        padding = len(self._blocks) * b - len(right)  # zeros of B, whose inverse is 1 / shift
+        rows = torch.from_numpy(np.pad(right, ((0, padding), (0, 0)))).view(-1, b, k)
+        identity, shift = torch.eye(b, dtype=torch.float64), torch.from_numpy(shifts)[:, None, None]
+        factors, definite = [], torch.ones(n, dtype=torch.bool)
+        matrix, y = self._diagonal[0] + shift * identity, rows[0].expand(n, b, k)
+        for i, beside in enumerate(self._beside):
+            C, info = torch.linalg.cholesky_ex(matrix)
+            definite &= info == 0
+            joined = torch.cat([beside.expand(n, b, b), identity.expand(n, b, b), y], dim=2)
+            E, inverse, y = torch.linalg.solve_triangular(C, joined, upper=False).split([b, b, k], dim=2)
+            factors.append((E, inverse, y))
+            if i + 1 < len(rows):
+                matrix = torch.baddbmm(self._diagonal[i + 1] + shift * identity, E.mT, E, alpha=-1)
+                y = torch.baddbmm(rows[i + 1].expand(n, b, k), E.mT, y, alpha=-1)
+        z, trace = torch.zeros(n, len(rows), b, k, dtype=torch.float64), torch.zeros(n, dtype=torch.float64)
+        S, z_below = torch.zeros_like(matrix), torch.zeros(n, b, k, dtype=torch.float64)
+        while factors:
+            E, inverse, y = factors.pop()
+            G = inverse.mT @ E
+            S = torch.baddbmm(inverse.mT @ inverse, G @ S, G.mT)
+            z_below = torch.baddbmm(inverse.mT @ y, G, z_below, alpha=-1)
+            z[:, len(factors)] = z_below
+            trace += S.diagonal(dim1=1, dim2=2).sum(1)
+        trace = torch.where(definite, trace, torch.nan) - padding / shift[:, 0, 0]
+        return z.reshape(n, -1, k)[:, : len(right)].numpy(), trace.numpy()
+
+
+def _indefinite(shift: float) -> np.linalg.LinAlgError:
+    return np.linalg.LinAlgError(
+        f"the second moments plus {shift:g} are not positive definite in floating point: "
+        "raise the smallest regularization"
+    )
+
+
+def _reflections(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """V^T and T of reflections I - V T V^T that make the transpose of ``rows`` upper triangular, and rows after them.
+
+    Parameters
+    ----------
+    rows : tensor, shape (b, m), with b < m; the first b columns of the result are returned, the others are zero
+    """
+    with single_threaded():
+        reflected, tau = torch.geqrf(rows.T)
+        triangle = reflected[: len(rows)].triu().T
+        V = reflected.T.contiguous()
+        V[:, : len(rows)].triu_(1).diagonal().fill_(1.0)
+        # T^-1 is the upper triangle of V^T V with 1 / tau on the diagonal; written for tau = 0 too
+        identity = torch.eye(len(rows), dtype=torch.float64)
+        inverse = torch.linalg.solve_triangular((V @ V.T).triu(1) * tau + identity, identity, upper=True)
+        return V, tau[:, None] * inverse, triangle
+
+
+def _panels(start: int, size: int) -> list[slice]:
+    """Rows from ``start``, in panels that end at multiples of ``PANEL``."""
+    return [slice(max(start, first), min(first + PANEL, size)) for first in range(start - start % PANEL, size, PANEL)]
+
+
+def _apply(update: tuple[torch.Tensor, torch.Tensor] | None, A: torch.Tensor, rows: slice) -> None:
+    """Subtract left^T right, of the last rows and columns of A, from the part of ``rows`` right of their start."""
+    if update is None:
+        return
+    left, right = update
+    first = len(A) - left.shape[1]
+    inside = slice(rows.start - first, rows.stop - first)
+    A[rows, rows.start :].addmm_(left[:, inside].T, right[:, inside.start :], alpha=-1)
+
+
+def _add_product(V: torch.Tensor, A: torch.Tensor, rows: slice, product: torch.Tensor) -> None:
+    """Add what ``rows`` contribute to V times the last rows and columns of A, of which it reads the upper triangle."""
+    first = len(A) - V.shape[1]
+    inside = slice(rows.start - first, rows.stop - first)
+    product[:, inside.start :].addmm_(V[:, inside], A[rows, rows.start :])
+    product[:, inside].addmm_(V[:, inside.stop :], A[rows, rows.stop :].T)
+
+
 class Cholesky(Factorisation):
     """A Cholesky factorisation for each lambda; a large one in place: one triangle keeps A, the other holds the factor.
 
-    Degrees of freedom are Hutchinson's estimate (1989) from the same random signs for
-    every lambda; NaN with ``probes=0``.
+    Degrees of freedom, which would take three times as long, are NaN.
     """
 
-    searches = True
-
-    def __init__(self, A: np.ndarray, right: np.ndarray, scales: np.ndarray, probes: int = _PROBES) -> None:
+    def __init__(self, A: np.ndarray, right: np.ndarray, scales: np.ndarray) -> None:
         self.scales, self.right = scales, right
         self.diagonal = A.diagonal().copy()
         self.A = np.ascontiguousarray(A)
         self._factor = self.A if len(A) > PANEL else np.empty_like(self.A)
         self._shift = np.nan
-        self._signs = np.random.default_rng(0).integers(0, 2, (len(A), probes)) * 2.0 - 1.0
-        self._solved: dict[float, tuple[np.ndarray, np.ndarray]] = {}
+        self._solved: dict[float, np.ndarray] = {}
 
     def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
         if regularization not in self._solved:
             with threads_for(len(self.A) ** 3):
                 self._solved[regularization] = self._solve(regularization)
-        return self._solved[regularization]
+        return self._solved[regularization], np.full(self.right.shape[1], np.nan)
 
     def expand(self, z: np.ndarray) -> np.ndarray:
         return z
@@ -213,21 +386,14 @@ class Cholesky(Factorisation):
         solved, _ = lapack.dtrtrs(self._factor.T, columns, lower=0, trans=1)
         return np.square(solved).sum(0)
 
-    def _solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
-        z, freedom = self.right / regularization, np.zeros(self.right.shape[1])
+    def _solve(self, regularization: float) -> np.ndarray:
+        z = self.right / regularization
         for scale, same_scale in self._by_scale():
-            if scale == 0:
-                continue
-            shift = regularization / scale
-            self._factorise(shift)
-            right = np.concatenate([self.right[:, same_scale], self._signs], axis=1)
-            solved, _ = lapack.dpotrs(self._factor.T, right, lower=0)
-            n_columns = np.count_nonzero(same_scale)
-            z[:, same_scale] = solved[:, :n_columns] / scale
-            probes = self._signs.shape[1]
-            trace = (self._signs * solved[:, n_columns:]).sum() / probes if probes else np.nan
-            freedom[same_scale] = len(self.A) - shift * trace
-        return z, freedom
+            if scale > 0:
+                self._factorise(regularization / scale)
+                solved, _ = lapack.dpotrs(self._factor.T, self.right[:, same_scale], lower=0)
+                z[:, same_scale] = solved / scale
+        return z
 
     def _factorise(self, shift: float) -> None:
         if shift == self._shift:
@@ -240,10 +406,7 @@ class Cholesky(Factorisation):
             np.fill_diagonal(self._factor, self.diagonal + shift)
             _, failed = lapack.dpotrf(self._factor.T, lower=0, clean=0, overwrite_a=1)
         if failed:
-            raise np.linalg.LinAlgError(
-                f"the second moments plus {shift:g} are not positive definite in floating point: "
-                "raise the smallest regularization"
-            )
+            raise _indefinite(shift)
 
     def _factorise_panels(self, shift: float) -> int:
         """Compute the factor in the lower triangle, a panel at a time from A in the upper one; 0 if it exists.

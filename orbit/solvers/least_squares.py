@@ -55,11 +55,6 @@ class LeastSquares(ABC):
         self.factorisation = factorise(self._A, self._right, self.operator.scales, path, eigen)
         del self._A, self._right
 
-    @property
-    def searches(self) -> bool:
-        """Whether each lambda takes a factorisation."""
-        return self.factorisation.searches
-
     def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients W, shape (F, p), and intercept b, shape (p,): predictions are ``X W + b``."""
         W = self._coefficients(self.factorisation.expand(self.factorisation.solve(regularization)[0]))

@@ -70,12 +70,21 @@ def equal_rows(X: np.ndarray) -> np.ndarray:
     seen = np.concatenate(list(blocks))
     # projections are as large as the rows they come from
     allowed = _ROUNDING * np.finfo(X.dtype).eps * np.sqrt(np.square(seen).mean(1))
+    rows = _close_rows(seen[:, 0], allowed)
+    seen, allowed = seen[rows], allowed[rows]
     pairs = []
     for order in np.argsort(seen, axis=0).T:
-        for step in range(1, min(_NEIGHBOURS, len(X) - 1) + 1):
+        for step in range(1, min(_NEIGHBOURS, len(rows) - 1) + 1):
             one, two = order[:-step], order[step:]
             equal = (np.abs(seen[one] - seen[two]) <= allowed[one, None]).all(1)
             pairs.append(np.stack([one[equal], two[equal]]))
-    linked = np.concatenate([np.zeros((2, 0), dtype=np.intp), *pairs], axis=1)
+    linked = rows[np.concatenate([np.zeros((2, 0), dtype=np.intp), *pairs], axis=1)]
     graph = coo_array((np.ones(linked.shape[1]), tuple(linked)), shape=(len(X), len(X)))
     return connected_components(graph, directed=False)[1]
+
+
+def _close_rows(seen: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """The rows with another one beside them in the order of a projection: all that can be equal to any, mostly few."""
+    order = np.argsort(seen)
+    close = np.diff(seen[order]) <= allowed[order[1:]] + allowed[order[:-1]]
+    return np.sort(order[np.append(close, False) | np.append(False, close)])

@@ -23,8 +23,6 @@ _FLOAT32_FLOOR = 1e-8
 # of the degrees of freedom, of all points or of one, that the fit leaves over.
 _LEAST_SHARE_LEFT = 1e-6
 
-_COARSE_STEP = 4  # a power of two
-
 Score = Callable[[float], float]
 
 
@@ -40,28 +38,11 @@ def regularization_path(
     return np.sort(path)
 
 
-def best_of_path(path: np.ndarray, score: Score, coarse: bool = False) -> tuple[float, np.ndarray]:
-    """The value of an ascending path with the highest score, the largest in a tie, and all scores.
-
-    With ``coarse``, every fourth value is tried, starting and ending within two of the
-    ends; then, twice, the values halfway between the best and its neighbours: less than
-    half of a long path. Scores of values not tried are NaN.
-    """
-    scores = np.full(len(path), np.nan)
-
-    def evaluate(indices: range) -> None:
-        for i in indices:
-            if np.isnan(scores[i]):
-                scores[i] = score(float(path[i]))
-
-    step = _COARSE_STEP if coarse else 1
-    first = min((len(path) - 1 - step // 2) % step, len(path) - 1)
-    evaluate(range(first, len(path), step))
-    while step := step // 2:
-        best = int(np.nanargmax(scores))
-        evaluate(range(max(best % step, best - step), min(len(path), best + step + 1), step))
-    tried = np.where(np.isnan(scores), -np.inf, scores)
-    return float(path[len(path) - 1 - np.argmax(tried[::-1])]), scores
+def best_of_path(path: np.ndarray, score: Score) -> tuple[float, np.ndarray]:
+    """The value of an ascending path with the highest score, the largest in a tie, and all scores."""
+    scores = np.array([score(float(value)) for value in path])
+    known = np.where(np.isnan(scores), -np.inf, scores)
+    return float(path[len(path) - 1 - np.argmax(known[::-1])]), scores
 
 
 def gcv_scores(problem: LeastSquares, repeats: Repeats | None = None) -> Score:
@@ -149,7 +130,7 @@ def choose(
     problem.factorise(tried, eigen)
     value, scores = float(tried[0]), np.full(len(tried), np.nan)
     if len(tried) > 1:
-        value, scores = best_of_path(tried, _reject_indefinite(scorer(problem)), problem.searches)
+        value, scores = best_of_path(tried, _reject_indefinite(scorer(problem)))
     smaller = np.isfinite(scores[tried < value]).any()
     exhausted = float32 and (value < floor or (path[0] < value and not smaller))
     return Choice(value, tried, scores, problem, exhausted)

@@ -26,7 +26,7 @@ from orbit.kernels.operator_valued import _hessians
 from orbit.kernels.structure import Blocks, Constant, GramStructure, StructuredFeatures, structure_of
 from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinRegressor
 from orbit.orbits import Orbit
-from orbit.solvers.factorisations import Eigen, Tridiagonal
+from orbit.solvers.factorisations import Band, Eigen, Tridiagonal
 from orbit.solvers.least_squares import Primal
 from orbit.solvers.moments import System
 from orbit.testing import ComponentContract, KernelMapContract, OperatorKernelContract, oracles
@@ -255,9 +255,10 @@ def case(kernel, rng, n=40, d=2):
     return np.asarray(psi), Y, operator, factors, psi
 
 
-@pytest.fixture(params=[2, 10**9], ids=["tridiagonal", "eigen"])
+@pytest.fixture(params=[(2, 10**9), (10**9, 2), (10**9, 10**9)], ids=["tridiagonal", "band", "eigen"])
 def reduction(request, monkeypatch) -> None:
-    monkeypatch.setattr("orbit.solvers.factorisations.TRIDIAGONAL_FROM", request.param)
+    for name, size in zip(("TRIDIAGONAL_FROM", "BAND_FROM"), request.param, strict=True):
+        monkeypatch.setattr(f"orbit.solvers.factorisations.{name}", size)
 
 
 ALL = [*FIELDS, Decomposable(lengthscale=0.8), Decomposable(lengthscale=0.8, output="covariance")]
@@ -314,15 +315,16 @@ class TestSolvers:
         for learner in (SteinRegressor(lam), CGRegressor(lam, random_state=0)):
             np.testing.assert_allclose(learner.fit(features, Y + 5).predict(psi), expected.reshape(n, d), atol=1e-7)
 
-    def test_both_reductions_are_one_path(self, rng, kernel, d):
+    @pytest.mark.parametrize("kind", [Tridiagonal, Band])
+    def test_all_reductions_are_one_path(self, rng, kernel, d, kind):
         psi, Y, operator, _, _ = case(kernel, rng, n=300, d=d)
-        eigen, tridiagonal = (Primal(operator, System.from_rows(psi, Y, None, "none", True)) for _ in range(2))
-        for problem, kind in ((eigen, Eigen), (tridiagonal, Tridiagonal)):
-            problem.factorisation = kind(problem._A.copy(), problem._right, operator.scales)
+        eigen, reduced = (Primal(operator, System.from_rows(psi, Y, None, "none", True)) for _ in range(2))
+        for problem, one in ((eigen, Eigen), (reduced, kind)):
+            problem.factorisation = one(problem._A.copy(), problem._right, operator.scales)
         for lam in (1e-9, 1e-5, 1.0, 1e3):
             expected = eigen.solve(lam)[0]
-            np.testing.assert_allclose(tridiagonal.solve(lam)[0], expected, atol=1e-5 * np.abs(expected).max())
-            (errors, freedom), (other, other_freedom) = (p.errors_and_freedom(lam) for p in (eigen, tridiagonal))
+            np.testing.assert_allclose(reduced.solve(lam)[0], expected, atol=1e-5 * np.abs(expected).max())
+            (errors, freedom), (other, other_freedom) = (p.errors_and_freedom(lam) for p in (eigen, reduced))
             np.testing.assert_allclose(other_freedom, freedom, rtol=1e-6)
             np.testing.assert_allclose(other, errors, rtol=1e-8, atol=1e-11 * np.square(Y).sum() / 300)  # a difference
 

@@ -184,15 +184,14 @@ def test_large_systems_choose_as_small_ones_do(rng, monkeypatch, selection, d):
     small, large = (RidgeRegressor(selection=selection, random_state=0) for _ in range(2))
     small.fit(X, y)
     monkeypatch.setattr("orbit.solvers.factorisations.LARGE", 10)
+    monkeypatch.setattr("orbit.solvers.factorisations.BAND_FROM", 10)
     large.fit(X, y)
-    tried = np.isfinite(large.path_scores_)
-    if selection == "hold_out":
-        np.testing.assert_allclose(large.path_scores_[tried], small.path_scores_[tried], rtol=1e-8)
-    # the trace is estimated, and scores of held-out points have several peaks
-    assert small.path_scores_[small.path_ == large.regularization_][0] > 1.05 * small.path_scores_.max()
+    # at the smallest values, by which rounding is divided, gcv scores agree to 4e-5
+    np.testing.assert_allclose(large.path_scores_, small.path_scores_, rtol=1e-8 if selection == "hold_out" else 1e-3)
+    assert large.regularization_ == small.regularization_
+    np.testing.assert_allclose(large.predict(X), small.predict(X), atol=1e-8)
     same = RidgeRegressor(small.regularization_).fit(X, y)
     np.testing.assert_allclose(same.predict(X), small.predict(X), atol=1e-8)
-    assert np.isfinite(large.path_scores_).sum() <= 11
 
 
 def test_regressor_is_scikit_learns(system):

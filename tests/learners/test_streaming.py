@@ -41,9 +41,9 @@ def batches(X, *others, size=70):
 
 
 class TestRidge:
-    @pytest.mark.parametrize("solver_limit", [3000, 1], ids=["eigen", "cholesky"])
-    def test_a_stream_gives_the_solution_of_all_data(self, problem, solver_limit, monkeypatch):
-        monkeypatch.setattr("orbit.solvers.factorisations.LARGE", solver_limit)
+    @pytest.mark.parametrize("band_from", [1800, 1], ids=["eigen", "band"])
+    def test_a_stream_gives_the_solution_of_all_data(self, problem, band_from, monkeypatch):
+        monkeypatch.setattr("orbit.solvers.factorisations.BAND_FROM", band_from)
         X, Y = problem
         whole, stream = RidgeRegressor(PATH).fit(X, Y), RidgeRegressor(PATH)
         for batch in batches(X, Y):
