@@ -21,6 +21,7 @@ from orbit.core.component import Component
 from orbit.data import Dataset
 from orbit.orbits import Orbit
 from runners.app.plan import Plan
+from runners.experiments.estimate import Estimate
 from runners.metrics import LOWER_IS_BETTER, METRICS
 from runners.results import Result
 from runners.tracking.record import Record, RunFolder
@@ -177,6 +178,10 @@ class Runner(Component):
     tracked: ClassVar[bool] = True
     uses_data: ClassVar[bool] = True
     validates: ClassVar[bool] = False
+
+    def estimates(self, plan: Plan) -> list[Estimate]:
+        """What the rows of a run take, for ``dry_run=true``. Empty where that is not known."""
+        return []
 
     @abstractmethod
     def run(self, job: Job) -> None:

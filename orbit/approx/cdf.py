@@ -20,15 +20,17 @@ from orbit.approx.bins import (
     trapezoid_widths,
     uniform_thresholds,
 )
+from orbit.approx.estimate import Setting
 from orbit.approx.frequencies import Automatic, Frequencies
 from orbit.approx.landmarks import Uniform
 from orbit.approx.sketch import CountSketch
 from orbit.core.errors import InputError
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState
+from orbit.core.work import Work
 from orbit.encoders import Encoder
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, Encode
+from orbit.engine.embedding import Embedding, Encode, Outline
 from orbit.engine.memory import Points, PreparedRows
 from orbit.kernels import Gaussian, cdf_theory
 from orbit.orbits import Orbit
@@ -207,6 +209,13 @@ class CumulativeDistribution(AveragedMap):
 
     def fit_bytes(self, n: int, d: int) -> int:
         return (self.frequencies or Automatic()).bytes_drawn(self.n_components, d)
+
+    def _outline(self, setting: Setting) -> Outline:
+        width = self.n_components * (2 * self.n_bins + 2)
+        return Outline(self.n_components, width, self.columns(setting.n, setting.d), setting.d)
+
+    def _finish_work(self, outline: Outline, dtype: np.dtype) -> Work:
+        return Work(values=outline.width)
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)

@@ -8,12 +8,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbit.approx.base import FeatureMap
+from orbit.approx.estimate import EIGEN, Setting
 from orbit.core.linalg import inverse_root
 from orbit.core.params import NonNegativeFloat
 from orbit.core.random import RandomState
+from orbit.core.work import Work
 from orbit.encoders import Encoder
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, flatten
+from orbit.engine.embedding import Embedding, Outline, ProjectedEmbedding, Scratch, flatten
 from orbit.kernels import Kernel
 from orbit.kernels.base import Against, AgainstProjections
 from orbit.kernels.structure import GramStructure, StructuredFeatures
@@ -121,11 +123,39 @@ class Exact(FeatureMap):
         self.X_fit_ = X
         return self._training_gram(X)
 
+    @property
+    def gives_gram(self) -> bool:
+        return bool(self.precomputed)
+
     def columns(self, n: int, d: int) -> int:
         return n if self.precomputed else 0
 
     def fit_bytes(self, n: int, d: int) -> int:
         return 0 if self.precomputed else 2 * 8 * n**2  # the kernel matrix, and its eigenvectors
+
+    def _outline(self, setting: Setting) -> Outline:
+        kernel, orbit, columns = setting.kernel, setting.orbit, setting.n + bool(self.residual)
+        plain = self.encoder is None or self.encoder.is_identity
+        once = plain and _is_single_sum(kernel, orbit, setting.sample.shape[1:])
+        units, projected = setting.n * (1 if once else len(orbit.weights_)), kernel.by_projections(setting.vectors)
+        work = kernel.pair_work(setting.d)
+        return Outline(units, setting.n, columns, *work, is_projected=projected, needs_squares=projected)
+
+    def _work_dtype(self, dtype: np.dtype) -> np.dtype:
+        return np.dtype(np.float64)
+
+    def _fit_work(self, setting: Setting, of_point: Work) -> Work:
+        if self.precomputed:
+            return Work()
+        return of_point * (setting.n * _symmetric_share(setting.n)) + Work(double=EIGEN * setting.n**3)
+
+    def gram_work(self, sample: np.ndarray, n: int) -> Work:
+        """The operations of :meth:`fit_gram` for ``n`` points like those of ``sample``."""
+        setting = self._setting(sample, n)
+        return self._work_of_point(setting, self._outline(setting), sample.dtype) * (n * _symmetric_share(n))
+
+    def _finish_work(self, outline: Outline, dtype: np.dtype) -> Work:
+        return Work() if self.precomputed else Work(double=float(outline.width) ** 2)
 
     def points_wanted(self, n: int) -> int:
         return n
@@ -202,7 +232,7 @@ class Exact(FeatureMap):
         symmetric = Z is X
         # orbit points, centred copies, Fourier coefficients, and the same amount for the tiles
         bytes_per_row = 10 * len(self.orbit_.weights_) * self.encoder_.n_outputs_ * Z.itemsize
-        width = max(NARROWEST_BLOCK, -(-len(Z) // _SYMMETRIC_BLOCKS)) if symmetric else len(Z)
+        width = _symmetric_width(len(Z)) if symmetric else len(Z)
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)
             columns = self._orbit_columns(Z[batch])
@@ -223,8 +253,21 @@ class Exact(FeatureMap):
 
     def _has_single_sum(self) -> bool:
         """Whether the sum over g of k(g x, h z) is the same for every h, so that a sum over one orbit suffices."""
-        invariant = self.encode is flatten and self.kernel_.is_invariant_under(self.orbit_.group_, self.shape_in_)
-        return invariant and self.orbit_.is_whole_group
+        return self.encode is flatten and _is_single_sum(self.kernel_, self.orbit_, self.shape_in_)
+
+
+def _is_single_sum(kernel: Kernel, orbit: Orbit, shape: tuple[int, ...]) -> bool:
+    return kernel.is_invariant_under(orbit.group_, shape) and orbit.is_whole_group
+
+
+def _symmetric_share(n: int) -> float:
+    """The share of the entries of a symmetric matrix of side ``n`` that is computed, if memory allows such blocks."""
+    return (1 + 1 / -(-n // _symmetric_width(n))) / 2
+
+
+def _symmetric_width(n: int) -> int:
+    """Columns of a block of a symmetric matrix of side ``n``."""
+    return max(NARROWEST_BLOCK, -(-n // _SYMMETRIC_BLOCKS))
 
 
 class OrbitColumns(Embedding):

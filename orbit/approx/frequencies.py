@@ -8,7 +8,7 @@ from abc import abstractmethod
 import numpy as np
 from scipy.stats import qmc
 
-from orbit.approx.hadamard import HadamardBlocks
+from orbit.approx.hadamard import HadamardBlocks, blocks_cost
 from orbit.core.component import Component
 from orbit.core.errors import InputError
 from orbit.kernels import Kernel
@@ -59,6 +59,10 @@ class Frequencies(Component):
 
     def _blocks(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks | None:
         return None
+
+    def product_cost(self, kernel: Kernel, size: int, n_features: int) -> float:
+        """Cost of the product of a point with a frequency, one of ``size``, in operations of a dense product."""
+        return 2.0 * n_features
 
     def bytes_drawn(self, size: int, n_features: int) -> int:
         """Bytes that drawing takes at least: the frequencies in float64, before and after scaling."""
@@ -208,6 +212,9 @@ class Structured(IsotropicFrequencies):
     def __init__(self) -> None:
         pass
 
+    def product_cost(self, kernel: Kernel, size: int, n_features: int) -> float:
+        return min(2.0 * n_features, blocks_cost(size, 1 << (n_features - 1).bit_length()) / size)
+
     def bytes_drawn(self, size: int, n_features: int) -> int:
         return 8 * size  # their lengths
 
@@ -252,6 +259,9 @@ class Automatic(Frequencies):
         if kernel.is_isotropic and n_features > _QMC_MAX_FEATURES:
             return Orthogonal() if n_features <= _ORTHOGONAL_MAX_FEATURES else Structured()
         return QuasiMonteCarlo() if kernel.spectrum_dim(n_features) <= qmc.Sobol.MAXDIM else MonteCarlo()
+
+    def product_cost(self, kernel: Kernel, size: int, n_features: int) -> float:
+        return self.choice(kernel, n_features).product_cost(kernel, size, n_features)
 
     def bytes_drawn(self, size: int, n_features: int) -> int:
         rule = Orthogonal() if n_features <= _ORTHOGONAL_MAX_FEATURES else Structured()

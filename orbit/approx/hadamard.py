@@ -48,9 +48,7 @@ class HadamardBlocks:
     @property
     def cost(self) -> float:
         """Cost of the products with one point, as the number of operations of a dense product of equal time."""
-        last = len(self) - (len(self.signs) - 1) * self.block
-        stages = 3 * len(self.signs) - 1 + last / self.block
-        return stages * 2 * self.block * sum(_sides(self.block)) / _RATE
+        return blocks_cost(len(self), self.block)
 
     def dense(self) -> np.ndarray:
         """The dense matrix, float64, shape ``(size, n_features)``."""
@@ -129,6 +127,13 @@ class FastProjection:
             outer *= len(kept)
             source, target = target, source
         return [source, target]
+
+
+def blocks_cost(size: int, block: int) -> float:
+    """:attr:`HadamardBlocks.cost` of ``size`` rows in blocks of ``block``."""
+    count = -(-size // block)
+    stages = 3 * count - 1 + (size - (count - 1) * block) / block
+    return stages * 2 * block * sum(_sides(block)) / _RATE
 
 
 def _sides(length: int) -> list[int]:

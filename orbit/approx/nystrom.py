@@ -6,13 +6,15 @@ import numpy as np
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
+from orbit.approx.estimate import EIGEN, Setting
 from orbit.approx.landmarks import Landmarks, Uniform
 from orbit.core.linalg import inverse_root
 from orbit.core.params import NonNegativeFloat, PositiveInt
 from orbit.core.random import RandomState
+from orbit.core.work import Work
 from orbit.encoders import Encoder
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, add_weighted
+from orbit.engine.embedding import Embedding, Outline, ProjectedEmbedding, Scratch, add_weighted
 from orbit.kernels import Kernel
 from orbit.kernels.base import Against, AgainstProjections
 from orbit.orbits import Orbit
@@ -93,6 +95,18 @@ class Nystrom(AveragedMap):
 
     def fit_bytes(self, n: int, d: int) -> int:
         return 2 * 8 * min(n, self.n_components) ** 2  # the kernel matrix of the landmarks, and its eigenvectors
+
+    def _outline(self, setting: Setting) -> Outline:
+        m, kernel = min(setting.n, self.n_components), setting.kernel
+        projected = kernel.by_projections(setting.vectors)
+        return Outline(m, m, m, *kernel.pair_work(setting.d), is_projected=projected, needs_squares=projected)
+
+    def _fit_work(self, setting: Setting, of_point: Work) -> Work:
+        m, (multiplications, values) = min(setting.n, self.n_components), setting.kernel.pair_work(setting.d)
+        return Work.of(np.dtype(np.float64), m**2 * multiplications + EIGEN * m**3, m**2 * values)
+
+    def _finish_work(self, outline: Outline, dtype: np.dtype) -> Work:
+        return Work.of(dtype, float(outline.width) * outline.n_outputs)
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rule = self.landmarks or Uniform()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from orbit.approx.base import FeatureMap
+from orbit.approx.estimate import EIGEN, Setting
 from orbit.core.errors import InputError
 from orbit.core.linalg import inverse_root
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
+from orbit.core.work import Work
 from orbit.engine import Engine
+from orbit.engine.embedding import Outline
 from orbit.kernels import Decomposable, Kernel, OperatorKernel
 from orbit.kernels.structure import Structure, StructuredFeatures
 from orbit.orbits import Orbit
@@ -81,6 +84,16 @@ class OperatorExact(FeatureMap):
         if group.name != "identity":
             raise InputError(f"approx=ovk does not average over group={group.name}: choose approx=orff")
 
+    def _outline(self, setting: Setting) -> Outline:
+        size = setting.n * _outputs(setting.kernel, setting.d)
+        return Outline(size, size, size, setting.d * _outputs(setting.kernel, setting.d), is_projected=False)
+
+    def _work_dtype(self, dtype: np.dtype) -> np.dtype:
+        return np.dtype(np.float64)
+
+    def _fit_work(self, setting: Setting, of_point: Work) -> Work:
+        return of_point * setting.n + Work(double=EIGEN * (setting.n * _outputs(setting.kernel, setting.d)) ** 3)
+
     def points_wanted(self, n: int) -> int:
         return n
 
@@ -88,8 +101,7 @@ class OperatorExact(FeatureMap):
         self.X_fit_ = X.reshape(len(X), -1).astype(np.float64)
         d = self.X_fit_.shape[1]
         operator = self.kernel_ if isinstance(self.kernel_, OperatorKernel) else None
-        scalar = not isinstance(operator, OperatorKernel) or isinstance(operator, Decomposable)
-        size = len(X) * (1 if scalar else d)
+        scalar, size = _is_scalar(operator), len(X) * _outputs(operator, d)
         if size > self.max_size:
             raise InputError(
                 f"approx=ovk: the exact kernel matrix would have {size:,} rows, {8 * size**2 / 2**30:.1f} GiB; "
@@ -114,3 +126,13 @@ class OperatorExact(FeatureMap):
         # small eigenvalues magnify rounding, so the product is taken in float64
         psi = self._gram(X.reshape(len(X), -1).astype(np.float64), self.X_fit_) @ self.normalization_.T
         return psi.reshape(len(X), -1).astype(X.dtype)
+
+
+def _is_scalar(kernel: object) -> bool:
+    """Whether the Gram matrix is that of a scalar kernel."""
+    return not isinstance(kernel, OperatorKernel) or isinstance(kernel, Decomposable)
+
+
+def _outputs(kernel: object, d: int) -> int:
+    """Rows of the Gram matrix for each point of ``d`` numbers."""
+    return 1 if _is_scalar(kernel) else d

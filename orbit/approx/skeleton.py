@@ -11,12 +11,13 @@ from scipy import sparse
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
+from orbit.approx.estimate import Setting
 from orbit.core.compiled import loops
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, Scratch
+from orbit.engine.embedding import Embedding, Outline, Scratch
 from orbit.kernels import Kernel, SkeletonKernel
 from orbit.kernels.skeletons.activations import Exp
 from orbit.kernels.skeletons.sampling import Features, Sampler
@@ -136,6 +137,13 @@ class RandomSkeleton(AveragedMap):
 
     def fit_bytes(self, n: int, d: int) -> int:
         return 8 * self.n_components  # at least one factor each
+
+    def _outline(self, setting: Setting) -> Outline:
+        kernel = setting.kernel
+        assert isinstance(kernel, SkeletonKernel)
+        s, pairs = self.n_components, self.variant == "pairs" and not kernel.space_.is_real
+        columns = s * (1 + pairs)
+        return Outline(s, columns, columns, 0.0, 1 + pairs + kernel.skeleton_.complexity(), is_projected=False)
 
     def metrics(self) -> dict[str, float]:
         return super().metrics() | {"features/complexity": self.complexity_}

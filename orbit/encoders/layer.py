@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from orbit.core.linalg import eigh, inverse_root
+from orbit.core.work import Work
 from orbit.encoders.pooling import Pool, Pooling, pool
 from orbit.encoders.sphere import ArcCos, Exponential, PatchKernel, SphereMap, TwoSided
 from orbit.groups import Group
@@ -77,6 +78,24 @@ class Layer:
         channels = len(self.linear) if self.linear is not None else self.features.columns * self.n_templates
         return (channels, *self.pool.side)
 
+    def estimate(self, dtype: np.dtype) -> tuple[int, Work]:
+        """Channels of the output of a layer that is not fitted, at most, and operations for one point."""
+        o, kernel = self.options, self._kernel()
+        order = 1 if self.group is None else len(self.group.elements())
+        features = self._sphere_map(kernel)
+        columns, k = features.columns, self.d + features.norm_in_product
+        (height, width), (rows, across) = self.positions, self.pool.side
+        positions, maps = height * width, columns * o.n_components
+        projections = float(positions) * order * o.n_components
+        products = projections * k
+        if o.normalization == "whitening":
+            products += float(positions) * self.d**2
+        if not self.pool.identity:
+            products += float(maps) * rows * width * (height + across)
+        if kernel is not None and o.approx == "nystrom":
+            products += float(maps) * o.n_components * rows * across
+        return maps, Work.of(dtype, products, columns * projections + self.d * positions)
+
     # ---- fit ---------------------------------------------------------------------------------------------------
 
     def fit(self, patches: Tensor, rng: np.random.Generator) -> None:
@@ -120,6 +139,14 @@ class Layer:
         if o.kernel == "rectified":
             return None
         return Exponential(o.beta) if o.kernel == "exponential" else ArcCos(int(o.kernel[-1]))
+
+    def _sphere_map(self, kernel: PatchKernel | None) -> SphereMap:
+        """The features of the layer, whose random vectors are drawn in the fit."""
+        if kernel is None:
+            return TwoSided(self.options.threshold)
+        if self.options.approx == "nystrom":
+            return kernel.nystrom_map()
+        return kernel.random_map(self.d, 1, np.random.default_rng(0))[0]
 
     def _landmarks(self, units: Tensor, rng: np.random.Generator) -> np.ndarray:
         if self.options.landmarks == "uniform":

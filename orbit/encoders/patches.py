@@ -15,6 +15,7 @@ from orbit.core.errors import InputError, ParameterError, suggestion
 from orbit.core.linalg import eigh
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt, Range, check_params, parameters
 from orbit.core.random import RandomState, generator
+from orbit.core.work import Work
 from orbit.encoders.base import Encoder
 from orbit.encoders.layer import KernelName, Layer, LayerOptions, LayerRun, Normalization
 from orbit.encoders.pooling import Pooling
@@ -205,6 +206,18 @@ class Patches(Encoder):
                 place = f"layers[{i}].size"
                 raise ParameterError(place, f"at most {min(sides)}, the side of the map of layer {i - 1}", layer.size)
             sides = layer._layer_of((1, *sides)).pool.side
+
+    def estimate(self, sample: np.ndarray) -> tuple[int, Work]:
+        self.check_shape(sample.shape[1:])
+        channels, sides, work = sample.shape[3] if sample.ndim == 4 else 1, sample.shape[1:3], Work()
+        for single in self._single_layers():
+            layer = single._layer_of((channels, *sides))
+            channels, of_layer = layer.estimate(sample.dtype)
+            sides, work = layer.pool.side, work + of_layer
+        length = channels * math.prod(sides)
+        if self.reduce is None:
+            return length, work
+        return min(self.reduce, length), work + Work.of(sample.dtype, float(length) * self.reduce)
 
     # ---- parameters ----------------------------------------------------------------------------------------------
 

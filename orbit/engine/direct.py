@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbit.core.work import Work
 from orbit.engine.embedding import ProjectedEmbedding, Scratch
 from orbit.engine.kept import Reused
 from orbit.engine.memory import TILE_ROWS, Tiling, slices
@@ -29,8 +30,17 @@ class Direct(Strategy):
 
     def cost(self) -> Cost:
         task = self.task
-        moves_nothing = len(task.orbit.weights_) == 1 or task.orbit.group_.permutes(task.shape)
-        return Cost(task.embedding.projection_cost(task.n_features), 0 if moves_nothing else len(task.X))
+        return Cost(task.embedding.projection_cost(task.n_features), len(task.X) if self._moves() else 0)
+
+    def work(self) -> Work:
+        task = self.task
+        moved = float(len(task.X)) * len(task.orbit.weights_) if self._moves() else 0.0
+        return self._work(task.embedding.projection_cost(task.n_features) / 2, moved)
+
+    def _moves(self) -> bool:
+        """Whether moved points are new numbers."""
+        orbit = self.task.orbit
+        return len(orbit.weights_) > 1 and not orbit.group_.permutes(self.task.shape)
 
     def average(self) -> tuple[np.ndarray, Route]:
         task, embedding, in_result = self.task, self.task.embedding, self.sums_in_result()

@@ -22,11 +22,12 @@ from torch import Tensor
 from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import NonNegativeFloat, PositiveInt, Range
+from orbit.core.work import Work
 from orbit.engine.direct import Direct
-from orbit.engine.embedding import Embedding, Encode, flatten
+from orbit.engine.embedding import Embedding, Encode, Outline, flatten
 from orbit.engine.memory import TILE_ROWS, Points, Workspace, default_workers, slices
 from orbit.engine.spectral import Spectral, SpectralPlan
-from orbit.engine.strategy import Route, Task, choose
+from orbit.engine.strategy import Route, Strategy, Task, choose
 from orbit.engine.template import Template
 from orbit.orbits import Orbit
 
@@ -233,10 +234,31 @@ class Engine(Component):
             If the requested ``path`` does not apply to the embedding or the orbit.
         """
         task = Task(embedding, orbit, X, self._tolerance(X.dtype), weights, plan, encode, encoded_bytes, description)
-        workspace = self.workspace()
-        strategies = [strategy(workspace, task) for strategy in _STRATEGIES]
         with self.precision():
-            return choose(strategies, self.path if weights is None else "direct", label).average()
+            return self._strategy(task, label).average()
+
+    def work(
+        self,
+        outline: Outline,
+        orbit: Orbit,
+        sample: np.ndarray,
+        n: int,
+        encode: Encode = flatten,
+        label: str = "this map",
+    ) -> Work:
+        """The operations of :meth:`average` for ``n`` points like those of ``sample`` (m, *shape).
+
+        Those of encoding, and of the embedding's linear step, come on top.
+        """
+        X = np.broadcast_to(sample[:1], (n, *sample.shape[1:]))
+        plan = self.spectral_plan(orbit, sample) if encode is flatten else None
+        task = Task(outline, orbit, X, self._tolerance(X.dtype), plan=plan, encode=encode)
+        return self._strategy(task, label).work()
+
+    def _strategy(self, task: Task, label: str) -> Strategy:
+        """The strategy for ``path``, or the cheapest."""
+        strategies = [strategy(self.workspace(), task) for strategy in _STRATEGIES]
+        return choose(strategies, self.path if task.weights is None else "direct", label)
 
     def _tolerance(self, dtype: np.dtype) -> float:
         return _SPECTRAL_TOLERANCE[dtype] if self.spectral_tolerance is None else self.spectral_tolerance

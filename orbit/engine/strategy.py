@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from orbit.core.errors import InputError
-from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten
+from orbit.core.work import Work
+from orbit.engine.embedding import Embedding, Encode, flatten
 from orbit.engine.memory import Points, Workspace
 from orbit.orbits import Orbit
 
@@ -103,7 +104,7 @@ class Task:
     @property
     def is_projected(self) -> bool:
         """Whether the embedding needs only projections of the unencoded points, by any method."""
-        return isinstance(self.embedding, ProjectedEmbedding) and self.weights is None and self.encode is flatten
+        return self.embedding.is_projected and self.weights is None and self.encode is flatten
 
 
 class Cost(NamedTuple):
@@ -145,6 +146,17 @@ class Strategy(ABC):
     @abstractmethod
     def cost(self) -> Cost:
         """The cost for the task. Called only if the strategy applies."""
+
+    @abstractmethod
+    def work(self) -> Work:
+        """The operations for the task, without the linear step of :meth:`Embedding.finish`."""
+
+    def _work(self, multiplications: float, moved: float) -> Work:
+        """That of so many multiplications a projection, with ``moved`` points or templates moved."""
+        task = self.task
+        projections = float(len(task.X)) * len(task.orbit.weights_) * task.embedding.units
+        values = projections * task.embedding.values + moved * task.n_features
+        return Work.of(task.X.dtype, projections * multiplications, values)
 
     @abstractmethod
     def average(self) -> tuple[np.ndarray, Route]:

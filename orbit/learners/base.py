@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from orbit.core.component import Estimator
 from orbit.core.params import check_params
 from orbit.core.random import RandomState, hold_out, spawn
+from orbit.core.work import Work
 from orbit.solvers.selection import (
     best_of_path,
     drop_zero_weights,
@@ -107,6 +108,14 @@ class Learner(Estimator):
     def fit_bytes(self, n: int, d: int) -> int:
         """Bytes that ``fit`` takes at least, besides ``n`` rows of ``d`` features."""
         return 0
+
+    def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
+        """The operations of ``fit`` to ``n`` rows of ``d`` features in a precision, with ``k`` columns of targets.
+
+        ``gram`` says that the features are kernel values with the training points. None where
+        the operations depend on the data too much for an estimate.
+        """
+        return None
 
     def metrics(self) -> dict[str, float]:
         """Fitted values for the record of a run, by names ``learner/...``."""

@@ -11,9 +11,11 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.params import PositiveFloat, check_params
+from orbit.core.work import Work
 from orbit.kernels.structure import Constant, GramStructure, unpacked
 from orbit.learners.base import Learner
 from orbit.registry import register
+from orbit.solvers.estimate import factorisation_work, least_squares_work
 from orbit.solvers.factorisations import Cholesky, Eigen
 from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
 from orbit.solvers.moments import System
@@ -151,6 +153,13 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
 
     def fit_bytes(self, n: int, d: int) -> int:
         return 3 * 8 * min(n, d) ** 2  # second moments or a Gram matrix, and what its factorisation takes
+
+    def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
+        path = self._path()
+        eigen = len(path) > 1
+        if gram:
+            return factorisation_work(n, k, len(path), eigen)
+        return least_squares_work(n, d, k, path, False, np.dtype(np.float64), eigen)
 
     def metrics(self) -> dict[str, float]:
         return super().metrics() | {"learner/log_marginal_likelihood": self.log_marginal_likelihood_}

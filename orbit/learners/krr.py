@@ -7,11 +7,14 @@ import numpy as np
 from orbit.core.errors import InputError
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
+from orbit.core.work import Work
 from orbit.kernels.structure import Constant
 from orbit.learners.base import checked_weights
 from orbit.learners.least_squares import LeastSquaresRegressor, PassesMixin, Selection
 from orbit.registry import register
+from orbit.solvers.estimate import factorisation_work
 from orbit.solvers.least_squares import Gram, LeastSquares
+from orbit.solvers.selection import regularization_path
 
 
 @register("regressor", "krr")
@@ -82,6 +85,10 @@ class KernelRidgeRegressor(PassesMixin, LeastSquaresRegressor):
         K, weights = structure.gram(X), None if sample_weight is None else checked_weights(sample_weight, X)
         self._kept = np.ones(len(K), dtype=bool) if weights is None else weights > 0
         return K[:, self._kept], Y, weights
+
+    def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
+        path = regularization_path(self.regularization)
+        return factorisation_work(n, k, len(path)) if gram else super().work(n, d, k, dtype)
 
     def _problem(self, structure, rows, path, float32) -> LeastSquares:
         if structure is None:

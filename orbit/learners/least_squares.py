@@ -12,8 +12,10 @@ import numpy as np
 
 from orbit.core.random import hold_out
 from orbit.core.threads import threads_for
+from orbit.core.work import Work
 from orbit.kernels.structure import Constant, Operator, Structure
 from orbit.learners.targets import ClassTargets, NumberTargets, TargetsLearner
+from orbit.solvers.estimate import least_squares_work, passes_work
 from orbit.solvers.least_squares import Dual, LeastSquares, Primal
 from orbit.solvers.moments import Moments, System
 from orbit.solvers.output_matrix import learn_output
@@ -70,6 +72,17 @@ class LeastSquaresLearner(TargetsLearner):
 
     def fit_bytes(self, n: int, d: int) -> int:
         return 3 * 8 * min(n, d) ** 2  # second moments or a Gram matrix, and what its factorisation takes
+
+    def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
+        """As for independent outputs, with eigenvalues where an operator may couple them."""
+        path = regularization_path(self.regularization)
+        eigen = self.selection == "loo" or self.operator_valued
+        fit = least_squares_work(n, d, k, path, self.regularization is None, dtype, eigen)
+        if len(path) == 1 or self.selection != "hold_out":
+            return fit
+        part = round(n * (1 - self.validation_fraction))
+        whole = least_squares_work(n, d, k, path[:1], False, dtype)
+        return whole + least_squares_work(part, d, k, path, self.regularization is None, dtype)
 
     def _fit_rows(self, structure, X, Y, weights, labels) -> None:
         self._stream = None
@@ -262,6 +275,14 @@ class PassesMixin(LeastSquaresLearner):
 
     many_passes = True
 
+    def passes_work(self, n: int, d: int, k: int, memory: float, dtype: np.dtype) -> tuple[int, Work]:
+        """The largest number of passes of :meth:`fit_passes`, and their operations besides those of the features."""
+        return passes_work(n, d, k, len(self._path_in_passes(dtype)), memory, dtype)
+
+    def _path_in_passes(self, dtype: np.dtype) -> np.ndarray:
+        path = regularization_path(self.regularization)
+        return path[path >= _SMALLEST_IN_PASSES[dtype]] if self.regularization is None else path
+
     def fit_passes(self, batches: Batches, memory: float, classes: np.ndarray | None = None):
         """Fit by conjugate gradients (:class:`~orbit.solvers.passes.StreamedSystem`), lambda chosen by ``gcv``.
 
@@ -279,9 +300,7 @@ class PassesMixin(LeastSquaresLearner):
         X, y, _ = next(batches())
         self.n_features_in_ = X.shape[1]
         self._store_target_properties(y, classes)
-        path = regularization_path(self.regularization)
-        if self.regularization is None:
-            path = path[path >= _SMALLEST_IN_PASSES[X.dtype]]
+        path = self._path_in_passes(X.dtype)
         system = StreamedSystem(
             lambda: ((X, self._encoded(y), w) for X, y, w in batches()), memory, centering=self.centering
         )

@@ -18,12 +18,22 @@ Batches = Callable[[], Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]]
 # Columns of the sketch of the preconditioner.
 _RANK = 500
 # Random sign vectors for the trace, solved for as additional right-hand sides.
-_PROBES = 8
+PROBES = 8
 MAX_PASSES = 200
 # Relative residuals at which to stop: further steps change predictions by less than the precision of the features.
 _TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 # Number of arrays of the size of all solutions that conjugate gradients hold.
 _ARRAYS = 6
+
+
+def sketch_rank(d: int, memory: float) -> int:
+    """Columns of the preconditioner's sketch, for ``d`` columns of features and a budget in bytes."""
+    return max(1, min(_RANK, int(memory / 2 // (3 * 8 * d))))
+
+
+def values_side_by_side(d: int, k: int, memory: float) -> int:
+    """Values of lambda that share the passes, for ``k`` outputs."""
+    return max(1, int(memory / 2 // (_ARRAYS * 8 * d * (k + PROBES))))
 
 
 class StreamedSystem:
@@ -55,9 +65,9 @@ class StreamedSystem:
         self.fit_intercept = centering == "both"
         self._means(centering)
         d, k = self.cross.shape
-        rank = rank or max(1, min(_RANK, int(memory / 2 // (3 * 8 * d))))
+        rank = rank or sketch_rank(d, memory)
         rng, precision = np.random.default_rng(0), float(np.finfo(self.dtype).eps)
-        self._preconditioner = NystromPreconditioner(self.product, d, rank, rng, np.ones(k + _PROBES), precision)
+        self._preconditioner = NystromPreconditioner(self.product, d, rank, rng, np.ones(k + PROBES), precision)
 
     def solve(self, path: np.ndarray) -> dict[float, tuple[np.ndarray, float]]:
         """W, shape (d, k), and an estimate of the degrees of freedom tr A (A + lambda I)^-1, by lambda.
@@ -65,9 +75,9 @@ class StreamedSystem:
         Warns of values of lambda whose W has not converged after the maximum number of passes.
         """
         d, k = self.cross.shape
-        signs = np.random.default_rng(1).integers(0, 2, (d, _PROBES)) * 2.0 - 1.0
+        signs = np.random.default_rng(1).integers(0, 2, (d, PROBES)) * 2.0 - 1.0
         right = np.concatenate([self.cross, signs], axis=1)
-        side_by_side = max(1, int(self.memory / 2 // (_ARRAYS * 8 * right.size)))
+        side_by_side = values_side_by_side(d, k, self.memory)
         solutions: dict[float, tuple[np.ndarray, float]] = {}
         unconverged: list[float] = []
         for start in range(0, len(path), side_by_side):
@@ -77,7 +87,7 @@ class StreamedSystem:
             )
             unconverged += shifts[~converged].tolist()
             for shift, W in zip(shifts, solved, strict=True):
-                inverse_trace = float((signs * W[:, k:]).sum()) / _PROBES
+                inverse_trace = float((signs * W[:, k:]).sum()) / PROBES
                 solutions[float(shift)] = W[:, :k], d - float(shift) * inverse_trace
         if unconverged and distributed.rank() == 0:
             warnings.warn(

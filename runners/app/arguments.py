@@ -46,6 +46,13 @@ def check_arguments(arguments: Sequence[str]) -> None:
         _check(override)
 
 
+def is_dry_run(arguments: Sequence[str]) -> bool:
+    """Whether valid arguments set ``dry_run=true``."""
+    parsed = OverridesParser.create().parse_overrides(get_args_parser().parse_args(arguments).overrides)
+    given = [override for override in parsed if override.key_or_group == "dry_run"]
+    return bool(given) and not given[-1].is_sweep_override() and given[-1].value() is True
+
+
 def _refuse(message: str) -> NoReturn:
     unread = message.partition("unrecognized arguments: ")[2]
     if unread and not unread.startswith("-"):

@@ -27,7 +27,7 @@ from omegaconf import DictConfig, OmegaConf
 from orbit.core import ranks
 from orbit.core.errors import InputError
 from runners.app import config_dirs, info, processes, project, torchrun
-from runners.app.arguments import check_arguments
+from runners.app.arguments import check_arguments, is_dry_run
 from runners.app.files import check_files
 from runners.app.messages import bad_input, in_keys, is_configuration_error
 from runners.app.names import given
@@ -70,7 +70,7 @@ def _main() -> int:
         check_arguments(sys.argv[1:])
         check_files(own, *folders)
         register_schemas(own, *folders)
-        with _own_folder_unless_first():
+        with _folders(is_dry_run(sys.argv[1:])):
             hydra.main(version_base="1.3", config_path=str(own), config_name="config")(run_job)()
     except KeyboardInterrupt:
         close_sweep(interrupted=True)
@@ -93,13 +93,14 @@ def _main() -> int:
 
 
 @contextlib.contextmanager
-def _own_folder_unless_first() -> Iterator[None]:
-    """In a job of several processes, only the first logs to MLflow and keeps its run folder."""
-    if ranks.rank() == 0:
+def _folders(dry_run: bool) -> Iterator[None]:
+    """Without a run folder that is kept, and without MLflow: a dry run, and all but the first process of a job."""
+    if ranks.rank() == 0 and not dry_run:
         yield
         return
     with tempfile.TemporaryDirectory() as folder:
-        sys.argv += [f"hydra.run.dir={folder}", "tracking.enabled=false", "engine.progress=false"]
+        unkept = [f"hydra.run.dir={folder}", "tracking.enabled=false", "engine.progress=false"]
+        sys.argv += [*unkept, f"hydra.sweep.dir={folder}"] if dry_run else unkept
         yield
 
 
@@ -113,7 +114,7 @@ def run_job(cfg: DictConfig) -> float:
     global _exit_code
     try:
         with masked_output(), processes.job(), _logged_warnings():
-            return _run_job(cfg)
+            return _dry_run(cfg) if cfg.dry_run else _run_job(cfg)
     except ranks.ShareDone:
         return math.nan
     except Exception as error:
@@ -124,6 +125,15 @@ def run_job(cfg: DictConfig) -> float:
                 recover(Path(cfg.outputs), None)  # the first process may be the one that died, with the run's record
         _exit_code = _report(lost or error)
         return math.nan
+
+
+def _dry_run(cfg: DictConfig) -> float:
+    config: Any = OmegaConf.to_container(cfg, resolve=True)
+    check_settings(config)
+    from runners.app import job
+
+    job.dry_run(cfg)
+    return math.nan
 
 
 def _run_job(cfg: DictConfig) -> float:

@@ -13,9 +13,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 import runners.components  # noqa: F401  registers what a plan is made of
-from orbit.core import distributed
+from orbit.core import distributed, ranks
+from runners.app.messages import ConfigError
 from runners.app.plan import Plan, plan
 from runners.base import MAIN_METRICS, Job, peak_memory_mb
+from runners.experiments.estimate import report
 from runners.machine import environment_tags
 from runners.tracking.identity import add_fingerprints, identity, in_common, other_code
 from runners.tracking.mlflow import Tracker
@@ -43,6 +45,17 @@ def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextl
     """
     with distributed.job(cfg.engine.device):
         return _run(cfg, folder, record, afterwards)
+
+
+def dry_run(cfg: DictConfig) -> None:
+    """Print what the job would take. Raises ConfigError for a row that would be refused, after all are printed."""
+    plan_ = plan(cfg)
+    estimates = plan_.component("runner").estimates(plan_)
+    if ranks.rank() == 0:
+        print(report(cfg.run_name, estimates), flush=True)
+    for estimate in estimates:
+        if estimate.refused:
+            raise ConfigError(f"{estimate.label}: {estimate.refused}")
 
 
 def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextlib.ExitStack) -> float:

@@ -39,20 +39,26 @@ def check_fit(plan: Plan, data: Dataset, numbers: int = 1, columns: int = 0) -> 
     columns : int
         Columns of the features, once they are known.
     """
-    limit = process_bytes()
-    for stage in _stages(plan, data, numbers, columns):
-        needed = sum(part.nbytes for part in stage)
-        if needed > limit:
-            largest = max(stage, key=lambda part: part.nbytes)
-            listed = ", ".join(f"{part.what}: {gib(part.nbytes)}" for part in stage if part.nbytes > needed / 1000)
-            raise ConfigError(
-                f"this fit takes at least {gib(needed)} of memory ({listed}), this process can have {gib(limit)}: "
-                f"change {' or '.join(largest.keys)}"
-            )
+    for stage in stages(plan, data, numbers, columns):
+        if (reason := refusal(stage)) is not None:
+            raise ConfigError(reason)
 
 
-def _stages(plan: Plan, data: Dataset, d: int, columns: int) -> list[list[Part]]:
-    """The stages of a fit, with the parts that are in memory together in each."""
+def refusal(stage: list[Part]) -> str | None:
+    """Why a fit with such a stage is refused; None if it fits into what this process can have."""
+    limit, needed = process_bytes(), sum(part.nbytes for part in stage)
+    if needed <= limit:
+        return None
+    largest = max(stage, key=lambda part: part.nbytes)
+    listed = ", ".join(f"{part.what}: {gib(part.nbytes)}" for part in stage if part.nbytes > needed / 1000)
+    return (
+        f"this fit takes at least {gib(needed)} of memory ({listed}), this process can have {gib(limit)}: "
+        f"change {' or '.join(largest.keys)}"
+    )
+
+
+def stages(plan: Plan, data: Dataset, d: int, columns: int) -> list[list[Part]]:
+    """The stages of a fit, with the parts that are in memory together in each; arguments as for :func:`check_fit`."""
     features, layer, learner, engine = plan.approx(), plan.hyper(), plan.learner(data.task), plan.engine()
     n = len(data.X_train)
     seen = len(plan.sample(n)) if engine.stream else n  # points that features and layer are fitted to

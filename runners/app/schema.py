@@ -37,7 +37,7 @@ FILE_GROUPS = ("size", "experiment", "architecture")
 OWN_DEFAULTS: dict[str, dict[str, Any]] = {"engine": {"dtype": "float32", "progress": True}}
 
 #: Settings that do not change results, and therefore not the hash of a configuration.
-NOT_IN_HASH = ("tracking", "outputs", "resume", "retry_failed", "run_name")
+NOT_IN_HASH = ("tracking", "outputs", "resume", "retry_failed", "dry_run", "run_name")
 ENGINE_NOT_IN_HASH = ("memory", "workers", "progress")
 
 #: Keys, and sections with a full stop, that the default name of a run leaves out.
@@ -101,6 +101,9 @@ class Root:
     retry_failed : bool
         Like ``resume``; and a job of a parallel sweep whose process dies, as it does when memory runs out, is run a
         second time after all others, alone.
+    dry_run : bool
+        Print what a run would take, a line for each row of its experiment (fits, bytes, operations and a rough time),
+        and write nothing.
     outputs : str
         Folder for run folders, mlflow.db and artifacts.
     run_name : str
@@ -128,6 +131,7 @@ class Root:
     size: str = "small"
     resume: bool = False
     retry_failed: bool = False
+    dry_run: bool = False
     outputs: str = "outputs"
     run_name: str = "run"
 

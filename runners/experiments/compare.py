@@ -13,6 +13,7 @@ from orbit.core.progress import Progress
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner, Stopwatch
+from runners.experiments.estimate import Estimate, Fits, estimated
 from runners.experiments.fit import record_selection
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.trials import settings
@@ -42,6 +43,11 @@ class Compare(Runner):
     def check(self) -> None:
         super().check()
         settings(self.repeats, "runner.repeats")
+
+    def estimates(self, plan: Plan) -> list[Estimate]:
+        group, repeats = plan.config["group"]["name"], len(settings(self.repeats, "runner.repeats"))
+        pair = {f"group={group}": plan, "group=identity": without_group(plan)}
+        return estimated(Fits(label, [(one, repeats)]) for label, one in pair.items())
 
     def run(self, job: Job) -> None:
         group = job.plan.config["group"]["name"]

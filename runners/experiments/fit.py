@@ -8,8 +8,10 @@ from orbit import plots
 from orbit.data import Dataset
 from orbit.learners.base import Learner
 from orbit.registry import register
+from runners.app.plan import Plan
 from runners.base import Job, Runner, suffix
 from runners.experiments.drawing import draw_fit
+from runners.experiments.estimate import Estimate, Fits, estimated
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.importance import importance, is_cheap
 from runners.experiments.selection import Selected
@@ -41,6 +43,9 @@ class Fit(Runner):
         self.save_model = save_model
         self.check_group = check_group
         self.importance = importance
+
+    def estimates(self, plan: Plan) -> list[Estimate]:
+        return estimated([Fits("fit", [(plan, 1)])])
 
     def run(self, job: Job) -> None:
         with job.stage("load"):

@@ -16,6 +16,7 @@ from orbit.learners.streaming import FeatureStream, fit_stream, sample_rows
 from runners.app.memory import check_fit
 from runners.app.plan import Plan
 from runners.base import Stopwatch, peak_memory_mb
+from runners.experiments.estimate import log_if_long
 from runners.experiments.pipeline import pipeline, predict, predict_with_probabilities, represented, weights, width
 from runners.experiments.selection import Selected, select
 from runners.experiments.training import Training
@@ -56,6 +57,7 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     for point in plan.component("selection").points():
         check_fit(plan.without_selection(point), data)
     check_fit(plan, data)
+    log_if_long(plan, data)
     with clock.stage("selection"):
         selected = select(plan, data)
     plan = selected.plan if selected else plan

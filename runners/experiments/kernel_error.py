@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 
 from orbit import plots
+from orbit.approx import Exact
 from orbit.core.params import PositiveInt
 from orbit.core.random import spawn
+from orbit.core.work import Work
 from orbit.orbits import Orbit
-from orbit.registry import build, register
+from orbit.registry import register
+from runners.app.memory import Part
+from runners.app.plan import Plan
 from runners.base import Job, Runner
+from runners.experiments.estimate import Estimate
 from runners.metrics import kernel_errors
 from runners.results import curve_results
 
@@ -57,10 +62,29 @@ class KernelError(Runner):
         self.n_points = n_points
         self.repeats = repeats
 
+    def estimates(self, plan: Plan) -> list[Estimate]:
+        """A row for each curve: a map for each number of components, and the exact kernel unless a row above has it."""
+        n, rows, known = self.n_points, list[Estimate](), set[tuple[int | None, str | None]]()
+        X = plan.component("representation").fit_transform(plan.load().X_train[:n])
+        X = X.astype(plan.engine().result_dtype(X), copy=False)
+        for size, rule in self._curves():
+            orbit, reference = plan.orbit(**_changes(size, rule)), size if self.reference is None else self.reference
+            maps = [plan.approx(orbit=orbit, n_components=count).estimate(X, n) for count in self.sizes]
+            work = sum((m.fit + m.of_point * n + Work(double=float(n) ** 2 * m.columns) for m in maps), Work())
+            if (reference, rule) not in known:
+                known.add((reference, rule))
+                work += _exact_map(plan, plan.orbit(**_changes(reference, rule)), None).gram_work(X, n)
+            largest = max(m.columns for m in maps)
+            parts = [
+                Part(f"{n:,} x {largest:,} features, in float64 too", 3 * n * largest * X.itemsize, ("runner.sizes",)),
+                Part(f"{n:,} x {n:,} kernel matrices", 2 * 8 * n**2, ("runner.n_points",)),
+            ]
+            peak = sum(part.nbytes for part in parts)
+            rows.append(Estimate(_curve_name(size, rule), self.repeats * len(maps), work * self.repeats, parts, peak))
+        return rows
+
     def run(self, job: Job) -> None:
-        sizes: Sequence[int | None] = self.orbit_sizes or [None]
-        rules: Sequence[str | None] = self.rules or [None]
-        settings = list(itertools.product(sizes, rules))
+        settings = self._curves()
         for orbit in (self._orbit(job, *setting, seed=0) for setting in settings):
             orbit.check()  # an unknown rule fails before any work
         data = job.load()
@@ -80,6 +104,12 @@ class KernelError(Runner):
         for key, label in _DRAWN.items():
             job.log_result(*curve_results(key, label, "approx.n_components", curves[key]))
             job.log_figure(key, plots.convergence(curves[key], "components", label, title, slopes=True))
+
+    def _curves(self) -> list[tuple[int | None, str | None]]:
+        """Orbit size and rule of each curve; None is that of the configuration."""
+        sizes: Sequence[int | None] = self.orbit_sizes or [None]
+        rules: Sequence[str | None] = self.rules or [None]
+        return list(itertools.product(sizes, rules))
 
     def _errors_of_seed(
         self,
@@ -104,15 +134,13 @@ class KernelError(Runner):
         return found
 
     def _exact(self, job: Job, X: np.ndarray, orbit: Orbit, seed: int) -> np.ndarray:
-        parts = {kind: job.plan.component(kind) for kind in ("kernel", "encoder")}
-        exact = build("approx", "exact", **parts, orbit=orbit, engine=job.plan.engine(), random_state=seed)
+        exact = _exact_map(job.plan, orbit, seed)
         truth = exact.fit_gram(X)
         job.log_skeleton(exact.kernel_)
         return truth
 
     def _orbit(self, job: Job, size: int | None, rule: str | None, seed: int) -> Orbit:
-        changes = {key: value for key, value in (("size", size), ("rule", rule)) if value is not None}
-        return job.plan.orbit(random_state=seed, **changes)
+        return job.plan.orbit(random_state=seed, **_changes(size, rule))
 
     def _record(self, job: Job, name: str, found: list[list[dict[str, float]]]) -> None:
         for i, n_components in enumerate(self.sizes):
@@ -121,6 +149,15 @@ class KernelError(Runner):
         errors = [np.mean([row[i]["rel_fro_error"] for row in found]) for i in range(len(self.sizes))]
         listed = "  ".join(f"s={s}: {e:.2e}" for s, e in zip(self.sizes, errors, strict=True))
         job.row(f"Frobenius, {name}", listed)
+
+
+def _exact_map(plan: Plan, orbit: Orbit, seed: int | None) -> Exact:
+    parts = {kind: plan.component(kind) for kind in ("kernel", "encoder")}
+    return Exact(**parts, orbit=orbit, engine=plan.engine(), random_state=seed)
+
+
+def _changes(size: int | None, rule: str | None) -> dict[str, Any]:
+    return {key: value for key, value in (("size", size), ("rule", rule)) if value is not None}
 
 
 def _curve_name(size: int | None, rule: str | None) -> str:

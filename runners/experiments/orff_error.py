@@ -12,10 +12,14 @@ from orbit.approx.frequencies import Frequencies
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.core.random import spawn
+from orbit.core.work import DRAWN, Work
 from orbit.kernels import OperatorKernel
 from orbit.kernels.operator_bounds import operator_variance_bound
 from orbit.registry import register
+from runners.app.memory import Part
+from runners.app.plan import Plan
 from runners.base import Job, Runner
+from runners.experiments.estimate import Estimate
 from runners.results import Result, curve_results
 
 # Frequencies in a block.
@@ -62,6 +66,16 @@ class OrffError(Runner):
         super().check()
         if not self.kernels:
             raise InputError("runner.kernels: expected at least one kernel; choose experiment=orff_error")
+
+    def estimates(self, plan: Plan) -> list[Estimate]:
+        """A row for each kernel: draws of every number of frequencies, their matrices and waves, and one product."""
+        d, n, drawn = self.dim, 1 if self.variance else self.n_points, sum(self.sizes)
+        each = Work.of(np.dtype(np.float64), n * (d + d**2) + d**3, n) + Work(values=DRAWN * d)
+        work = each * (drawn * self.repeats)
+        block = min(max(self.sizes), _BLOCK)
+        waves = Part(f"{n:,} x {block:,} waves", 2 * 8 * n * block, ("runner.n_points",))
+        fits = len(self.sizes) * self.repeats
+        return [Estimate(label, fits, work, [waves], waves.nbytes) for label in self.kernels or {}]
 
     def run(self, job: Job) -> None:
         kernels = {

@@ -17,6 +17,7 @@ from orbit.core.progress import Progress
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
+from runners.experiments.estimate import Estimate, Fits, estimated
 from runners.experiments.trials import Trials, settings
 from runners.markdown import markdown_table, mean_and_spread
 from runners.results import TABLE, Result, curve_results, settings_of
@@ -100,6 +101,21 @@ class Table(Runner):
         """The plans of the first repeat, and of the first row in all other repeats."""
         changes, (first, *others) = self._changes(), self._repeats()
         return [base.variant(c | first) for c in changes] + [base.variant(changes[0] | repeat) for repeat in others]
+
+    def estimates(self, plan: Plan) -> list[Estimate]:
+        """A row for each cell of the table, and for each line of its figures."""
+        self.plans(plan)
+        repeats, rows = self._repeats(), list[Fits]()
+        for label, changes in self._cells().items():
+            times = sum(self._takes(label, i) for i in range(len(repeats)))
+            rows.append(Fits(label, [(plan.variant(changes | repeats[0]), times)]))
+        for curve in self._curves():
+            first, *others = self._repeats(curve)
+            lines = {label: [changes | point for point in curve.points] for label, changes in curve.series.items()}
+            for label, points in (lines | {label: [changes] for label, changes in curve.references.items()}).items():
+                fits = [(plan.variant(point | first), 1 + len(others)) for point in points]
+                rows.append(Fits(f"{curve.name}, {label}", fits))
+        return estimated(rows)
 
     def run(self, job: Job) -> None:
         trials = Trials(job, self.metric)

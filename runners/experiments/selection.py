@@ -120,7 +120,7 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
     splits = selection.splits(data, plan.seed("selection"))
     variants = [plan.without_selection(point) for point in points]
     scores = np.empty((len(points), len(splits)))
-    groups = _alike([variant.config | {"learner": None} for variant in variants])
+    groups = alike([variant.config | {"learner": None} for variant in variants])
     with Progress(len(groups) * len(splits), "selection", plan.config["engine"]["progress"]) as progress:
         for members in groups:
             shared = _SharedFeatures(data, plan.config["engine"]["memory"])
@@ -158,7 +158,7 @@ def predictions(plans: Sequence[Plan], part: Dataset, features: Features = _feat
     psi = model["hyper"].fit_transform(psi)
     psi_new = model["hyper"].transform(psi_new)
     found: dict[int, np.ndarray] = {}
-    for members in _alike([_without_path_parameter(plan, part.task, i) for i, plan in enumerate(plans)]):
+    for members in alike([without_path_parameter(plan, part.task, i) for i, plan in enumerate(plans)]):
         learner = plans[members[0]].learner(part.task)
         weighted = weights(learner, part)
         if len(members) == 1:
@@ -210,7 +210,7 @@ class _SharedFeatures:
         return psi, psi_new
 
 
-def _without_path_parameter(plan: Plan, task: str, i: int) -> Any:
+def without_path_parameter(plan: Plan, task: str, i: int) -> Any:
     """A key equal for plans that one path can predict: the learner's section; ``i`` if the learner shares no path."""
     learner, section = plan.learner(task), plan.config["learner"]
     parameter = learner.path_parameter
@@ -219,7 +219,7 @@ def _without_path_parameter(plan: Plan, task: str, i: int) -> Any:
     return section | {parameter: None}
 
 
-def _alike(values: Sequence[Any]) -> list[list[int]]:
+def alike(values: Sequence[Any]) -> list[list[int]]:
     """Group the indices of equal values, in order of first appearance."""
     groups: dict[str, list[int]] = {}
     for i, value in enumerate(values):

@@ -10,7 +10,9 @@ import numpy as np
 from orbit.core.progress import Progress
 from orbit.registry import register
 from runners.app.memory import check_fit
+from runners.app.plan import Plan
 from runners.base import Job, Runner
+from runners.experiments.estimate import Estimate, estimate_validation
 from runners.experiments.selection import metric_of, predictions
 from runners.metrics import score
 from runners.search.trial import is_pruned
@@ -30,6 +32,9 @@ class Validate(Runner):
 
     def __init__(self) -> None:
         pass
+
+    def estimates(self, plan: Plan) -> list[Estimate]:
+        return [estimate_validation(plan)]
 
     def run(self, job: Job) -> None:
         with job.stage("load"):

@@ -56,7 +56,10 @@ class SweepCallback(Callback):
         return SweepCallback, ()
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Create database, experiment and parent run, in this process, before any job."""
+        """Create database, experiment and parent run, in this process, before any job; nothing for a dry run."""
+        if config.dry_run:
+            _check_lists_jobs(config.hydra.sweeper)
+            return
         self.folder = SweepFolder(Path(config.hydra.sweep.dir))
         self.outputs = Path(config.outputs)
         os.environ[SWEEP_ENV] = "/".join(self.folder.path.parts[-2:])
@@ -144,6 +147,13 @@ class SweepCallback(Callback):
         if self.tracker is not None:
             self.record.run_id = os.environ[PARENT_ENV] = self.tracker.start(self.record)
             self.folder.write_record(self.record)
+
+
+def _check_lists_jobs(sweeper: DictConfig) -> None:
+    """End with an error for a sweeper that chooses its jobs by earlier results, of which a dry run has none."""
+    if not sweeper._target_.endswith("BasicSweeper"):
+        print(f"error: dry_run=true: {sweeper._target_} needs results; leave hydra/sweeper out", file=sys.stderr)
+        raise SystemExit(2)
 
 
 def job_lost(number: int, overrides: Sequence[str]) -> None:

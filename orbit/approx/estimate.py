@@ -1,0 +1,69 @@
+"""What a feature map takes, before it is fitted: columns, orbit elements and operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from orbit.core.work import Work
+from orbit.kernels import Kernel
+from orbit.orbits import Orbit
+
+# Multiplications of a symmetric eigendecomposition of an m x m matrix, as multiples of m^3 (Golub and Van Loan, 8.3).
+EIGEN = 4.5
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the sizes of an embedding depend on.
+
+    Attributes
+    ----------
+    n : training points
+    sample : some points, shape (m, *shape), in the precision of the features
+    vectors : some points as the kernel takes them, shape (m, d); zeros for those of an encoder
+    kernel : fitted Kernel
+    orbit : fitted Orbit
+    encoding : the operations of encoding a moved point; none without an encoder
+    """
+
+    n: int
+    sample: np.ndarray
+    vectors: np.ndarray
+    kernel: Kernel
+    orbit: Orbit
+    encoding: Work
+
+    @property
+    def d(self) -> int:
+        """Numbers of a point as the kernel takes it."""
+        return self.vectors.shape[1]
+
+
+@dataclass(frozen=True)
+class MapEstimate:
+    """What a feature map takes for n points.
+
+    Attributes
+    ----------
+    columns : int
+        Columns of the features, at most.
+    fit : Work
+        That of the fit to all n points.
+    of_point : Work
+        That of the features of one point, in a set of n.
+    orbit_size : int
+        Elements of the orbit.
+    orbit_bytes : int
+        Bytes of the elements and their weights.
+    gram : bool
+        Whether the features are kernel values with the training points.
+    """
+
+    columns: int
+    fit: Work
+    of_point: Work
+    orbit_size: int = 1
+    orbit_bytes: int = 0
+    gram: bool = False

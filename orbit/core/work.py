@@ -1,0 +1,106 @@
+"""The work of a computation, estimated before it starts, and the speed of this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+
+import numpy as np
+import torch
+
+from orbit.core.threads import default_threads, single_threaded
+
+# Sides of the products, and numbers of a pass of cosines, by which the speed is measured: some milliseconds each.
+_SIDE, _NUMBERS = 768, 2**18
+_ROUNDS = 3
+
+# Time of a function of a number in float64, and of a random number, by that of a cosine in float32: from 15 to 20.
+_DOUBLE = 15.0
+DRAWN = 15.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """Operations of a computation.
+
+    Attributes
+    ----------
+    single, double : float
+        Multiplications in products of matrices, and in their factorisations, in float32 and float64.
+    values : float
+        Numbers computed one by one, each at about the cost of a cosine in float32: functions of projections, pixels
+        that are moved. Others count by their cost.
+
+    Examples
+    --------
+    >>> (Work(single=2.0) + Work(double=3.0, values=1.0) * 2).multiplications
+    8.0
+    """
+
+    single: float = 0.0
+    double: float = 0.0
+    values: float = 0.0
+
+    @classmethod
+    def of(cls, dtype: np.dtype, multiplications: float, values: float = 0.0) -> Work:
+        """Multiplications and functions of numbers in a precision."""
+        if np.dtype(dtype) == np.float64:
+            return cls(double=multiplications, values=_DOUBLE * values)
+        return cls(multiplications, values=values)
+
+    @property
+    def multiplications(self) -> float:
+        """Those of both precisions."""
+        return self.single + self.double
+
+    def __add__(self, other: Work) -> Work:
+        return Work(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def __mul__(self, times: float) -> Work:
+        return Work(*(part * times for part in astuple(self)))
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Multiplications and values a second, as for :class:`Work`."""
+
+    single: float
+    double: float
+    values: float
+
+    @classmethod
+    def measured(cls) -> Speed:
+        """The speed of this process, by the threads that torch uses, from a tenth of a second of work."""
+        numbers = torch.linspace(0.0, 1.0, _NUMBERS)
+        cosines = torch.empty_like(numbers)
+        single, double = (_product_rate(dtype) for dtype in (torch.float32, torch.float64))
+        threads = default_threads()
+        with single_threaded():  # as the tiles of the engine are computed, one in each thread
+            seconds = _shortest(lambda: torch.cos(numbers, out=cosines))
+        return cls(single, double, threads * _NUMBERS / seconds)
+
+    def seconds(self, work: Work) -> float:
+        """The time of some work at this speed.
+
+        >>> Speed(single=10.0, double=5.0, values=1.0).seconds(Work(single=20.0, double=5.0, values=1.0))
+        4.0
+        """
+        return work.single / self.single + work.double / self.double + work.values / self.values
+
+
+def _product_rate(dtype: torch.dtype) -> float:
+    factor = torch.full((_SIDE, _SIDE), 0.5, dtype=dtype)
+    out = torch.empty_like(factor)
+    return _SIDE**3 / _shortest(lambda: torch.mm(factor, factor, out=out))
+
+
+def _shortest(call: Callable[[], object]) -> float:
+    """Seconds of the fastest of a few calls, after one that is not timed."""
+    call()
+    seconds = []
+    for _ in range(_ROUNDS):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)

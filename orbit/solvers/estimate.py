@@ -1,0 +1,82 @@
+"""The operations of least squares, before anything is computed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from orbit.core.linalg import BLOCK_COLUMNS
+from orbit.core.work import Work
+from orbit.solvers.factorisations import LARGE, TRIDIAGONAL_FROM
+from orbit.solvers.passes import MAX_PASSES, PROBES, sketch_rank, values_side_by_side
+from orbit.solvers.selection import best_of_path, in_float32
+
+# Multiplications of a factorisation of an m x m matrix, as multiples of m^3 (Golub and Van Loan, 4.2 and 8.3).
+_CHOLESKY, _TRIDIAGONAL, _EIGEN = 1 / 6, 2 / 3, 4.5
+# Right-hand sides of random signs that give the degrees of freedom for each lambda.
+_SIGNS = 16
+# Passes over a stream before the first product of conjugate gradients: means, moments of the targets, the sketch.
+_FIRST_PASSES = 3
+
+
+def moments_multiplications(n: int, d: int) -> float:
+    """Those of the upper triangle of second moments of ``n`` rows of ``d`` columns, in blocks of columns.
+
+    >>> moments_multiplications(10, 3)
+    90.0
+    """
+    return float(sum(n * min(BLOCK_COLUMNS, d - start) * (d - start) for start in range(0, d, BLOCK_COLUMNS)))
+
+
+def values_tried(n_values: int, searches: bool) -> int:
+    """Values of a path that are tried; a search from coarse to fine is that of a best value inside the path.
+
+    >>> values_tried(29, True), values_tried(29, False)
+    (11, 29)
+    """
+    middle = n_values // 2
+    _, scores = best_of_path(np.arange(float(n_values)), lambda value: -abs(value - middle), searches)
+    return int(np.isfinite(scores).sum())
+
+
+def factorisation_work(m: int, k: int, n_values: int, eigen: bool = False) -> Work:
+    """That of a system of ``m`` equations and ``k`` right-hand sides for a path of so many lambda.
+
+    Eigenvalues for small systems and where they are asked for, a Cholesky factorisation for
+    each lambda that is tried of large ones, and a reduction to tridiagonal form in between.
+    """
+    if eigen or (m < TRIDIAGONAL_FROM and n_values > 1):
+        return Work(double=_EIGEN * m**3)
+    if n_values == 1 or m > LARGE:
+        tried = values_tried(n_values, True)
+        return Work(double=tried * (_CHOLESKY * m**3 + m**2 * (k + (_SIGNS if n_values > 1 else 0))))
+    return Work(double=_TRIDIAGONAL * m**3 + 2.0 * m**2 * k)
+
+
+def least_squares_work(
+    n: int, d: int, k: int, path: np.ndarray, default_path: bool, dtype: np.dtype, eigen: bool = False
+) -> Work:
+    """That of least squares on ``n`` rows of ``d`` features and ``k`` targets, in the smaller of both forms.
+
+    Parameters
+    ----------
+    path : ascending values of lambda
+    default_path : whether they are the default ones, of which those below the precision of products are left out
+    dtype : of the features
+    eigen : whether the choice of lambda needs eigenvalues
+    """
+    m = min(n, d)
+    float32 = in_float32(np.dtype(dtype), m, path, default_path) and not eigen
+    matrix = moments_multiplications(n, d) if d <= n else moments_multiplications(d, n)
+    products = Work.of(np.dtype(np.float32 if float32 else np.float64), matrix + 2.0 * n * d * k)
+    return products + factorisation_work(m, k, len(path), eigen)
+
+
+def passes_work(n: int, d: int, k: int, n_values: int, memory: float, dtype: np.dtype) -> tuple[int, Work]:
+    """The largest number of passes over a stream, and their operations besides those of the features.
+
+    Conjugate gradients end when they have converged, mostly before.
+    """
+    rank, together = sketch_rank(d, memory), min(n_values, values_side_by_side(d, k, memory))
+    chunks = -(-n_values // together)
+    columns = float(_FIRST_PASSES * k + rank + MAX_PASSES * n_values * (k + PROBES))
+    return _FIRST_PASSES + chunks * MAX_PASSES, Work.of(dtype, 2.0 * n * d * columns)

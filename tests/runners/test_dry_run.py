@@ -1,0 +1,201 @@
+"""dry_run=true says what a run would do: its fits, bytes and operations, and writes nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from command_line import composed, quickly_composed
+
+from orbit.core.work import Speed, Work
+from runners.app import memory as fits
+from runners.app.arguments import is_dry_run
+from runners.app.plan import plan
+from runners.base import Stopwatch
+from runners.experiments import estimate as estimates
+from runners.experiments import fitting, selection
+from runners.experiments.estimate import Estimate, estimate_fit, report
+from runners.experiments.fitting import fit_and_score
+
+QUIET = ("tracking.enabled=false", "runner.save_model=false", "engine.progress=false")
+SPEED = Speed(single=1e9, double=1e9, values=1e9)
+
+
+def rows(*overrides: str) -> list[Estimate]:
+    made = plan(composed(*overrides))
+    return made.component("runner").estimates(made)
+
+
+def one(*overrides: str) -> Estimate:
+    made = plan(quickly_composed(*overrides))
+    return estimate_fit(made, made.load())
+
+
+def part(estimate: Estimate, what: str) -> int:
+    (found,) = (part.nbytes for part in estimate.parts if what in part.what)
+    return found
+
+
+@pytest.mark.parametrize("approx", ["rf", "nystrom", "cdf", "exact"])
+@pytest.mark.parametrize("hyper", ["linear", "gaussian"])
+def test_bytes_and_columns_are_those_of_the_arrays(approx, hyper):
+    size = () if approx == "exact" else ("approx.n_components=60",)
+    layer = ("hyper=gaussian", "hyper.n_components=70") if hyper == "gaussian" else ()
+    overrides = (f"approx={approx}", *size, *layer, "dataset.n_train=120", "group=rotation", "orbit.size=8")
+    made = plan(quickly_composed(*overrides))
+    data = made.load()
+    found = estimate_fit(made, data)
+    features = made.approx().fit(made.component("representation").fit_transform(data.X_train).astype(np.float32))
+    psi = features.transform(data.X_train.astype(np.float32))
+    assert part(found, "orbit of") == features.orbit_.elements_.nbytes + features.orbit_.weights_.nbytes
+    if hyper == "gaussian":
+        assert part(found, "features of hyper") == made.hyper().fit_transform(psi).nbytes
+    elif approx != "exact":
+        assert part(found, "features") >= psi.nbytes
+        assert part(found, "features") <= 1.5 * psi.nbytes
+    assert found.work.multiplications > 0
+
+
+def test_a_plan_on_streams_says_what_it_does_with_second_moments():
+    stream = ("approx=rf", "engine.stream=true", "approx.n_components=600")
+    kept = one(*stream).notes
+    assert any("second moments 0.011 GiB, kept: one pass over them" in note for note in kept)
+    (said,) = (note for note in one(*stream, "engine.memory=0.005").notes if "second moments" in note)
+    assert said.startswith("second moments 0.011 GiB: more than engine.memory=0.005 GiB, so at most ")
+    passes = int(said.split("at most ")[1].split()[0])
+    assert one(*stream, "engine.memory=0.005").work.single > (passes - 1) * 1000 * 600 * 64
+
+
+@pytest.mark.parametrize(
+    ("grid", "points"),
+    [("{kernel.lengthscale: [1, 2]}", 2), ("{learner.regularization: [1e-4, 1e-2], kernel.lengthscale: [1, 2]}", 4)],
+)
+def test_inner_validation_is_counted(grid, points, monkeypatch):
+    overrides = ("dataset.n_train=80", "approx=rf", "approx.n_components=20", "selection=k_fold", "selection.folds=4")
+    made = plan(quickly_composed(*overrides, f"selection.grid={grid}"))
+    data, calls = made.load(), []
+    real = selection.predictions
+    monkeypatch.setattr(selection, "predictions", lambda plans, *rest: calls.extend(plans) or real(plans, *rest))
+    fit_and_score(made, data, Stopwatch())
+    found = estimate_fit(made, data)
+    assert found.fits == 1 + len(calls) == 1 + 4 * points
+    alone = estimate_fit(made.without_selection({"kernel.lengthscale": 1}), data)
+    assert alone.work.multiplications < found.work.multiplications < found.fits * alone.work.multiplications
+
+
+TABLE = (
+    *("runner=table", "dataset.n_train=60", "dataset.n_test=40", "approx=rf", "approx.n_components=20", "orbit.size=4"),
+    "runner.rows={A: {}, B: {approx: {name: nystrom, n_components: 10}}, C: {selection: {name: hold_out, grid: "
+    "{kernel.lengthscale: [1, 2]}}}}",
+    "runner.repeats={seed: [0, 1, 2]}",
+    "runner.few_repeats={B: 1}",
+    "runner.curves={by_points: {along: {dataset.n_train: [30, 60]}, series: {all: {}}, references: {same: {}}}}",
+)
+
+
+def test_a_table_has_a_row_for_each_row_and_line_with_all_its_fits(monkeypatch, run_with_figures, tmp_path):
+    made = {row.label: row.fits for row in rows(*TABLE)}
+    assert made == {"A": 3, "B": 1, "C": 9, "by_points, all": 3, "by_points, same": 0}
+    outer, inner = [], []
+    real, real_inner = fitting.fit_and_score, selection.predictions
+    monkeypatch.setattr("runners.experiments.trials.fit_and_score", lambda *args: outer.append(1) or real(*args))
+    monkeypatch.setattr(selection, "predictions", lambda plans, *rest: inner.extend(plans) or real_inner(plans, *rest))
+    code, _, error = run_with_figures(*TABLE, "tracking.enabled=false")
+    assert code == 0, error
+    assert len(outer) + len(inner) == sum(made.values())
+
+
+@pytest.mark.parametrize(
+    "experiment", ["orff_error", "orff_variance", "xperm", "invariance", "orbit_rules", "orff_curl"]
+)
+@pytest.mark.parametrize("size", ["small", "paper"])
+def test_experiments_on_generated_data_are_estimated(experiment, size):
+    text = report(experiment, rows(f"experiment={experiment}", f"size={size}"))
+    lines = text.splitlines()
+    assert lines[-1].startswith(experiment)
+    if "not estimated" not in text:
+        assert all(" fit" in line and "multiplications, about" in line for line in lines)
+
+
+def test_orff_error_draws_every_number_of_frequencies():
+    small = ("experiment=orff_error", "runner.sizes=[10, 30]", "runner.n_points=7", "runner.repeats=3", "runner.dim=2")
+    for row in rows(*small):
+        assert row.fits == 6
+        assert row.work.double == 3 * 40 * (7 * (2 + 4) + 8)
+
+
+def test_nothing_is_written_and_no_feature_computed(run_with_figures, tmp_path, monkeypatch):
+    monkeypatch.setattr("orbit.approx.base.FeatureMap.transform", None)
+    code, out, error = run_with_figures("dry_run=true")
+    assert (code, error) == (0, "")
+    assert out.startswith("rotated_digits-rotation-nystrom-gaussian-s0: 1 fit; ")
+    assert len(out.splitlines()) == 1
+    code, out, error = run_with_figures("-m", "seed=0,1", "group=identity", "dry_run=true")
+    assert (code, error) == (0, "")
+    assert [line.partition(":")[0][-2:] for line in out.splitlines()] == ["s0", "s1"]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("overrides", "code", "expected"),
+    [
+        (("runner=report",), 0, "report: the work of this runner is not estimated; nothing was run"),
+        (("approx=rf", "kernel=polynomial"), 2, ""),
+        (("dataset=arrays", "dataset.path=missing.npz"), 2, ""),
+    ],
+)
+def test_other_runners_and_bad_input(overrides, code, expected, run_with_figures):
+    found, out, error = run_with_figures(*overrides, "dry_run=true")
+    assert found == code
+    assert out.strip() == expected
+    assert len(error.splitlines()) == (code == 2)
+
+
+def test_a_fit_that_does_not_fit_is_named_with_its_row(run_with_figures, monkeypatch):
+    for module in (fits, estimates):
+        monkeypatch.setattr(module, "process_bytes", lambda: 8 * 2**30)
+    code, out, error = run_with_figures(*TABLE[:5], "approx.n_components=20000000", TABLE[6], "dry_run=true")
+    assert code == 2
+    assert [line.partition(":")[0] for line in out.splitlines()[:3]] == ["A", "B", "C"]
+    assert error.startswith("error: A: this fit takes at least")
+    assert "B: 1 fit;" in out
+    assert "REFUSED" not in out.splitlines()[1]
+
+
+def test_a_search_needs_results(run_with_figures, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_with_figures("-m", "hydra/sweeper=optuna", "dry_run=true", "seed=0,1")
+    assert end.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: dry_run=true: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["dry_run=true"], True),
+        (["dry_run=True", "seed=1"], True),
+        (["dry_run=true", "dry_run=false"], False),
+        (["-m", "seed=0,1"], False),
+        (["dry_run=true,false", "-m"], False),
+    ],
+)
+def test_the_last_argument_decides(arguments, expected):
+    assert is_dry_run(arguments) is expected
+
+
+def test_a_long_run_logs_its_estimate_and_a_short_one_does_not(log_messages, monkeypatch):
+    made = plan(quickly_composed("dataset.n_train=60", "approx.n_components=20", "orbit.size=4", "group=rotation"))
+    data = made.load()
+    estimates.log_if_long(made, data)
+    assert not log_messages
+    monkeypatch.setattr(estimates, "_LITTLE", 0.0)
+    monkeypatch.setattr(estimates, "_speed", lambda: Speed(single=1.0, double=1.0, values=1.0))
+    estimates.log_if_long(made, data)
+    (line,) = log_messages
+    assert line.startswith("1 fit; ")
+    assert "multiplications, about" in line
+
+
+def test_the_line_of_an_estimate():
+    line = Estimate("A", 3, Work(single=2e9, double=1e9), notes=["one pass over them"]).line(SPEED)
+    assert line == "A: 3 fits; one pass over them; 3e+09 multiplications, about 3 s"
