@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from functools import partial
 
 import numpy as np
 import torch
 
-from orbit.core.threads import default_threads, single_threaded
+from orbit.core.threads import default_threads, in_threads
 
-# Sides of the products, and numbers of a pass of cosines, by which the speed is measured: some milliseconds each.
-_SIDE, _NUMBERS = 768, 2**18
-_ROUNDS = 3
+# Sides of the products, and numbers and passes of cosines in a core's cache, by which the speed is measured: a few
+# milliseconds each.
+_SIDE, _NUMBERS, _PASSES = 512, 2**14, 64
+# Calls of each thread in a round, and rounds.
+_CALLS, _ROUNDS = 4, 2
 
 # Time of a function of a number in float64, and of a random number, by that of a cosine in float32: from 15 to 20.
 _DOUBLE = 15.0
@@ -71,14 +74,15 @@ class Speed:
 
     @classmethod
     def measured(cls) -> Speed:
-        """The speed of this process, by the threads that torch uses, from a tenth of a second of work."""
+        """The speed of this process at this moment, from a few tenths of a second of products and cosines.
+
+        They are computed as the tiles of the engine are, one in each thread, so that other work
+        on the cores lowers the speed by its share.
+        """
         numbers = torch.linspace(0.0, 1.0, _NUMBERS)
-        cosines = torch.empty_like(numbers)
-        single, double = (_product_rate(dtype) for dtype in (torch.float32, torch.float64))
-        threads = default_threads()
-        with single_threaded():  # as the tiles of the engine are computed, one in each thread
-            seconds = _shortest(lambda: torch.cos(numbers, out=cosines))
-        return cls(single, double, threads * _NUMBERS / seconds)
+        factors = [torch.full((_SIDE, _SIDE), 0.5, dtype=dtype) for dtype in (torch.float32, torch.float64)]
+        single, double = (_SIDE**3 * _calls_a_second(partial(torch.mm, factor, factor)) for factor in factors)
+        return cls(single, double, _PASSES * _NUMBERS * _calls_a_second(partial(_cosines, numbers)))
 
     def seconds(self, work: Work) -> float:
         """The time of some work at this speed.
@@ -89,18 +93,16 @@ class Speed:
         return work.single / self.single + work.double / self.double + work.values / self.values
 
 
-def _product_rate(dtype: torch.dtype) -> float:
-    factor = torch.full((_SIDE, _SIDE), 0.5, dtype=dtype)
-    out = torch.empty_like(factor)
-    return _SIDE**3 / _shortest(lambda: torch.mm(factor, factor, out=out))
+def _cosines(numbers: torch.Tensor) -> None:
+    for _ in range(_PASSES):
+        torch.cos(numbers)
 
 
-def _shortest(call: Callable[[], object]) -> float:
-    """Seconds of the fastest of a few calls, after one that is not timed."""
-    call()
-    seconds = []
-    for _ in range(_ROUNDS):
+def _calls_a_second(call: Callable[[], object]) -> float:
+    """How often all threads together can call a function: the best of a few rounds, after one that is not timed."""
+    calls, seconds = _CALLS * default_threads(), []
+    for _ in range(1 + _ROUNDS):
         start = time.perf_counter()
-        call()
+        in_threads(lambda _: call(), range(calls))
         seconds.append(time.perf_counter() - start)
-    return min(seconds)
+    return calls / min(seconds[1:])

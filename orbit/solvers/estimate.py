@@ -6,14 +6,14 @@ import numpy as np
 
 from orbit.core.linalg import BLOCK_COLUMNS
 from orbit.core.work import Work
-from orbit.solvers.factorisations import LARGE, TRIDIAGONAL_FROM
+from orbit.solvers.factorisations import BAND_FROM, BLOCK, TRIDIAGONAL_FROM, WIDE_BLOCK, is_large
 from orbit.solvers.passes import MAX_PASSES, PROBES, sketch_rank, values_side_by_side
-from orbit.solvers.selection import best_of_path, in_float32
+from orbit.solvers.selection import in_float32
 
 # Multiplications of a factorisation of an m x m matrix, as multiples of m^3 (Golub and Van Loan, 4.2 and 8.3).
-_CHOLESKY, _TRIDIAGONAL, _EIGEN = 1 / 6, 2 / 3, 4.5
-# Right-hand sides of random signs that give the degrees of freedom for each lambda.
-_SIGNS = 16
+_CHOLESKY, _REDUCTION, _EIGEN = 1 / 6, 2 / 3, 4.5
+# Those of each lambda with a block-tridiagonal matrix in blocks of b rows, as multiples of m b^2.
+_BLOCKS = 6.0
 # Passes over a stream before the first product of conjugate gradients: means, moments of the targets, the sketch.
 _FIRST_PASSES = 3
 
@@ -27,29 +27,18 @@ def moments_multiplications(n: int, d: int) -> float:
     return float(sum(n * min(BLOCK_COLUMNS, d - start) * (d - start) for start in range(0, d, BLOCK_COLUMNS)))
 
 
-def values_tried(n_values: int, searches: bool) -> int:
-    """Values of a path that are tried; a search from coarse to fine is that of a best value inside the path.
-
-    >>> values_tried(29, True), values_tried(29, False)
-    (11, 29)
-    """
-    middle = n_values // 2
-    _, scores = best_of_path(np.arange(float(n_values)), lambda value: -abs(value - middle), searches)
-    return int(np.isfinite(scores).sum())
-
-
 def factorisation_work(m: int, k: int, n_values: int, eigen: bool = False) -> Work:
     """That of a system of ``m`` equations and ``k`` right-hand sides for a path of so many lambda.
 
-    Eigenvalues for small systems and where they are asked for, a Cholesky factorisation for
-    each lambda that is tried of large ones, and a reduction to tridiagonal form in between.
+    Eigenvalues for small systems and where they are asked for, a Cholesky factorisation for a single
+    lambda, and for several a reduction to tridiagonal or, of large systems, block-tridiagonal form.
     """
     if eigen or (m < TRIDIAGONAL_FROM and n_values > 1):
         return Work(double=_EIGEN * m**3)
-    if n_values == 1 or m > LARGE:
-        tried = values_tried(n_values, True)
-        return Work(double=tried * (_CHOLESKY * m**3 + m**2 * (k + (_SIGNS if n_values > 1 else 0))))
-    return Work(double=_TRIDIAGONAL * m**3 + 2.0 * m**2 * k)
+    if n_values == 1:
+        return Work(double=_CHOLESKY * m**3 + float(m) ** 2 * k)
+    of_value = _BLOCKS * m * (WIDE_BLOCK if is_large(m) else BLOCK) ** 2 if m >= BAND_FROM else 0.0
+    return Work(double=_REDUCTION * m**3 + 2.0 * m**2 * k + n_values * of_value)
 
 
 def least_squares_work(

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from orbit.core.errors import InputError
 from orbit.core.memory import gib, process_bytes
 from orbit.core.work import Speed, Work
 from orbit.data import Dataset
@@ -25,7 +24,7 @@ from runners.experiments.selection import alike, without_path_parameter
 log = logging.getLogger(__name__)
 
 # Training points to which representation and orbit are fitted for an estimate.
-_SAMPLE = 512
+_SAMPLE = 64
 # Parts of a stage below this share of it are not listed.
 _LISTED = 0.01
 # A run says what it will do where it is expected to take longer, in seconds; work below is not looked at more closely.
@@ -138,7 +137,8 @@ def log_if_long(plan: Plan, data: Dataset) -> None:
     """Log what a fit will do, in one line, if it is expected to take longer than a minute."""
     try:
         estimate = estimate_fit(plan, data)
-    except (InputError, ValueError):  # of the sample, or of a component that has no estimate; a fit reports its own
+    except Exception:  # what a component cannot say beforehand must not end a run
+        log.debug("no estimate", exc_info=True)
         return
     if estimate.work.multiplications + estimate.work.values < _LITTLE:
         return

@@ -9,7 +9,6 @@ import orbit
 from orbit.core.linalg import add_second_moments
 from orbit.solvers import estimate
 from orbit.solvers.passes import MAX_PASSES, StreamedSystem
-from orbit.solvers.selection import DEFAULT_PATH, best_of_path
 
 
 class Counting(np.ndarray):
@@ -33,13 +32,6 @@ def test_multiplications_of_second_moments_are_counted(n, d):
     assert estimate.moments_multiplications(n, d) == Counting.total
 
 
-@pytest.mark.parametrize("best", [0, 9, 15, 28])
-def test_a_search_tries_about_as_many_values_as_estimated(best):
-    path = np.array(DEFAULT_PATH)
-    _, scores = best_of_path(path, lambda value: -abs(np.log(value / path[best])), coarse=True)
-    assert abs(np.isfinite(scores).sum() - estimate.values_tried(len(path), True)) <= 3
-
-
 def ridge(**parameters):
     return orbit.build("regressor", "ridge", **parameters)
 
@@ -59,12 +51,12 @@ def test_least_squares_in_float64(n, d, values, expected):
     assert work.single == 0
 
 
-def test_large_systems_of_float32_features_take_products_in_float32_and_search():
+def test_large_systems_of_float32_features_take_products_in_float32_and_block_tridiagonal_form():
     n, d = 10_000, 4000
     work = ridge().work(n, d, 1, np.dtype(np.float32))
     blocks = n * 2048 * 4000 + n * 1952 * 1952
     assert work.single == pytest.approx(blocks + 2 * n * d)
-    assert work.double == pytest.approx(11 * (d**3 / 6 + 17 * d**2))
+    assert work.double == pytest.approx(2 / 3 * d**3 + 2 * d**2 + 29 * 6 * d * 96**2)
 
 
 @pytest.mark.parametrize("name", ["krr", "gp"])
