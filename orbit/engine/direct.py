@@ -66,7 +66,7 @@ class Direct(Strategy):
 
         with Reused[Scratch]().per_thread(lambda: Scratch(2, tile_rows, tiling.units, like)) as scratch:
             self.workspace.run(work, list(slices(len(task.X), tiling.rows)), task.description)
-        return out, Route("direct")
+        return out, Route("direct", operations=self.cost().projection)
 
     def _add_batch(self, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch) -> None:
         """Add the features of orbit points (r, n, *shape) of several elements, by one product and one addition."""

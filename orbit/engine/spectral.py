@@ -317,7 +317,7 @@ class Spectral(Strategy):
             plan = self._plan_for_points()
             lost = self._average(plan, out, math.inf)
         used = plan.n_modes, plan.axes.n_modes, int(np.count_nonzero(plan.kept)), plan.kept.size
-        return out, Route("spectral", *used, lost)
+        return out, Route("spectral", *used, lost, plan.cost)
 
     def _plan_for_points(self) -> SpectralPlan:
         plan = SpectralPlan.for_points(self.workspace, self.task.orbit, self.task.X, self.task.tolerance)

@@ -32,6 +32,8 @@ class Route:
         Complex Fourier coefficients of a point that were used, and their total number.
     error : float
         The largest share of a point's norm in the omitted coefficients.
+    operations : float
+        Of a dense matrix product, for one projection of one orbit point, on the average of them.
     """
 
     path: Path
@@ -40,6 +42,7 @@ class Route:
     coefficients: int = 0
     all_coefficients: int = 0
     error: float = 0.0
+    operations: float = 0.0
 
     def metrics(self) -> dict[str, float]:
         """Modes and error of the spectral path; empty on the others."""

@@ -51,7 +51,7 @@ class Template(Strategy):
         left = max(0.0, workspace.budget - tile_bytes)
         for batch in slices(len(X), max(1, min(len(X), int(left // per_row)))):
             out[batch] = self._batch_in_halves(X[batch], units, rows)
-        return out, Route("template")
+        return out, Route("template", operations=self.cost().projection)
 
     def _batch_in_halves(self, X: np.ndarray, units: int, tile_rows: int) -> np.ndarray:
         """Features of a batch, repeated with half the units per tile if memory runs out: tiles add to shared sums."""

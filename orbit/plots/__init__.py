@@ -6,7 +6,7 @@ thread and a notebook shows its result. Functions that draw a single panel take 
 
 from orbit.plots.axes import short
 from orbit.plots.comparisons import agreement, compared
-from orbit.plots.curves import budgets, convergence, curves, epochs, growth, panels
+from orbit.plots.curves import budgets, convergence, costs, curves, epochs, growth, panels
 from orbit.plots.fields import field
 from orbit.plots.orbits import orbit_error, orbit_examples
 from orbit.plots.predictions import confusion, error_examples, predicted_against_true, reliability
@@ -21,6 +21,7 @@ __all__ = [
     "compared",
     "confusion",
     "convergence",
+    "costs",
     "curves",
     "epochs",
     "error_examples",

@@ -30,10 +30,17 @@ def row_of_axes(n: int, width: float, height: float) -> tuple[Figure, list[Axes]
 
 
 def line_with_band(
-    ax: Axes, x: np.ndarray, y: np.ndarray, low: np.ndarray, high: np.ndarray, marker: str, label: str
+    ax: Axes,
+    x: np.ndarray,
+    y: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    marker: str,
+    label: str,
+    color: str | None = None,
 ) -> Line2D:
-    """A line through ``y`` and a band from ``low`` to ``high``, all of shape (m,)."""
-    (line,) = ax.plot(x, y, marker + "-", ms=4, label=label)
+    """A line through ``y`` and a band from ``low`` to ``high``, all of shape (m,); None is the next colour."""
+    (line,) = ax.plot(x, y, marker + "-", ms=4, label=label, color=color)
     ax.fill_between(x, low, high, alpha=0.2, color=line.get_color())
     return line
 

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, StrMethodFormatter
 
 from orbit.plots.axes import (
@@ -88,6 +89,44 @@ def convergence(
         ax.legend()
     ax.grid(alpha=0.3, which="both")
     return figure_of(ax)
+
+
+def costs(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]], title: str) -> Figure:
+    """Seconds against sizes: one panel for each size, logarithmic axes, one colour for each way to compute the same.
+
+    Parameters
+    ----------
+    panels : dict
+        Label of the horizontal axis -> name of a line -> sizes, seconds and the seconds that operations alone take,
+        shapes (m,), (rounds, m) and (m,): the median, a band from smallest to largest, and a dashed line.
+    title : str
+
+    Examples
+    --------
+    >>> n = np.array([100, 200, 400])
+    >>> figure = costs({"points": {"direct": (n, n / np.array([[1e3], [2e3]]), n / 4e3)}}, "rotation")
+    >>> [text.get_text() for text in figure.legends[0].get_texts()]
+    ['direct', 'direct, operations alone']
+    """
+    figure, axes = row_of_axes(len(panels), 3.6, 3.8)
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    entries: dict[str, Line2D] = {}
+    for ax, (label, lines) in zip(axes, panels.items(), strict=True):
+        for name, (x, seconds, floor) in lines.items():
+            i = names.index(name)
+            middle, marker = np.median(seconds, axis=0), MARKERS[i % len(MARKERS)]
+            line = line_with_band(ax, x, middle, seconds.min(0), seconds.max(0), marker, name, f"C{i}")
+            dashes = 4 * i, (4, 4)  # those of equal lines alternate
+            (alone,) = ax.plot(x, floor, linestyle=dashes, color=line.get_color())
+            entries |= {name: line, f"{name}, operations alone": alone}
+        set_log_ticks(ax, np.unique(np.concatenate([x for x, *_ in lines.values()])))
+        ax.set_yscale("log")
+        ax.set_xlabel(label)
+        ax.grid(alpha=0.3, which="both")
+    axes[0].set_ylabel("seconds")
+    figure.suptitle(title, fontsize=10)
+    figure.legend([*entries.values()], [*entries], loc="outside lower center", ncols=4, fontsize=9)
+    return figure
 
 
 def growth(n: np.ndarray, panels: dict[str, dict[str, np.ndarray]], title: str, level: str) -> Figure:

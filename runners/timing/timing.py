@@ -1,26 +1,22 @@
-"""``runner=timing``: time of a transform against its sizes, or ratios of times in a named comparison."""
+"""``runner=timing``: time against sizes, or ratios of times in a named comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 import torch
-from sklearn.base import clone
 
 from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
-from orbit.registry import build, register
+from orbit.registry import register
 from runners.base import Job, Runner
 from runners.machine import describe_machine
 from runners.markdown import markdown_table
-from runners.timing.comparisons import COMPARISONS, Comparison, represented_images
+from runners.timing import sizes
+from runners.timing.comparisons import COMPARISONS, Comparison
 from runners.timing.rounds import interleaved, pinned_threads
-
-_SWEPT = {"N": "points", "s": "components", "r": "orbit size", "D": "columns of a ridge fit"}
-
 
 Compared = Literal[
     "scipy", "direct", "spectral", "path", "hadamard", "skeleton", "laplacian", "lbfgs", "state", "encoder", "start"
@@ -29,7 +25,7 @@ Compared = Literal[
 
 @register("runner", "timing")
 class Timing(Runner):
-    """Time against N, s, r and D, or one named comparison; all values are medians over interleaved rounds.
+    """Time against sizes, or one named comparison; all values are medians over interleaved rounds.
 
     Parameters
     ----------
@@ -46,8 +42,12 @@ class Timing(Runner):
         features against their own matrix products and exponentials. ``start``: help,
         refusals and the default run, as processes, against their imports. None: the sweep.
     sweep : dict or None
-        Lists of values of N (points), s (components), r (orbit size) and D (columns
-        of a ridge fit). Each is varied alone, with the others as configured.
+        Lists of values of N (points), s (components), r (orbit size), side (pixels of
+        a side of an image) and D (columns of a ridge fit). Each is varied alone, with
+        the others as configured. The seconds that the operations alone take, at rates
+        measured in the same rounds, are given beside.
+    paths : list of {"auto", "direct", "template", "spectral"}, or None
+        Paths of the engine whose features a sweep computes; None is ``auto``.
     n_points : int >= 1
         Points of a comparison, and of a sweep over s, r or D.
     rounds : int >= 1
@@ -58,11 +58,13 @@ class Timing(Runner):
         self,
         compare: Compared | None = None,
         sweep: dict | None = None,
+        paths: list[Literal["auto", "direct", "template", "spectral"]] | None = None,
         n_points: PositiveInt = 1000,
         rounds: PositiveInt = 7,
     ) -> None:
         self.compare = compare
         self.sweep = sweep
+        self.paths = paths
         self.n_points = n_points
         self.rounds = rounds
 
@@ -75,9 +77,9 @@ class Timing(Runner):
             )
         for key, values in (self.sweep or {}).items():
             whole = isinstance(values, (list, tuple)) and all(isinstance(v, int) and v >= 1 for v in values)
-            if key not in _SWEPT or not whole or not values:
+            if key not in sizes.SIZES or not whole or not values:
                 raise InputError(
-                    f"runner.sweep: expected lists of integers >= 1 for any of {', '.join(_SWEPT)}, "
+                    f"runner.sweep: expected lists of integers >= 1 for any of {', '.join(sizes.SIZES)}, "
                     f"found {key}: {values!r}"
                 )
 
@@ -126,32 +128,21 @@ class Timing(Runner):
         return metrics
 
     def _sweep(self, job: Job) -> None:
-        rows = []
+        rows, panels = [], {}
         for key, values in (self.sweep or {}).items():
-            cases = {value: self._case(job, key, value) for value in values}
-            seconds = interleaved({str(value): case for value, case in cases.items()}, self.rounds)
-            times = np.array([seconds[str(value)][:, 0] for value in values]).T
-            medians = np.median(times, axis=0)
-            job.log_metrics({f"time/{key}{v}_s": t for v, t in zip(values, medians, strict=True)})
-            rows += [[f"{key} = {v}", f"{t:.4g}"] for v, t in zip(values, medians, strict=True)]
-            title = f"{job.plan.config['group']['name']}, {job.plan.config['approx']['name']}"
-            curve = {"measured": (np.array(values), times)}
-            job.log_figure(f"timing_{key}", plots.convergence(curve, _SWEPT[key], "seconds", title, slopes=True))
-        table = markdown_table(["size", "median s"], rows)
+            lines = sizes.measure(job.plan, key, list(values), list(self.paths or ["auto"]), self.n_points, self.rounds)
+            for name, line in lines.items():
+                medians = np.median(line.seconds, axis=0)
+                for value, x, seconds, floor in zip(values, line.x, medians, line.floor, strict=True):
+                    case = f"{key}{value}/{name}"
+                    job.log_metrics({f"time/{case}_s": seconds, f"floor/{case}_s": floor})
+                    rows.append([name, f"{sizes.SIZES[key]} = {x:g}", *(f"{v:.3g}" for v in (seconds, floor))])
+            panels[sizes.SIZES[key]] = {name: (line.x, line.seconds, line.floor) for name, line in lines.items()}
+        table = markdown_table(["", "size", "median s", "operations alone, s"], rows)
         job.log_text("table.md", table + "\n")
         job.say(table)
-
-    def _case(self, job: Job, key: str, value: int) -> Callable[[], object]:
-        if key == "D":
-            rng = np.random.default_rng(job.plan.seed("runner"))
-            psi = rng.standard_normal((self.n_points, value)).astype(np.float32)
-            y = rng.integers(10, size=self.n_points)
-            return lambda: build("classifier", "ridge").fit(psi, y)
-        X = represented_images(job.plan, value if key == "N" else self.n_points)
-        changes = {"n_components": value} if key == "s" else {}
-        orbit = job.plan.orbit(size=value) if key == "r" else job.plan.orbit()
-        features = clone(job.plan.approx(orbit=orbit, **changes)).fit(X)
-        return lambda: features.transform(X)
+        title = f"{job.plan.config['group']['name']}, {job.plan.config['approx']['name']}"
+        job.log_figure("timing", plots.costs(panels, title))
 
 
 def _range(values: np.ndarray) -> tuple[float, float]:

@@ -7,10 +7,12 @@ import sys
 
 import numpy as np
 import pytest
-from command_line import folders
+from command_line import composed, folders
 
 from orbit import plots
+from runners.app.plan import plan as make_plan
 from runners.machine import describe_machine
+from runners.timing import sizes
 from runners.timing.comparisons import processes
 from runners.timing.rounds import interleaved
 from runners.tracking.record import RunFolder
@@ -102,14 +104,42 @@ def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, 
         assert metrics["error/orbit/orbit"] < metrics["error/orbit/scipy"] + 0.05
 
 
-def test_a_sweep_leaves_a_curve_for_each_size(run, tmp_path):
-    sweep = "runner.sweep={N: [8, 16], s: [4, 8], r: [2, 3], D: [4, 8]}"
-    code, _, err = run("experiment=bench_sizes", *TINY, sweep)
+def test_a_sweep_draws_each_path_and_its_operations_against_each_size(run_with_figures, tmp_path, monkeypatch):
+    drawn, draw = [], plots.costs
+    monkeypatch.setattr(plots, "costs", lambda *args: drawn.append(draw(*args)) or drawn[-1])
+    sweep = "runner.sweep={N: [8, 16], s: [4, 8], r: [4, 8], side: [16, 28], D: [4, 8]}"
+    code, _, err = run_with_figures("experiment=bench_sizes", *TINY, sweep)
     assert code == 0, err
     (folder,) = folders(tmp_path)
     metrics = RunFolder(folder).read_metrics()
-    assert {"time/N8_s", "time/N16_s", "time/s4_s", "time/r3_s", "time/D8_s"} <= metrics.keys()
-    assert {path.stem for path in (folder / "figures").iterdir()} == {f"timing_{key}" for key in "NsrD"}
+    assert {path.stem for path in (folder / "figures").iterdir()} == {"timing"}
+    shown = {ax.get_xlabel(): [line.get_xydata() for line in ax.lines] for ax in drawn[0].axes}
+    assert list(shown) == list(sizes.SIZES.values())
+    paths = ["direct", "template", "spectral"]
+    for key, values in {"N": [8, 16], "s": [4, 8], "r": [4, 8], "side": [512, 896], "D": [4, 8]}.items():
+        names = ["ridge"] if key == "D" else paths
+        asked = [16, 28] if key == "side" else values
+        kinds = [(kind, name) for name in names for kind in ("time", "floor")]
+        for (kind, name), line in zip(kinds, shown[sizes.SIZES[key]], strict=True):
+            expected = [metrics[f"{kind}/{key}{value}/{name}_s"] for value in asked]
+            np.testing.assert_allclose(line, np.stack([values, expected], axis=1))
+            assert min(expected) > 0
+
+
+def test_operations_of_a_path_are_its_formula():
+    """Of the direct path 2 d for each projection, n r s of them; of the spectral one with modes of r turns, fewer."""
+    plan = make_plan(composed("experiment=bench_sizes", *TINY))
+    d, projections = 14 * 64, 24 * 6 * 16
+    for name in ("direct", "template", "spectral"):
+        case = sizes._case(plan, "N", 24, name, 24)
+        case.run()
+        counted = case.operations()
+        assert counted["waves"] == projections
+        if name != "spectral":
+            assert counted["products"] == 2 * d * projections
+        assert 0 < counted["products"] <= 2 * d * projections
+    counted = sizes._case(plan, "D", 40, "ridge", 24).operations()
+    assert counted == {"products64": pytest.approx(40 * 24**2 + 4 / 3 * 24**3)}
 
 
 def test_nothing_to_time_is_refused(run):
@@ -122,7 +152,7 @@ def test_nothing_to_time_is_refused(run):
 def test_a_wrong_sweep_is_refused_before_any_work(run, sweep):
     code, _, err = run("runner=timing", f"runner.sweep={sweep}", "tracking.enabled=false")
     assert code == 2
-    assert "runner.sweep: expected lists of integers >= 1 for any of N, s, r, D" in err
+    assert "runner.sweep: expected lists of integers >= 1 for any of N, s, r, side, D" in err
 
 
 @pytest.mark.parametrize(

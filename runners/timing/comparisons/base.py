@@ -37,21 +37,21 @@ class Comparison:
     derived: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
-def images(plan: Plan, n_points: int) -> np.ndarray:
-    """Images of the plan's data set, float32, shape (n_points, 28, 28).
+def images(plan: Plan, n_points: int, side: int = _SIDE) -> np.ndarray:
+    """Images of the plan's data set, float32, shape (n_points, side, side).
 
     Images of another size are resized by cubic splines; a data set with fewer than ``n_points`` images is repeated.
     """
     X = plan.load().X_train[:n_points]
-    factor = _SIDE / X.shape[1]
+    factor = side / X.shape[1]
     if factor != 1:
         X = np.clip(ndimage.zoom(X, (1, factor, factor), order=3), 0, None)
     return X[np.arange(n_points) % len(X)].astype(np.float32)
 
 
-def represented_images(plan: Plan, n_points: int) -> np.ndarray:
+def represented_images(plan: Plan, n_points: int, side: int = _SIDE) -> np.ndarray:
     """The images in the plan's representation."""
-    return plan.component("representation").fit_transform(images(plan, n_points))
+    return plan.component("representation").fit_transform(images(plan, n_points, side))
 
 
 def engine(plan: Plan, **changes: Any) -> Engine:
