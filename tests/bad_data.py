@@ -238,7 +238,7 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
         (
             lambda labels=labels: np.savez("cifar10.npz", **(CIFAR10 | {"y_train": labels})),
             ("dataset=cifar10", "dataset.root=."),
-            "cifar10.npz: expected y_train with classes from 0 to 9, found others",
+            "cifar10.npz, y_train: expected classes from 0 to 9, found others",
         )
         for labels in (np.arange(20), np.arange(20) / 4, np.full(20, np.nan), np.full(20, "cat"))
     ),

@@ -15,7 +15,7 @@ from orbit.core.errors import DataFileError
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, FileLoader
-from orbit.data.files import DataFile, existing, missing, places, read_arrays, read_checked
+from orbit.data.files import DataFile, existing, missing, places, read_arrays, read_checked, ten_classes
 from orbit.registry import register
 
 _URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
@@ -27,7 +27,6 @@ ARCHIVE = DataFile(
     "also do.",
     _URL,
 )
-_CLASSES = 10
 _NPZ = "cifar10.npz"
 _BATCHES = "cifar-10-batches-py"
 _TRAIN = [f"data_batch_{i}" for i in range(1, 6)]
@@ -102,12 +101,9 @@ def _read_npz(path: Path) -> list[np.ndarray]:
         if arrays[key].shape[1:] != (32, 32, 3) or arrays[key].dtype != np.uint8:
             found = f"{arrays[key].shape} of {arrays[key].dtype}"
             raise DataFileError(f"{path.absolute()}: expected {key} of shape (n, 32, 32, 3) and bytes, found {found}")
-    for key in ("y_train", "y_test"):
-        if not np.isin(arrays[key], np.arange(_CLASSES)).all():
-            raise DataFileError(
-                f"{path.absolute()}: expected {key} with classes from 0 to {_CLASSES - 1}, found others"
-            )
-    return [arrays[key] if key.startswith("x") else arrays[key].ravel().astype(np.int64) for key in _NPZ_KEYS]
+    where = path.absolute()
+    labels = [ten_classes(arrays[key].ravel(), f"{where}, {key}") for key in ("y_train", "y_test")]
+    return [arrays["x_train"], labels[0], arrays["x_test"], labels[1]]
 
 
 def _archive_reader(path: Path) -> Any:
@@ -147,7 +143,7 @@ def _read_batches(read: Any, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
 def _batch(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     try:
         batch: Mapping[bytes, Any] = _ArraysOnly(io.BytesIO(content), encoding="bytes").load()
-        images, labels = np.asarray(batch[b"data"]), np.asarray(batch[b"labels"], dtype=np.int64)
+        images, labels = np.asarray(batch[b"data"]), np.asarray(batch[b"labels"])
     except Exception as error:
         raise DataFileError(f"{where} is not a batch of CIFAR-10 ({error}). {ARCHIVE.how}") from error
     if images.ndim != 2 or images.shape[1] != 3072 or images.dtype != np.uint8 or len(labels) != len(images):
@@ -155,7 +151,7 @@ def _batch(where: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
             f"{where}: expected images of shape (n, 3072) in bytes and n labels, found {images.shape} of "
             f"{images.dtype} and {len(labels)}. {ARCHIVE.how}"
         )
-    return images, labels
+    return images, ten_classes(labels, where)
 
 
 class _ArraysOnly(pickle.Unpickler):

@@ -187,6 +187,22 @@ def _reason(path: Path, error: Exception) -> str:
     return str(error)
 
 
+def ten_classes(labels: np.ndarray, where: str) -> np.ndarray:
+    """Labels from 0 to 9 as int64.
+
+    Raises
+    ------
+    DataFileError
+        If there are others, naming the file ``where``.
+
+    >>> ten_classes(np.array([1.0, 9.0]), "labels.txt")
+    array([1, 9])
+    """
+    if not np.isin(labels, np.arange(10)).all():
+        raise DataFileError(f"{where}: expected classes from 0 to 9, found others")
+    return labels.astype(np.int64)
+
+
 def existing_file(path: str, name: str) -> Path:
     """``path`` with the home folder expanded.
 

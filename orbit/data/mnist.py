@@ -13,7 +13,7 @@ from orbit.core.errors import DataFileError
 from orbit.core.params import NonNegativeFloat, PositiveInt
 from orbit.core.random import RandomState, generator, spawn
 from orbit.data.base import Dataset, FileLoader
-from orbit.data.files import DataFile, places, read_checked
+from orbit.data.files import DataFile, places, read_checked, ten_classes
 from orbit.data.move import jitter_randomly, rotate_randomly
 from orbit.data.splits import balanced
 from orbit.registry import register
@@ -253,4 +253,4 @@ def _read_amat(path: Path) -> tuple[np.ndarray, np.ndarray]:
         raise DataFileError(f"{path.absolute()} is corrupt: expected lines of 785 numbers, {error}") from error
     if table.shape[1] != 785:
         raise DataFileError(f"{path.absolute()} is corrupt: expected lines of 785 numbers, found {table.shape[1]}")
-    return np.ascontiguousarray(table[:, :784]).reshape(-1, 28, 28), table[:, 784].astype(np.int64)
+    return np.ascontiguousarray(table[:, :784]).reshape(-1, 28, 28), ten_classes(table[:, 784], str(path.absolute()))

@@ -11,7 +11,7 @@ from scipy import io
 from orbit.core.errors import DataFileError, ParameterError
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
-from orbit.data.base import Dataset, FileLoader
+from orbit.data.base import Dataset, FileLoader, real_numbers
 from orbit.data.files import DataFile
 from orbit.registry import register
 
@@ -101,4 +101,7 @@ class QM7(FileLoader):
                 raise DataFileError(
                     f"{path.absolute()}: expected {key} of shape {shape}, found {found}. {QM7_FILE.how}"
                 )
+            real_numbers(content[key], f"{path.absolute()}, {key}")
+        if not np.array_equal(np.sort(content["P"], axis=None), np.arange(len(content["X"]))):
+            raise DataFileError(f"{path.absolute()}: expected each molecule in one of the folds P. {QM7_FILE.how}")
         return content

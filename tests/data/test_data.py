@@ -296,6 +296,16 @@ def test_corrupt_amat_files_are_refused(tmp_path, content):
         RotatedMNIST(root=str(tmp_path)).load(0)
 
 
+@pytest.mark.parametrize("label", [10, -1, 2.5, np.nan])
+def test_amat_files_with_other_classes_are_refused(tmp_path, label):
+    write_amat(tmp_path)
+    table = np.loadtxt(tmp_path / mnist.AMAT_TEST.name)
+    table[3, 784] = label
+    np.savetxt(tmp_path / mnist.AMAT_TEST.name, table)
+    with pytest.raises(DataFileError, match=f"{mnist.AMAT_TEST.name}: expected classes from 0 to 9, found others"):
+        RotatedMNIST(root=str(tmp_path)).load(0)
+
+
 @pytest.mark.slow
 def test_rotated_mnist_is_generated_by_the_protocol(tmp_path, monkeypatch):
     """12,000 for training, the rest for testing, each image with its label, turned by its own angle."""
@@ -349,6 +359,13 @@ def test_corrupt_qm7_files_are_refused(tmp_path, monkeypatch):
         io.savemat(path, broken)
         with pytest.raises(DataFileError, match="qm7.mat: expected (X|P) of shape"):
             QM7(root=str(tmp_path)).load(0)
+    for folds in (content["P"] + 1, np.zeros_like(content["P"])):
+        io.savemat(path, {**content, "P": folds})
+        with pytest.raises(DataFileError, match="qm7.mat: expected each molecule in one of the folds P"):
+            QM7(root=str(tmp_path)).load(0)
+    io.savemat(path, {**content, "X": content["X"] * 1j})
+    with pytest.raises(InputError, match="qm7.mat, X must hold real numbers, found dtype complex128"):
+        QM7(root=str(tmp_path)).load(0)
     path.write_bytes(b"no mat file")
     with pytest.raises(DataFileError, match=r"qm7.mat is corrupt.*quantum-machine.org"):
         QM7(root=str(tmp_path)).load(0)
