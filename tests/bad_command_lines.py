@@ -104,6 +104,13 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ("seed\n=3", "'seed\\n=3': expected KEY=VALUE"),
     ("seed:3", "'seed:3': expected KEY=VALUE"),
     ("--config-dir", "argument --config-dir/-cd: expected one argument"),
+    *(
+        (
+            ("-m", f"seed={values}"),
+            f"seed={values}: expected a range(START, STOP, STEP) of at least one value, found none",
+        )
+        for values in ("range(3,1)", "range(0)", "range(1,3,-1)", "range(0.0,1.0,0.0)")
+    ),
     ("-", "'-': expected KEY=VALUE"),
     ("", "'': expected KEY=VALUE"),
     ("group", "'group': expected KEY=VALUE (missing EQUAL at '<EOF>')"),
@@ -299,4 +306,51 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     (("runner=memory", "runner.cases={a: {points: 0}}"), "runner.cases: expected"),
     (("runner=memory", "runner.cases={a: {points: some}}"), "runner.cases: expected"),
     (("runner=memory", "runner.cases={a: 3}"), "runner.cases: expected"),
+]
+
+GLOBAL = "# @package _global_\n"
+
+#: The content of an experiment file in a folder of ``--config-dir``, and a part of the line that answers it.
+FILES: list[tuple[str | bytes, str]] = [
+    ("a: [1\n b: {", "mine.yaml: expected YAML, found in line 2, column 3: expected ',' or ']', but got ':'"),
+    (f"{GLOBAL}\tseed: 3", "mine.yaml: expected YAML, found in line 2, column 1: found character '\\t' that cannot"),
+    (f"{GLOBAL}seed: 1\nseed: 2", "mine.yaml: expected YAML, found in line 3, column 1: found duplicate key seed"),
+    (f"{GLOBAL}? [a, b]\n: 3", "mine.yaml: expected YAML, found in line 2, column 3: found unhashable key"),
+    (f"{GLOBAL}seed: !foo 3", "could not determine a constructor for the tag '!foo'"),
+    (f"{GLOBAL}seed: !!python/object/apply:os.system [ls]", "tag 'tag:yaml.org,2002:python/object/apply:os.system'"),
+    (b"\xff\xfe\0\xd8", "experiment/mine.yaml: 'utf-8' codec can't decode byte 0xff in position 0"),
+    (f"{GLOBAL}seed: 1\0", "experiment/mine.yaml: unacceptable character #x0000"),
+    (f"{GLOBAL}seed: 1{'0' * 5000}", "experiment/mine.yaml: Exceeds the limit (4300 digits)"),
+    (f"{GLOBAL}a: {'[' * 2000}{']' * 2000}", "experiment/mine.yaml: it is too deep, or leads back to itself"),
+    (f"{GLOBAL}a: &a [*a]", "experiment/mine.yaml: it is too deep, or leads back to itself"),
+    (f"{GLOBAL}defaults: [mine]", "experiment/mine.yaml: it is too deep, or leads back to itself"),
+    (
+        f"{GLOBAL}defaults: 3",
+        "experiment/mine.yaml: Invalid defaults list in 'experiment/mine', defaults must be a list",
+    ),
+    (f"{GLOBAL}defaults: [3]", "experiment/mine.yaml: Unsupported type in defaults : int"),
+    (f"{GLOBAL}defaults: [null]", "experiment/mine.yaml: Unsupported type in defaults : NoneType"),
+    (f"{GLOBAL}defaults: [gone]", "In 'experiment/mine': Could not load 'experiment/gone'."),
+    ("# @package\nseed: 3", "experiment/mine.yaml: Expected header format: KEY VALUE, got '@package'"),
+    (
+        "seed: 3",
+        "experiment/mine.yaml: expected a first line '# @package _global_', because there is no key experiment",
+    ),
+    ("- a\n- b", "experiment/mine.yaml: expected a first line '# @package _global_'"),
+    (f"{GLOBAL}grup: rotation", "experiment/mine.yaml: grup: no such key; did you mean 'group'?"),
+    (
+        f"{GLOBAL}kernel: {{lenght: 3}}",
+        "experiment/mine.yaml: kernel.lenght: no such key. Choose from name, lengthscale.",
+    ),
+    (f"{GLOBAL}seed: [1]", "experiment/mine.yaml: seed: expected an integer >= 0, found [1]"),
+    (
+        f"{GLOBAL}dataset: digits",
+        "experiment/mine.yaml: expected settings of rotated_digits, found 'digits'; a choice is",
+    ),
+    (f"{GLOBAL}kernel: [1]", "experiment/mine.yaml: expected settings of gaussian, found '[1]'; a choice is an entry"),
+    (
+        f"{GLOBAL}kernel: {{lengthscale: .nan}}",
+        "kernel.lengthscale: expected a finite number > 0 or 'median', found nan",
+    ),
+    (f"{GLOBAL}x: {{_target_: os.system}}", "mine.yaml: the key '_target_' names code to run"),
 ]

@@ -16,14 +16,15 @@ from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
 import pytest
-from bad_command_lines import COMMAND_LINES
+from bad_command_lines import COMMAND_LINES, FILES
 from bad_data import DATA, PICTURES, csv_table, pictures, table
 from bad_models import FOLDERS, POINTS
-from command_line import SMALL, composed, folders, quickly_composed, refused
+from command_line import CONF, SMALL, composed, folders, quickly_composed, refused
 
 import orbit
 from orbit.core.errors import InputError
 from orbit.core.params import Range, config_fields, describe
+from runners.app.files import check_files
 from runners.app.messages import ConfigError, bad_input, config_keys
 from runners.app.plan import plan
 from runners.base import Job
@@ -70,6 +71,23 @@ def test_of_data(write, overrides, expected, tmp_path, monkeypatch):
     check_line(refused(*overrides, load=True), expected)
 
 
+@pytest.mark.parametrize(("content", "expected"), FILES, ids=brief)
+def test_of_a_configuration_file(content, expected, tmp_path):
+    file = tmp_path / "mine" / "experiment" / "mine.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def read() -> None:
+        check_files(CONF, file.parent.parent)
+        plan(composed(f"hydra.searchpath=[file://{tmp_path}/mine]", "experiment=mine"))
+
+    with pytest.raises(Exception) as error:  # noqa: PT011  of many kinds, which bad_input tells from defects
+        read()
+    line = bad_input(error.value)
+    assert line is not None
+    check_line(line, expected)
+
+
 # ---- parameters ------------------------------------------------------------------------------------------------------
 
 
@@ -110,7 +128,7 @@ def test_of_a_parameter(kind, name):
 
 
 def test_there_are_enough_cases():
-    assert len(COMMAND_LINES) + len(DATA) + len(FOLDERS) + len(POINTS) >= 400
+    assert sum(map(len, (COMMAND_LINES, FILES, DATA, FOLDERS, POINTS))) >= 400
     assert len(PARAMETERS) > 300
 
 
@@ -232,6 +250,12 @@ def test_of_a_run_leaves_its_traceback_in_the_log(run, tmp_path):
     assert run("approx.n_components=0", "tracking.enabled=false")[0] == 2
     (folder,) = folders(tmp_path)
     assert "Traceback" in (folder / "run.log").read_text()
+
+
+def test_of_a_sweep_without_a_job_is_an_error(run):
+    code, _, err = run("-m", "group=glob(x*)", "tracking.enabled=false")
+    assert code == 1
+    assert err == "error: the sweep has no job: expected keys with values, or glob() of a name that exists\n"
 
 
 @pytest.mark.slow

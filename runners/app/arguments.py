@@ -82,8 +82,17 @@ def _check(override: Override) -> None:
         for value in _values(override):
             if not isinstance(value, str) or ("/" in value and {"", ".", ".."} & {*value.split("/")}):
                 raise ConfigError(f"{key}: expected a name, found {shown(value)}; write {key}=NAME")
+    if override.is_range_sweep() and not _has_values(override):
+        raise ConfigError(
+            f"{override.input_line}: expected a range(START, STOP, STEP) of at least one value, found none"
+        )
     if override.is_add() or override.is_force_add():
         _check_hydra_key(key)
+
+
+def _has_values(override: Override) -> bool:
+    found: Any = override.value()
+    return bool(found.step and (found.stop - found.start) / found.step > 0)
 
 
 def _values(override: Override) -> list[Any]:

@@ -88,7 +88,7 @@ def _main() -> int:
             # a job reports its own errors, so this one is from Hydra's creation of the run folder
             return _report(cannot_write(error.filename or folder or "the run folder", error))
         return _report(error)
-    failed = close_sweep()
+    failed = close_sweep(ended=True)
     return _exit_code if failed is None else int(failed > 0)
 
 

@@ -16,14 +16,21 @@ from typing import Any, TypeVar
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException, ValidationError
+from yaml import MarkedYAMLError, YAMLError
 
 import orbit
 from orbit.core.errors import InputError, ParameterError, in_one_line, shortened, suggestion
 from orbit.core.params import Parameter, config_fields, describe, parameters
-from runners.app.schema import KINDS, SECTIONS, Root, config_parameters, section_signature
+from runners.app.schema import FILE_GROUPS, KINDS, SECTIONS, Root, config_parameters, section_signature
 from runners.app.signatures import classes_are_imported
 
 E = TypeVar("E", bound=Exception)
+
+# How Hydra's message of an error in a file begins, OmegaConf's of a value in place of a section, and Hydra's functions
+# that read a file, with the variable that has its name.
+_IN_FILE = re.compile(r"In '([^']+)': ")
+_NO_SECTION = re.compile(r"Merge error: \w+ is not a subclass of (\w+)\. value: (.*)")
+_READING = {"load_config": "config_path", "_load_config_impl": "config_path", "_create_defaults_tree_impl": "path"}
 
 _SECTIONS = dict.fromkeys(orbit.registry.TASKS.values(), "learner")
 _LITERALS = {"None": "null", "True": "true", "False": "false"}
@@ -100,16 +107,25 @@ def bad_input(error: BaseException) -> str | None:
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error of Hydra or OmegaConf as one line, with suggestions."""
+    """The message of an error of Hydra or OmegaConf, or of one while Hydra composed, as one line with suggestions."""
+    if not isinstance(error, (HydraException, OmegaConfBaseException)):
+        return _of_file(error)
     if isinstance(error, MissingConfigException) and error.options is not None:
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         choices = [option for option in error.options if option != "auto"]
         return f"{group}={name}: no such {group}{suggestion(name, choices)} Choose from {', '.join(choices)}."
     if (refused := _cause(error, InputError, context=True)) is not None:  # by a resolver: OmegaConf names no cause
         return str(refused)
+    if (file := _IN_FILE.match(str(error))) and (cause := _cause(error, OmegaConfBaseException, context=True)):
+        return f"{file[1]}.yaml: {one_line(cause)}"
     cause = _cause(error, OmegaConfBaseException)
     if isinstance(cause, (ConfigKeyError, ConfigAttributeError)):
         return _unknown_key(cause)
+    if isinstance(cause, ValidationError) and (found := _NO_SECTION.match(str(cause))):
+        return (
+            f"expected settings of {found[1]}, found {shown(found[2])}; a choice is an entry '- override /KIND: NAME' "
+            "of the defaults list"
+        )
     if isinstance(cause, ValidationError):
         return f"{cause.full_key}: {_wrong_type(cause)}"
     if isinstance(cause, OmegaConfBaseException):
@@ -118,7 +134,28 @@ def one_line(error: BaseException) -> str:
 
 
 def is_configuration_error(error: BaseException) -> bool:
-    return isinstance(error, (HydraException, OmegaConfBaseException))
+    """Whether an error is of Hydra or OmegaConf, or was raised while Hydra read a configuration file."""
+    if isinstance(error, (HydraException, OmegaConfBaseException)):
+        return True
+    return isinstance(error, (YAMLError, ValueError, RecursionError)) and _file_being_read(error) is not None
+
+
+def _of_file(error: BaseException) -> str:
+    """The message of an error about the text of a configuration file, or its defaults list."""
+    if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"{mark.name}: expected YAML, found in line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+    reason = (
+        "it is too deep, or leads back to itself" if isinstance(error, RecursionError) else " ".join(str(error).split())
+    )
+    return f"{_file_being_read(error)}.yaml: {reason}"
+
+
+def _file_being_read(error: BaseException) -> str | None:
+    """The configuration file, without its suffix, that Hydra was reading; None if it was not."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    reading = [frame.f_locals.get(_READING.get(frame.f_code.co_name, "")) for frame in frames]
+    return next((str(path) for path in reversed(reading) if path is not None), None)
 
 
 def _cause(error: BaseException | None, kind: type[E], context: bool = False) -> E | None:
@@ -151,6 +188,8 @@ def _parameters(error: ValidationError) -> Mapping[str, Parameter]:
 
 def _unknown_key(error: ConfigKeyError | ConfigAttributeError) -> str:
     parent, key = error.parent_node, str(error.key)
+    if key in FILE_GROUPS and key == error.full_key:
+        return f"expected a first line '# @package _global_', because there is no key {key}"
     if key in KINDS:
         return f"{error.full_key}: no such key; {key} is a choice of its own: {key}=NAME, {key}.KEY=VALUE"
     keys = [str(key) for key in parent] if isinstance(parent, DictConfig) else []

@@ -84,7 +84,7 @@ class SweepCallback(Callback):
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Nothing: Hydra does not call this when a job failed, so ``close_sweep`` does the work."""
 
-    def close(self, interrupted: bool) -> int:
+    def close(self, interrupted: bool, ended: bool) -> int:
         """Print and log the table of all jobs, and return the number of jobs that failed."""
         from runners.tracking.recovery import recover
         from runners.tracking.summary import job_records, write_summary
@@ -94,6 +94,8 @@ class SweepCallback(Callback):
         jobs = job_records(self.folder)
         with self._going_on():
             write_summary(self.folder, jobs)
+        if ended and not jobs:
+            self.problems["the sweep has no job: expected keys with values, or glob() of a name that exists"] = None
         failed = [record for record, _ in jobs if record.status not in ("FINISHED", "SKIPPED")]
         if jobs:
             print(f"\n{self.folder.description()}")
@@ -184,11 +186,15 @@ def open_folder() -> Path | None:
     return _open_sweeps[-1].folder.path.absolute() if _open_sweeps else None
 
 
-def close_sweep(interrupted: bool = False) -> int | None:
-    """Close the sweep of this process, and return the number of failed jobs; None without a sweep."""
+def close_sweep(interrupted: bool = False, ended: bool = False) -> int | None:
+    """Close the sweep of this process, and return the number of failed jobs; None without a sweep.
+
+    A sweep that has ``ended``, not by an error, has at least one job.
+    """
     if not _open_sweeps:
         return None
-    failed = _open_sweeps.pop().close(interrupted)
+    sweep = _open_sweeps.pop()
+    failed = sweep.close(interrupted, ended)
     for name in (PARENT_ENV, SWEEP_ENV):
         os.environ.pop(name, None)
     return failed
