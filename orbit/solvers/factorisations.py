@@ -32,8 +32,8 @@ PANEL = 192
 # Rows of the blocks of a block-tridiagonal matrix, up to LARGE and above, divisors of PANEL: wider ones take less time
 # to reduce to, and more for each lambda.
 BLOCK, WIDE_BLOCK = 32, 96
-# Values of lambda whose block-tridiagonal systems are solved at once.
-_TOGETHER = 10
+# Values of lambda whose block-tridiagonal systems are solved at once by a thread, times the rows of a block.
+_TOGETHER = 320
 # Reflections that LAPACK applies at once.
 _REFLECTIONS = 64
 
@@ -213,7 +213,8 @@ class Band(Factorisation):
             self.right = self._turn(right, transposed=True)
         self._solved: dict[float, tuple[np.ndarray, np.ndarray]] = {}
         if path is not None:
-            in_threads(self._solve, np.split(path, range(_TOGETHER, len(path), _TOGETHER)))
+            together = max(1, _TOGETHER // b)
+            in_threads(self._solve, np.split(path, range(together, len(path), together)))
 
     def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
         if regularization not in self._solved:

@@ -229,7 +229,7 @@ class TestFactorisations:
 
     @pytest.mark.parametrize("scales", [[1, 1, 1], [2.0, 0.3, 0.0]], ids=str)
     def test_values_outside_the_path_are_solved_when_asked_for(self, matrix, scales, monkeypatch):
-        monkeypatch.setattr("orbit.solvers.factorisations._TOGETHER", 2)
+        monkeypatch.setattr("orbit.solvers.factorisations._TOGETHER", 64)  # two values
         A, right = matrix
         scales, path = np.array(scales, dtype=float), np.array([1e-6, 1e-4, 1e-2])
         together, alone = Band(A.copy(), right, scales, path), Band(A.copy(), right, scales)
