@@ -2,40 +2,79 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.plugins import Plugins
+from hydra.plugins.config_source import ConfigResult
+from omegaconf import Container, Node, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from omegaconf.resolvers import oc
 from yaml import YAMLError
 
 from orbit.core.errors import InputError
 
 # Keys by which Hydra and Python's logging build objects, and the files of the project that have them.
-_KEYS_OF_CODE = "_target_", "()"
+_KEYS_OF_CODE = "_target_", "()", "class"
 _FILES_THAT_NAME_CODE = "config.yaml", "hydra/job_logging/orbit.yaml"
+
+# A text that may have one of these keys: as they are, spelt with a backslash, or the common word as a key or an anchor.
+_MAY_NAME_CODE = re.compile(
+    r"""_target_|\(\)|\\|[&!]\S*\s+['"]?class\b|(?m:^|[{,\[?-])\s*['"]?class['"]?\s*(?:\#[^\n]*\s*)*:"""
+)
 
 
 def check_files(config_dir: Path, *added: Path) -> None:
     """Raise InputError if a configuration file names code to run, which two files of ``config_dir`` alone may.
 
-    A file from somebody else may choose components and values. Hydra would also build any object that it names.
+    A file from somebody else may choose components and values. Hydra would also build any object that it names. Files
+    in other folders, to which links and defaults lists can lead, are checked when Hydra reads them.
     """
-    own = [config_dir / name for name in _FILES_THAT_NAME_CODE]
-    for path in sorted(path for folder in (config_dir, *added) for path in folder.rglob("*.yaml")):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        written = any(sign in text for sign in (*_KEYS_OF_CODE, "\\"))  # a backslash may spell one of them
-        if written and path not in own and (key := _key_of_code(text)):
-            raise InputError(
-                f"{path.absolute()}: the key {key!r} names code to run, which a configuration file must not: remove it"
-            )
+    own = {(config_dir / name).resolve() for name in _FILES_THAT_NAME_CODE}
+    for path in sorted(path for folder in (config_dir, *added) for path in folder.rglob("*.yaml") if path.is_file()):
+        _check_file(path, own)
+
+    class CheckedFiles(FileConfigSource):
+        """Checks each file that it reads."""
+
+        def load_config(self, config_path: str) -> ConfigResult:
+            path = Path(os.path.join(self.path, self._normalize_file_name(config_path)))
+            if path.is_file():
+                _check_file(path, own)
+            return super().load_config(config_path)
+
+    Plugins.instance()  # it registers the class that is replaced
+    SourcesRegistry.instance().types[FileConfigSource.scheme()] = CheckedFiles
+    # these two would make sections, with any keys, of texts in a file
+    OmegaConf.register_new_resolver("oc.decode", _decoded, replace=True)
+    OmegaConf.clear_resolver("oc.create")
+
+
+def _decoded(text: str | None, *, _parent_: Container, _node_: Node) -> Any:
+    """The number, truth value or text that a text says, for ``${oc.decode:${oc.env:SEED}}``."""
+    value = oc.decode(text, _parent_, _node_)
+    if isinstance(value, (dict, list)):
+        raise InputError(f"oc.decode: expected a number, true, false, null or a text, found {text!r}")
+    return value
+
+
+def _check_file(path: Path, own: set[Path]) -> None:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if _MAY_NAME_CODE.search(text) and path.resolve() not in own and (key := _key_of_code(text)):
+        raise InputError(
+            f"{path.absolute()}: the key {key!r} names code to run, which a configuration file must not: remove it"
+        )
 
 
 def _key_of_code(text: str) -> str | None:
     """The first key of a YAML text by which Hydra or Python's logging builds objects; None if there is none."""
     try:
         remaining: list[Any] = [OmegaConf.to_container(OmegaConf.create(text))]
-    except (OmegaConfBaseException, YAMLError):
+    except (OmegaConfBaseException, YAMLError, ValueError, RecursionError):
         return None  # Hydra reports it, if the file is used
     while remaining:
         node = remaining.pop()

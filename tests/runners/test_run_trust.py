@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import CONF, composed
+from omegaconf import OmegaConf
 
 from orbit.core.errors import InputError
 from orbit.learners import AdaGradClassifier, AdaGradRegressor, NetworkClassifier
@@ -208,6 +209,11 @@ CONFIGS = {
     "escaped": 'hydra:\n  callbacks:\n    x:\n      "\\u005ftarget_": pathlib.Path.touch\n      self: FILE\n',
     "logging": "hydra:\n  job_logging:\n    handlers:\n      x:\n        (): pathlib.Path\n",
     "component": "kernel:\n  _target_: pathlib.Path.touch\n  self: FILE\n",
+    "class": "hydra:\n  job_logging:\n    handlers:\n      x:\n        class: subprocess.Popen\n",
+    "flow": "hydra: {job_logging: {handlers: {x: {'class': subprocess.Popen, args: [touch, FILE]}}}}\n",
+    "comment": "hydra: {job_logging: {handlers: {x: {? class # of a handler\n : subprocess.Popen}}}}\n",
+    "alias": "a: &k class\nhydra: {job_logging: {handlers: {x: {*k : subprocess.Popen}}}}\n",
+    "tag": "hydra: {job_logging: {handlers: {x: {!!str class: subprocess.Popen}}}}\n",
     "list": "selection:\n  grid:\n    - {_target_: pathlib.Path.touch}\n",
 }
 
@@ -229,6 +235,38 @@ class TestConfigurations:
         code, _, err = run("--config-dir", str(folder.parent), "experiment=nice")
         assert code == 2
         assert err.startswith(f"error: {folder / 'nice.yaml'}: the key '_target_' names code to run")
+
+    @pytest.mark.parametrize(
+        "way", ["../../elsewhere/experiment/evil", "/../elsewhere/experiment/evil", "/linked/evil"]
+    )
+    def test_files_of_other_folders_are_checked_when_hydra_reads_them(self, run, tmp_path, way):
+        theirs, elsewhere = tmp_path / "theirs" / "experiment", tmp_path / "elsewhere" / "experiment"
+        for folder in (theirs, elsewhere):
+            folder.mkdir(parents=True)
+        (theirs.parent / "linked").symlink_to("../elsewhere/experiment")
+        text = CONFIGS["callback"].replace("FILE", str(tmp_path / "it ran"))
+        (elsewhere / "evil.yaml").write_text("# @package _global_\n" + text)
+        (theirs / "nice.yaml").write_text(f"# @package _global_\ndefaults: [{way}]\n")
+        code, _, err = run("--config-dir", str(theirs.parent), "experiment=nice")
+        assert code == 2
+        assert "evil.yaml: the key '_target_' names code to run" in err
+
+    def test_texts_in_a_file_become_no_sections(self, run, tmp_path):
+        folder = tmp_path / "theirs" / "experiment"
+        folder.mkdir(parents=True)
+        (folder / "nice.yaml").write_text(
+            "# @package _global_\nhydra:\n"
+            f"  env: {{a: '{{_tar', b: 'get_: pathlib.Path.touch, self: {tmp_path / 'it ran'}}}'}}\n"
+            "  callbacks: {x: '${oc.decode:${hydra.env.a}${hydra.env.b}}'}\n"
+        )
+        code, _, err = run("--config-dir", str(folder.parent), "experiment=nice")
+        assert code == 2
+        assert "oc.decode: expected a number, true, false, null or a text, found '{_target_: pathlib" in err
+
+    def test_numbers_in_texts_are_decoded(self, monkeypatch):
+        monkeypatch.setenv("ORBIT_TEST_SEED", "7")
+        check_files(CONF)
+        assert OmegaConf.create({"seed": "${oc.decode:${oc.env:ORBIT_TEST_SEED}}"}).seed == 7
 
     def test_files_of_this_project_are_allowed(self):
         check_files(CONF)
