@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import ModuleType
 from typing import Any
 
@@ -22,9 +22,9 @@ def is_available() -> bool:
     return importlib.util.find_spec("numba") is not None
 
 
-def loops(module: str, *arrays: Tensor) -> ModuleType | None:
-    """The named module of compiled loops; None without numba, or for arrays that are not float32 on a CPU."""
-    if all(array.dtype == torch.float32 and array.device.type == "cpu" for array in arrays):
+def loops(module: str, *arrays: Tensor, types: Collection[torch.dtype] = (torch.float32,)) -> ModuleType | None:
+    """The named module of compiled loops; None without numba, or for arrays of other ``types`` or not on a CPU."""
+    if all(array.dtype in types and array.device.type == "cpu" for array in arrays):
         return _imported(module)
     return None
 
@@ -35,7 +35,7 @@ def _imported(module: str) -> ModuleType | None:
 
 
 def compiled(*signature: str) -> Callable[[Callable], Callable]:
-    """Decorator that compiles for these argument types, or those of the first call; no effect without numba.
+    """Decorator that compiles for these argument types, or those of each call; no effect without numba.
 
     Without numba the loops are plain Python, thousands of times slower, for tests.
     """

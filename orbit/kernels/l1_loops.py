@@ -1,4 +1,4 @@
-"""L1 distances in float32, compiled by numba.
+"""L1 distances in float32 or float64, compiled by numba for either when it is first used.
 
 Blocks of B stay in the cache while all rows of A pass; two rows and four coordinates at
 once make two additions for each load. One loop over contiguous arguments in each
@@ -11,7 +11,7 @@ import numpy as np
 
 from orbit.core.compiled import compiled
 
-_COORDINATES, _POINTS = 16, 1024  # of a block of B: 64 KB
+_COORDINATES, _POINTS = 16, 1024  # of a block of B: 64 KB in float32
 
 
 @compiled()
@@ -29,20 +29,20 @@ def _add_one(b, x, y, of_x, of_y):
         of_y[j] += abs(y - b[j])
 
 
-@compiled("float32[:, ::1]", "float32[:, ::1]", "intp", "float32[:, ::1]")
+@compiled()
 def l1_distances(A, B, first, out):
     """``out[i, j] = sum_k |A[i, k] - B[k, first + j]|``.
 
     Parameters
     ----------
-    A : array, shape (n, d)
+    A : array, shape (n, d), contiguous like the others, and of their type
     B : array, shape (d, m): one column for each point
     first : int
     out : array, shape (n, m') with ``first + m' <= m``
     """
     (n, d), m = A.shape, out.shape[1]
     out[:] = 0
-    spare = np.zeros(_POINTS, np.float32)  # distances of the missing partner of the last of an odd number of rows
+    spare = np.zeros(_POINTS, A.dtype)  # distances of the missing partner of the last of an odd number of rows
     for start in range(0, m, _POINTS):
         end = min(m, start + _POINTS)
         left, right = first + start, first + end

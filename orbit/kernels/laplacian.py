@@ -24,8 +24,8 @@ class Laplacian(LengthscaleKernel):
 
     A product over coordinates: invariant under permutations of coordinates, but
     not under rotations. Its values cost more than those of a kernel of the Euclidean
-    distance, since L1 distances are not a matrix product; in float32 on a CPU a compiled
-    loop computes them.
+    distance, since L1 distances are not a matrix product; on a CPU a compiled loop computes
+    them.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class _L1Columns:
         self.coordinates, self.rate = B.T.contiguous(), rate  # (d, m), as the compiled loop reads them
 
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
-        compiled = loops("orbit.kernels.l1_loops", A, self.coordinates)
+        compiled = loops("orbit.kernels.l1_loops", A, self.coordinates, types=(torch.float32, torch.float64))
         if compiled is None:
             return torch.mul(torch.cdist(A, self.coordinates[:, columns].T, p=1), self.rate, out=out).exp_()
         distances = out if out.is_contiguous() else torch.empty_like(out, memory_format=torch.contiguous_format)
