@@ -6,6 +6,8 @@ import contextlib
 import functools
 import os
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -20,6 +22,10 @@ T = TypeVar("T")
 _TO_RESTORE: list[int] = []
 _THREAD = threading.local()
 
+# The system's numbers of threads that were started last, and how long a fork waits for them to be gone.
+_STARTED: deque[int] = deque(maxlen=64)
+_GONE_S = 1.0
+
 # Number of multiplications, a few milliseconds, up to which several threads do not speed up linear algebra.
 _SMALL_PRODUCT = 1e9
 
@@ -30,8 +36,22 @@ def _single_after_fork() -> None:
     torch.set_num_threads(1)
 
 
+def _wait_until_gone() -> None:
+    """Wait for threads that have done their work, but are still ending.
+
+    MKL holds locks while it releases the memory of a thread, and a process that is forked at that moment would wait
+    for these locks for ever. Only Linux shows which threads exist; on others there is nothing to wait for.
+    """
+    until = time.monotonic() + _GONE_S
+    while _STARTED and time.monotonic() < until:
+        if os.path.exists(f"/proc/self/task/{_STARTED[-1]}"):
+            time.sleep(0.0005)
+        else:
+            _STARTED.pop()
+
+
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_single_after_fork)
+    os.register_at_fork(before=_wait_until_gone, after_in_child=_single_after_fork)
 
 
 @contextlib.contextmanager
@@ -124,6 +144,7 @@ def _threads(call: Callable[[], object], count: int) -> Iterator[None]:
     ended: list[threading.Event] = []
 
     def run(end: threading.Event) -> None:
+        _STARTED.append(threading.get_native_id())
         try:
             call()
         finally:
