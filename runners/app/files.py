@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
-from hydra._internal.sources_registry import SourcesRegistry
-from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import Container, Node, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -17,6 +15,8 @@ from omegaconf.resolvers import oc
 from yaml import YAMLError
 
 from orbit.core.errors import InputError
+
+_load = FileConfigSource.load_config
 
 # Keys by which Hydra and Python's logging build objects, and the files of the project that have them.
 _KEYS_OF_CODE = "_target_", "()", "class"
@@ -38,17 +38,14 @@ def check_files(config_dir: Path, *added: Path) -> None:
     for path in sorted(path for folder in (config_dir, *added) for path in folder.rglob("*.yaml") if path.is_file()):
         _check_file(path, own)
 
-    class CheckedFiles(FileConfigSource):
-        """Checks each file that it reads."""
+    def load_checked(source: FileConfigSource, config_path: str) -> ConfigResult:
+        path = Path(os.path.join(source.path, source._normalize_file_name(config_path)))
+        if path.is_file():
+            _check_file(path, own)
+        return _load(source, config_path)
 
-        def load_config(self, config_path: str) -> ConfigResult:
-            path = Path(os.path.join(self.path, self._normalize_file_name(config_path)))
-            if path.is_file():
-                _check_file(path, own)
-            return super().load_config(config_path)
-
-    Plugins.instance()  # it registers the class that is replaced
-    SourcesRegistry.instance().types[FileConfigSource.scheme()] = CheckedFiles
+    # the method and not the class, which the workers of a parallel sweep register a second time
+    FileConfigSource.load_config = load_checked  # type: ignore[assignment, method-assign]
     # these two would make sections, with any keys, of texts in a file
     OmegaConf.register_new_resolver("oc.decode", _decoded, replace=True)
     OmegaConf.clear_resolver("oc.create")
