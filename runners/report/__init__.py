@@ -123,7 +123,7 @@ def write_report(
         results = Results(outputs, tracker, known, Path(scratch))
         shown = _chosen(known, results, only)
         of_papers = _of(papers(), {experiment.name for experiment in shown} if only else None)
-        runs = kept_runs(results, experiments_of(of_papers))
+        runs = kept_runs(results, experiments_of(of_papers), also_unfinished=True)
         for kept, run in runs.values():
             copy_pictures(results, run, kept, of_papers, folder)
         paged = Paged(experiments_of(of_papers), {(kept.experiment, kept.size) for kept, _ in runs.values()})

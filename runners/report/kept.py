@@ -49,6 +49,8 @@ class Kept:
     commit : str
         The version of the code; ends with `` with changes`` for one that was not committed.
     results : list of Result
+    unfinished : str
+        How the run ended, or ``RUNNING``, if it has not finished: some rows may be missing.
     note : str
         What is not known of it, such as for figures taken from an older page.
     """
@@ -64,6 +66,7 @@ class Kept:
     machine: str = ""
     commit: str = ""
     results: list[Result] = field(default_factory=list)
+    unfinished: str = ""
     note: str = ""
 
     @classmethod
@@ -87,6 +90,7 @@ class Kept:
             machine=tags.get("machine", ""),
             commit=commit + changed,
             results=[Result.unpacked(values) for values in packed],
+            unfinished="" if run.finished else record.status,
         )
 
     @classmethod
@@ -118,13 +122,18 @@ class Kept:
         return f"{self.experiment}-{self.size}"
 
 
-def kept_runs(results: Results, experiments: Iterable[str]) -> dict[str, tuple[Kept, Run]]:
-    """Experiment and size -> the newest finished run whose figures were recorded, with the run."""
+def kept_runs(
+    results: Results, experiments: Iterable[str], also_unfinished: bool = False
+) -> dict[str, tuple[Kept, Run]]:
+    """Experiment and size -> the newest finished run whose figures were recorded, with the run.
+
+    ``also_unfinished``: where there is none, the newest of the others, with the rows that it has.
+    """
     found: dict[str, tuple[Kept, Run]] = {}
     wanted = set(experiments)
-    for run in results.runs:
+    for run in sorted(results.runs, key=lambda run: not run.finished):
         key = f"{run.experiment}-{run.size}"
-        if not run.finished or run.sweep or run.experiment not in wanted or key in found:
+        if run.sweep or run.experiment not in wanted or key in found or not (run.finished or also_unfinished):
             continue
         packed = results.packed(run)
         if packed:

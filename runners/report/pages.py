@@ -43,7 +43,8 @@ def pages(
 
 def _index(shown: Sequence[Paper], kept: Mapping[str, Kept]) -> Page:
     items = [item for paper in shown for item in paper.items if item.experiment]
-    done = [_sizes(item, kept)[:1] for item in items]
+    complete = {name: run for name, run in kept.items() if not run.unfinished}
+    done = [_sizes(item, complete)[:1] for item in items]
     counts = {size: sum(size in sizes for sizes in done) for size in _SIZES}
     total = (
         f"Of {len(items)} tables and figures with an experiment, {counts['paper']} have a result at the paper's size "
@@ -60,9 +61,10 @@ def _summary(paper: Paper, kept: Mapping[str, Kept]) -> Table:
     rows = []
     for item in paper.items:
         sizes = _sizes(item, kept)
-        found = kept[f"{item.experiment}-{sizes[0]}"].results if sizes else []
-        main = item.headline.find(found) if item.headline and found else None
+        run = kept[f"{item.experiment}-{sizes[0]}"] if sizes else None
+        main = item.headline.find(run.results) if item.headline and run and run.results else None
         status = "not repeated" if item.reason else f"size={sizes[0]}" if sizes else "not run"
+        status += ", in part" if run and run.unfinished else ""
         name = Reference(item.name, paper.name, Heading(item.name).anchor)
         rows.append([name, item.about, status, *_compared(item, main)])
     return Table(["", "what", "status", "published", "ours", "ratio"], rows)
@@ -103,6 +105,8 @@ def _at_size(item: Item, run: Kept, folder: Path, with_pictures: bool) -> list[B
         blocks += _pictures(item, run, folder)
     if run.size in item.departures:
         blocks.append(f"Departs from the paper: {item.departures[run.size]}.")
+    if run.unfinished:
+        blocks.append(f"The run has not finished ({run.unfinished}): only the rows that it has are shown.")
     if run.note:
         blocks.append(f"{run.note}.")
     return [*blocks, _facts(run)]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from orbit.core.errors import InputError
-from runners.report import publish, republish
+from runners.report import publish, republish, write_report
 from runners.report.content import Heading, Picture, Table
 from runners.report.kept import Kept, read_kept
 from runners.report.pages import pages
@@ -154,6 +154,35 @@ def test_a_newer_run_replaces_what_is_kept_and_other_files_stay(tmp_path):
     shutil.rmtree(tmp_path / "out")
     assert publish(docs, tmp_path / "out", None, [CONF]) == []
     assert "-0.6 (curl-free)" in (docs / "index.md").read_text()  # what is kept needs no run folder
+
+
+@pytest.mark.usefixtures("_as_run_py")
+@pytest.mark.parametrize("status", ["KILLED", "FAILED", "RUNNING"])
+def test_a_stopped_run_shows_the_rows_that_it_has_until_one_finishes(status, tmp_path):
+    def run(day: int, status: str, value: float) -> None:
+        record = Record(f"r{day}", "h", status, start=1.7e9 + 86400 * day, end=1.7e9 + 86400 * day + 5)
+        record.overrides, record.tags = ["experiment=orff_error"], {"experiment": "orff_error"}
+        record.params = {"runner.name": "orff_error", "size": "paper"}
+        folder = RunFolder(tmp_path / "out" / "2026-01-01" / f"r{day}")
+        folder.path.mkdir(parents=True)
+        folder.write_record(record)
+        folder.write_results([Result("slope", "curl-free", "slope", [value]).packed()])
+
+    def written() -> tuple[str, str]:
+        write_report(tmp_path / "report", tmp_path / "out", None, [CONF], None, 10)
+        return tuple((tmp_path / "report" / f"{name}.md").read_text() for name in ("index", "brault2016"))
+
+    run(2, status, -0.4)
+    index, page = written()
+    assert "size=paper, in part" in index
+    assert f"The run has not finished ({status}): only the rows that it has are shown." in page
+    assert "-0.4" in page
+    assert publish(tmp_path / "docs", tmp_path / "out", None, [CONF]) == []  # what is kept for good is complete
+    run(1, "FINISHED", -0.6)
+    index, page = written()
+    assert "in part" not in index
+    assert "has not finished" not in page
+    assert "-0.6" in page
 
 
 def test_every_experiment_of_a_paper_has_both_sizes():
