@@ -67,6 +67,7 @@ def upload_folder(client: Any, uri: str, record: Record, folder: RunFolder) -> N
     if (folder.path / MODEL).is_file():
         _log_model(client, uri, run, folder.path)
     client.set_terminated(record.run_id, record.status, end)
+    _drop_artifact_stores()
 
 
 def metric_name(name: str) -> str:
@@ -139,6 +140,11 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
             pip_requirements=requirements,
             serialization_format="cloudpickle",
         )
+
+
+def _drop_artifact_stores() -> None:
+    """Drop what MLflow keeps of the last 1,024 runs and models: for each an artifact store with a pool of threads."""
+    getattr(mlflow_module().tracking._tracking_service.utils, "_artifact_repos_cache", {}).clear()
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import multiprocessing
 import os
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -222,6 +224,18 @@ class TestUpload:
         tracker.start(folder.read_record())  # and then the process dies
         assert tracker.upload(folder)
         assert len(runs_of(out)) == 1
+
+    def test_pools_of_threads_for_artifacts_do_not_add_up(self, out, tracker):
+        def pools() -> int:
+            gc.collect()
+            return sum(type(kept) is ThreadPoolExecutor for kept in gc.get_objects())
+
+        tracker.upload(new_folder(out, "0", model=True))
+        first = pools()
+        for name in "12":
+            assert tracker.upload(new_folder(out, name, model=True))
+        assert len(runs_of(out)) == 3
+        assert pools() <= first
 
 
 def break_off(monkeypatch, tracker: Tracker, where: str) -> None:
