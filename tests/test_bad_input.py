@@ -22,6 +22,7 @@ from bad_models import FOLDERS, POINTS
 from command_line import CONF, SMALL, composed, folders, quickly_composed, refused
 
 import orbit
+from orbit.core.compiled import compiled
 from orbit.core.errors import InputError
 from orbit.core.params import Range, config_fields, describe
 from runners.app.files import check_files
@@ -250,6 +251,16 @@ def test_of_a_run_leaves_its_traceback_in_the_log(run, tmp_path):
     assert run("approx.n_components=0", "tracking.enabled=false")[0] == 2
     (folder,) = folders(tmp_path)
     assert "Traceback" in (folder / "run.log").read_text()
+
+
+@pytest.mark.parametrize("value", ["-1", "0", "x", "1.5", ""])
+def test_of_a_variable_of_numba_is_one_line(value, run, monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", value)
+    line = f"environment variable NUMBA_NUM_THREADS: expected an integer >= 1, or unset, found {value!r}"
+    assert run("approx.n_components=20") == (2, "", f"error: {line}\n")
+    assert not folders(tmp_path)
+    with pytest.raises(InputError, match=line):  # from Python
+        compiled()(len)
 
 
 def test_of_a_sweep_without_a_job_is_an_error(run):

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from orbit.core.environment import check_environment
+
 
 def is_available() -> bool:
     """Whether numba is installed."""
@@ -41,6 +43,7 @@ def compiled(*signature: str) -> Callable[[Callable], Callable]:
     """
 
     def decorate(function: Callable) -> Callable:
+        check_environment()
         try:
             import numba
         except ImportError:

@@ -25,6 +25,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from orbit.core import ranks
+from orbit.core.environment import check_environment
 from orbit.core.errors import InputError
 from runners.app import config_dirs, info, processes, project, torchrun
 from runners.app.arguments import check_arguments, is_dry_run
@@ -68,6 +69,7 @@ def _main() -> int:
             print(info.describe_topic(topic, own, *folders), flush=True)
             return 0
         check_arguments(sys.argv[1:])
+        check_environment()
         check_files(own, *folders)
         register_schemas(own, *folders)
         with _folders(is_dry_run(sys.argv[1:])):
