@@ -310,6 +310,17 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
 
 GLOBAL = "# @package _global_\n"
 
+TOO_MANY = "mine.yaml: expected aliases (*NAME) that stand for at most 10,000 entries, found more"
+
+
+def doubled(item: str, around: str = "[{}, {}]", times: int = 50) -> str:
+    """YAML with an item, and lists or mappings that each have the one before twice: in all 2^times items."""
+    lines = (f"a{i}: &a{i} {around.format(f'*a{i - 1}', f'*a{i - 1}')}" for i in range(1, times + 1))
+    return "\n".join([f"a0: &a0 {item}", *lines])
+
+
+DOUBLED = doubled("[lol]")
+
 #: The content of an experiment file in a folder of ``--config-dir``, and a part of the line that answers it.
 FILES: list[tuple[str | bytes, str]] = [
     ("a: [1\n b: {", "mine.yaml: expected YAML, found in line 2, column 3: expected ',' or ']', but got ':'"),
@@ -323,6 +334,13 @@ FILES: list[tuple[str | bytes, str]] = [
     (f"{GLOBAL}seed: 1{'0' * 5000}", "experiment/mine.yaml: Exceeds the limit (4300 digits)"),
     (f"{GLOBAL}a: {'[' * 2000}{']' * 2000}", "experiment/mine.yaml: it is too deep, or leads back to itself"),
     (f"{GLOBAL}a: &a [*a]", "experiment/mine.yaml: it is too deep, or leads back to itself"),
+    (GLOBAL + DOUBLED, TOO_MANY),
+    (f"{GLOBAL}selection: {{grid: {{{DOUBLED.replace(chr(10), ', ')}}}}}", TOO_MANY),
+    (GLOBAL + doubled("{x: 1}", "{{x: {}, y: {}}}"), TOO_MANY),
+    (GLOBAL + doubled("{x: 1}", "{{<<: [{}, {}]}}"), TOO_MANY),
+    (f"{GLOBAL}a: &a {'x' * 10**5}\nb: [{', '.join(['*a'] * 11)}]", TOO_MANY),
+    (f"{GLOBAL}a: &a [{'1, ' * 101}]\nb: [{', '.join(['*a'] * 100)}]", TOO_MANY),
+    (f"{GLOBAL}seed: *seed", "mine.yaml: expected YAML, found in line 2, column 7: found undefined alias 'seed'"),
     (f"{GLOBAL}defaults: [mine]", "experiment/mine.yaml: it is too deep, or leads back to itself"),
     (
         f"{GLOBAL}defaults: 3",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from bad_command_lines import DOUBLED
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -51,6 +52,7 @@ FOLDERS: list[tuple[Callable[[Path], object], str]] = [
         text("run.json", "[1, 2]"),
         "run.json is not the record of a run: expected a name and others of name, config_hash",
     ),
+    (text("run.json", "[" * 100_000), "run.json is damaged (maximum recursion depth exceeded"),
     (text("run.json", "{}"), "run.json is not the record of a run: expected a name and others of"),
     (text("run.json", '{"name": "x", "shape": 3}'), "run.json is not the record of a run"),
     (text("run.json", "null"), NO_RECORD),
@@ -73,6 +75,7 @@ FOLDERS: list[tuple[Callable[[Path], object], str]] = [
         "config.yaml is not the configuration of a run: expected sections, found ['a', 'b']",
     ),
     (text("config.yaml", "a: [1\n b: {"), "config.yaml cannot be read (while parsing"),
+    (text("config.yaml", DOUBLED), "config.yaml: expected aliases (*NAME) that stand for at most 10,000 entries"),
     (text("config.yaml", b"\xff\xfe\0"), "config.yaml cannot be read ("),
     (
         text("config.yaml", "dataset: {name: digitz}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 import uuid
@@ -13,6 +14,7 @@ from omegaconf import OmegaConf
 
 from orbit.core.errors import InputError, shortened
 from orbit.core.files import replacing, write_whole
+from runners.aliases import check_aliases
 from runners.tracking.models import MODEL, SIGNATURE, write_model
 from runners.tracking.passwords import mask
 from runners.tracking.storage import writing
@@ -150,7 +152,11 @@ class RunFolder:
         """The configuration. Raises ``InputError`` if it is missing or damaged."""
         path = self.path / CONFIG
         try:
-            config: Any = OmegaConf.to_container(OmegaConf.load(path))
+            text = path.read_text(encoding="utf-8")
+            check_aliases(text, path)
+            config: Any = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)))
+        except InputError:
+            raise
         except Exception as error:
             raise InputError(f"{path} cannot be read ({' '.join(str(error).split())})") from error
         if not isinstance(config, dict):
@@ -230,5 +236,5 @@ def _read_json(path: Path) -> Any:
         return None
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # the last for a text of many brackets
         raise InputError(f"{path} is damaged ({error})") from error
