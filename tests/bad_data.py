@@ -391,6 +391,28 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
         "dataset.path: expected parts of one kind, found p0.npy and p4.parquet",
     ),
     (
+        npy_parts(then=lambda: Path("parts/X/p4.npy").symlink_to("/gone/p4.npy")),
+        SHARDS,
+        "dataset.path: link p4.npy leads to /gone/p4.npy: expected a part or a folder there, found none",
+    ),
+    (
+        npy_parts(
+            then=lambda: Path("parts/y/p2.npy").rename("parts/y/p5.npy").with_name("p2.npy").symlink_to("p2.npy")
+        ),
+        SHARDS,
+        "dataset.y_path: link p2.npy leads to p2.npy: expected a part or a folder there, found none",
+    ),
+    (
+        npy_parts(then=lambda: Path("parts/X/more").symlink_to("../../gone")),
+        SHARDS,
+        "dataset.path: link more leads to ../../gone: expected a part or a folder there, found none",
+    ),
+    (
+        npy_parts(then=lambda: Path("parts/X/more").symlink_to("..")),
+        (*SHARDS, "dataset.path=parts"),
+        "dataset.path: link X/more leads to ..: expected a part or another folder, found one that the link is in",
+    ),
+    (
         npy_parts(),
         ("dataset=shards", "dataset.path=nope://here/X"),
         "dataset.path: nope://here/X cannot be read (Unrecognized filesystem type in URI: nope://here/X)",

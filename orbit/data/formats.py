@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,7 +74,7 @@ class Folder:
     Raises
     ------
     DataFileError
-        If it cannot be read, has no parts, or files of other kinds or of both.
+        If it cannot be read, has no parts, files of other kinds or of both, or a link that leads to nothing or back.
     """
 
     def __init__(self, path: str, key: str) -> None:
@@ -85,6 +87,8 @@ class Folder:
             if found.type == fs.FileType.NotFound:
                 raise DataFileError(f"{key}: expected a folder with {_one_of(SUFFIXES)} parts at {path}, found none")
             single = found.type == fs.FileType.File
+            if isinstance(self.system, fs.LocalFileSystem) and not single:
+                _check_links(self.root, key)
             infos = [found] if single else self.system.get_file_info(fs.FileSelector(self.root, recursive=True))
         except (pa.ArrowException, OSError) as error:
             raise DataFileError(f"{key}: {path} cannot be read ({_reason(error)})") from error
@@ -395,6 +399,22 @@ def _opened(path: str, key: str) -> tuple[Any, str]:
         system, root = fs.FileSystem.from_uri(path)
         return system, root.rstrip("/")
     return fs.LocalFileSystem(), str(user_path(path, key).absolute())
+
+
+def _check_links(root: str, key: str) -> None:
+    """Raise ``DataFileError`` for a link in a local folder of parts that leads to nothing, or to a folder around it.
+
+    pyarrow lists the parts of a folder without the former, and those behind the latter many times.
+    """
+    for folder, folders, files in os.walk(root, followlinks=True):
+        folders[:] = sorted(name for name in folders if not _is_hidden(name))
+        paths = [os.path.join(folder, name) for name in sorted([*folders, *files]) if not _is_hidden(name)]
+        for path in filter(os.path.islink, paths):
+            where = f"{key}: link {os.path.relpath(path, root)} leads to {os.readlink(path)}"
+            if not os.path.exists(path):
+                raise DataFileError(f"{where}: expected a part or a folder there, found none")
+            if Path(folder).resolve().is_relative_to(os.path.realpath(path)):
+                raise DataFileError(f"{where}: expected a part or another folder, found one that the link is in")
 
 
 def _is_hidden(name: str) -> bool:
