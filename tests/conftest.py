@@ -136,6 +136,24 @@ def run(run_with_figures, monkeypatch):
 
 
 @pytest.fixture
+def own_registry(monkeypatch) -> Iterator[None]:
+    """Components that the test registers are forgotten after it."""
+    monkeypatch.setattr(registry, "_classes", {kind: dict(known) for kind, known in registry._classes.items()})
+    registry._load_entry_points.cache_clear()
+    yield
+    registry._load_entry_points.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _no_component_is_left() -> Iterator[None]:
+    """Pages and contracts that later tests check are those of every component in the registry."""
+    before = registry.registered()
+    yield
+    added = [cls for cls in registry.registered() - before if not cls.__module__.startswith(("orbit.", "runners."))]
+    assert not added, f"{added} would be found by other tests: use the fixture own_registry or install"
+
+
+@pytest.fixture
 def install(monkeypatch, tmp_path) -> Iterator[Callable[..., Path]]:
     """``install(name, files, module=None)`` installs a package with components for one test; returns its folder."""
     site = tmp_path / "site"

@@ -233,7 +233,8 @@ def test_reference_pages_have_every_component_with_its_keys(hooks):
         page = hooks.kind_page(kind)
         for name in orbit.available(kind):
             part = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
-            assert "::: orbit." in part or "::: runners." in part, (kind, name)
+            for cls in registry.classes(kind, name):  # also of packages that are installed beside this one
+                assert f"::: {cls.__module__}.{cls.__qualname__}\n" in part, (kind, name)
             assert all(f"| `{kind}.{key}` |" in part for key in hooks.config_parameters(kind, name)), (kind, name)
     assert "| `orbit.size` | `null` |" in hooks.settings_page()
     assert "| `engine.dtype` | `float32` |" in hooks.settings_page()

@@ -10,7 +10,6 @@ import numpy as np
 from matplotlib import pyplot
 
 import orbit
-from orbit import registry
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -45,9 +44,8 @@ def test_the_python_examples_run_one_after_the_other(capsys):
     pyplot.close(names["figure"])
 
 
-def test_the_group_passes_its_contract(tmp_path, monkeypatch, rng):
+def test_the_group_passes_its_contract(own_registry, tmp_path, monkeypatch, rng):
     """Every test of it runs where the package is installed, in test_package.py."""
-    monkeypatch.setattr(registry, "_classes", {kind: dict(known) for kind, known in registry._classes.items()})
     monkeypatch.syspath_prepend(tmp_path)
     for file, content in files_of_the_package().items():
         (tmp_path / file).write_text(content)

@@ -12,14 +12,7 @@ from orbit import registry
 from orbit.core.errors import InputError, UnknownNameError
 from orbit.groups import Identity, Rotation
 
-
-@pytest.fixture(autouse=True)
-def own_registry(monkeypatch):
-    """Remove the components that a test registers."""
-    monkeypatch.setattr(registry, "_classes", {kind: dict(known) for kind, known in registry._classes.items()})
-    registry._load_entry_points.cache_clear()
-    yield
-    registry._load_entry_points.cache_clear()
+pytestmark = pytest.mark.usefixtures("own_registry")
 
 
 def test_classes_are_at_the_top_of_the_package_under_their_own_names():
