@@ -173,11 +173,14 @@ class Runner(Component):
         Whether it loads the data set of the plan, whose files must then exist.
     validates : bool
         Whether it scores one setting on the validation points of a selection, which then has no grid.
+    reuses_features : bool
+        Whether it may read features that an earlier job has kept on disk: not if times are what it measures.
     """
 
     tracked: ClassVar[bool] = True
     uses_data: ClassVar[bool] = True
     validates: ClassVar[bool] = False
+    reuses_features: ClassVar[bool] = False
 
     def estimates(self, plan: Plan) -> list[Estimate]:
         """What the rows of a run take, for ``dry_run=true``. Empty where that is not known."""

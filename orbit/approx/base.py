@@ -19,6 +19,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.approx.estimate import MapEstimate, Setting
+from orbit.core import store
 from orbit.core.component import Estimator, check_with_parts
 from orbit.core.random import RandomState, spawn
 from orbit.core.work import DRAWN, Work
@@ -56,6 +57,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     name: ClassVar[str]
     operator_valued: ClassVar[bool] = False
     own_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
+    _fit_key: str | None = None  # of what it was fitted to, for a store
 
     kernel: Kernel | None
     encoder: Encoder | None = None
@@ -87,6 +89,14 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             For wrong parameters, a q that is not defined on the group, or a group
             that does not act on points of this shape.
         """
+        key = store.key("fit", self, X)
+        fitted = store.kept(key, lambda: self._fit(X))
+        parameters = self.get_params(deep=False)
+        self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})
+        self._fit_key = key
+        return self
+
+    def _fit(self, X) -> FeatureMap:
         X, map_seed = self._fit_parts(X)
         self._fit_map(X, map_seed)
         return self
@@ -180,6 +190,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _fit_parts(self, X) -> tuple[np.ndarray, int]:
         """Validate the points and fit the orbit and the kernel. Returns the points, and a seed for the map."""
         self.check()
+        self._fit_key = None
         X = self._validate(X, reset=True)
         orbit, kernel, self.engine_ = self._parts()
         orbit_seed, kernel_seed, map_seed, encoder_seed = spawn(self.random_state, 4)
@@ -224,9 +235,16 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """
         check_is_fitted(self)
         X = self._validate(X, reset=False)
+        key = None if self._fit_key is None else store.key(f"features {self._fit_key}", self, X)
+        features, route = store.kept(key, lambda: self._finite_features(X))
+        if route is not None:
+            self._routes.append(route)
+        return features
+
+    def _finite_features(self, X: np.ndarray) -> tuple[np.ndarray, Route | None]:
         features = self._features(X)
         self.kernel_.check_finite(features, "features")
-        return features
+        return features, self.route_
 
     @abstractmethod
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:

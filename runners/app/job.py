@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 
 import runners.components  # noqa: F401  registers what a plan is made of
 from orbit.core import distributed, ranks
+from runners.app.features import kept_features
 from runners.app.messages import ConfigError
 from runners.app.plan import Plan, plan
 from runners.base import MAIN_METRICS, Job, peak_memory_mb
@@ -83,7 +84,7 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
         tracker.begin(record, folder)
         afterwards.callback(_upload, tracker, folder)  # after the final record is written
     processor = time.process_time()
-    with job.stage("total"):
+    with job.stage("total"), kept_features(job, runner, in_sweep=record.job is not None):
         runner.run(job)
     job.log_metrics({"time/processor_s": time.process_time() - processor, "memory/peak_mb": peak_memory_mb()})
     record.status = "FINISHED"

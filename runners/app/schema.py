@@ -37,7 +37,7 @@ FILE_GROUPS = ("size", "experiment", "architecture")
 OWN_DEFAULTS: dict[str, dict[str, Any]] = {"engine": {"dtype": "float32", "progress": True}}
 
 #: Settings that do not change results, and therefore not the hash of a configuration.
-NOT_IN_HASH = ("tracking", "outputs", "resume", "retry_failed", "dry_run", "run_name")
+NOT_IN_HASH = ("tracking", "outputs", "resume", "retry_failed", "dry_run", "run_name", "feature_cache")
 ENGINE_NOT_IN_HASH = ("memory", "workers", "progress")
 
 #: Keys, and sections with a full stop, that the default name of a run leaves out.
@@ -104,6 +104,11 @@ class Root:
     dry_run : bool
         Print what a run would take, a line for each row of its experiment (fits, bytes, operations and a rough time),
         and write nothing.
+    feature_cache : float in [0, 1e6] or None
+        GiB of fitted maps and features kept in the folder ``feature_cache`` of the outputs, for later jobs with the
+        same ones, such as those of a sweep over learners; the least recently used go first, and 0 keeps none. None is
+        10 in a sweep and 0 in a single run. Not used by streams, by runners other than ``fit``, ``table``, ``compare``
+        and ``validate``, and for results that are times.
     outputs : str
         Folder for run folders, mlflow.db and artifacts.
     run_name : str
@@ -132,6 +137,7 @@ class Root:
     resume: bool = False
     retry_failed: bool = False
     dry_run: bool = False
+    feature_cache: Annotated[float, Range(low=0.0, high=1e6)] | None = None
     outputs: str = "outputs"
     run_name: str = "run"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class Compare(Runner):
         One key with its values, e.g. ``{dataset.fold: [0, 1, 2]}`` or ``{seed: [0, 1]}``:
         the comparison is made, and tested, for each of them.
     """
+
+    reuses_features: ClassVar[bool] = True
 
     def __init__(self, repeats: dict[str, Any] | None = None) -> None:
         self.repeats = repeats

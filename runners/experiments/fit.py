@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from orbit import plots
 from orbit.data import Dataset
@@ -36,6 +36,8 @@ class Fit(Runner):
         (``importance.csv`` and a figure). ``auto``: for tables of at most 40 columns without a group, of fewer with
         one; their number times the number of orbit elements is what it costs.
     """
+
+    reuses_features: ClassVar[bool] = True
 
     def __init__(
         self, save_model: bool = True, check_group: bool = True, importance: bool | Literal["auto"] = "auto"

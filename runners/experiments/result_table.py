@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import stats
@@ -63,6 +63,8 @@ class Table(Runner):
     source : str
         Source of the published values.
     """
+
+    reuses_features: ClassVar[bool] = True
 
     def __init__(
         self,

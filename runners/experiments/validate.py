@@ -29,6 +29,7 @@ class Validate(Runner):
     """
 
     validates: ClassVar[bool] = True
+    reuses_features: ClassVar[bool] = True
 
     def __init__(self) -> None:
         pass

@@ -23,13 +23,20 @@ log = logging.getLogger(__name__)
 MODEL = "model.pkl"
 SIGNATURE = "model.hmac"
 
+#: The protocol of pickles: with it, arrays are written and read without a copy in memory.
+PROTOCOL = 5
+
 _KEY_BYTES = 32
 
 
+class ForeignError(Exception):
+    """A file that this user did not write on this machine, or that was changed since."""
+
+
 def write_model(folder: Path, model: Any) -> None:
-    """Write a fitted pipeline and its digest."""
+    """Write a fitted pipeline, or another object, and its digest."""
     with replacing(folder / MODEL) as file:
-        pickle.dump(model, file)
+        pickle.dump(model, file, protocol=PROTOCOL)
         file.seek(0)
         write_whole(folder / SIGNATURE, _digest(file))  # before the model has its name
 
@@ -55,18 +62,31 @@ def load_model(folder: Path, trust: bool = False) -> Any:
             "runner=fit writes it unless runner.save_model=false"
         )
     try:
-        with open(path, "rb") as file:
-            if not trust and not _is_own(folder, file):
-                raise InputError(
-                    f"runner.model: {path.absolute()} was not written by you on this machine, or was changed since, "
-                    "and loading it runs the code in it; set runner.trust=true if you trust where it comes from"
-                )
-            file.seek(0)
-            return pickle.load(file)
-    except InputError:
-        raise
+        return read(folder, trust)
+    except ForeignError as error:
+        raise InputError(
+            f"runner.model: {path.absolute()} {error}, and loading it runs the code in it; set runner.trust=true if "
+            "you trust where it comes from"
+        ) from error
     except Exception as error:
         raise InputError(f"runner.model: {path.absolute()} cannot be loaded ({error})") from error
+
+
+def read(folder: Path, trust: bool = False) -> Any:
+    """The object that :func:`write_model` wrote to a folder.
+
+    Raises
+    ------
+    ForeignError
+        If it comes from elsewhere, or is damaged, and is not trusted.
+    Exception
+        Of any kind, where it cannot be read.
+    """
+    with open(folder / MODEL, "rb") as file:
+        if not trust and not _is_own(folder, file):
+            raise ForeignError("was not written by you on this machine, or was changed since")
+        file.seek(0)
+        return pickle.load(file)
 
 
 def _is_own(folder: Path, file: IO[bytes]) -> bool:

@@ -1,0 +1,164 @@
+"""Features from a store are those that would be computed, and everything that they depend on is in their key."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+import orbit
+from orbit.core import store
+from orbit.core.component import Component
+
+
+class Memory(store.Store):
+    """Keeps results in memory, and counts those that it made."""
+
+    def __init__(self) -> None:
+        self.results: dict[str, object] = {}
+        self.made = 0
+
+    def get(self, key, make):
+        if key not in self.results:
+            self.made += 1
+            result, may_be_kept = make()
+            if not may_be_kept:
+                return result
+            self.results[key] = result
+        return self.results[key]
+
+
+def make(name: str = "rf", **settings):
+    cls = orbit.get("approx", name)
+    parts = {
+        "orbit": orbit.Orbit(orbit.build("group", "rotation"), size=4),
+        "kernel": orbit.build("kernel", "gaussian", lengthscale="median"),
+        "engine": orbit.Engine(workers=1),
+        "random_state": 0,
+    }
+    known = clone(cls()).get_params(deep=False)
+    return cls(**{key: value for key, value in (parts | settings).items() if key in known})
+
+
+def key_of(feature_map, X=None, purpose: str = "fit") -> str | None:
+    with store.storing(Memory()):
+        return store.key(purpose, feature_map, np.ones((3, 8, 8)) if X is None else X)
+
+
+@pytest.mark.parametrize("name", ["rf", "nystrom", "cdf", "exact"])
+def test_features_are_those_without_a_store(name, rng):
+    X, X_new = rng.random((40, 8, 8)), rng.random((9, 8, 8))
+    plain = make(name).fit(X)
+    expected, memory = (plain.transform(X), plain.transform(X_new)), Memory()
+    for _ in range(2):
+        with store.storing(memory):
+            stored = make(name).fit(X)
+            for found, wanted in zip((stored.transform(X), stored.transform(X_new)), expected, strict=True):
+                np.testing.assert_array_equal(found, wanted)
+        assert stored.metrics() == plain.metrics()
+        assert str(stored.route_) == str(plain.route_)
+        np.testing.assert_array_equal(stored.transform(X_new), expected[1])
+    assert memory.made == 3
+
+
+def test_a_map_that_is_fitted_again_has_the_features_of_its_new_points(rng):
+    X, other = rng.random((2, 30, 8, 8))
+    with store.storing(Memory()):
+        first = make("nystrom").fit(X)
+        before = first.transform(X)
+        after = first.fit(other).transform(X)
+        np.testing.assert_array_equal(first.fit(X).transform(X), before)
+    assert not np.array_equal(before, after)
+    np.testing.assert_array_equal(after, make("nystrom").fit(other).transform(X))
+
+
+@pytest.mark.parametrize("name", ["rf", "nystrom", "cdf", "exact", "skeleton", "orff", "points"])
+def test_every_parameter_of_a_map_and_of_its_parts_changes_the_key(name):
+    feature_map = make(name, kernel=None) if name in ("skeleton", "orff") else make(name)
+    keys = {(): key_of(feature_map)}
+    assert keys[()] == key_of(clone(feature_map)) is not None
+    for parameter in feature_map.get_params():
+        changed = clone(feature_map).set_params(**{parameter: 1 if parameter == "random_state" else 7.25})
+        if not parameter.startswith("engine"):
+            keys[parameter] = key_of(changed)
+    for option, value in {"memory": 2.0, "workers": 3, "dtype": "float64", "path": "direct", "tf32": True}.items():
+        keys[f"engine {option}"] = key_of(clone(feature_map).set_params(**{f"engine__{option}": value}))
+    assert None not in keys.values()
+    assert len(set(keys.values())) == len(keys)
+
+
+def test_points_purpose_threads_and_versions_change_the_key(monkeypatch):
+    X = np.zeros((4, 8, 8))
+    changed = X.copy()
+    changed[3, 7, 7] = 5e-324
+    keys = [key_of(make(), points) for points in (X, changed, X[:3], X.astype(np.float32), X.reshape(4, 64))]
+    keys.append(key_of(make(), X, "features"))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 17)
+    keys.append(key_of(make(), X))
+    monkeypatch.setattr(store, "_code", lambda packages: "another version")
+    keys.append(key_of(make(), X))
+    assert None not in keys
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_order_of_the_points_in_memory_does_not(rng):
+    X = rng.random((4, 8, 8))
+    assert key_of(make(), np.asfortranarray(X)) == key_of(make(), X)
+
+
+def test_the_code_of_a_component_elsewhere_and_the_files_that_it_reads_change_the_key(tmp_path, monkeypatch):
+    source, weights = tmp_path / "my_kernels.py", tmp_path / "weights.bin"
+    code = (
+        "from pathlib import Path\nfrom orbit.core.component import Component\n\n"
+        "class Mine(Component):\n    kind, name = 'kernel', 'mine'\n\n"
+        "    def __init__(self, path=''):\n        self.path = path\n\n"
+        "    def input_files(self):\n        return [Path(self.path)]\n"
+    )
+    source.write_text(code)
+    weights.write_bytes(b"one")
+    monkeypatch.syspath_prepend(tmp_path)
+    mine = importlib.import_module("my_kernels").Mine(str(weights))
+    assert isinstance(mine, Component)
+    keys = [key_of(make(kernel=mine))]
+    weights.write_bytes(b"other")
+    keys.append(key_of(make(kernel=mine)))
+    source.write_text(f"{code}\n# changed\n")
+    store._code.cache_clear()
+    keys.append(key_of(make(kernel=mine)))
+    del sys.modules["my_kernels"]
+    assert None not in keys
+    assert len(set(keys)) == 3
+
+
+def test_there_is_no_key_where_not_all_is_known():
+    assert key_of(make(random_state=None)) is None
+    assert key_of(make(random_state=np.random.RandomState(0))) is None
+    assert key_of(make(engine=orbit.Engine(stream=True))) is None
+    assert key_of(make(), [[0.0, 1.0]]) is None
+    assert key_of(make(kernel=lambda: None)) is None
+    assert store.key("fit", make(), np.ones((3, 8, 8))) is None  # no store is in use
+
+
+def test_a_result_with_a_warning_is_not_kept_so_that_the_warning_is_given_again():
+    def warned() -> int:
+        warnings.warn("of little mass", stacklevel=1)
+        return 3
+
+    memory = Memory()
+    for made in (1, 2):
+        with store.storing(memory), pytest.warns(UserWarning, match="of little mass"):
+            assert store.kept("key", warned) == 3
+        assert memory.made == made
+
+
+def test_a_store_is_not_used_inside_of_what_it_keeps():
+    memory = Memory()
+    with store.storing(memory):
+        assert store.kept("outer", lambda: store.kept("inner", os.getpid)) == os.getpid()
+    assert list(memory.results) == ["outer"]
