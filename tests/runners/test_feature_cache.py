@@ -82,8 +82,9 @@ class TestSweep:
 
     def test_nothing_is_kept_of_times_and_dry_runs(self, run, tmp_path):
         table = ("runner=table", *SMALL[:-1], "tracking.enabled=false", "runner.repeats={seed: [0]}")
-        rows = ("runner.rows={a: {group: {name: identity}}}", "runner.metric=time/total_s")
-        assert run(*table, *rows, "feature_cache=1")[0] == 0
+        series = "series: {plain: {group: {name: identity}}}"
+        curves = f"runner.curves={{time: {{along: {{orbit.size: [4]}}, {series}, metric: time/total_s}}}}"
+        assert run(*table, curves, "feature_cache=1")[0] == 0
         assert run(*UNTRACKED, "feature_cache=1", "dry_run=true")[0] == 0
         assert not (tmp_path / "out" / "feature_cache").exists()
 
