@@ -53,7 +53,8 @@ def kept_features(job: Job, runner: Runner, in_sweep: bool) -> Iterator[None]:
     with storing(features):
         yield
     if features.found:
-        job.log_metrics({"features/from_cache": features.found})
+        # among the times, which it explains: the other metrics of a job are the same with and without
+        job.log_metrics({"time/features_from_disk": features.found})
         text = f"{features.found} of {features.found + features.made} fits and transforms were read from disk"
         job.row("feature cache", text)
         log.info("%s (%s); times of features are those of reading", text, features.folder)
