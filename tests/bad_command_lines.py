@@ -321,6 +321,18 @@ def doubled(item: str, around: str = "[{}, {}]", times: int = 50) -> str:
 
 DOUBLED = doubled("[lol]")
 
+#: Kind -> its first names. The names of some kinds are part of the name of a run, which Hydra needs first of all.
+NO_NAME = {
+    "kernel": "arccos, cdf",
+    "group": "affine, cyclic",
+    "runner": "budget, compare",
+    "dataset": "arrays, cifar10",
+    "approx": "cdf, exact",
+    "distribution": "delta, gaussian",
+    "frequencies": "auto, monte_carlo",
+    "selection": "given, hold_out",
+}
+
 #: The content of an experiment file in a folder of ``--config-dir``, and a part of the line that answers it.
 FILES: list[tuple[str | bytes, str]] = [
     ("a: [1\n b: {", "mine.yaml: expected YAML, found in line 2, column 3: expected ',' or ']', but got ':'"),
@@ -361,11 +373,38 @@ FILES: list[tuple[str | bytes, str]] = [
         "experiment/mine.yaml: kernel.lenght: no such key. Choose from name, lengthscale.",
     ),
     (f"{GLOBAL}seed: [1]", "experiment/mine.yaml: seed: expected an integer >= 0, found [1]"),
-    (
-        f"{GLOBAL}dataset: digits",
-        "experiment/mine.yaml: expected settings of rotated_digits, found 'digits'; a choice is",
+    *(
+        (
+            f"{GLOBAL}{kind}: {value}",
+            f"experiment/mine.yaml: {kind}: expected settings of {name}, found '{shown}'; a choice is an entry "
+            f"'- override /{kind}: NAME' of the defaults list",
+        )
+        for kind, name, value, shown in (
+            ("dataset", "rotated_digits", "digits", "digits"),
+            ("kernel", "gaussian", "[1]", "[1]"),
+            ("runner", "fit", "3", "3"),
+            ("group", "rotation", "true", "True"),
+        )
     ),
-    (f"{GLOBAL}kernel: [1]", "experiment/mine.yaml: expected settings of gaussian, found '[1]'; a choice is an entry"),
+    *(
+        (
+            f"{GLOBAL}{section}: {value}",
+            f"experiment/mine.yaml: {section}: expected settings of {section}, found '{value}'",
+        )
+        for section, value in (("orbit", "3"), ("engine", "[1]"), ("tracking", "mine"))
+    ),
+    *(
+        (f"{GLOBAL}{kind}: null", f"{kind}: expected {{name: NAME}} with a NAME of {first}")
+        for kind, first in NO_NAME.items()
+    ),
+    *(
+        (f"{GLOBAL}{section}: null", f"{section}: expected settings {section}.KEY=VALUE, found null")
+        for section in ("orbit", "engine", "tracking")
+    ),
+    (
+        f"{GLOBAL}kernel: {{name: null}}",
+        "experiment/mine.yaml: kernel.name: Incompatible value 'None' for field of type",
+    ),
     (
         f"{GLOBAL}kernel: {{lengthscale: .nan}}",
         "kernel.lengthscale: expected a finite number > 0 or 'median', found nan",

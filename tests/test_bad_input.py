@@ -247,6 +247,17 @@ def test_of_a_run_ends_it_with_exit_code_2_and_one_line(run, case, tmp_path):
     assert "accuracy" not in out
 
 
+def test_of_a_section_in_the_name_of_the_run_folder_is_of_its_key(run, tmp_path):
+    for kind in ("kernel", "runner"):
+        file = tmp_path / "mine" / "experiment" / "mine.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"# @package _global_\n{kind}: null\n")
+        code, _, err = run(f"hydra.searchpath=[file://{tmp_path}/mine]", "experiment=mine", "tracking.enabled=false")
+        assert code == 2
+        assert err.startswith(f"error: {kind}: expected {{name: NAME}} with a NAME of ")
+        assert err.endswith(", found null\n")
+
+
 def test_of_a_run_leaves_its_traceback_in_the_log(run, tmp_path):
     assert run("approx.n_components=0", "tracking.enabled=false")[0] == 2
     (folder,) = folders(tmp_path)

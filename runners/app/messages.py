@@ -122,10 +122,7 @@ def one_line(error: BaseException) -> str:
     if isinstance(cause, (ConfigKeyError, ConfigAttributeError)):
         return _unknown_key(cause)
     if isinstance(cause, ValidationError) and (found := _NO_SECTION.match(str(cause))):
-        return (
-            f"expected settings of {found[1]}, found {shown(found[2])}; a choice is an entry '- override /KIND: NAME' "
-            "of the defaults list"
-        )
+        return _no_section(_key_being_merged(cause), found[1], found[2])
     if isinstance(cause, ValidationError):
         return f"{cause.full_key}: {_wrong_type(cause)}"
     if isinstance(cause, OmegaConfBaseException):
@@ -172,6 +169,17 @@ def _wrong_type(error: ValidationError) -> str:
     if error.key not in known:
         return _first_line(error)
     return f"expected {describe(known[error.key].annotation)}, found {shown(error.value)}"
+
+
+def _no_section(key: str, name: str, found: str) -> str:
+    hint = f"; a choice is an entry '- override /{key}: NAME' of the defaults list" if key in KINDS else ""
+    return f"{key}: expected settings of {name}, found {shown(found)}{hint}"
+
+
+def _key_being_merged(error: ValidationError) -> str:
+    """The key whose value OmegaConf could not merge, which this error does not have."""
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    return ".".join(str(frame.f_locals["key"]) for frame in frames if frame.f_code.co_name == "_map_merge")
 
 
 def _parameters(error: ValidationError) -> Mapping[str, Parameter]:

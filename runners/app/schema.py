@@ -22,7 +22,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from omegaconf import OmegaConf
 
-from orbit.core.errors import ParameterError, UnknownNameError
+from orbit.core.errors import ParameterError, UnknownNameError, shortened
 from orbit.core.params import Parameter, Range, check_params, parameters
 from runners.app.config_dirs import PluginFolders
 from runners.app.names import checked_run_name, default_name, given
@@ -319,28 +319,45 @@ def taken_from_kernel(kernel: str, learner: str) -> list[str]:
     return [key for key in signature("learner", learner).takes_from_kernel if key in known]
 
 
+def chosen(kind: str, section: Any) -> str:
+    """The name of the component in a section. Raises ``UnknownNameError`` if the section has none."""
+    if isinstance(section, Mapping) and "name" in section:
+        return str(section["name"])
+    found = "null" if section is None else shortened(repr(section))
+    raise UnknownNameError(f"{kind}: expected {{name: NAME}} with a NAME of {', '.join(names(kind))}, found {found}")
+
+
 def run_name(
-    runner: str, dataset: str, group: str, encoder: str, approx: str, kernel: str, learner: str, seed: int
+    runner: Any, dataset: Any, group: Any, encoder: Any, approx: Any, kernel: Any, learner: Any, seed: int
 ) -> str:
-    """The default name of a run, ``rotated_digits-rotation-nystrom-gaussian-n_components_100-s0``.
+    """The default name of a run, ``rotated_digits-rotation-nystrom-gaussian-n_components_100-s0``, from its sections.
 
     It starts with the experiment or, without one, the runner unless it is ``fit``, the data set, the group, the
     encoder if there is one, the features and, where it is a choice, the kernel. Settings that were given follow,
     except for those that do not change results. A run that is not tracked has the name of its runner.
+
+    Raises
+    ------
+    UnknownNameError
+        For a section without a name, such as null.
     """
+    shown = {"runner": runner, "dataset": dataset, "group": group, "encoder": encoder, "approx": approx}
+    sections = {**shown, "kernel": kernel, "learner": learner}
+    name = {kind: chosen(kind, section) for kind, section in sections.items()}
     overrides = given(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
     experiment = next((o.partition("=")[2] for o in overrides if o.partition("=")[0] == "experiment"), "null")
     hidden = ["experiment", "seed", *HIDDEN_SETTINGS]
     if experiment != "null":
         return default_name([experiment], overrides, hidden, seed)
-    parts = ["" if runner == "fit" else runner, dataset, group, "" if encoder == "none" else encoder, approx]
+    left_out = {"runner": "fit", "encoder": "none"}
+    parts = ["" if name[kind] == left_out.get(kind) else name[kind] for kind in shown]
     try:
-        if not signature("runner", runner).tracked:
-            return runner
-        parts += [kernel] if kernel_is_a_choice(approx, kernel, learner) else []
+        if not signature("runner", name["runner"]).tracked:
+            return name["runner"]
+        parts += [name["kernel"]] if kernel_is_a_choice(name["approx"], name["kernel"], name["learner"]) else []
     except UnknownNameError:  # reported with its key once the configuration is composed
-        parts += [kernel]
-    return default_name(parts, overrides, [*hidden, "runner", "dataset", "group", "encoder", "approx", "kernel"], seed)
+        parts += [name["kernel"]]
+    return default_name(parts, overrides, [*hidden, *shown, "kernel"], seed)
 
 
 OmegaConf.register_new_resolver("orbit_run_name", run_name, replace=True)

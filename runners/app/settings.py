@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from orbit.core.errors import InputError, ParameterError, UnknownNameError, suggestion
+from orbit.core.errors import InputError, ParameterError, suggestion
 from orbit.core.params import check_value, parameters
 from orbit.registry import check_known
 from runners.app.messages import ConfigError, shown
-from runners.app.schema import KINDS, SECTIONS, Root, Tracking, section_signature
+from runners.app.schema import KINDS, SECTIONS, Root, Tracking, chosen, section_signature
 from runners.app.signatures import Signature, names, signature
 
 
@@ -39,8 +39,7 @@ def check_settings(config: dict[str, Any]) -> None:
 def check_name(kind: str, section: Any) -> None:
     """Raise ``UnknownNameError`` unless the section names a component of the kind."""
     known = names(kind)
-    if not isinstance(section, dict) or "name" not in section:
-        raise UnknownNameError(f"{kind}: expected {{name: NAME}} with a NAME of {', '.join(known)}, found {section!r}")
+    chosen(kind, section)
     if section["name"] != "auto":
         check_known(kind, section["name"], known)
     if section["name"] not in known and len(section) > 1:

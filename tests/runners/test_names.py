@@ -23,7 +23,8 @@ class TestNames:
         def name(*overrides: str, runner: str = "fit") -> str:
             cfg = OmegaConf.create({"hydra": {"overrides": {"task": list(overrides)}}})
             monkeypatch.setattr(HydraConfig.instance(), "cfg", cfg)
-            return run_name(runner, "digits", "rotation", "none", "rf", "gaussian", "ridge", 0)
+            sections = [{"name": name} for name in (runner, "digits", "rotation", "none", "rf", "gaussian", "ridge")]
+            return run_name(*sections, 0)
 
         return name
 
