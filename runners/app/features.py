@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: GiB of features that a sweep keeps unless ``feature_cache`` says otherwise.
+#: GiB of features that a sweep over learners keeps unless ``feature_cache`` says otherwise.
 SWEEP_GIB = 10.0
 
 # Kept is what took longer to compute than this, and than to write and read it at this rate.
@@ -36,16 +36,16 @@ _POLL_S = 1.0
 
 
 @contextlib.contextmanager
-def kept_features(job: Job, runner: Runner, in_sweep: bool) -> Iterator[None]:
+def kept_features(job: Job, runner: Runner, shared: bool) -> Iterator[None]:
     """Context manager in which feature maps use the features kept in the outputs, where a job uses them at all.
 
-    A sweep does by default, because its jobs often differ in the learner only; a single run, which would seldom find
-    any, does if ``feature_cache`` is given. No job does whose results are times.
+    ``shared`` says whether they do by default, as in a sweep over learners; others, which would seldom find any, do if
+    ``feature_cache`` is given. No job does whose results are times.
     """
     config = job.plan.config
     limit = config["feature_cache"]
     if limit is None:
-        limit = SWEEP_GIB if in_sweep else 0.0
+        limit = SWEEP_GIB if shared else 0.0
     if limit == 0 or not runner.reuses_features or "time/" in json.dumps(config["runner"], default=str):
         yield
         return

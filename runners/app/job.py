@@ -25,7 +25,7 @@ from runners.tracking.mlflow import Tracker
 from runners.tracking.pending import Marker
 from runners.tracking.record import Record, RunFolder
 from runners.tracking.recovery import recover
-from runners.tracking.sweep import PARENT_ENV, SWEEP_ENV
+from runners.tracking.sweep import PARENT_ENV, SHARES_ENV, SWEEP_ENV
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
         tracker.begin(record, folder)
         afterwards.callback(_upload, tracker, folder)  # after the final record is written
     processor = time.process_time()
-    with job.stage("total"), kept_features(job, runner, in_sweep=record.job is not None):
+    with job.stage("total"), kept_features(job, runner, shared=SHARES_ENV in os.environ):
         runner.run(job)
     job.log_metrics({"time/processor_s": time.process_time() - processor, "memory/peak_mb": peak_memory_mb()})
     record.status = "FINISHED"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import sys
 import time
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, read_write
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 #: Environment variables that identify the sweep to its jobs, which may run in other processes.
 PARENT_ENV = "ORBIT_PARENT_RUN_ID"
 SWEEP_ENV = "ORBIT_SWEEP_ID"
+#: Environment variable that tells the jobs of a sweep that features of one are those of others.
+SHARES_ENV = "ORBIT_SWEEP_SHARES_FEATURES"
 
 _LONGEST_END_S = 10.0  # from the moment that a process is killed
 
@@ -63,6 +67,8 @@ class SweepCallback(Callback):
         self.folder = SweepFolder(Path(config.hydra.sweep.dir))
         self.outputs = Path(config.outputs)
         os.environ[SWEEP_ENV] = "/".join(self.folder.path.parts[-2:])
+        if _shares_features(config.hydra):
+            os.environ[SHARES_ENV] = "1"
         try:
             self.folder.path.mkdir(parents=True, exist_ok=True)
             self._open(config)
@@ -186,6 +192,15 @@ def open_folder() -> Path | None:
     return _open_sweeps[-1].folder.path.absolute() if _open_sweeps else None
 
 
+def _shares_features(hydra_config: DictConfig) -> bool:
+    """Whether jobs of a sweep differ in the learner, and in no number that a search draws anew for every job."""
+    overrides = OverridesParser.create().parse_overrides(list(hydra_config.overrides.task))
+    varied = [str(override.input_line) for override in overrides if override.is_sweep_override()]
+    varied += [f"{key}={values}" for key, values in (hydra_config.sweeper.get("params") or {}).items()]
+    learner = [one for one in varied if re.match(r"learner[.=]", one)]
+    return bool(learner) and not any("interval(" in one for one in varied if one not in learner)
+
+
 def close_sweep(interrupted: bool = False, ended: bool = False) -> int | None:
     """Close the sweep of this process, and return the number of failed jobs; None without a sweep.
 
@@ -195,6 +210,6 @@ def close_sweep(interrupted: bool = False, ended: bool = False) -> int | None:
         return None
     sweep = _open_sweeps.pop()
     failed = sweep.close(interrupted, ended)
-    for name in (PARENT_ENV, SWEEP_ENV):
+    for name in (PARENT_ENV, SWEEP_ENV, SHARES_ENV):
         os.environ.pop(name, None)
     return failed

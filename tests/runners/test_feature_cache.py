@@ -12,12 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import SMALL, folders, refused
+from omegaconf import OmegaConf
 
 from orbit.approx.base import FeatureMap
 from runners.app import features
 from runners.app.features import KeptFeatures
 from runners.tracking.models import MODEL
 from runners.tracking.record import RunFolder
+from runners.tracking.sweep import _shares_features
 
 UNTRACKED = (*SMALL, "tracking.enabled=false", "runner.check_group=false")
 SWEEP = ("-m", *UNTRACKED, "learner.regularization=0.1,1,10")
@@ -79,6 +81,10 @@ class TestSweep:
         assert run(*UNTRACKED, "feature_cache=1", "learner=svm")[0] == 0
         assert not computed
 
+    def test_a_sweep_over_anything_else_keeps_nothing(self, run, tmp_path):
+        assert run("-m", *UNTRACKED, "orbit.size=2,3")[0] == 0
+        assert not (tmp_path / "out" / "feature_cache").exists()
+
     def test_nothing_is_kept_of_times_and_dry_runs(self, run, tmp_path):
         table = ("runner=table", *SMALL[:-1], "tracking.enabled=false", "runner.repeats={seed: [0]}")
         series = "series: {plain: {group: {name: identity}}}"
@@ -86,6 +92,23 @@ class TestSweep:
         assert run(*table, curves, "feature_cache=1")[0] == 0
         assert run(*UNTRACKED, "feature_cache=1", "dry_run=true")[0] == 0
         assert not (tmp_path / "out" / "feature_cache").exists()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "params", "shares"),
+    [
+        (["seed=0,1", "learner=ridge,svm"], None, True),
+        (["seed=0", "learner.regularization=choice(1,2)"], None, True),
+        (["seed=0"], {"learner.regularization": "1,2"}, True),
+        (["seed=0,1", "learner=ridge"], None, False),
+        (["learner.regularization=[1,2]"], None, False),
+        (["learner.regularization=interval(1,2)"], {"learner": "ridge,krr"}, True),
+        (["learner.regularization=interval(1,2)", "kernel.lengthscale=interval(1,2)"], None, False),
+    ],
+)
+def test_which_sweeps_share_features(overrides, params, shares):
+    config = OmegaConf.create({"overrides": {"task": overrides}, "sweeper": {"params": params}})
+    assert _shares_features(config) == shares
 
 
 @pytest.mark.parametrize("value", ["-1", "2e6", "much"])
