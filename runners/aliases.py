@@ -12,8 +12,8 @@ from orbit.core.errors import InputError
 #: Entries that all aliases of a text may stand for; the most in a file of this project is 210.
 MOST_ENTRIES = 10_000
 
-# Characters of a text that count as one entry.
-_CHARACTERS = 100
+#: Characters of a text that count as one entry.
+CHARACTERS = 100
 
 _ALIAS, _ANCHOR = re.compile(r"\*\S"), re.compile(r"&\S")
 
@@ -57,7 +57,7 @@ def _entries_of_aliases(text: str) -> int:
             if anchor is not None:
                 known[anchor] = entries - before
         elif isinstance(event, yaml.ScalarEvent):
-            size = 1 + len(event.value) // _CHARACTERS
+            size = 1 + len(event.value) // CHARACTERS
             entries += size
             if event.anchor is not None:
                 known[event.anchor] = size

@@ -321,6 +321,18 @@ def doubled(item: str, around: str = "[{}, {}]", times: int = 50) -> str:
 
 DOUBLED = doubled("[lol]")
 
+HUNDRED = ", ".join(["'${<}'"] * 100)
+
+TOO_MANY_RESOLVED = "expected interpolations (${...}) that stand for at most 10,000 entries, found more"
+
+
+def rows(first: str, around: str, times: int = 50) -> str:
+    """An experiment file with rows of a table, each of which has the one before as often as ``around`` has ``<``."""
+    lines = (f"    a{i}: {around.replace('<', f'runner.rows.a{i - 1}')}" for i in range(1, times + 1))
+    table = ["defaults: [override /runner: table]", "runner:", "  rows:", f"    a0: {first}"]
+    return GLOBAL + "\n".join([*table, *lines])
+
+
 #: Kind -> its first names. The names of some kinds are part of the name of a run, which Hydra needs first of all.
 NO_NAME = {
     "kernel": "arccos, cdf",
@@ -352,6 +364,10 @@ FILES: list[tuple[str | bytes, str]] = [
     (GLOBAL + doubled("{x: 1}", "{{<<: [{}, {}]}}"), TOO_MANY),
     (f"{GLOBAL}a: &a {'x' * 10**5}\nb: [{', '.join(['*a'] * 11)}]", TOO_MANY),
     (f"{GLOBAL}a: &a [{'1, ' * 101}]\nb: [{', '.join(['*a'] * 100)}]", TOO_MANY),
+    (rows("{run_name: lol}", "{run_name: '${<.run_name}${<.run_name}'}"), TOO_MANY_RESOLVED),
+    (rows("{x: 1}", "{x: '${<}', y: '${<}'}"), TOO_MANY_RESOLVED),
+    (rows(f"{{run_name: {'x' * 10**4}}}", f"{{run_name: '{'${<.run_name}' * 100}'}}", 2), TOO_MANY_RESOLVED),
+    (rows(f"{{x: [{'1, ' * 101}]}}", f"{{x: [{HUNDRED}]}}", 2), TOO_MANY_RESOLVED),
     (f"{GLOBAL}seed: *seed", "mine.yaml: expected YAML, found in line 2, column 7: found undefined alias 'seed'"),
     (f"{GLOBAL}defaults: [mine]", "experiment/mine.yaml: it is too deep, or leads back to itself"),
     (

@@ -22,7 +22,7 @@ from typing import Any
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from orbit.core import ranks
 from orbit.core.environment import check_environment
@@ -34,6 +34,7 @@ from runners.app.messages import bad_input, in_keys, is_configuration_error
 from runners.app.names import given
 from runners.app.schema import register_schemas
 from runners.app.settings import check_settings
+from runners.interpolations import resolved
 from runners.program import program
 from runners.tracking.passwords import conceal, masked_output
 from runners.tracking.pending import Marker, Pending
@@ -130,7 +131,7 @@ def run_job(cfg: DictConfig) -> float:
 
 
 def _dry_run(cfg: DictConfig) -> float:
-    config: Any = OmegaConf.to_container(cfg, resolve=True)
+    config: Any = resolved(cfg)
     check_settings(config)
     from runners.app import job
 
@@ -156,7 +157,7 @@ def _run_job(cfg: DictConfig) -> float:
     marker = pending.add(folder.path)
     with contextlib.ExitStack() as afterwards, _recorded(folder, record):
         afterwards.callback(_complete, pending, marker, folder)
-        config: Any = OmegaConf.to_container(cfg, resolve=True)
+        config: Any = resolved(cfg)
         check_settings(config)
         from runners.app import job  # here, because it imports all components, which takes seconds
 

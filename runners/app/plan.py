@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from sklearn.base import clone
 
 import orbit
@@ -31,6 +31,7 @@ from runners.app.messages import config_keys
 from runners.app.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
 from runners.app.settings import check_settings
 from runners.app.signatures import signature
+from runners.interpolations import resolved
 
 _SEEDED = ("approx", "hyper", "learner")
 
@@ -201,7 +202,7 @@ def plan(cfg: DictConfig) -> Plan:
     InputError
         For a configuration that cannot run. The message is one line and names the key to change.
     """
-    config: Any = OmegaConf.to_container(cfg, resolve=True)
+    config: Any = resolved(cfg)
     return make_plan(config)
 
 

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
-from omegaconf import DictConfig, OmegaConf, read_write
+from omegaconf import DictConfig, read_write
 
 from orbit.core.errors import InputError
 from runners.app.names import default_name, given
 from runners.app.schema import HIDDEN_SETTINGS
+from runners.interpolations import resolved
 from runners.program import program
 from runners.tracking.passwords import mask
 from runners.tracking.pending import Marker, Pending
@@ -146,7 +147,7 @@ class SweepCallback(Callback):
         )
         self.marker = Pending(self.outputs).add(self.folder.path)
         if config.tracking.enabled:
-            tracking: Any = OmegaConf.to_container(config.tracking, resolve=True)
+            tracking: Any = resolved(config.tracking)
             self.tracker = Tracker.of({"outputs": config.outputs, "tracking": tracking})
             self.tracker.open()
             self.tracker.mark(self.folder)
