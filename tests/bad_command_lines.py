@@ -45,6 +45,26 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ("hydra=3", "hydra: expected settings hydra.KEY=VALUE, found 3"),
     ("++hydra={}", "hydra: expected settings hydra.KEY=VALUE, found {}"),
     ("schema=3", "schema: expected a name, found 3"),
+    # ---- numbers that the precision of the engine does not have
+    *(
+        ((*more, f"kernel.lengthscale={value}"), f"kernel.lengthscale: expected a number between {between}")
+        for value, between, *more in (
+            (1e-30, "1.2e-18 and 6.5e+18 in float32 (engine.dtype), found 1e-30"),
+            (1e30, "1.2e-18 and 6.5e+18 in float32 (engine.dtype), found 1e+30"),
+            (1e-30, "1.2e-18 and 6.5e+18 in float32", "approx=rf"),
+            (1e-36, "3.0e-36 and 8.5e+37 in float32", "kernel=laplacian"),
+            (1e-18, "3.0e-18 and 1.6e+19 in float32", "kernel=matern"),
+            (1e-18, "3.9e-18 and 2.1e+19 in float32", "kernel=rational_quadratic", "kernel.alpha=0.1"),
+            (1e-30, "1.2e-18 and 6.5e+18 in float32", *FIELD, "kernel=curl_free"),
+        )
+    ),
+    (
+        (*FIELD, "kernel=curl_free", "kernel.base={name: gaussian, lengthscale: 1e30}"),
+        "kernel.base.lengthscale: expected a number between 1.2e-18 and 6.5e+18 in float32",
+    ),
+    (("hyper=gaussian", "hyper.lengthscale=1e-30"), "hyper.lengthscale: expected a number between 1.2e-18 and 6.5e"),
+    (("kernel=polynomial", "kernel.gamma=1e40"), "kernel.gamma: expected a number up to 3.3e+35 in float32 (engine"),
+    (("kernel=polynomial", "kernel.coef0=1e20"), "kernel.coef0: expected a number up to 6.9e+11 in float32 (engine"),
     # ---- keys that do not exist, however they are spelt
     ("grup=rotation", "grup: no such key; did you mean 'group'?"),
     ("+colour=red", "colour: no such key"),

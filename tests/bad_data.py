@@ -52,6 +52,10 @@ def pictures(*more: Callable[[], None]) -> Callable[[], None]:
     return write
 
 
+def link(path: str, to: str) -> Callable[[], None]:
+    return lambda: Path(path).symlink_to(to)
+
+
 def claiming(width: int, height: int, path: str = "zoo/cat/bomb.png") -> Callable[[], None]:
     """Writes a PNG of some bytes that claims a size."""
 
@@ -548,6 +552,17 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
     ),
     (pictures(lambda: Path("zoo/owl/x.png").write_bytes(b"no picture")), PICTURES, "x.png is not a readable picture"),
     (pictures(lambda: Path("zoo/owl/x.jpg").write_bytes(b"")), PICTURES, "x.jpg is not a readable picture"),
+    *(
+        (pictures(link("zoo/" + name, to)), PICTURES, f"/zoo/{name}, found a link to {to}, which does not exist or is")
+        for name, to in (("ape", "gone"), ("ape", "ape"), ("train", "/gone"), ("cat/x.png", "x.png"), ("cat/y", "gone"))
+    ),
+    (pictures(link("zoo/ape", "bee"), link("zoo/bee", "ape")), PICTURES, "/zoo/ape, found a link to bee, which does"),
+    (link("zoo", "gone"), PICTURES, "dataset.path: expected a folder at "),
+    (
+        link("zoo", "zoo"),
+        PICTURES,
+        "dataset.path: expected a path that can be read (Too many levels of symbolic links)",
+    ),
     (lambda: Path("zoo").mkdir(), PICTURES, "dataset.path: expected a folder for each class with .png or .jpg files"),
     (lambda: draw_classes(Path("zoo/train"), 2), PICTURES, "has a folder train; expected both of train, test"),
 ]

@@ -68,6 +68,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def check(self) -> None:
         """Raise ``InputError`` for invalid parameters or incompatible components. Needs no data."""
         check_with_parts(self)
+        if self.kernel is not None:
+            dtype = (self.engine or Engine()).dtype
+            self.kernel.check_precision(self._work_dtype(np.dtype("float64" if dtype == "auto" else dtype)))
 
     def fit(self, X, y=None):
         """Fit the orbit and the kernel, and draw the map's frequencies or landmarks.

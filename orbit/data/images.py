@@ -73,10 +73,13 @@ class Images(Loader):
 
     def check_files(self) -> None:
         folder = self._folder()
+        _check_links(folder)
         found = [part for part in _PARTS if (folder / part).is_dir()]
         if len(found) == 1:
             raise InputError(f"path: {folder.absolute()} has a folder {found[0]}; expected both of train, test")
         for part in [folder / name for name in found] or [folder]:
+            for links in (part, *(part / name for name in _class_files(part))):
+                _check_links(links)
             if not any(_class_files(part).values()):
                 raise DataFileError(
                     f"path: expected a folder for each class with .png or .jpg files in {part.absolute()}, "
@@ -169,6 +172,16 @@ def _class_files(folder: Path) -> dict[str, list[Path]]:
     """The pictures of every class, sorted by name."""
     folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     return {path.name: _pictures(path.iterdir()) for path in folders}
+
+
+def _check_links(folder: Path) -> None:
+    """Raise DataFileError for a link in a folder to nothing, or to itself: its pictures would be left out."""
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() and not path.exists() and not path.name.startswith("."):
+            raise DataFileError(
+                f"path: expected a folder or picture at {path.absolute()}, found a link to {path.readlink()}, which "
+                "does not exist or is a link to itself"
+            )
 
 
 def _warn_about_others(folder: Path, files: Mapping[str, list[Path]]) -> None:

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from orbit.core.component import Component
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import Lengthscale
 from orbit.core.random import RandomState, generator
 from orbit.groups.base import Group
@@ -32,8 +32,8 @@ _SMALLEST_UNIFORM = 2.0**-54
 
 _DIAGONAL_BLOCK = 16
 
-# Factor below the largest number of its type to which a multiple of squared distances is limited.
-_MARGIN = 1024.0
+#: Factor below the largest number of its type to which a parameter, or a multiple of squared distances, is limited.
+MARGIN = 1024.0
 
 
 class Against(Protocol):
@@ -85,6 +85,9 @@ class Kernel(Component):
         """Estimate parameters from data, such as a median lengthscale. ``X``: shape ``(n, d)``."""
         self.check()
         return self
+
+    def check_precision(self, dtype: np.dtype) -> None:
+        """Raise ``ParameterError`` for a number with which values of a type overflow or vanish. Needs no data."""
 
     @abstractmethod
     def against(self, B: Tensor) -> Against:
@@ -203,21 +206,36 @@ class LengthscaleKernel(Kernel):
             self.lengthscale_ = float(self.lengthscale)
         return self
 
-    def in_range(self, factor: float, dtype: torch.dtype) -> float:
-        """``factor``, which multiplies distances or their squares in kernel values of a type, if it is a number there.
+    def coefficient(self) -> float:
+        """c, of either sign, where values are a function of ``c (|x - z|_p / lengthscale)^p``; p: distance_order."""
+        return 1.0
+
+    def factor(self, dtype: torch.dtype) -> float:
+        """``c / lengthscale^p`` of the fitted kernel, which multiplies powers of distances; see ``coefficient``.
 
         Raises
         ------
         InputError
-            If it overflows or vanishes because of the lengthscale.
+            If the lengthscale makes it overflow or vanish in values of a type.
         """
-        limits = torch.finfo(dtype)
-        if limits.tiny <= abs(factor) <= limits.max / _MARGIN:
-            return factor
-        median = ", the median distance: remove outliers, or" if self.lengthscale == "median" else ": change it, or"
+        self._check_lengthscale(self.lengthscale_, str(dtype).removeprefix("torch."))
+        return self.coefficient() / self.lengthscale_**self.distance_order
+
+    def check_precision(self, dtype: np.dtype) -> None:
+        if self.lengthscale != "median":
+            self._check_lengthscale(float(self.lengthscale), dtype.name)
+
+    def _check_lengthscale(self, lengthscale: float, dtype: str) -> None:
+        limits, c, p = np.finfo(dtype), abs(self.coefficient()), self.distance_order
+        low, high = (c * MARGIN / float(limits.max)) ** (1 / p), (c / float(limits.tiny)) ** (1 / p)
+        if low <= lengthscale <= high:
+            return
+        between = f"{low:.1e} and {high:.1e} in {dtype}"
+        if self.lengthscale != "median":
+            raise ParameterError("lengthscale", f"a number between {between} (engine.dtype)", lengthscale)
         raise InputError(
-            f"lengthscale: squares of 1 / {self.lengthscale_:.3g} are no numbers in {str(dtype).removeprefix('torch.')}"
-            f"{median} scale the points with a representation such as UnitNorm('each') or Standardize"
+            f"lengthscale: expected one between {between}, found {lengthscale:.3g}, the median distance: remove "
+            "outliers, or scale the points with a representation such as UnitNorm('each') or Standardize"
         )
 
     def metrics(self) -> dict[str, float]:

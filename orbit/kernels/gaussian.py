@@ -44,10 +44,11 @@ class Gaussian(RadialKernel):
     def signature(self, delta: Tensor) -> Tensor:
         return (-delta.square().sum() / (2 * self.lengthscale_**2)).exp()
 
+    def coefficient(self) -> float:
+        return -0.5
+
     def against(self, B: Tensor) -> Against:
-        return smooth_columns(
-            B, self.in_range(-0.5 / self.lengthscale_**2, B.dtype), torch.exp_, vanishes_at=_VANISHES_AT
-        )
+        return smooth_columns(B, self.factor(B.dtype), torch.exp_, vanishes_at=_VANISHES_AT)
 
     def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return ndtri(uniforms) / self.lengthscale_

@@ -55,8 +55,11 @@ class Laplacian(LengthscaleKernel):
     def spectral_moments(self) -> float:
         return 1.0  # Cauchy
 
+    def coefficient(self) -> float:
+        return -1.0
+
     def against(self, B: Tensor) -> Against:
-        return _L1Columns(B, self.in_range(-1 / self.lengthscale_, B.dtype))
+        return _L1Columns(B, self.factor(B.dtype))
 
     def pair_work(self, n_features: int) -> tuple[float, float]:
         return 0.0, 1 + _DIFFERENCE * n_features

@@ -67,10 +67,11 @@ class Matern(ScaleMixtureKernel):
         r = (delta.square().sum() * (2 * self.nu / self.lengthscale_**2) + _TINY_SQUARE).sqrt()
         return (1 + r + (r.square() / 3 if self.nu == 2.5 else 0)) * (-r).exp()
 
+    def coefficient(self) -> float:
+        return 2 * self.nu
+
     def against(self, B: Tensor) -> Against:
-        return RadialColumns(
-            B, self.in_range(2 * self.nu / self.lengthscale_**2, B.dtype), partial(_matern_, nu=self.nu)
-        )
+        return RadialColumns(B, self.factor(B.dtype), partial(_matern_, nu=self.nu))
 
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return _student_scale(uniforms, self.nu) / self.lengthscale_
@@ -101,7 +102,7 @@ class Exponential(ScaleMixtureKernel):
         return 1.0  # Cauchy
 
     def against(self, B: Tensor) -> Against:
-        return RadialColumns(B, self.in_range(1 / self.lengthscale_**2, B.dtype), partial(_matern_, nu=0.5))
+        return RadialColumns(B, self.factor(B.dtype), partial(_matern_, nu=0.5))
 
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         return _student_scale(uniforms, 0.5) / self.lengthscale_

@@ -91,6 +91,14 @@ class OperatorKernel(Component):
                 "or matern with nu > 1"
             )
 
+    def check_precision(self, dtype: np.dtype) -> None:
+        """As :meth:`orbit.kernels.Kernel.check_precision`, of the scalar kernel."""
+        try:
+            self.base_kernel().check_precision(dtype)
+        except ParameterError as error:
+            of_base = not isinstance(self.base, str) and error.name in self.base
+            raise error.prefixed("base") if of_base else error from None
+
     def label(self) -> str:
         return f"kernel={self.name}"
 

@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbit.core.errors import ParameterError
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.groups.base import Group
-from orbit.kernels.base import Against, Kernel
+from orbit.kernels.base import MARGIN, Against, Kernel
 from orbit.registry import register
 
 
@@ -52,6 +53,13 @@ class Polynomial(Kernel):
         self.check()
         self.gamma_ = 1 / math.prod(X.shape[1:]) if self.gamma is None else float(self.gamma)
         return self
+
+    def check_precision(self, dtype: np.dtype) -> None:
+        largest = float(np.finfo(dtype).max) / MARGIN
+        # values are at least coef0^degree for <x, z> >= 0, whatever the points
+        for name, value, high in (("gamma", self.gamma, largest), ("coef0", self.coef0, largest ** (1 / self.degree))):
+            if value is not None and value > high:
+                raise ParameterError(name, f"a number up to {high:.1e} in {dtype.name} (engine.dtype)", value)
 
     def against(self, B: Tensor) -> Against:
         def columns(A: Tensor, columns: slice, out: Tensor) -> Tensor:

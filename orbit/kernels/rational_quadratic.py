@@ -57,9 +57,12 @@ class RationalQuadratic(ScaleMixtureKernel):
     def signature(self, delta: Tensor) -> Tensor:
         return (1 + delta.square().sum() / (2 * self.alpha * self.lengthscale_**2)) ** -self.alpha
 
+    def coefficient(self) -> float:
+        return 0.5 / self.alpha
+
     def against(self, B: Tensor) -> Against:
         profile = partial(_power_, exponent=-self.alpha)
-        factor = self.in_range(0.5 / (self.alpha * self.lengthscale_**2), B.dtype)
+        factor = self.factor(B.dtype)
         return smooth_columns(B, factor, profile, slope=self.alpha)
 
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:

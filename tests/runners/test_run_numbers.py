@@ -78,12 +78,12 @@ def test_the_scale_of_the_points_does_not_matter(tmp_path, expected, representat
             "float32",
             None,
             ["representation=raw"],
-            "kernel.lengthscale: squares of 1 / .* are no numbers in float32",
+            "kernel.lengthscale: expected one between 1.2e-18 and 6.5e.18 in float32, found .*, the median dist",
         ),
         (1e-42, "float32", None, ["representation=raw"], "largest entry .* or compute with engine.dtype=float64"),
         (1e200, "float64", None, ["representation=raw", FLOAT64], "largest entry .* float64 needs one .* Standardize$"),
         (1e-310, "float64", None, ["representation=raw", FLOAT64], "largest entry .* Standardize$"),
-        (1.0, "float32", 1e38, [], "kernel.lengthscale: .* no numbers in float32, the median distance: remove outl"),
+        (1.0, "float32", 1e38, [], "kernel.lengthscale: .* in float32, found .*, the median distance: remove outl"),
         (1e300, "float64", None, ["representation=raw"], r"largest entry .* \S+e\+300, of point .* float32 needs"),
         (1.0, "float32", 1e38, ["representation=raw"], "largest entry of the points is 1e.38, of point"),
     ],
@@ -105,10 +105,8 @@ def test_targets_whose_squares_overflow_are_refused(tmp_path, size, task):
 @pytest.mark.parametrize(
     ("overrides", "line"),
     [
-        (["kernel.lengthscale=1e-30"], "kernel.lengthscale: squares of 1 / 1e.30 are no numbers in float32"),
-        (["kernel.lengthscale=1e30"], "kernel.lengthscale: squares of 1 / 1e.30 are no numbers in float32"),
         (["kernel=polynomial", "kernel.gamma=1e30"], "features: NaN or infinite for 60 of 60 points, .* kernel.gamma="),
-        (["kernel=polynomial", "kernel.degree=99", "kernel.gamma=1e100"], "kernel matrix: NaN or inf"),
+        (["kernel=polynomial", "kernel.degree=99", "kernel.gamma=1e30"], "kernel matrix: NaN or inf"),
         *(
             ([f"{key}=1e300", *more], f"{key}: expected 0 or a number of size 1e-100 to 1e.100, found 1e.300")
             for key, *more in (
