@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import json
 import multiprocessing
 import os
@@ -24,6 +25,8 @@ import psutil
 import pytest
 import sqlalchemy
 from filelock import FileLock, Timeout
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from orbit.core.errors import InputError
 from runners.tracking import pending, stores, upload
@@ -429,3 +432,14 @@ def test_eight_processes_write_one_database(tmp_path, empty_database):
         assert run.info.status == "FINISHED"
         assert run.data.metrics["test/accuracy"] == 0.5
         assert len(tracker._client.get_metric_history(run.info.run_id, "epoch/score")) == 3
+
+
+def test_figures_leave_no_glyphs_of_mathematical_text_in_fonts(tmp_path):
+    fonts = [get_font(findfont(FontProperties(style=style))) for style in ("normal", "italic")]
+    figure = Figure()
+    figure.subplots().loglog([1, 2], [1, 3])
+    figure.suptitle(r"$\lambda$")
+    figure.savefig(io.BytesIO())
+    assert all(font.get_num_glyphs() > 0 for font in fonts)
+    RunFolder(tmp_path).write_figure("loss", figure)
+    assert [font.get_num_glyphs() for font in fonts] == [0, 0]
