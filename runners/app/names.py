@@ -41,7 +41,8 @@ def default_name(parts: Iterable[str], overrides: Iterable[str], hidden: Collect
     'digits-rf-n_components_100-krr-s0'
     """
     changes = [_change(override) for override in overrides if not _is_hidden(override, hidden)]
-    name, end = "-".join(filter(None, [*parts, *changes])), "" if seed is None else f"-s{seed}"
+    name = "-".join(filter(None, [*parts, *changes]))
+    end = "" if seed is None else f"-s{_cut(str(seed), _LONGEST_VALUE)}"  # a wrong one is reported under its own key
     return _cut(name, _LONGEST_DEFAULT - len(end)) + end
 
 

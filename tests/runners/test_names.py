@@ -51,6 +51,9 @@ class TestNames:
         assert named(runner="compare") == "compare-digits-rotation-rf-gaussian-s0"
         assert named("seed=3", runner="sync") == "sync"
 
+    def test_a_long_seed_leaves_the_name_short(self):
+        assert len(default_name(["digits"], [], (), 10**400)) < 40
+
     def test_are_bounded_legal_and_still_different(self):
         overrides = [f"section.parameter_{i}={{a: [/ü {i}, 'b']}}" for i in range(40)]
         names = {default_name(["digits"], [*overrides, f"a.b={last}"], (), 0) for last in ("x", "y" * 500, "y" * 501)}
