@@ -6,6 +6,7 @@ Exit codes: 0 success, 1 a defect or a failed job of a sweep, 2 bad input, 130 i
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import math
 import os
@@ -75,7 +76,8 @@ def _main() -> int:
         register_schemas(own, *folders)
         with _folders(is_dry_run(sys.argv[1:])):
             hydra.main(version_base="1.3", config_path=str(own), config_name="config")(run_job)()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        _let_go(error)
         close_sweep(interrupted=True)
         print("interrupted; finished results are kept", file=sys.stderr)
         return 130
@@ -194,9 +196,20 @@ def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
             folder.write_text(TRACEBACK, traceback.format_exc())
         with contextlib.suppress(InputError):
             folder.write_record(record)
+        if interrupted:
+            _let_go(error)
         raise
     record.end = record.start + time.monotonic() - begun  # the clock may have been set meanwhile
     folder.write_record(record)
+
+
+def _let_go(error: BaseException) -> None:
+    """Free what an interrupted call still holds, such as an open transaction, which would lock the database."""
+    cause: BaseException | None = error
+    while cause is not None:
+        traceback.clear_frames(cause.__traceback__)
+        cause = cause.__context__
+    gc.collect()
 
 
 def _complete(pending: Pending, marker: Marker, folder: RunFolder) -> None:

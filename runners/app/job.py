@@ -81,8 +81,8 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
         marker = tracker.mark(folder)  # before MLflow knows the run, which the next start must end if this process dies
         if _resumes(plan_.config) and _is_done(job, tracker, marker):
             return _main_metric(job)
+        afterwards.callback(_upload, tracker, folder)  # after the final record is written, also if begin is interrupted
         tracker.begin(record, folder)
-        afterwards.callback(_upload, tracker, folder)  # after the final record is written
     processor = time.process_time()
     with job.stage("total"), kept_features(job, runner, shared=SHARES_ENV in os.environ):
         runner.run(job)

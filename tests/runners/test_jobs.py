@@ -10,6 +10,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -102,6 +103,20 @@ class TestResume:
         assert statuses(tmp_path) == {"RUNNING": 1}
         assert run("runner=sync")[0] == 0
         assert statuses(tmp_path) == {"FINISHED": 1}
+
+    def test_an_interrupt_within_a_transaction_does_not_lock_the_database(self, run, tmp_path, monkeypatch):
+        def begin(tracker, record, folder):
+            record.run_id = tracker.start(record)
+            folder.write_record(record)
+            connection = sqlite3.connect(tmp_path / "out" / "mlflow.db")
+            connection.execute("BEGIN IMMEDIATE")
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Tracker, "begin", begin)
+        code, _, err = run("-m", "seed=0,1", *SMALL)
+        assert code == 130
+        assert "locked" not in err
+        assert statuses(tmp_path) == {"KILLED": 2}
 
     def test_data_that_changed_under_the_same_path_are_computed_again(self, run, tmp_path):
         def results(*more: str) -> tuple[str, dict[str, int]]:
