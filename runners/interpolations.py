@@ -1,4 +1,4 @@
-"""A bound on what the interpolations of a configuration stand for, which a file of some lines can make billions."""
+"""A limit on the size of resolved interpolations: nested ones in a short file can stand for billions of values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _resolve = Container.resolve_parse_tree
 
 
 class _Count(threading.local):
-    """Entries that interpolations of this thread stood for since the outermost of them, None outside of it."""
+    """The number of entries counted in this thread; None while nothing is being resolved."""
 
     entries: int | None = None
 
@@ -30,9 +30,12 @@ def resolved(config: DictConfig | ListConfig) -> Any:
 
     Raises
     ------
+    InputError
+        If interpolations stand for more than ``MOST_ENTRIES`` entries. An entry is a key, a value, or a list or mapping
+        around them; a long text counts as several. Within another interpolation, OmegaConf replaces the error by an
+        InterpolationResolutionError with the same message.
     omegaconf.errors.InterpolationResolutionError
-        If interpolations are wrong, or stand for more than ``MOST_ENTRIES`` entries: of an ``InputError``, then. An
-        entry is a key, a value, or a list or mapping around them; a long text counts as several.
+        If an interpolation is wrong.
 
     >>> resolved(OmegaConf.create("{a: 3, b: '${a}${a}'}"))
     {'a': 3, 'b': '33'}
@@ -73,7 +76,7 @@ def _add(entries: int, node: Node) -> None:
 
 
 def _entries(value: Any) -> int:
-    """Entries of a value, of which nothing is resolved; for a text its length, as an entry each ``CHARACTERS``."""
+    """The number of entries in a value, without resolving any; a text counts one for each ``CHARACTERS`` characters."""
     if isinstance(value, str):
         return len(value) // CHARACTERS
     if not isinstance(value, Container) or value._is_none() or value._is_missing() or value._is_interpolation():

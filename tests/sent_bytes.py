@@ -28,7 +28,7 @@ _BYTES_SENT = 200
 
 
 def sent() -> int:
-    """Bytes that all TCP connections of this process have sent, each once."""
+    """Bytes that all TCP connections of this process have sent, without retransmissions."""
     total = 0
     for descriptor in os.listdir("/proc/self/fd"):
         try:
@@ -36,8 +36,8 @@ def sent() -> int:
                 info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
         except OSError:  # no TCP connection
             continue
-        everything, again = struct.unpack_from("QQ", info, _BYTES_SENT)
-        total += everything - again
+        everything, retransmitted = struct.unpack_from("QQ", info, _BYTES_SENT)
+        total += everything - retransmitted
     return total
 
 

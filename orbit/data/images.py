@@ -73,17 +73,18 @@ class Images(Loader):
 
     def check_files(self) -> None:
         folder = self._folder()
-        _check_links(folder)
+        _check_links(folder)  # before a folder train or test is missed
         found = [part for part in _PARTS if (folder / part).is_dir()]
         if len(found) == 1:
             raise InputError(f"path: {folder.absolute()} has a folder {found[0]}; expected both of train, test")
         for part in [folder / name for name in found] or [folder]:
-            for links in (part, *(part / name for name in _class_files(part))):
-                _check_links(links)
-            if not any(_class_files(part).values()):
+            files = _class_files(part)
+            for checked in (part, *(part / name for name in files)):
+                _check_links(checked)
+            if not any(files.values()):
                 raise DataFileError(
                     f"path: expected a folder for each class with .png or .jpg files in {part.absolute()}, "
-                    f"found {', '.join(_class_files(part)) or 'no folder'}"
+                    f"found {', '.join(files) or 'no folder'}"
                 )
 
     def _load(self, random_state: RandomState) -> Dataset:
@@ -175,7 +176,7 @@ def _class_files(folder: Path) -> dict[str, list[Path]]:
 
 
 def _check_links(folder: Path) -> None:
-    """Raise DataFileError for a link in a folder to nothing, or to itself: its pictures would be left out."""
+    """Raise DataFileError for a broken or circular link in a folder, whose pictures would be left out."""
     for path in sorted(folder.iterdir()):
         if path.is_symlink() and not path.exists() and not path.name.startswith("."):
             raise DataFileError(

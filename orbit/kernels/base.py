@@ -87,7 +87,7 @@ class Kernel(Component):
         return self
 
     def check_precision(self, dtype: np.dtype) -> None:
-        """Raise ``ParameterError`` for a number with which values of a type overflow or vanish. Needs no data."""
+        """Raise ``ParameterError`` for a parameter with which kernel values in a precision overflow or vanish."""
 
     @abstractmethod
     def against(self, B: Tensor) -> Against:
@@ -207,7 +207,7 @@ class LengthscaleKernel(Kernel):
         return self
 
     def coefficient(self) -> float:
-        """c, of either sign, where values are a function of ``c (|x - z|_p / lengthscale)^p``; p: distance_order."""
+        """c in kernel values ``f(c (|x - z|_p / lengthscale)^p)``, where p is ``distance_order``; may be negative."""
         return 1.0
 
     def factor(self, dtype: torch.dtype) -> float:

@@ -204,7 +204,7 @@ def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
 
 
 def _let_go(error: BaseException) -> None:
-    """Free what an interrupted call still holds, such as an open transaction, which would lock the database."""
+    """Clear the frames of an interrupted call, whose open transaction would lock MLflow's database for the upload."""
     cause: BaseException | None = error
     while cause is not None:
         traceback.clear_frames(cause.__traceback__)

@@ -42,7 +42,8 @@ def default_name(parts: Iterable[str], overrides: Iterable[str], hidden: Collect
     """
     changes = [_change(override) for override in overrides if not _is_hidden(override, hidden)]
     name = "-".join(filter(None, [*parts, *changes]))
-    end = "" if seed is None else f"-s{_cut(str(seed), _LONGEST_VALUE)}"  # a wrong one is reported under its own key
+    # the seed may be out of range, which is reported later
+    end = "" if seed is None else f"-s{_cut(str(seed), _LONGEST_VALUE)}"
     return _cut(name, _LONGEST_DEFAULT - len(end)) + end
 
 
