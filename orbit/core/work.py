@@ -18,8 +18,7 @@ _SIDE, _NUMBERS, _PASSES = 512, 2**14, 64
 # Calls of each thread in a round, and rounds.
 _CALLS, _ROUNDS = 4, 2
 
-# Time of a function of a number in float64, and of a random number, by that of a cosine in float32: from 15 to 20.
-_DOUBLE = 15.0
+# Time of a random number by that of a cosine in float32: from 15 to 20.
 DRAWN = 15.0
 
 
@@ -31,9 +30,9 @@ class Work:
     ----------
     single, double : float
         Multiplications in products of matrices, and in their factorisations, in float32 and float64.
-    values : float
-        Numbers computed one by one, each at about the cost of a cosine in float32: functions of projections, pixels
-        that are moved. Others count by their cost.
+    values, double_values : float
+        Numbers computed one by one in float32 and float64, each at about the cost of a cosine: functions of
+        projections, pixels that are moved. Others count by their cost.
 
     Examples
     --------
@@ -44,18 +43,24 @@ class Work:
     single: float = 0.0
     double: float = 0.0
     values: float = 0.0
+    double_values: float = 0.0
 
     @classmethod
     def of(cls, dtype: np.dtype, multiplications: float, values: float = 0.0) -> Work:
         """Multiplications and functions of numbers in a precision."""
         if np.dtype(dtype) == np.float64:
-            return cls(double=multiplications, values=_DOUBLE * values)
+            return cls(double=multiplications, double_values=values)
         return cls(multiplications, values=values)
 
     @property
     def multiplications(self) -> float:
         """Those of both precisions."""
         return self.single + self.double
+
+    @property
+    def operations(self) -> float:
+        """Multiplications and values, of both precisions."""
+        return sum(astuple(self))
 
     def __add__(self, other: Work) -> Work:
         return Work(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
@@ -71,6 +76,7 @@ class Speed:
     single: float
     double: float
     values: float
+    double_values: float
 
     @classmethod
     def measured(cls) -> Speed:
@@ -79,18 +85,20 @@ class Speed:
         They are computed as the tiles of the engine are, one in each thread, so that other work
         on the cores lowers the speed by its share.
         """
-        numbers = torch.linspace(0.0, 1.0, _NUMBERS)
-        factors = [torch.full((_SIDE, _SIDE), 0.5, dtype=dtype) for dtype in (torch.float32, torch.float64)]
-        single, double = (_SIDE**3 * _calls_a_second(partial(torch.mm, factor, factor)) for factor in factors)
-        return cls(single, double, _PASSES * _NUMBERS * _calls_a_second(partial(_cosines, numbers)))
+        dtypes = torch.float32, torch.float64
+        factors = [torch.full((_SIDE, _SIDE), 0.5, dtype=dtype) for dtype in dtypes]
+        numbers = [torch.linspace(0.0, 1.0, _NUMBERS, dtype=dtype) for dtype in dtypes]
+        products = (_SIDE**3 * _calls_a_second(partial(torch.mm, factor, factor)) for factor in factors)
+        cosines = (_PASSES * _NUMBERS * _calls_a_second(partial(_cosines, each)) for each in numbers)
+        return cls(*products, *cosines)
 
     def seconds(self, work: Work) -> float:
         """The time of some work at this speed.
 
-        >>> Speed(single=10.0, double=5.0, values=1.0).seconds(Work(single=20.0, double=5.0, values=1.0))
-        4.0
+        >>> Speed(single=10.0, double=5.0, values=1.0, double_values=0.5).seconds(Work(single=20.0, values=1.0))
+        3.0
         """
-        return work.single / self.single + work.double / self.double + work.values / self.values
+        return sum(part / speed for part, speed in zip(astuple(work), astuple(self), strict=True))
 
 
 def _cosines(numbers: torch.Tensor) -> None:

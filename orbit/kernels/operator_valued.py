@@ -136,7 +136,7 @@ class OperatorKernel(Component):
     def estimate(self, delta: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
         """The random-feature estimate of :meth:`signatures`: the mean of cos<w, delta> A(w) (ORFF section 2.3)."""
         A = self.spectral_matrices(frequencies)
-        waves = np.cos(delta @ frequencies.T)
+        waves = torch.from_numpy(delta @ frequencies.T).cos_().numpy()  # several times as fast as numpy's
         return (waves @ A.reshape(len(A), -1) / len(A)).reshape(len(delta), *A.shape[1:])
 
     def gram(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:

@@ -140,7 +140,7 @@ def log_if_long(plan: Plan, data: Dataset) -> None:
     except Exception:  # what a component cannot say beforehand must not end a run
         log.debug("no estimate", exc_info=True)
         return
-    if estimate.work.multiplications + estimate.work.values < _LITTLE:
+    if estimate.work.operations < _LITTLE:
         return
     speed = _speed()
     if speed.seconds(estimate.work) > _LONG_S:

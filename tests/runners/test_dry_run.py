@@ -17,7 +17,7 @@ from runners.experiments.estimate import Estimate, estimate_fit, report
 from runners.experiments.fitting import fit_and_score
 
 QUIET = ("tracking.enabled=false", "runner.save_model=false", "engine.progress=false")
-SPEED = Speed(single=1e9, double=1e9, values=1e9)
+SPEED = Speed(single=1e9, double=1e9, values=1e9, double_values=1e9)
 
 
 def rows(*overrides: str) -> list[Estimate]:
@@ -189,7 +189,7 @@ def test_a_long_run_logs_its_estimate_and_a_short_one_does_not(log_messages, mon
     estimates.log_if_long(made, data)
     assert not log_messages
     monkeypatch.setattr(estimates, "_LITTLE", 0.0)
-    monkeypatch.setattr(estimates, "_speed", lambda: Speed(single=1.0, double=1.0, values=1.0))
+    monkeypatch.setattr(estimates, "_speed", lambda: Speed(single=1.0, double=1.0, values=1.0, double_values=1.0))
     estimates.log_if_long(made, data)
     (line,) = log_messages
     assert line.startswith("1 fit; ")
