@@ -7,9 +7,9 @@ import functools
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from queue import SimpleQueue
+from typing import ClassVar, TypeVar
 
 import torch
 from threadpoolctl import ThreadpoolController
@@ -22,36 +22,66 @@ T = TypeVar("T")
 _TO_RESTORE: list[int] = []
 _THREAD = threading.local()
 
-# The system's numbers of threads that were started last, and how long a fork waits for them to be gone.
-_STARTED: deque[int] = deque(maxlen=64)
+# How long a fork waits for idle threads to be gone.
 _GONE_S = 1.0
 
 # Number of multiplications, a few milliseconds, up to which several threads do not speed up linear algebra.
 _SMALL_PRODUCT = 1e9
 
 
+class _Helper(threading.Thread):
+    """A thread that does what it is given, and is kept for the next call: MKL never forgets a thread that used it.
+
+    It is a daemon, unlike the threads of ``concurrent.futures``, so that an exiting process does not wait for it.
+    """
+
+    idle: ClassVar[list[_Helper]] = []
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.given: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self.start()
+
+    @classmethod
+    def take(cls) -> _Helper:
+        """One that has nothing to do; ``RuntimeError`` if the system gives no more threads."""
+        try:
+            return cls.idle.pop()
+        except IndexError:
+            return cls()
+
+    def run(self) -> None:
+        _THREAD.has_default = True
+        torch.set_num_threads(1)  # otherwise a batched product before any other starts new threads
+        while (call := self.given.get()) is not None:
+            call()
+            del call  # and the arrays that it refers to
+
+    @classmethod
+    def end_idle(cls) -> None:
+        """End the threads that have nothing to do, before a fork, which would not have them.
+
+        MKL holds locks while it releases the memory of a thread, and a process that is forked at that moment would
+        wait for these locks for ever. Only Linux shows which threads exist; on others there is nothing to wait for.
+        """
+        ending, until = list[int | None](), time.monotonic() + _GONE_S
+        while cls.idle:
+            helper = cls.idle.pop()
+            helper.given.put(None)
+            ending.append(helper.native_id)
+        while any(os.path.exists(f"/proc/self/task/{thread}") for thread in ending) and time.monotonic() < until:
+            time.sleep(0.0005)
+
+
 def _single_after_fork() -> None:
     """A process forked from one in which torch has used threads has none of them, and would wait for them for ever."""
     _TO_RESTORE.clear()
+    _Helper.idle.clear()
     torch.set_num_threads(1)
 
 
-def _wait_until_gone() -> None:
-    """Wait for threads that have done their work, but are still ending.
-
-    MKL holds locks while it releases the memory of a thread, and a process that is forked at that moment would wait
-    for these locks for ever. Only Linux shows which threads exist; on others there is nothing to wait for.
-    """
-    until = time.monotonic() + _GONE_S
-    while _STARTED and time.monotonic() < until:
-        if os.path.exists(f"/proc/self/task/{_STARTED[-1]}"):
-            time.sleep(0.0005)
-        else:
-            _STARTED.pop()
-
-
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(before=_wait_until_gone, after_in_child=_single_after_fork)
+    os.register_at_fork(before=_Helper.end_idle, after_in_child=_single_after_fork)
 
 
 @contextlib.contextmanager
@@ -121,13 +151,8 @@ def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | Non
         except BaseException as error:
             errors.append(error)
 
-    def help_out() -> None:
-        _THREAD.has_default = True
-        torch.set_num_threads(1)  # otherwise a batched product before any other starts new threads
-        take_tiles()
-
     try:
-        with single_threaded(), _threads(help_out, min(count or default_threads(), len(tasks)) - 1):
+        with single_threaded(), _helped(take_tiles, min(count or default_threads(), len(tasks)) - 1):
             take_tiles()
         if errors:
             raise errors[0]
@@ -136,24 +161,21 @@ def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | Non
 
 
 @contextlib.contextmanager
-def _threads(call: Callable[[], object], count: int) -> Iterator[None]:
-    """Context manager that runs ``call`` in ``count`` other threads, and waits for them at the end.
-
-    They are daemons, unlike the threads of ``concurrent.futures``, so that an exiting process does not wait for them.
-    """
+def _helped(call: Callable[[], object], count: int) -> Iterator[None]:
+    """Context manager that runs ``call`` in ``count`` other threads, and waits for them at the end."""
     ended: list[threading.Event] = []
 
-    def run(end: threading.Event) -> None:
-        _STARTED.append(threading.get_native_id())
+    def run(helper: _Helper, end: threading.Event) -> None:
         try:
             call()
         finally:
+            _Helper.idle.append(helper)
             end.set()
 
     with contextlib.suppress(RuntimeError):  # no more threads available, or the interpreter is shutting down
         for _ in range(count):
-            end = threading.Event()
-            threading.Thread(target=run, args=(end,), daemon=True).start()
+            helper, end = _Helper.take(), threading.Event()
+            helper.given.put(functools.partial(run, helper, end))
             ended.append(end)
     try:
         yield

@@ -44,6 +44,17 @@ def test_tiles_are_shared_and_the_caller_helps():
     assert threading.get_ident() in names
 
 
+def test_threads_are_kept_for_the_next_call():
+    """MKL keeps 64 bytes of every thread that has ever used it."""
+    in_threads(lambda _: None, range(3), 3)
+    before, names = threading.active_count(), set()
+    for _ in range(50):
+        meeting = threading.Barrier(3, timeout=10)
+        in_threads(lambda _, meeting=meeting: (meeting.wait(), names.add(threading.get_ident())), range(3), 3)
+    assert len(names) == 3
+    assert threading.active_count() == before
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 @pytest.mark.parametrize("broken", [0, 20])
 def test_the_first_error_is_raised_and_no_tile_starts_after_it(error, broken):
@@ -197,7 +208,10 @@ def test_calls_from_several_threads_end():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_starts_threads_of_its_own():
+    os.waitpid(os.fork() or os._exit(0), 0)  # ends idle threads
+    before = threading.active_count()
     in_threads(lambda _: time.sleep(0.001), range(9), 3)
+    assert threading.active_count() > before
     child = os.fork()
     if child == 0:
         seen: list[int] = []

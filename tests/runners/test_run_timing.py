@@ -34,7 +34,7 @@ CASES = {
     "skeleton": {"features", "copy", "streaming"},
     "hadamard": {"hadamard", "matrix"},
     "laplacian": {"orbit", "torch", "scipy"},
-    "state": {"as shipped", "fresh buffers", "nothing kept", "plain executor", "kept executor"},
+    "state": {"as shipped", "fresh buffers", "nothing kept", "new threads"},
     "encoder": {"encoder", "products"},
     "start": {
         *processes.CASES,
