@@ -163,6 +163,14 @@ class Orbit(Component):
             and len(np.unique(elements, axis=0)) == len(elements)
         )
 
+    def canonical(self, X: np.ndarray) -> np.ndarray | None:
+        """A point of the group's orbit of each point, the same one for all its points, shape ``(n, *shape)``.
+
+        Averages over the orbit are the same for both. None unless the orbit is the whole group, with equal weights, and
+        the group has a fast way to find such a point.
+        """
+        return self.group_.canonical(X) if self.is_whole_group else None
+
     def points(self, X: Tensor, elements: slice) -> Tensor:
         """The orbit points ``g_i x`` for a range of elements: shape ``(r, n, *shape)``.
 

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from orbit.approx.estimate import MapEstimate, Setting
 from orbit.core import store
 from orbit.core.component import Estimator, check_with_parts
+from orbit.core.distinct import distinct
 from orbit.core.random import RandomState, spawn
 from orbit.core.work import DRAWN, Work
 from orbit.encoders import Encoder, NoEncoder
@@ -37,6 +38,9 @@ _ENCODER_POINTS = 2000
 
 # Points to which the kernel is fitted for an estimate.
 _FEW_POINTS = 32
+
+# Orbits by points, up to which features are computed by orbit; they are held beside the result.
+_FEW_ORBITS = 0.25
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -245,9 +249,19 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return features
 
     def _finite_features(self, X: np.ndarray) -> tuple[np.ndarray, Route | None]:
-        features = self._features(X)
+        features = self._features_by_orbit(X)
         self.kernel_.check_finite(features, "features")
         return features, self.route_
+
+    def _features_by_orbit(self, X: np.ndarray) -> np.ndarray:
+        """psi(x), computed once for all points of an orbit where there are few orbits, as of words in any order."""
+        points = self.orbit_.canonical(X)
+        if points is None:
+            return self._features(X)
+        first, index = distinct(points.reshape(len(X), -1))
+        if len(first) > _FEW_ORBITS * len(X):
+            return self._features(X)
+        return self._features(points[first])[index]
 
     @abstractmethod
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:

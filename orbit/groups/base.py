@@ -75,6 +75,13 @@ class Group(Component):
         self.check_shape(shape)
         return self
 
+    def canonical(self, X: np.ndarray) -> np.ndarray | None:
+        """A point of the orbit of each point, the same one for all points of an orbit, shape ``(n, *shape)``.
+
+        None if the group has no fast way to find it.
+        """
+        return None
+
     def identity(self) -> np.ndarray:
         """The identity, as an array of one element, shape ``(1, ...)``."""
         return self.domain.identity()

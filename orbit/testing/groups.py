@@ -99,6 +99,16 @@ class GroupContract(ComponentContract):
             one_by_one = group.act(g[i : i + 1], group.act(h[i : i + 1], X)[0])[0]
             np.testing.assert_allclose(at_once[i], one_by_one, atol=tolerance)
 
+    def test_canonical_points_are_of_the_orbit_and_the_same_for_all_of_it(self, rng):
+        group, X = self.create(), np.round(self.points(rng))  # with equal numbers, and zeros of both signs
+        canonical = group.canonical(X)
+        if canonical is None:
+            pytest.skip("the group has no fast way to find them")
+        for moved in group.act(self.elements(0), X):
+            np.testing.assert_array_equal(group.canonical(moved), canonical)
+        orbit = group.act(group.elements(), X)
+        assert (orbit == canonical).reshape(*orbit.shape[:2], -1).all(-1).any(0).all()
+
     def test_action_is_linear(self, rng):
         group, g = self.create(), self.elements(0)
         X, Z = self.points(rng), self.points(rng)

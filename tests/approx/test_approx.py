@@ -7,13 +7,14 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 
+from orbit import registry
 from orbit.approx import Exact, Nystrom, RandomFourier
 from orbit.approx.frequencies import MonteCarlo
 from orbit.approx.landmarks import Uniform
 from orbit.core.errors import InputError, ParameterError
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
-from orbit.groups import Rotation
+from orbit.groups import Permutation, Rotation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
 from orbit.testing import FrequenciesContract, KernelMapContract, LandmarksContract, oracles
@@ -355,3 +356,37 @@ def test_rule_of_the_wrong_kind_raises(part):
     cls = RandomFourier if part == "frequencies" else Nystrom
     with pytest.raises(InputError, match=part):
         cls(**{part: "monte_carlo"}).fit(np.random.default_rng(0).random((5, 3)))
+
+
+# ---- few orbits ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", [Permutation("blocks"), Permutation("entries"), Permutation("blocks", n=2)])
+@pytest.mark.parametrize("name", [name for name in registry.available("approx") if name != "ovk"])  # takes no group
+def test_features_of_few_orbits_are_computed_by_orbit(rng, monkeypatch, name, group):
+    """Words of two letters: of 150 points, a few orbits."""
+    words = rng.integers(2, size=(150, 4))
+    X = np.eye(2)[words[:, :3]] if (group.mode, group.n) == ("blocks", None) else words.astype(float)
+    fitted = registry.build("approx", name, orbit=Orbit(group, rule="quadrature"), random_state=0)
+    if "n_components" in fitted.get_params():
+        fitted.set_params(n_components=20)
+    seen, features = [], fitted.fit(X[:20])._features
+    monkeypatch.setattr(fitted, "_features", lambda points: seen.append(len(points)) or features(points))
+    by_orbit, by_point = np.asarray(fitted.transform(X)), features(X)
+    assert seen == [len({tuple(sorted(map(tuple, blocks(group, x)))) for x in X})]
+    np.testing.assert_allclose(by_orbit @ by_orbit.T, by_point @ by_point.T, rtol=0, atol=1e-7)
+
+
+def blocks(group, x) -> np.ndarray:
+    return x.reshape(len(x) if group.n is None else group.n, -1)
+
+
+def test_features_of_part_of_a_group_are_computed_by_point(rng, monkeypatch):
+    X = rng.integers(2, size=(300, 3)).astype(float)
+    fitted = RandomFourier(orbit=Orbit(Permutation(), size=5, rule="monte_carlo"), n_components=9, random_state=0).fit(
+        X
+    )
+    seen, features = [], fitted._features
+    monkeypatch.setattr(fitted, "_features", lambda points: seen.append(len(points)) or features(points))
+    fitted.transform(X)
+    assert seen == [300]
