@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 MARKERS = "osv^D<>"
+
+# Margin of a sample in its place, whose side is 1.
+_GAP = 0.04
 
 
 def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
@@ -75,28 +80,84 @@ def short(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
-def draw_sample(ax: Axes, x: np.ndarray, reference: np.ndarray, cloud: bool = False) -> None:
-    """Draw one sample, without ticks.
+@dataclass(frozen=True)
+class Sample:
+    """A sample to be drawn, with a text above and below it.
 
-    Parameters
+    Attributes
     ----------
-    ax : Axes
     x : array
         A signal (length,), an image (height, width), a colour image (height, width, 3 or 4), an image with
-        several numbers a pixel, of which the first is drawn, or, with ``cloud``, points (n, 2 or 3).
+        several numbers a pixel, of which the first is drawn, or points of a cloud (n, 2 or 3).
     reference : array, the shape of x
         The sample that sets the ranges of axes and colours, the same for all moved copies of it.
     """
-    if cloud:
-        _draw_cloud(ax, x, reference)
-    elif x.ndim == 1:
-        _draw_signal(ax, x, reference)
-    elif x.ndim == 3 and x.shape[2] in (3, 4):
-        low, high = reference.min(), reference.max()
-        ax.imshow(np.clip((x - low) / ((high - low) or 1.0), 0, 1), aspect="auto")
-    else:
-        _draw_image(ax, *(image.reshape(*image.shape[:2], -1)[:, :, 0] for image in (x, reference)))
-    hide_ticks(ax)
+
+    x: np.ndarray
+    reference: np.ndarray
+    above: str = ""
+    below: str = ""
+
+
+def draw_samples(ax: Axes, samples: Sequence[Sample], n_columns: int, fontsize: float = 8, cloud: bool = False) -> None:
+    """Draw samples in rows, in the place of ``ax``.
+
+    Images share these axes, because axes for each would take most of the time of a figure. Signals, and points of
+    ``cloud``, have axes of their own within them.
+    """
+    n_rows = -(-len(samples) // n_columns)
+    lines = [[_most_lines(texts) for texts in rows] for rows in _texts(samples, n_columns)]
+    line = 1.4 * fontsize / _side(ax, n_rows, n_columns, 1.4 * fontsize * np.sum(lines))
+    above, below = (line * np.array(each) for each in lines)
+    tops = -np.cumsum([0.0, *(over + 1 + under for over, under in zip(above, below, strict=True))])
+    for place, sample in enumerate(samples):
+        row, column = divmod(place, n_columns)
+        top = float(tops[row]) - above[row]
+        _draw_sample(ax, sample, (column + _GAP, top - 1 + _GAP, 1 - 2 * _GAP), cloud)
+        for y, text, va in ((top, sample.above, "bottom"), (top - 1, sample.below, "top")):
+            if text:
+                ax.text(column + 0.5, y, text, ha="center", va=va, fontsize=fontsize)
+    ax.set_axis_off()
+    ax.set(xlim=(0, n_columns), ylim=(tops[n_rows], 0), aspect="equal")
+
+
+def _side(ax: Axes, n_rows: int, n_columns: int, texts: float) -> float:
+    """The side of a sample in points, where texts take some of the height; before a layout moves the axes."""
+    width, height = 72 * figure_of(ax).get_size_inches() * ax.get_position().size
+    return max(1.0, min(width / n_columns, (height - texts) / n_rows))
+
+
+def _texts(samples: Sequence[Sample], n_columns: int) -> tuple[list[list[str]], list[list[str]]]:
+    """The texts above, and those below, the samples of each row."""
+    rows = [samples[i : i + n_columns] for i in range(0, len(samples), n_columns)]
+    return [[each.above for each in row] for row in rows], [[each.below for each in row] for row in rows]
+
+
+def _most_lines(texts: list[str]) -> int:
+    return max(len(text.splitlines()) for text in texts)
+
+
+def _draw_sample(ax: Axes, sample: Sample, square: tuple[float, float, float], cloud: bool) -> None:
+    """Draw a sample into a square of the axes: left, bottom, side."""
+    left, bottom, side = square
+    if not cloud and sample.x.ndim > 1:
+        _draw_image(ax, sample, (left, left + side, bottom, bottom + side))
+        ax.add_patch(Rectangle((left, bottom), side, side, fill=False, edgecolor="0.6", linewidth=0.5))
+        return
+    panel = ax.inset_axes((left, bottom, side, side), transform=ax.transData)
+    hide_ticks(panel)
+    draw = _draw_cloud if cloud else _draw_signal
+    draw(panel, sample.x, sample.reference)
+
+
+def _draw_image(ax: Axes, sample: Sample, extent: tuple[float, float, float, float]) -> None:
+    x, reference = sample.x, sample.reference
+    low, high = reference.min(), reference.max()
+    if x.ndim == 3 and x.shape[2] in (3, 4):
+        ax.imshow(np.clip((x - low) / ((high - low) or 1.0), 0, 1), extent=extent)
+        return
+    x, reference = (each.reshape(*each.shape[:2], -1)[:, :, 0] for each in (x, reference))
+    ax.imshow(x, cmap="gray_r", vmin=reference.min(), vmax=reference.max(), extent=extent)
 
 
 def _draw_signal(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
@@ -104,11 +165,6 @@ def _draw_signal(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
     margin = 0.1 * (high - low) + 1e-9
     ax.plot(x, lw=0.7)
     ax.set_ylim(low - margin, high + margin)
-
-
-def _draw_image(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
-    aspect: Literal["equal", "auto"] = "equal" if x.shape[0] == x.shape[1] else "auto"
-    ax.imshow(x, cmap="gray_r", vmin=reference.min(), vmax=reference.max(), aspect=aspect)
 
 
 def _draw_cloud(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:

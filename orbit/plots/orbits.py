@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from orbit.orbits import Orbit
-from orbit.plots.axes import draw_sample, figure_of
+from orbit.plots.axes import Sample, axes_or_new, draw_samples, figure_of
 from orbit.plots.curves import convergence
 
 
@@ -27,7 +27,7 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8, ax: Axes | 
     n_elements : int
         The largest number of elements shown, evenly spaced in the orbit.
     ax : Axes or None
-        Axes whose place the panels take; None makes a new figure.
+        Axes to draw into; None makes a new figure.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8, ax: Axes | 
     >>> from orbit import plots
     >>> X = np.random.default_rng(0).random((2, 8, 8))
     >>> turns = orbit.Orbit(orbit.build("group", "rotation"), size=6).fit(X)
-    >>> len(plots.orbit_examples(turns, X, n_elements=4).axes)
+    >>> len(plots.orbit_examples(turns, X, n_elements=4).axes[0].images)
     8
     """
     r = len(orbit.weights_)
@@ -44,28 +44,21 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8, ax: Axes | 
         shown = np.argsort(orbit.elements_)[shown]
     points = torch.from_numpy(np.array(X))
     moved = [orbit.points(points, slice(i, i + 1))[0].numpy() for i in shown]
-    if ax is None:
-        figure = Figure(figsize=(1.1 * len(shown), 1.1 * len(X) + 0.9), layout="constrained")
-        figure.suptitle(orbit.label(), fontsize=9)
-        axes = figure.subplots(len(X), len(shown), squeeze=False)
-    else:
-        figure = figure_of(ax)
-        ax.set_title(orbit.label(), fontsize=9)
-        axes = _panels_in(ax, len(X), len(shown))
-    for (i, j), panel in np.ndenumerate(axes):
-        draw_sample(panel, moved[j][i], X[i], cloud=orbit.group_.clouds)
-    for top, bottom, element in zip(axes[0], axes[-1], shown, strict=True):
-        top.set_title(orbit.describe(element), fontsize=8)
-        bottom.set_xlabel(f"w={orbit.weights_[element]:.3f}", fontsize=8)
-    return figure
-
-
-def _panels_in(ax: Axes, n_rows: int, n_columns: int) -> np.ndarray:
-    """Panels in the place of given axes, with room for a title above and a label below each column."""
-    ax.set_axis_off()
-    height = 0.8 / n_rows
-    places = [[(j / n_columns, 0.9 - (i + 1) * height) for j in range(n_columns)] for i in range(n_rows)]
-    return np.array([[ax.inset_axes((x, y, 0.92 / n_columns, 0.92 * height)) for x, y in row] for row in places])
+    ax = axes_or_new(ax, 1.1 * len(shown), 1.1 * len(X) + 0.9)
+    ax.set_title(orbit.label(), fontsize=9)
+    last = len(X) - 1
+    samples = [
+        Sample(
+            moved[j][i],
+            x,
+            above="" if i else orbit.describe(element),
+            below="" if i < last else f"w={orbit.weights_[element]:.3f}",
+        )
+        for i, x in enumerate(X)
+        for j, element in enumerate(shown)
+    ]
+    draw_samples(ax, samples, len(shown), cloud=orbit.group_.clouds)
+    return figure_of(ax)
 
 
 def orbit_error(errors: dict[str, np.ndarray], sizes: Sequence[int], title: str = "", ax: Axes | None = None) -> Figure:

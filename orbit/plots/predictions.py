@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from sklearn.metrics import confusion_matrix
 
 from orbit.learners.calibration import reliability as binned
-from orbit.plots.axes import axes_or_new, draw_sample, figure_of, short
+from orbit.plots.axes import Sample, axes_or_new, draw_samples, figure_of, short
 
 _MAX_ERRORS = 24
 _MAX_TARGETS = 12
@@ -155,18 +155,14 @@ def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: st
         return None
     n_columns = min(6, len(worst))
     n_rows = -(-len(worst) // n_columns)
-    figure = Figure(figsize=(1.5 * n_columns, 1.6 * n_rows + 0.5), layout="constrained")
-    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     separator, size = (" ", 8) if y.ndim == 1 else ("\n", 5)  # several outputs need a line each
-    for ax, i in zip(axes, worst, strict=False):
-        draw_sample(ax, X[i], X[i])
-        ax.set_title(f"{short(y[i])}{separator}→ {short(predicted[i])}", fontsize=size)
-    for ax in axes[len(worst) :]:
-        ax.set_axis_off()
+    samples = [Sample(X[i], X[i], f"{short(y[i])}{separator}→ {short(predicted[i])}") for i in worst]
+    ax = axes_or_new(None, 1.5 * n_columns, 1.6 * n_rows + 0.5)
+    draw_samples(ax, samples, n_columns, size)
     classes = task == "classification"
     shown = f"{len(worst)} of {len(order)} errors" if classes else f"the {len(worst)} largest residuals"
-    figure.suptitle(f"{shown}: true → predicted", fontsize=9)
-    return figure
+    ax.set_title(f"{shown}: true → predicted", fontsize=9)
+    return figure_of(ax)
 
 
 def worst_first(y: np.ndarray, predicted: np.ndarray, task: str, standardize: bool = False) -> np.ndarray:

@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from orbit import plots
@@ -15,6 +16,7 @@ from orbit.groups import Reflection, Rotation
 from orbit.kernels.skeletons import stack
 from orbit.learners.base import Curve
 from orbit.orbits import Orbit
+from orbit.plots.axes import Sample, draw_samples
 from orbit.testing.samples import smooth_images
 
 
@@ -31,27 +33,45 @@ def draw():
     return rendered
 
 
+def texts(ax) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
 def test_orbit_examples(rng, draw):
     X = smooth_images(rng, 2, 12, 12)
     orb = Orbit(Rotation(), VonMises(0.5), size=6).fit(X)
-    figure = draw(plots.orbit_examples(orb, X, n_elements=4))
-    assert len(figure.axes) == 2 * 4
-    shown = np.array(figure.axes[0].images[0].get_array())
-    titles = [ax.get_title() for ax in figure.axes[:4]]
+    (ax,) = draw(plots.orbit_examples(orb, X, n_elements=4)).axes
+    assert len(ax.images) == 2 * 4
+    titles, weights = texts(ax)[:4], texts(ax)[4:]
     angle = np.radians(float(titles[0].removesuffix("°")))
-    np.testing.assert_allclose(shown, Rotation().act([angle], X)[0, 0], atol=0.02)
+    np.testing.assert_allclose(np.array(ax.images[0].get_array()), Rotation().act([angle], X)[0, 0], atol=0.02)
     assert len(set(titles)) == 4
+    assert len(weights) == 4
+    assert all(weight.startswith("w=0.") for weight in weights)
 
 
 def test_orbit_examples_of_one_element(rng, draw):
     X = smooth_images(rng, 1, 8, 8)
-    assert len(draw(plots.orbit_examples(Orbit(Rotation(), size=1).fit(X), X)).axes) == 1
+    assert len(draw(plots.orbit_examples(Orbit(Rotation(), size=1).fit(X), X)).axes[0].images) == 1
+
+
+def test_samples_and_their_texts_do_not_overlap(rng):
+    samples = [Sample(rng.random((5, 5)), rng.random((5, 5)), "a\nb", "c") for _ in range(8)]
+    ax = Figure(figsize=(6, 5), layout="constrained").subplots()
+    draw_samples(ax, samples, 3)
+    canvas = FigureCanvasAgg(ax.figure)
+    canvas.draw()
+    parts = [*ax.images, *ax.texts]
+    boxes = [part.get_window_extent(canvas.get_renderer()).padded(-0.5) for part in parts]
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    assert all(ax.get_window_extent().padded(0.5).containsx(box.x0) for box in boxes)
+    assert all(ax.get_window_extent().padded(0.5).containsy(edge) for box in boxes for edge in (box.y0, box.y1))
 
 
 def test_the_first_coordinate_of_patches_is_drawn(rng, draw):
     X = rng.random((1, 6, 6, 10))
     figure = draw(plots.orbit_examples(Orbit(Reflection()).fit(X), X))
-    shown = [np.array(ax.images[0].get_array()) for ax in figure.axes]
+    shown = [np.array(image.get_array()) for image in figure.axes[0].images]
     np.testing.assert_array_equal(shown, [X[0, :, :, 0], X[0, :, ::-1, 0]])
 
 
@@ -177,11 +197,11 @@ def test_orbit_examples_take_the_place_of_given_axes(rng, draw):
     figure = Figure()
     left, right = figure.subplots(1, 2)
     assert draw(plots.orbit_examples(orb, X, 3, ax=right)) is figure
-    alone = plots.orbit_examples(orb, X, 3).axes
-    assert [ax.get_title() for ax in right.child_axes] == [ax.get_title() for ax in alone]
-    for ours, theirs in zip(right.child_axes, alone, strict=True):
-        np.testing.assert_array_equal(ours.images[0].get_array(), theirs.images[0].get_array())
-    assert not left.child_axes
+    (alone,) = plots.orbit_examples(orb, X, 3).axes
+    assert texts(right) == texts(alone)
+    for ours, theirs in zip(right.images, alone.images, strict=True):
+        np.testing.assert_array_equal(ours.get_array(), theirs.get_array())
+    assert not left.images
 
 
 def test_compared(draw):
