@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 
+import joblib
 import numpy as np
 
+from orbit.core import store
 from orbit.core.random import hold_out
 from orbit.data import Dataset
 from runners.app.plan import Plan
@@ -47,13 +49,19 @@ def warning_about_group(plan: Plan, data: Dataset) -> str | None:
     """
     if not _is_checked(plan, data):
         return None
+    cheap = plan.without_selection(_CHEAP)
+    rest = joblib.hash((data.y_train, data.sample_weight, data.groups))
+    key = store.key(f"check of the group {cheap.model_hash} {rest}", cheap.approx(), data.X_train)
+    return store.kept(key, lambda: _warning(cheap, data))
+
+
+def _warning(cheap: Plan, data: Dataset) -> str | None:
     n = len(data.X_train)
     size = min(n, _MOST, max(_FEWEST, round(_SHARE * n)))
-    seed = plan.seed("selection")
+    seed = cheap.seed("selection")
     points = np.random.default_rng(seed).permutation(n)[:size]
     fit, validation = hold_out(size, 0.5, data.y_train[points], seed)
     part = data.split(points[fit], points[validation])
-    cheap = plan.without_selection(_CHEAP)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they would be about the model of the check, not the user's
         (ours,), (plain,) = (predictions([each], part) for each in (cheap, without_group(cheap)))
@@ -61,9 +69,9 @@ def warning_about_group(plan: Plan, data: Dataset) -> str | None:
     if found >= base or paired_test(data.task, part.y_test, ours, plain)["p_mcnemar"] > _SIGNIFICANT:
         return None
     return (
-        f"group={plan.config['group']['name']} lowers validation accuracy: {found:.1%}, {base:.1%} with group=identity "
-        f"({len(fit)} training and {len(validation)} validation points); limit its moves, e.g. group=small_moves, "
-        "and see runner=compare"
+        f"group={cheap.config['group']['name']} lowers validation accuracy: {found:.1%}, {base:.1%} with "
+        f"group=identity ({len(fit)} training and {len(validation)} validation points); limit its moves, "
+        "e.g. group=small_moves, and see runner=compare"
     )
 
 

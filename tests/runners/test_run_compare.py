@@ -7,7 +7,10 @@ import pytest
 from command_line import SMALL, composed, folders
 from scipy import stats
 
+from runners.app import features
 from runners.app.plan import plan
+from runners.experiments import fit
+from runners.experiments import without_group as checked
 from runners.experiments.without_group import without_group
 from runners.metrics import paired_test
 from runners.tracking.record import RunFolder
@@ -105,6 +108,21 @@ def test_a_full_turn_that_lowers_validation_accuracy_is_a_warning_in_the_table(r
         code, out, err = run(*upside_down, harmless)
         assert code == 0, err
         assert "lowers validation accuracy" not in out, harmless
+
+
+def test_a_sweep_over_learners_checks_the_group_once_and_warns_in_every_job(run, upside_down, monkeypatch):
+    monkeypatch.setattr(features, "_WORTH_S", 0.0)  # small results are kept too
+    checks, warned, check = [], [], checked.predictions
+    monkeypatch.setattr(checked, "predictions", lambda *given: checks.append(given) or check(*given))
+    monkeypatch.setattr(
+        fit, "warning_about_group", lambda *given: warned.append(checked.warning_about_group(*given)) or warned[-1]
+    )
+    code, _, err = run("-m", *upside_down, "learner.regularization=1,10,100")
+    assert code == 0, err
+    assert len(checks) == 2, "with the group, and without"
+    assert len(warned) == 3
+    assert len(set(warned)) == 1
+    assert warned[0].startswith("group=rotation lowers validation accuracy: ")
 
 
 def test_a_group_that_helps_is_no_warning(run):
