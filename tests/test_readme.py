@@ -40,7 +40,7 @@ def test_the_python_examples_run_one_after_the_other(capsys):
     assert capsys.readouterr().out == "nystrom0 alcohol\n"
     exec(compile(figures, "README.md", "exec"), names)
     assert [ax.get_xlabel() for ax in names["figure"].axes[1:]] == ["orbit size r", "regularisation $\\lambda$"]
-    assert len(names["left"].child_axes) == 2 * 6
+    assert len(names["left"].images) == 2 * 6
     pyplot.close(names["figure"])
 
 
