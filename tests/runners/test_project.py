@@ -79,4 +79,4 @@ def test_the_notebook_runs(tmp_path, monkeypatch, install):
     assert found["quarter_turns"] > found["identity"] + 0.02
     *lines, last = figure.splitlines()
     exec("\n".join(lines), names)
-    assert len(eval(last, names).axes) == 12
+    assert len(eval(last, names).axes[0].images) == 12
