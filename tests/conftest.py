@@ -135,6 +135,15 @@ def run(run_with_figures, monkeypatch):
     return run_with_figures
 
 
+@pytest.fixture(autouse=True)
+def _no_data_are_kept() -> Iterator[None]:
+    """A test may replace what a loader reads."""
+    from runners.app import data
+
+    yield
+    data._last.clear()
+
+
 @pytest.fixture
 def own_registry(monkeypatch) -> Iterator[None]:
     """Components that the test registers are forgotten after it."""

@@ -107,11 +107,22 @@ def key(purpose: str, feature_map: Any, X: Any) -> str | None:
 
 def _alone(make: Callable[[], T]) -> tuple[T, bool]:
     """The result of ``make``, which uses no store, so that locks are not nested; and whether it gave no warning."""
-    with storing(None), warnings.catch_warnings(record=True) as caught:
+    with storing(None):
+        result, warned = with_warnings(make)
+    return result, not warned
+
+
+def with_warnings(make: Callable[[], T]) -> tuple[T, bool]:
+    """The result of ``make``, and whether it gave warnings, which are given after it.
+
+    >>> with_warnings(lambda: 3)
+    (3, False)
+    """
+    with warnings.catch_warnings(record=True) as caught:
         result = make()
     for one in caught:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    return result, not caught
+    return result, bool(caught)
 
 
 def _parts(whole: Any) -> list[Any]:

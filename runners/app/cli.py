@@ -28,7 +28,7 @@ from omegaconf import DictConfig
 from orbit.core import ranks
 from orbit.core.environment import check_environment
 from orbit.core.errors import InputError
-from runners.app import config_dirs, info, processes, project, torchrun
+from runners.app import config_dirs, garbage, info, processes, project, torchrun
 from runners.app.arguments import check_arguments, is_dry_run
 from runners.app.files import check_files
 from runners.app.messages import bad_input, in_keys, is_configuration_error
@@ -50,7 +50,7 @@ _exit_code = 0  # of the last job run in this process
 
 def main() -> int:
     """Run the command line, and return the exit code."""
-    with masked_output():
+    with masked_output(), garbage.start():
         return _main()
 
 

@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 
 import runners.components  # noqa: F401  registers what a plan is made of
 from orbit.core import distributed, ranks
+from runners.app import garbage
 from runners.app.features import kept_features
 from runners.app.messages import ConfigError
 from runners.app.plan import Plan, plan
@@ -51,6 +52,7 @@ def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextl
 def dry_run(cfg: DictConfig) -> None:
     """Print what the job would take. Raises ConfigError for a row that would be refused, after all are printed."""
     plan_ = plan(cfg)
+    garbage.started()
     estimates = plan_.component("runner").estimates(plan_)
     if ranks.rank() == 0:
         print(report(cfg.run_name, estimates), flush=True)
@@ -83,6 +85,7 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
             return _main_metric(job)
         afterwards.callback(_upload, tracker, folder)  # after the final record is written, also if begin is interrupted
         tracker.begin(record, folder)
+    garbage.started()
     processor = time.process_time()
     with job.stage("total"), kept_features(job, runner, shared=SHARES_ENV in os.environ):
         runner.run(job)

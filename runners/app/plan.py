@@ -26,6 +26,7 @@ from orbit.core.random import spawn
 from orbit.data import Dataset
 from orbit.learners.streaming import sample_rows
 from runners.app import checks
+from runners.app.data import loaded
 from runners.app.defaults import complete, fill_defaults
 from runners.app.messages import config_keys
 from runners.app.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
@@ -74,11 +75,7 @@ class Plan:
 
     def fingerprints(self) -> list[Fingerprint]:
         """Those of all files that the components read, those in folders included, in a fixed order."""
-        parts = [part for part in self._parts.values() if isinstance(part, Component)]  # the others read none
-        found = {path for part in parts for path in part.input_files()}
-        files = {inner for path in found for inner in (path.rglob("*") if path.is_dir() else [path])}
-        read = [fingerprint(path) for path in sorted(files) if path.is_file()]
-        return read + [listed for part in parts for listed in part.input_parts()]
+        return _fingerprints([part for part in self._parts.values() if isinstance(part, Component)])
 
     def seed(self, purpose: str) -> int:
         """An independent seed for each purpose, derived from the seed of the run."""
@@ -112,7 +109,7 @@ class Plan:
         """The data set; for a stream, only the rows that this process needs."""
         loader, seed = self.component("dataset"), self.seed("dataset")
         if not self.config["engine"]["stream"]:
-            return loader.load(seed)
+            return loaded(loader, self.config["dataset"], seed, _fingerprints([loader]))
         data = loader.load(seed, lazy=True)
         return data.own(self.sample(len(data.X_train)))
 
@@ -192,6 +189,13 @@ class Plan:
                 if key not in known:
                     raise InputError(f"{part.kind}={part.name} has no parameter {key!r}{suggestion(key, known)}")
             return _checked(part.set_params(**changes))
+
+
+def _fingerprints(parts: list[Component]) -> list[Fingerprint]:
+    found = {path for part in parts for path in part.input_files()}
+    files = {inner for path in found for inner in (path.rglob("*") if path.is_dir() else [path])}
+    read = [fingerprint(path) for path in sorted(files) if path.is_file()]
+    return read + [listed for part in parts for listed in part.input_parts()]
 
 
 def plan(cfg: DictConfig) -> Plan:

@@ -170,12 +170,13 @@ class RunFolder:
         return self.path / name
 
     def write_figure(self, name: str, figure: Figure) -> Path:
+        from runners.tracking.png import write_png  # here, because matplotlib takes long to import
+
         path = self.path / FIGURES / f"{name}.png"
         with writing(self.path):
             path.parent.mkdir(exist_ok=True)
             with replacing(path) as file:
-                figure.savefig(file, dpi=150, bbox_inches="tight", format="png")
-        _forget_glyphs()
+                write_png(file, figure)
         return path
 
     def write_model(self, model: Any, X: np.ndarray, y: np.ndarray) -> None:
@@ -230,17 +231,6 @@ def _write_whole(path: Path, text: str) -> None:
     """Write a file of a run folder. Passwords are masked."""
     with writing(path.parent):
         write_whole(path, mask(text))
-
-
-def _forget_glyphs() -> None:
-    """Empty the fonts of mathematical text, such as that of logarithmic axes.
-
-    Matplotlib 3.11 keeps every glyph that such text loads, some 10 KiB a figure, until a font is emptied.
-    """
-    from matplotlib.font_manager import FontProperties, findfont, get_font  # here, because it takes long to import
-
-    for style in ("normal", "italic"):
-        get_font(findfont(FontProperties(style=style))).clear()
 
 
 def _read_json(path: Path) -> Any:

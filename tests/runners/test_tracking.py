@@ -27,6 +27,7 @@ import sqlalchemy
 from filelock import FileLock, Timeout
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.image import imread
 
 from orbit.core.errors import InputError
 from runners.tracking import pending, stores, upload
@@ -443,3 +444,28 @@ def test_figures_leave_no_glyphs_of_mathematical_text_in_fonts(tmp_path):
     assert all(font.get_num_glyphs() > 0 for font in fonts)
     RunFolder(tmp_path).write_figure("loss", figure)
     assert [font.get_num_glyphs() for font in fonts] == [0, 0]
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_a_figure_is_cut_to_what_is_drawn_as_matplotlib_cuts_it(tmp_path, outside):
+    def draw() -> Figure:
+        figure = Figure(figsize=(4, 3), layout="constrained")
+        axes = figure.subplots()
+        axes.plot([1, 2, 3], [2, 1, 3], label="line")
+        axes.set(aspect=0.3, title="title", xlabel="x")
+        if outside:
+            axes.text(1.4, 0.5, "outside the figure", transform=axes.transAxes).set_in_layout(True)
+            figure.set_layout_engine("none")
+        return figure
+
+    expected = io.BytesIO()
+    draw().savefig(expected, dpi=150, bbox_inches="tight", format="png")
+    expected.seek(0)
+    written, theirs = imread(RunFolder(tmp_path).write_figure("lines", draw())), imread(expected)
+    shape = np.array([written.shape[:2], theirs.shape[:2]])
+    assert (abs(shape[0] - shape[1]) <= 2).all()
+    assert outside or (written.shape[0] < 3 * 150 - 20)  # something was cut
+    for margin in (written[:8], written[-8:], written[:, :8], written[:, -8:]):
+        assert (margin == 1).all()
+    ink = [(image[..., :3] < 1).any(-1).sum() for image in (written, theirs)]
+    assert ink[0] == pytest.approx(ink[1], rel=0.05)

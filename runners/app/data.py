@@ -1,0 +1,35 @@
+"""The data set that was loaded last, kept for the next job of a sweep, which mostly needs the same one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from orbit.core.fingerprint import Fingerprint, digest
+from orbit.core.store import with_warnings
+from orbit.data import Dataset
+from orbit.data.base import Loader
+
+_last: dict[tuple[type[Loader], str], Dataset] = {}
+
+
+def loaded(loader: Loader, settings: dict[str, Any], seed: int, files: list[Fingerprint]) -> Dataset:
+    """The data set of a loader: the last one again if its settings, its seed and its files are the same.
+
+    A data set whose loading gave a warning is not kept, so that the warning is given every time.
+
+    Parameters
+    ----------
+    settings : dict
+        The section ``dataset`` of the configuration, which the loader was built from.
+    files : list of Fingerprint
+        What it reads.
+    """
+    key = type(loader), json.dumps([settings, seed, digest(files)], sort_keys=True, default=str)
+    if key in _last:
+        return _last[key]
+    _last.clear()  # first, so that two data sets are never in memory
+    data, warned = with_warnings(lambda: loader.load(seed))
+    if not warned:
+        _last[key] = data
+    return data

@@ -1,0 +1,77 @@
+"""The data set that is kept between jobs: loaded once where it is the same, again where anything differs."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from command_line import SMALL, folders
+
+import orbit
+from orbit.core.fingerprint import fingerprint
+from orbit.data import Digits
+from runners.app import data
+from runners.app.data import loaded
+
+SETTINGS = {"name": "digits", "n_train": 50, "n_test": 20}
+
+
+@pytest.fixture
+def loads(monkeypatch) -> list[int]:
+    """The seeds of all loads of digits."""
+    seeds = []
+    load = Digits.load
+
+    def counted(self, random_state=None, lazy=False):
+        seeds.append(random_state)
+        return load(self, random_state, lazy)
+
+    monkeypatch.setattr(Digits, "load", counted)
+    return seeds
+
+
+def test_same_settings_and_seed_load_once(loads):
+    loader = Digits(n_train=50, n_test=20)
+    assert loaded(loader, SETTINGS, 3, []) is loaded(loader, dict(SETTINGS), 3, [])
+    assert loads == [3]
+
+
+@pytest.mark.parametrize(("settings", "seed"), [(SETTINGS, 4), ({**SETTINGS, "n_test": 21}, 3)])
+def test_other_settings_or_seed_load_again(loads, settings, seed):
+    loaded(Digits(n_train=50, n_test=20), SETTINGS, 3, [])
+    found = loaded(Digits(**{key: settings[key] for key in ("n_train", "n_test")}), settings, seed, [])
+    assert (len(found.X_test), loads) == (settings["n_test"], [3, seed])
+    assert len(data._last) == 1  # the other one is let go
+
+
+def test_changed_file_is_read_again(tmp_path):
+    path, settings = tmp_path / "points.npz", {"name": "arrays"}
+    for value in (1.0, 2.0):
+        X = np.full((20, 3), value, dtype=np.float32)
+        np.savez(path, X=X, y=np.arange(20) % 2)
+        loader = orbit.build("dataset", "arrays", path=str(path))
+        found = loaded(loader, settings, 0, [fingerprint(path)])
+        assert float(found.X_train[0, 0]) == value
+
+
+def test_warnings_of_loading_are_given_every_time(monkeypatch, loads):
+    load = Digits.load
+
+    def warning(self, random_state=None, lazy=False):
+        warnings.warn("3 rows were left out", stacklevel=1)
+        return load(self, random_state, lazy)
+
+    monkeypatch.setattr(Digits, "load", warning)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="3 rows were left out"):
+            loaded(Digits(n_train=50, n_test=20), SETTINGS, 3, [])
+    assert loads == [3, 3]
+
+
+def test_jobs_of_a_sweep_load_once_for_each_seed(run, tmp_path, loads):
+    sweep = (*SMALL, "tracking.enabled=false", "runner.check_group=false")
+    code, _, err = run("-m", *sweep, "seed=0,1", "learner.regularization=0.1,1")
+    assert code == 0, err
+    assert len(folders(tmp_path)) == 4
+    assert len(loads) == 2
