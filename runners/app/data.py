@@ -1,4 +1,4 @@
-"""The data set that was loaded last, kept for the next job of a sweep, which mostly needs the same one."""
+"""The data set that was loaded last, kept in memory for the next job of a sweep."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _last: dict[tuple[type[Loader], str], Dataset] = {}
 
 
 def loaded(loader: Loader, settings: dict[str, Any], seed: int, files: list[Fingerprint]) -> Dataset:
-    """The data set of a loader: the last one again if its settings, its seed and its files are the same.
+    """The data set of a loader: the one loaded last if class, settings, seed and files are the same.
 
-    A data set whose loading gave a warning is not kept, so that the warning is given every time.
+    A data set whose loading gave a warning is not kept, so that the warning is given every time. Callers do not change
+    the arrays.
 
     Parameters
     ----------
@@ -28,7 +29,7 @@ def loaded(loader: Loader, settings: dict[str, Any], seed: int, files: list[Fing
     key = type(loader), json.dumps([settings, seed, digest(files)], sort_keys=True, default=str)
     if key in _last:
         return _last[key]
-    _last.clear()  # first, so that two data sets are never in memory
+    _last.clear()  # before the next one is loaded, so that this function never keeps two in memory
     data, warned = with_warnings(lambda: loader.load(seed))
     if not warned:
         _last[key] = data

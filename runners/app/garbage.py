@@ -1,4 +1,4 @@
-"""Python's garbage collector, which would search all modules many times while they are imported."""
+"""Python's garbage collector, off while a program starts: it would search all imported modules many times."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _started = False
 
 @contextlib.contextmanager
 def start() -> Iterator[None]:
-    """Context manager of a program, in which no garbage is collected until :func:`started`.
+    """Context manager in which no garbage is collected until :func:`started` is called.
 
-    The first run of a process imports some 500,000 objects, none of which becomes garbage.
+    A process imports some 500,000 objects that the collector tracks, and few of them become garbage.
     """
     if _started or not gc.isenabled():
         yield
@@ -26,7 +26,7 @@ def start() -> Iterator[None]:
 
 
 def started() -> None:
-    """Collect garbage from here on, except among the objects that exist when a process calls this first."""
+    """Switch the collector on. The objects that exist at the first call in a process are not searched again."""
     global _started
     if not _started:
         gc.freeze()

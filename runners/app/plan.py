@@ -106,7 +106,7 @@ class Plan:
         return clone(self._part("learner", task))
 
     def load(self) -> Dataset:
-        """The data set; for a stream, only the rows that this process needs."""
+        """The data set, shared by plans that load the same; for a stream, only the rows that this process needs."""
         loader, seed = self.component("dataset"), self.seed("dataset")
         if not self.config["engine"]["stream"]:
             return loaded(loader, self.config["dataset"], seed, _fingerprints([loader]))

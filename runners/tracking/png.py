@@ -17,8 +17,8 @@ _MARGIN = 15  # pixels
 def write_png(file: BinaryIO, figure: Figure) -> None:
     """Write a figure, cut to what is drawn and 0.1 inches around it.
 
-    The same as ``figure.savefig(file, bbox_inches="tight")``, which draws a figure twice, the first time to find out
-    what to cut. That is left to it only where something is drawn outside the figure.
+    The result is that of ``figure.savefig(file, dpi=150, bbox_inches="tight")``, to a pixel at the edges. ``savefig``
+    draws a figure twice, first to find what to cut, and is used only if something is drawn outside the figure.
     """
     figure.set_dpi(_DPI)
     canvas = FigureCanvasAgg(figure)
@@ -29,7 +29,7 @@ def write_png(file: BinaryIO, figure: Figure) -> None:
     if left < 0 or low < 0 or right > width or high > height:
         figure.savefig(file, dpi=_DPI, bbox_inches="tight", pad_inches=_MARGIN / _DPI, format="png")
     else:
-        # cut with a margin, which the figure need not have
+        # the margin may extend beyond the figure
         around = np.pad(pixels, ((_MARGIN, _MARGIN), (_MARGIN, _MARGIN), (0, 0)), constant_values=255)
         cut = around[height - high : height - low + 2 * _MARGIN, left : right + 2 * _MARGIN]
         imsave(file, cut, format="png", dpi=_DPI)
