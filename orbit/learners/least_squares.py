@@ -74,15 +74,14 @@ class LeastSquaresLearner(TargetsLearner):
         return 3 * 8 * min(n, d) ** 2  # second moments or a Gram matrix, and what its factorisation takes
 
     def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
-        """As for independent outputs, with eigenvalues where an operator may couple them."""
-        path = regularization_path(self.regularization)
-        eigen = self.selection == "loo" or self.operator_valued
-        fit = least_squares_work(n, d, k, path, self.regularization is None, dtype, eigen)
+        """As for independent outputs, with a scale for each one where an operator may couple them."""
+        path, n_scales = regularization_path(self.regularization), k if self.operator_valued else 1
+        fit = least_squares_work(n, d, k, path, self.regularization is None, dtype, self.selection == "loo", n_scales)
         if len(path) == 1 or self.selection != "hold_out":
             return fit
         part = round(n * (1 - self.validation_fraction))
-        whole = least_squares_work(n, d, k, path[:1], False, dtype)
-        return whole + least_squares_work(part, d, k, path, self.regularization is None, dtype)
+        whole = least_squares_work(n, d, k, path[:1], False, dtype, n_scales=n_scales)
+        return whole + least_squares_work(part, d, k, path, self.regularization is None, dtype, n_scales=n_scales)
 
     def _fit_rows(self, structure, X, Y, weights, labels) -> None:
         self._stream = None

@@ -6,7 +6,7 @@ import numpy as np
 
 from orbit.core.linalg import BLOCK_COLUMNS
 from orbit.core.work import Work
-from orbit.solvers.factorisations import BAND_FROM, BLOCK, TRIDIAGONAL_FROM, WIDE_BLOCK, is_large
+from orbit.solvers.factorisations import BLOCK, WIDE_BLOCK, Band, Cholesky, Eigen, cheapest, is_large
 from orbit.solvers.passes import MAX_PASSES, PROBES, sketch_rank, values_side_by_side
 from orbit.solvers.selection import in_float32
 
@@ -27,22 +27,32 @@ def moments_multiplications(n: int, d: int) -> float:
     return float(sum(n * min(BLOCK_COLUMNS, d - start) * (d - start) for start in range(0, d, BLOCK_COLUMNS)))
 
 
-def factorisation_work(m: int, k: int, n_values: int, eigen: bool = False) -> Work:
+def factorisation_work(m: int, k: int, n_values: int, eigen: bool = False, n_scales: int = 1) -> Work:
     """That of a system of ``m`` equations and ``k`` right-hand sides for a path of so many lambda.
 
-    Eigenvalues for small systems and where they are asked for, a Cholesky factorisation for a single
-    lambda, and for several a reduction to tridiagonal or, of large systems, block-tridiagonal form.
+    Parameters
+    ----------
+    eigen : whether eigenvalues are needed; else the cheapest factorisation is taken
+    n_scales : distinct factors of the matrix among the right-hand sides
     """
-    if eigen or (m < TRIDIAGONAL_FROM and n_values > 1):
+    kind = Eigen if eigen else cheapest(m, n_scales, n_values)
+    if kind is Eigen:
         return Work(double=_EIGEN * m**3)
-    if n_values == 1:
-        return Work(double=_CHOLESKY * m**3 + float(m) ** 2 * k)
-    of_value = _BLOCKS * m * (WIDE_BLOCK if is_large(m) else BLOCK) ** 2 if m >= BAND_FROM else 0.0
-    return Work(double=_REDUCTION * m**3 + 2.0 * m**2 * k + n_values * of_value)
+    if kind is Cholesky:
+        return Work(double=n_scales * _CHOLESKY * m**3 + float(m) ** 2 * k)
+    of_system = _BLOCKS * m * (WIDE_BLOCK if is_large(m) else BLOCK) ** 2 if kind is Band else 0.0
+    return Work(double=_REDUCTION * m**3 + 2.0 * m**2 * k + n_scales * n_values * of_system)
 
 
 def least_squares_work(
-    n: int, d: int, k: int, path: np.ndarray, default_path: bool, dtype: np.dtype, eigen: bool = False
+    n: int,
+    d: int,
+    k: int,
+    path: np.ndarray,
+    default_path: bool,
+    dtype: np.dtype,
+    eigen: bool = False,
+    n_scales: int = 1,
 ) -> Work:
     """That of least squares on ``n`` rows of ``d`` features and ``k`` targets, in the smaller of both forms.
 
@@ -51,13 +61,13 @@ def least_squares_work(
     path : ascending values of lambda
     default_path : whether they are the default ones, of which those below the precision of products are left out
     dtype : of the features
-    eigen : whether the choice of lambda needs eigenvalues
+    eigen, n_scales : as for :func:`factorisation_work`
     """
     m = min(n, d)
     float32 = in_float32(np.dtype(dtype), m, path, default_path) and not eigen
     matrix = moments_multiplications(n, d) if d <= n else moments_multiplications(d, n)
     products = Work.of(np.dtype(np.float32 if float32 else np.float64), matrix + 2.0 * n * d * k)
-    return products + factorisation_work(m, k, len(path), eigen)
+    return products + factorisation_work(m, k, len(path), eigen, n_scales)
 
 
 def passes_work(n: int, d: int, k: int, n_values: int, memory: float, dtype: np.dtype) -> tuple[int, Work]:

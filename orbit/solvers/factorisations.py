@@ -21,10 +21,11 @@ TRIDIAGONAL_FROM = 64
 BAND_FROM = 1800
 # Size up to which an eigendecomposition is feasible: some gigabytes and minutes.
 MAX_EIGEN = 12_000
-# Distinct scales up to which a Cholesky factor or a tridiagonal system for each costs less than an eigendecomposition.
+# Distinct scales up to which a Cholesky factor for each costs less than a reduction, for one lambda.
 _FEW_SCALES = 3
-# The same for block-tridiagonal systems from BAND_FROM on.
-_SOME_SCALES = 30
+# Rows for each system, a lambda with a scale, from which block-tridiagonal ones cost less than tridiagonal ones, and
+# tridiagonal ones less than an eigendecomposition.
+_ROWS_BANDED, _ROWS_TRIDIAGONAL = 20, 1
 # Multiples of float64 rounding below which lambda is resolved by eigenvalues only.
 _ABOVE_ROUNDING = 10
 # Columns that are factorised or updated at once: of 128 to 512 about the fastest, for sizes of 1,000 to 4,000.
@@ -89,23 +90,30 @@ class Factorisation(ABC):
 def factorise(
     A: np.ndarray, right: np.ndarray, scales: np.ndarray, path: np.ndarray, eigen: bool = False
 ) -> Factorisation:
-    """The cheapest factorisation that resolves all of an ascending path; ``eigen`` requests eigenvalues.
+    """The :func:`cheapest` factorisation that resolves all of an ascending path; ``eigen`` requests eigenvalues.
 
     Parameters
     ----------
     A, right, scales : as for :class:`Factorisation`
     path : array of lambda, shape (l,)
     """
-    n_scales = len(np.unique(scales))
-    banded = len(A) >= BAND_FROM
     resolved = path[0] > smallest_resolved(A, scales) or len(A) > MAX_EIGEN
-    if eigen or not resolved or n_scales > (_SOME_SCALES if banded else _FEW_SCALES):
-        return Eigen(A, right, scales)
-    if len(path) == 1 and n_scales <= _FEW_SCALES:
-        return Cholesky(A, right, scales)
-    if banded:
-        return Band(A, right, scales, path)
-    return Tridiagonal(A, right, scales) if len(A) >= TRIDIAGONAL_FROM else Eigen(A, right, scales)
+    kind = Eigen if eigen or not resolved else cheapest(len(A), len(np.unique(scales)), len(path))
+    return Band(A, right, scales, path) if kind is Band else kind(A, right, scales)
+
+
+def cheapest(size: int, n_scales: int, n_values: int) -> type[Eigen | Tridiagonal | Band | Cholesky]:
+    """The kind that costs least for matrices of ``size`` rows, distinct scales and values of lambda.
+
+    >>> [cheapest(1000, 1, n_values).__name__ for n_values in (1, 20, 2000)]
+    ['Cholesky', 'Tridiagonal', 'Eigen']
+    """
+    if n_values == 1 and n_scales <= _FEW_SCALES:
+        return Cholesky
+    n_systems = n_scales * n_values
+    if size >= max(BAND_FROM, _ROWS_BANDED * n_systems):
+        return Band
+    return Tridiagonal if size >= max(TRIDIAGONAL_FROM, _ROWS_TRIDIAGONAL * n_systems) else Eigen
 
 
 class Eigen(Factorisation):
@@ -144,7 +152,7 @@ class Eigen(Factorisation):
 
 
 class Tridiagonal(Factorisation):
-    """A reduction to tridiagonal form A = Q T Q^T, a third of an eigendecomposition, for few distinct scales.
+    """A reduction to tridiagonal form A = Q T Q^T, a third of an eigendecomposition.
 
     Each lambda then costs the factorisation of a tridiagonal matrix for each scale. The
     trace of the inverse comes from the pivots of eliminations from both ends: its i-th
@@ -172,8 +180,10 @@ class Tridiagonal(Factorisation):
         z, freedom = np.empty_like(self.right), np.empty(self.right.shape[1])
         for scale, same_scale in self._by_scale():
             diagonal, beside = scale * self.diagonal + regularization, scale * self.beside
-            down, multipliers, _ = lapack.dpttrf(diagonal, beside)
-            up, _, _ = lapack.dpttrf(diagonal[::-1], beside[::-1])
+            down, multipliers, failed = lapack.dpttrf(diagonal, beside)
+            up, _, failed_up = lapack.dpttrf(diagonal[::-1], beside[::-1])
+            if failed or failed_up:
+                raise _indefinite(regularization)
             z[:, same_scale], _ = lapack.dpttrs(down, multipliers, self.right[:, same_scale])
             freedom[same_scale] = len(diagonal) - regularization * (1 / (down + up[::-1] - diagonal)).sum()
         return z, freedom
@@ -182,7 +192,8 @@ class Tridiagonal(Factorisation):
         """Q^T or Q times columns; Q does not change the first coordinate."""
         turned = np.array(columns)
         lwork = max(1, columns.shape[1] * _REFLECTIONS)
-        turned[1:], _, _ = lapack.dormqr("L", transposed, self._reflectors, self._tau, columns[1:], lwork)
+        with threads_for(0):  # a second thread would wait for torch's, which do not rest at once
+            turned[1:], _, _ = lapack.dormqr("L", transposed, self._reflectors, self._tau, columns[1:], lwork)
         return turned
 
 

@@ -247,21 +247,23 @@ class TestFactorisations:
         np.testing.assert_allclose(solved.inverse_form(right, 0.01), expected)
 
     def test_the_cheapest_one_that_resolves_the_path_is_taken(self, matrix, monkeypatch):
-        A, right = matrix[0], np.ones((150, 40))
+        A, right = matrix[0], np.ones((150, 80))
         scales, path = np.array([1.0, 1.0, 2.0]), np.array([1e-8, 1e-2])
         take = lambda s, *args, **kwargs: type(factorise(A.copy(), right[:, : len(s)], s, *args, **kwargs))  # noqa: E731
         assert take(scales, path) is Tridiagonal
         assert take(scales, path[:1]) is Cholesky
         assert take(scales, path, eigen=True) is Eigen
         assert take(scales, np.array([1e-30, 1e-2])) is Eigen, "below rounding"
-        assert take(np.arange(5.0), path) is Eigen, "too many scales"
+        assert take(np.arange(5.0), path[:1]) is Tridiagonal, "a factor for each scale costs more"
+        assert take(np.arange(75.0), path) is Tridiagonal
+        assert take(np.arange(76.0), path) is Eigen, "more systems than rows"
         monkeypatch.setattr("orbit.solvers.factorisations.BAND_FROM", 100)
         assert take(scales, path) is Band
         assert take(scales, path[:1]) is Cholesky
         assert take(np.arange(5.0), path[:1]) is Band
-        assert take(np.arange(40.0), path) is Eigen, "too many scales"
+        assert take(np.arange(5.0), path) is Tridiagonal, "more than a system for 20 rows"
 
-    @pytest.mark.parametrize("kind", [Cholesky, Band])
+    @pytest.mark.parametrize("kind", [Cholesky, Tridiagonal, Band])
     def test_error_for_a_matrix_made_indefinite_by_rounding(self, kind):
         solved = kind(np.diag([1.0, -1.0]), np.ones((2, 1)), np.ones(1))
         with pytest.raises(np.linalg.LinAlgError, match="raise the smallest regularization"):
