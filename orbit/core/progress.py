@@ -34,6 +34,7 @@ class Progress:
         self._lines = shown and not on_terminal
         self._lock = threading.Lock()
         self._start = self._last = time.monotonic()
+        self._earlier = 0
 
     def __enter__(self) -> Progress:
         return self
@@ -44,8 +45,12 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
 
-    def step(self) -> None:
+    def step(self, earlier: bool = False) -> None:
         """Count one finished step.
+
+        Parameters
+        ----------
+        earlier : whether an earlier run did it; the time left is estimated from the steps after it
 
         Raises
         ------
@@ -58,7 +63,9 @@ class Progress:
             if self._bar is not None:
                 self._bar.update()
             now = time.monotonic()
-            if self._lines and now - self._last >= LINE_EVERY_S:
+            if earlier:
+                self._start, self._earlier = now, self.done
+            elif self._lines and now - self._last >= LINE_EVERY_S:
                 self._last = now
-                left = (now - self._start) / self.done * (self.total - self.done)
+                left = (now - self._start) / (self.done - self._earlier) * (self.total - self.done)
                 log.info("%s: %d of %d, about %.0f s left", self.description, self.done, self.total, left)

@@ -193,7 +193,7 @@ class Table(Runner):
                 results[label].append(trials.fit(plan, label))
                 self._record(job, results)
                 job.log_result(self._result(label, results[label], settings_of(plan.config)))
-                progress.step()
+                progress.step(trials.is_earlier)
         return results
 
     def _fit_curve(self, job: Job, curve: _Curve, trials: Trials, progress: Progress) -> None:
@@ -202,12 +202,12 @@ class Table(Runner):
             for label, changes in curve.references.items():
                 metrics = trials.fit(job.plan.variant(changes | repeat))
                 curve.levels.setdefault(label, []).append(curve.value(metrics, metric))
-                progress.step()
+                progress.step(trials.is_earlier)
             for point in curve.points:
                 for label, changes in curve.series.items():
                     metrics = trials.fit(job.plan.variant(changes | point | repeat))
                     curve.found.setdefault((label, *point.values()), []).append(curve.value(metrics, metric))
-                    progress.step()
+                    progress.step(trials.is_earlier)
         names = {f"{curve.name}/{label} {curve.key}={x}": found for (label, x), found in curve.found.items()}
         names |= {f"{curve.name}/{label}": found for label, found in curve.levels.items()}
         job.log_metrics({name: float(np.mean(found)) for name, found in names.items()})

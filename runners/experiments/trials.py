@@ -37,9 +37,15 @@ class Trials:
     job : Job
     metric : str
         Metric that every fit must have, e.g. ``test/accuracy``.
+
+    Attributes
+    ----------
+    is_earlier : bool
+        Whether the last fit was taken from an earlier run.
     """
 
     def __init__(self, job: Job, metric: str) -> None:
+        self.is_earlier = False
         self._job, self._metric = job, metric
         self._last: dict[str, Dataset] = {}
         self._selections = 0
@@ -76,7 +82,7 @@ class Trials:
 
     def _taken_or_fitted(self, plan: Plan, label: str) -> dict[str, float]:
         """The metrics of an earlier run, or of the fit."""
-        path = self._path(plan)
+        path, self.is_earlier = self._path(plan), False
         self._files.append(path)
         code = {key: value for key, value in self._job.record.tags.items() if key.startswith(("git.", "version."))}
         if self._job.plan.config["resume"] and path.is_file():
@@ -91,6 +97,7 @@ class Trials:
                     path,
                 )
                 self._job.add_earlier(done.metrics["time/total_s"], done.processor_s)
+                self.is_earlier = True
                 return done.metrics
         processor = time.process_time()
         metrics = self._fitted(plan, label)

@@ -29,6 +29,14 @@ def test_one_line_each_minute_with_the_remaining_time(clock, log_messages):
     ]
 
 
+def test_steps_of_an_earlier_run_do_not_shorten_the_estimate(clock, log_messages):
+    with progress.Progress(10, "table") as steps:
+        for i in range(10):
+            clock[0] += 0.1 if i < 6 else 60
+            steps.step(earlier=i < 6)
+    assert log_messages == [f"table: {i} of 10, about {60 * (10 - i)} s left" for i in (7, 8, 9, 10)]
+
+
 def test_short_or_hidden_work_prints_nothing(clock, log_messages):
     for shown, pause in ((True, 1), (False, 100)):
         with progress.Progress(5, "features", shown) as steps:

@@ -11,6 +11,7 @@ from command_line import SMALL, folders, mlflow_runs
 from scipy import stats
 
 from orbit.approx import Exact
+from orbit.core.progress import Progress
 from runners.experiments.fitting import fit_and_score
 from runners.metrics import kernel_errors
 from runners.results import Result
@@ -108,14 +109,20 @@ class TestResume:
         monkeypatch.setattr("runners.experiments.trials.fit_and_score", fit)
         return done
 
-    def test_the_rest_is_fitted_and_the_table_is_the_same(self, run, tmp_path, fits):
+    def test_the_rest_is_fitted_and_the_table_is_the_same(self, run, tmp_path, fits, monkeypatch):
         assert run(*self.TABLE, "run_name=a")[0] == 1
         assert len(list(tmp_path.rglob("checkpoints/*.json"))) == 2
+        steps: list[bool] = []
+        monkeypatch.setattr(
+            Progress, "step", lambda self, earlier=False: self.description == "table" and steps.append(earlier)
+        )
         code, _, err = run(*self.TABLE, "run_name=b", "resume=true")
         assert code == 0, err
+        assert steps == [True, True, False, False], "the time left is that of the rest"
         assert fits == ["identity", "rotation", "identity", "identity", "rotation"]
         assert not list(tmp_path.rglob("checkpoints/*.json"))
         assert run(*self.TABLE, "run_name=c", "resume=true")[0] == 0
+        assert not any(steps[4:])
         assert len(fits) == 9, "the fits of a table that is complete are not kept"
         _, resumed, whole = (RunFolder(folder) for folder in folders(tmp_path))
         found, expected = ([Result.unpacked(r).values for r in run.read_results()] for run in (resumed, whole))
