@@ -11,7 +11,7 @@ import scipy.linalg
 import torch
 
 from orbit.core.errors import InputError
-from orbit.core.threads import single_threaded
+from orbit.core.threads import in_threads, single_threaded
 
 # Number of columns of second moments updated at once, which limits temporary arrays.
 BLOCK_COLUMNS = 2048
@@ -19,6 +19,9 @@ BLOCK_COLUMNS = 2048
 # Up to this size a second thread does not speed up an eigendecomposition, and on shared cores makes it up to ten times
 # slower.
 _SINGLE_THREADED = 512
+
+# Numbers that a thread sums before it takes others.
+_SUMMED = 2**20
 
 
 def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -30,6 +33,22 @@ def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     except torch.linalg.LinAlgError:  # divide and conquer can fail if many eigenvalues are equal, such as zero
         return scipy.linalg.eigh(A, driver="ev")
     return values.numpy(), vectors.numpy()
+
+
+def sum_is_finite(values: np.ndarray) -> bool:
+    """Whether the sum of an array (n, m) is finite, which it is not for NaN or infinite values, or if it overflows.
+
+    >>> sum_is_finite(np.ones((2, 3))), sum_is_finite(np.array([[1.0, np.nan]]))
+    (True, False)
+    """
+    sums, step = list[float](), max(1, _SUMMED * len(values) // max(1, values.size))
+
+    def add(start: int) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums.append(float(values[start : start + step].sum()))
+
+    in_threads(add, range(0, len(values), step))
+    return bool(np.isfinite(sums).all())
 
 
 def row_norms(X: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Dense linear algebra: eigendecompositions and pseudo-inverse roots."""
+"""Dense linear algebra: eigendecompositions, pseudo-inverse roots, checks of sums."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from orbit.core import linalg
 from orbit.core.errors import InputError
 from orbit.core.linalg import eigh, inverse_root
 
@@ -94,3 +95,16 @@ def test_small_problems_use_one_thread_of_every_library():
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_one_value_in_any_block_of_rows_makes_a_sum_infinite(monkeypatch, rows, value):
+    monkeypatch.setattr(linalg, "_SUMMED", 6)  # two rows
+    values = np.ones((rows, 3), np.float32)
+    assert linalg.sum_is_finite(values)
+    for row in range(rows):
+        wrong = values.copy()
+        wrong[row, 1] = value
+        assert not linalg.sum_is_finite(wrong)
+    assert linalg.sum_is_finite(np.ones((3, 0)))

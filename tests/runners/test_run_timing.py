@@ -31,7 +31,7 @@ CASES = {
     "direct": {"direct", "products and waves", "products"},
     "spectral": {"direct", "spectral"},
     "path": {"one", "path of 20"},
-    "skeleton": {"features", "copy", "streaming"},
+    "skeleton": {"features", "copy", "streaming", "new_copy", "waves"},
     "hadamard": {"hadamard", "matrix"},
     "laplacian": {"orbit", "torch", "scipy"},
     "state": {"as shipped", "fresh buffers", "nothing kept", "new threads"},

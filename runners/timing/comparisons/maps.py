@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -21,33 +23,38 @@ _COORDINATES = 23 * 23
 
 
 def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
-    """Skeleton features against plain copies in memory by the same number of threads.
+    """Skeleton features against copies in memory, and what they cannot do without, by the same number of threads.
 
-    ``copy`` copies the number of bytes of the features. ``streaming`` copies half the
-    bytes that evaluation must move (the angles that each feature sums, and its
-    columns), since a copy both reads and writes.
+    ``copy`` copies the number of bytes of the features, ``new_copy`` the same into new
+    memory, as features are. ``streaming`` copies half the bytes that evaluation must
+    move (the angles that each feature sums, and its columns), since a copy both reads
+    and writes. ``waves`` are features of no angles: cosines and sines, written to new memory.
     """
     X = plan.component("representation").fit_transform(plan.load().X_train)
     X = X[np.arange(n_points) % len(X)].astype(np.float32)
     features = plan.approx().fit(X)
-    result = torch.from_numpy(features.transform(X))
-    summed = features.features_.exponents.nnz * n_points
-    sizes = {"copy": result.numel(), "streaming": (summed + result.numel()) // 2}
-    buffers = {name: (torch.zeros(size), torch.zeros(size)) for name, size in sizes.items()}
+    result = features.transform(X)
+    exponents = features.features_.exponents
+    without_angles = copy(features)
+    without_angles.features_ = replace(features.features_, exponents=type(exponents)(exponents.shape, dtype=np.float32))
+    summed = exponents.nnz * n_points
+    sizes = {"copy": result.size, "streaming": (summed + result.size) // 2}
+    buffers = {name: (np.zeros(size, np.float32), np.zeros(size, np.float32)) for name, size in sizes.items()}
 
-    def copy(name: str) -> None:
-        source, target = buffers[name]
-        in_threads(lambda tile: target[tile].copy_(source[tile]), slices(len(source), _COPY_TILE), threads)
+    def copy_to(target: np.ndarray, source: np.ndarray) -> None:
+        in_threads(lambda tile: np.copyto(target[tile], source[tile]), slices(len(source), _COPY_TILE), threads)
 
     cases: dict[str, Callable[[], object]] = {"features": lambda: features.transform(X)}
-    cases |= {name: partial(copy, name) for name in sizes}
+    cases |= {name: partial(copy_to, *buffers[name]) for name in sizes}
+    cases["new_copy"] = lambda: copy_to(np.empty(result.size, np.float32), result.ravel())
+    cases["waves"] = lambda: without_angles.transform(X)
     metrics = {
         "features/dim": float(result.shape[1]),
         "features/entries": summed / n_points / features.n_components_,
-        "bytes/features": 4.0 * result.numel(),
-        "bytes/moved": 4.0 * (summed + result.numel()),
+        "bytes/features": 4.0 * result.size,
+        "bytes/moved": 4.0 * (summed + result.size),
     }
-    return Comparison(cases, {f"{name}/features": (name, "features") for name in sizes}, metrics)
+    return Comparison(cases, {f"{name}/features": (name, "features") for name in cases if name != "features"}, metrics)
 
 
 def hadamard(plan: Plan, n_points: int, threads: int) -> Comparison:
