@@ -18,8 +18,8 @@ from orbit.core.compiled import compiled
 _UNITS = 128
 
 # One loop in each function: otherwise the compiler does not vectorise it. Rows of tables are passed by their index: an
-# array for each row would take as long as the sum. Two rows are added at a time, as starting a loop of 64 steps takes
-# about as long as its steps.
+# array for each row would take as long as the sum. Two rows at a time take less than one or four
+# (docs/performance_notes.md).
 
 
 @compiled()

@@ -39,7 +39,8 @@ def skeleton(plan: Plan, n_points: int, threads: int) -> Comparison:
     without_angles.features_ = replace(features.features_, exponents=type(exponents)(exponents.shape, dtype=np.float32))
     summed = exponents.nnz * n_points
     sizes = {"copy": result.size, "streaming": (summed + result.size) // 2}
-    buffers = {name: (np.zeros(size, np.float32), np.zeros(size, np.float32)) for name, size in sizes.items()}
+    # ones, because zeros that nothing has written take no memory to read
+    buffers = {name: (np.ones(size, np.float32), np.ones(size, np.float32)) for name, size in sizes.items()}
 
     def copy_to(target: np.ndarray, source: np.ndarray) -> None:
         in_threads(lambda tile: np.copyto(target[tile], source[tile]), slices(len(source), _COPY_TILE), threads)
