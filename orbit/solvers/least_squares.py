@@ -157,8 +157,7 @@ class Dual(LeastSquares):
 
     def _gram(self) -> np.ndarray:
         K = np.zeros((self.operator.n_rows(self.n),) * 2)
-        for columns in self._rows.column_tiles():
-            rows = self._rows.scaled(columns)
+        for columns, rows in self._rows.tiles():
             if isinstance(self.operator, Blocks):
                 rows = self.operator.part(columns).dense(rows)
             add_second_moments(K, rows.T)
@@ -168,7 +167,7 @@ class Dual(LeastSquares):
 
     def _coefficients(self, z: np.ndarray) -> np.ndarray:
         by_output = self.operator.rows_to_outputs(z)  # (n, p)
-        W = np.concatenate([self._rows.scaled(part).T @ by_output for part in self._rows.column_tiles()])
+        W = np.concatenate([rows.T @ by_output for _, rows in self._rows.tiles()])
         return self.operator.coefficients(self.operator.adjoint(W)) / self.n
 
     def _errors(self, z: np.ndarray, regularization: float) -> np.ndarray:

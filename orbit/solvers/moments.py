@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,9 +12,13 @@ import numpy as np
 from orbit.core.distributed import all_reduce, broadcast
 from orbit.core.errors import InputError
 from orbit.core.linalg import add_outers, add_second_moments, mirror_upper, rows_with_covariance
+from orbit.core.threads import in_threads
 
 # Number of rows centred, and converted to float64, at once.
 BLOCK_ROWS = 4096
+
+# Rows that a thread centres at once.
+_FILLED_ROWS = 128
 
 # "both": features and targets, for a fitted intercept; "targets": the intercept is their mean; "none": no intercept.
 Centering = Literal["both", "targets", "none"]
@@ -79,13 +85,28 @@ class Rows:
         self.root = np.sqrt(w)[:, None]
         self.Y = (Y - self.y_offset) * self.root
 
-    def scaled(self, columns: slice = slice(None)) -> np.ndarray:
-        """Centred and weighted features in the given columns, shape (n, columns)."""
-        return (self.X[:, columns] - self.x_offset[columns].astype(self.dtype)) * self.root.astype(self.dtype)
+    def scaled(self, columns: slice = slice(None), out: np.ndarray | None = None) -> np.ndarray:
+        """Centred and weighted features in the given columns, shape (n, columns); ``out`` is an array for them."""
+        part, offset, root = self.X[:, columns], self.x_offset[columns].astype(self.dtype), self.root.astype(self.dtype)
+        scaled, weighted = np.empty(part.shape, self.dtype) if out is None else out, bool((root != 1).any())
 
-    def column_tiles(self) -> list[slice]:
-        """Slices that cover all columns, a tile each."""
-        return [slice(start, start + BLOCK_ROWS) for start in range(0, self.X.shape[1], BLOCK_ROWS)]
+        def fill(start: int) -> None:
+            rows = slice(start, start + _FILLED_ROWS)
+            np.subtract(part[rows], offset, out=scaled[rows])
+            if weighted:
+                scaled[rows] *= root[rows]
+
+        in_threads(fill, range(0, len(part), _FILLED_ROWS))
+        return scaled
+
+    def tiles(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Slices that cover all columns, each with its centred and weighted features, which the next ones overwrite."""
+        d = self.X.shape[1]
+        buffer = np.empty(len(self.X) * min(d, BLOCK_ROWS), self.dtype)  # new memory for each tile takes half the time
+        for start in range(0, d, BLOCK_ROWS):
+            columns = slice(start, min(start + BLOCK_ROWS, d))
+            shape = len(self.X), columns.stop - columns.start
+            yield columns, self.scaled(columns, buffer[: math.prod(shape)].reshape(shape))
 
 
 class Moments:

@@ -8,8 +8,10 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-# Rows that are projected, in float64, at once.
-_BLOCK_ROWS = 512
+from orbit.core.threads import in_threads
+
+# Rows and columns that a thread projects at once, in float64: a tile that fits the cache.
+_TILE_ROWS, _TILE_COLUMNS = 64, 2048
 # Rows are compared by this number of random projections. Different rows agree in none but a few of them.
 _PROJECTIONS = 8
 # Features of one orbit differ by rounding, of up to this multiple of the precision of the rows.
@@ -65,9 +67,7 @@ def equal_rows(X: np.ndarray) -> np.ndarray:
     >>> equal_rows(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0 + 1e-15]])).tolist()
     [0, 1, 0]
     """
-    directions = np.random.default_rng(0).standard_normal((X.shape[1], _PROJECTIONS))
-    blocks = (X[start : start + _BLOCK_ROWS] @ directions for start in range(0, len(X), _BLOCK_ROWS))
-    seen = np.concatenate(list(blocks))
+    seen = _projections(X)
     # projections are as large as the rows they come from
     allowed = _ROUNDING * np.finfo(X.dtype).eps * np.sqrt(np.square(seen).mean(1))
     rows = _close_rows(seen[:, 0], allowed)
@@ -81,6 +81,21 @@ def equal_rows(X: np.ndarray) -> np.ndarray:
     linked = rows[np.concatenate([np.zeros((2, 0), dtype=np.intp), *pairs], axis=1)]
     graph = coo_array((np.ones(linked.shape[1]), tuple(linked)), shape=(len(X), len(X)))
     return connected_components(graph, directed=False)[1]
+
+
+def _projections(X: np.ndarray) -> np.ndarray:
+    """The rows' products with random directions, shape (n, _PROJECTIONS), in float64."""
+    directions = np.random.default_rng(0).standard_normal((X.shape[1], _PROJECTIONS))
+    seen = np.zeros((len(X), _PROJECTIONS))
+
+    def project(start: int) -> None:
+        rows = slice(start, start + _TILE_ROWS)
+        for first in range(0, X.shape[1], _TILE_COLUMNS):
+            columns = slice(first, first + _TILE_COLUMNS)
+            seen[rows] += X[rows, columns] @ directions[columns]
+
+    in_threads(project, range(0, len(X), _TILE_ROWS))
+    return seen
 
 
 def _close_rows(seen: np.ndarray, allowed: np.ndarray) -> np.ndarray:

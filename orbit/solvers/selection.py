@@ -23,6 +23,11 @@ _FLOAT32_FLOOR = 1e-8
 # of the degrees of freedom, of all points or of one, that the fit leaves over.
 _LEAST_SHARE_LEFT = 1e-6
 
+_EPS = np.finfo(np.float64).eps
+
+# A difference is known if it is larger than this multiple of its rounding error.
+_ABOVE_ROUNDING = 100
+
 Score = Callable[[float], float]
 
 
@@ -62,7 +67,11 @@ def gcv_scores(problem: LeastSquares, repeats: Repeats | None = None) -> Score:
 
     def score(regularization: float) -> float:
         errors, freedom = problem.errors_and_freedom(regularization)
-        return gcv(repeats.distinct, np.maximum(errors - within, 0.0), freedom)
+        left = errors - within
+        # a solution has errors of eps * scale / lambda, and the deviations within groups are most of what it leaves
+        if (left <= _ABOVE_ROUNDING * _EPS * problem.scale / regularization * within).any():
+            return -np.inf
+        return gcv(repeats.distinct, left, freedom)
 
     return score
 

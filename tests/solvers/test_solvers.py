@@ -382,6 +382,20 @@ def test_gcv_is_its_formula(system):
         assert score(regularization) == pytest.approx(-oracles.gcv(X, Y, regularization), rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_lambdas_at_which_repeated_rows_leave_only_rounding_are_not_chosen(seed):
+    """More features than rows: small values fit all but the deviations within groups, and rounding decided."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((30, 200)), rng.standard_normal((30, 1))
+    counts = rng.integers(1, 4, len(X))
+    rows = np.repeat(np.arange(len(X)), counts)
+    noisy = Y[rows] + 0.1 * rng.standard_normal((len(rows), 1))
+    means = np.array([noisy[rows == i].mean(0) for i in range(len(X))])
+    merged = gcv_scores(factorised(X, means, counts / counts.mean()))
+    best = max(merged(value) for value in np.logspace(-6, 1, 15))
+    assert merged(RidgeRegressor().fit(X[rows], noisy).regularization_) >= best * 1.001
+
+
 def test_a_row_repeated_k_times_is_a_row_of_weight_k_for_gcv(system, rng):
     """With the mean of its targets: each solution, its score, and so the choice are those of the merged rows."""
     X, Y = system
