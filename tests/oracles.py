@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import special
+from scipy.signal import ShortTimeFFT
 
 from orbit.testing.oracles import exact_gram, fourier_pairs  # noqa: F401
 
@@ -146,3 +147,32 @@ def _convolved(image: np.ndarray, filters: np.ndarray, bias: np.ndarray, stride:
     tops, lefts = (range(0, n - s + 1, stride) for n, s in zip(image.shape, (height, width), strict=False))
     windows = [[image[i : i + height, j : j + width].transpose(2, 0, 1) for j in lefts] for i in tops]
     return np.maximum(np.array([[(filters * w).sum((1, 2, 3)) + bias for w in row] for row in windows]), 0)
+
+
+# ---- signals ---------------------------------------------------------------------------------------------------------
+
+
+def stretched(x: np.ndarray, factor: float, window: int) -> np.ndarray:
+    """A signal stretched by a phase vocoder, frame by frame with SciPy's transform and phases of many turns."""
+    hop = max(1, window // 4)
+    weights = 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(window) + 0.5) / window)
+    transform = ShortTimeFFT(weights, hop, fs=1.0, mfft=window)
+    S = transform.stft(x)  # (frequencies, frames)
+    own = 2 * np.pi * transform.f * hop
+    deviation = np.diff(np.angle(S), axis=1) - own[:, None]
+    advance = own[:, None] + deviation - 2 * np.pi * np.round(deviation / (2 * np.pi))
+    n_out = max(window, round(factor * len(x)))
+    source = np.arange(transform.p_min, transform.p_max(n_out)) / factor - transform.p_min
+    source = np.clip(source, 0, S.shape[1] - 1)
+    before = np.minimum(source.astype(int), S.shape[1] - 2)
+    share = source - before
+    moved = (1 - share) * np.abs(S[:, before]) + share * np.abs(S[:, before + 1])
+    power = (moved**2).sum(0)
+    anchor = np.flatnonzero(power >= 0.999 * power.max())[0]
+    phases = np.empty_like(moved)
+    phases[:, anchor] = np.angle(S[:, before[anchor]]) + share[anchor] * advance[:, before[anchor]]
+    for t in range(anchor + 1, len(source)):
+        phases[:, t] = phases[:, t - 1] + advance[:, before[t - 1]]
+    for t in range(anchor - 1, -1, -1):
+        phases[:, t] = phases[:, t + 1] - advance[:, before[t]]
+    return transform.istft(moved * np.exp(1j * phases), k1=n_out)[: max(1, round(factor * len(x)))]

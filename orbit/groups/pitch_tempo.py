@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from orbit.core.params import PositiveInt
 from orbit.groups.base import Group
@@ -19,6 +20,8 @@ from orbit.registry import register
 _CENTS = 1200.0  # in an octave
 _LONGEST_WINDOW = 512
 _SHORTEST = 16
+# Frames whose powers differ by less than this share are equally loud, as all frames of a tone but for rounding.
+_EQUALLY_LOUD = 1e-3
 
 
 @register("group", "pitch_tempo")
@@ -85,16 +88,15 @@ class PitchTempo(Group):
         return f"{element[0]:+.0f} cents\ntempo ×{math.exp(element[1]):.2f}"
 
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
-        return torch.stack([self._move(element, X) for element in elements])
-
-    def _move(self, element: np.ndarray, X: Tensor) -> Tensor:
-        pitch, tempo = _factors(element)
-        n_samples = X.shape[1]
+        n_samples, factors = X.shape[1], [_factors(element) for element in elements]
         if self.mode == "resample":
-            return _apply(_speed_change(pitch * tempo, n_samples, n_samples), X)
-        window = self.window or min(_LONGEST_WINDOW, n_samples // 4)
-        stretched = stretch(X.cpu().numpy().astype(np.float64), pitch / tempo, window)
-        return _apply(_speed_change(pitch, stretched.shape[1], n_samples), torch.from_numpy(stretched).to(X))
+            return torch.stack([_apply(_speed_change(math.prod(both), n_samples, n_samples), X) for both in factors])
+        vocoder = PhaseVocoder(X, self.window or min(_LONGEST_WINDOW, n_samples // 4))
+        moved = []
+        for pitch, tempo in factors:
+            stretched = vocoder.stretched(pitch / tempo)
+            moved.append(_apply(_speed_change(pitch, stretched.shape[1], n_samples), stretched))
+        return torch.stack(moved)
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
         n_samples = W.shape[1]
@@ -103,50 +105,79 @@ class PitchTempo(Group):
         return torch.stack([images_first(scatter(o, pixels, n_samples), (n_samples,), len(W)) for o in operators])
 
 
-def stretch(X: np.ndarray, factor: float, window: int) -> np.ndarray:
-    """Signals stretched by ``factor`` at constant pitch, by a phase vocoder (Flanagan and Golden, 1966).
+class PhaseVocoder:
+    """Signals that are stretched at constant pitch (Flanagan and Golden, 1966).
 
-    Magnitudes are interpolated between the frames of the short-time Fourier transform;
-    phases advance at the frequency measured between neighbouring frames, forwards
-    and backwards from the loudest.
+    Magnitudes are interpolated between the frames of the short-time Fourier transform, of
+    a Hann window and a hop of a quarter of it; phases advance at the frequency measured
+    between neighbouring frames, forwards and backwards from the loudest.
 
     Parameters
     ----------
-    X : float array, shape (n, samples)
-    factor : float > 0
-        1 is the identity.
+    X : tensor, shape (n, samples), float32 or float64
     window : int, at most the number of samples
 
-    Returns
-    -------
-    array, shape (n, round(factor * samples))
+    Examples
+    --------
+    >>> tone = torch.sin(torch.arange(1000, dtype=torch.float64) / 5)[None]
+    >>> PhaseVocoder(tone, 200).stretched(1.5).shape
+    torch.Size([1, 1500])
     """
-    from scipy.signal import ShortTimeFFT  # here, because it takes 0.2 s to import
 
-    n_samples = X.shape[1]
-    hop = max(1, window // 4)
-    weights = 0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(window) + 0.5) / window)
-    transform = ShortTimeFFT(weights, hop, fs=1.0, mfft=window)
-    S = transform.stft(X)  # (n, frequencies, frames)
-    magnitude, phase = np.abs(S), np.angle(S)
-    n_out = max(window, round(factor * n_samples))
-    frames = np.arange(transform.p_min, transform.p_max(n_out))
-    source = np.clip(frames / factor - transform.p_min, 0, S.shape[2] - 1)
-    before = np.minimum(source.astype(int), S.shape[2] - 2)
-    share = source - before
-    # the nominal phase advance of a frequency in one hop, plus the measured deviation
-    own = 2 * math.pi * transform.f[:, None] * hop
-    seen = np.diff(phase, axis=2) - own
-    advance = own + seen - 2 * math.pi * np.round(seen / (2 * math.pi))
-    phases = np.cumsum(np.concatenate([np.zeros_like(phase[:, :, :1]), advance[:, :, before[:-1]]], axis=2), axis=2)
-    moved = (1 - share) * magnitude[:, :, before] + share * magnitude[:, :, before + 1]
-    # phases are anchored at the loudest frame: from a silent one neighbouring frequencies would drift apart
-    loudest = np.square(moved).sum(1).argmax(1)
-    start = before[loudest], share[loudest]
-    row = np.arange(len(X))
-    there = phase[row, :, start[0]] + start[1][:, None] * advance[row, :, start[0]]
-    phases += (there - phases[row, :, loudest])[:, :, None]
-    return transform.istft(moved * np.exp(1j * phases), k1=n_out)[:, : max(1, round(factor * n_samples))]
+    def __init__(self, X: Tensor, window: int) -> None:
+        self._n_samples, self._window, self._hop = X.shape[1], window, max(1, window // 4)
+        steps = torch.arange(window, dtype=torch.float64, device=X.device)
+        weights = 0.5 - 0.5 * torch.cos(2 * math.pi * (steps + 0.5) / window)
+        power = torch.stack([weights[start :: self._hop].square().sum() for start in range(self._hop)])
+        self._dual = (weights / power[steps.long() % self._hop]).to(X)
+        self._first, n_frames = self._frames(X.shape[1])
+        start = self._start(self._first)
+        padded = pad(X, (-start, self._start(self._first + n_frames - 1) + window - X.shape[1]))
+        spectrum = torch.fft.rfft(padded.unfold(1, window, self._hop) * weights.to(X))  # (n, frames, frequencies)
+        self._magnitude, self._phase = spectrum.abs(), spectrum.angle()
+        frequencies = torch.arange(spectrum.shape[2], device=X.device)
+        self._turns = self._hop * frequencies  # of a frequency from frame to frame, of which a whole one is `window`
+        self._advance = self._phase.diff(dim=1) - self._angle(self._turns)  # beyond these
+        self._advance -= 2 * math.pi * torch.round(self._advance / (2 * math.pi))
+
+    def stretched(self, factor: float) -> Tensor:
+        """The signals stretched by ``factor`` > 0, shape (n, round(factor * samples)); 1 is the identity."""
+        length = max(1, round(factor * self._n_samples))
+        first, n_frames = self._frames(max(self._window, length))
+        frames = torch.arange(n_frames, device=self._phase.device)
+        last = self._phase.shape[1] - 1
+        source = ((first + frames).double() / factor - self._first).clamp(0, last)
+        before = source.long().clamp(max=last - 1)
+        share = source - before
+        moved = torch.lerp(self._magnitude[:, before], self._magnitude[:, before + 1], share.to(self._phase)[:, None])
+        phases = self._advance[:, before].cumsum(1).roll(1, 1)  # of all frames before
+        phases[:, 0] = 0
+        # phases are anchored at the loudest frame, the first of equals: from a silent one frequencies would drift apart
+        power = moved.square().sum(2)
+        loudest = (power >= (1 - _EQUALLY_LOUD) * power.amax(1, keepdim=True)).int().argmax(1)
+        row, at = torch.arange(len(moved), device=loudest.device), before[loudest]
+        part = share[loudest, None]
+        there = self._phase[row, at] + part.to(self._phase) * self._advance[row, at] + self._angle(part * self._turns)
+        phases += (there - phases[row, loudest] - self._angle(loudest[:, None] * self._turns))[:, None]
+        phases += self._angle(frames[:, None] * self._turns)
+        signals = torch.fft.irfft(torch.polar(moved, phases), n=self._window) * self._dual
+        result = signals.new_zeros(len(signals), (n_frames - 1) * self._hop + self._window)
+        for i in range(n_frames):
+            result[:, i * self._hop : i * self._hop + self._window] += signals[:, i]
+        return result[:, -self._start(first) :][:, :length]
+
+    def _frames(self, n_samples: int) -> tuple[int, int]:
+        """The first frame that overlaps with a signal, counted from the one about sample 0, and their number."""
+        half = self._window // 2
+        first = -((self._window - half - 1) // self._hop)
+        return first, -(-(n_samples + half) // self._hop) - first
+
+    def _start(self, frame: int) -> int:
+        return frame * self._hop - self._window // 2
+
+    def _angle(self, turns: Tensor) -> Tensor:
+        """In [0, 2 pi), because float32 does not resolve many whole turns."""
+        return (2 * math.pi / self._window * (turns % self._window).double()).to(self._phase)
 
 
 def _factors(element: np.ndarray) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import oracles
 import pytest
 import torch
 from scipy import stats
@@ -29,6 +30,7 @@ from orbit.groups import (
     Translation,
 )
 from orbit.groups.domains import Circle, ProductDomain
+from orbit.groups.pitch_tempo import PhaseVocoder
 from orbit.orbits import Orbit
 from orbit.testing import FiniteGroupContract, GroupContract
 from orbit.testing.samples import smooth_images
@@ -458,6 +460,25 @@ def test_pitch_and_tempo_change_independently():
     resampled = PitchTempo("resample").act([[1200.0, 0.0]], tone)[0, 0]
     assert abs(peak(resampled) - 400) <= 2
     assert np.abs(resampled[: n // 4 - 16]).max() == 0, "twice the speed gives half the length"
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-4)])
+@pytest.mark.parametrize("factor", [0.3, 0.8, 1.0, 1.5, 2.7])
+@pytest.mark.parametrize(("n", "window"), [(16, 16), (64, 17), (300, 75), (4000, 512)])
+def test_stretched_signals_are_those_of_the_plain_formula(rng, n, window, factor, dtype, tolerance):
+    """Also after many turns of the phase, which float32 would not resolve."""
+    X = rng.standard_normal((3, n))
+    found = PhaseVocoder(torch.from_numpy(X).to(dtype), window).stretched(factor)
+    assert found.dtype == dtype
+    expected = np.stack([oracles.stretched(x, factor, window) for x in X])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+
+
+def test_a_tone_is_stretched_alike_in_both_precisions():
+    """All its frames are equally loud but for rounding, which is not to choose the one that keeps its phase."""
+    tone = torch.sin(0.5 * torch.arange(4000, dtype=torch.float64))[None]
+    double, single = (PhaseVocoder(tone.to(dtype), 250).stretched(1.5) for dtype in (torch.float64, torch.float32))
+    torch.testing.assert_close(single[:, 500:-500].double(), double[:, 500:-500], rtol=0, atol=0.01)
 
 
 def test_frequencies_above_nyquist_are_not_aliased():
