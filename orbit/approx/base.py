@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import joblib
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -39,6 +40,9 @@ _ENCODER_POINTS = 2000
 # Points to which the kernel is fitted for an estimate.
 _FEW_POINTS = 32
 
+# Attributes of a fitted map that do not change its features.
+_NO_CONTENT = "_routes", "_embeddings", "_whole"
+
 # Orbits by points, up to which features are computed by orbit; they are held beside the result.
 _FEW_ORBITS = 0.25
 
@@ -61,8 +65,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     name: ClassVar[str]
     operator_valued: ClassVar[bool] = False
     own_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
-    _fit_key: str | None = None  # of what it was fitted to, for a store
-
     kernel: Kernel | None
     encoder: Encoder | None = None
     orbit: Orbit | None
@@ -96,11 +98,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             For wrong parameters, a q that is not defined on the group, or a group
             that does not act on points of this shape.
         """
-        key = store.key("fit", self, X)
-        fitted = store.kept(key, lambda: self._fit(X))
+        fitted = store.kept(store.key("fit", self, X), lambda: self._fit(X))
         parameters = self.get_params(deep=False)
         self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})
-        self._fit_key = key
         return self
 
     def _fit(self, X) -> FeatureMap:
@@ -197,7 +197,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _fit_parts(self, X) -> tuple[np.ndarray, int]:
         """Validate the points and fit the orbit and the kernel. Returns the points, and a seed for the map."""
         self.check()
-        self._fit_key = None
         X = self._validate(X, reset=True)
         orbit, kernel, self.engine_ = self._parts()
         orbit_seed, kernel_seed, map_seed, encoder_seed = spawn(self.random_state, 4)
@@ -241,8 +240,14 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         array, shape (n, n_outputs), float32 or float64 (see ``Engine.dtype``)
         """
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
-        key = None if self._fit_key is None else store.key(f"features {self._fit_key}", self, X)
+        return self._kept_features(self._validate(X, reset=False))
+
+    def _kept_features(self, X: np.ndarray) -> np.ndarray:
+        """psi(x) from the store in use, if there is one, of any map that is fitted to the same content."""
+        key = None
+        if store.in_use():
+            names = vars(self).keys() - self.get_params(deep=False).keys() - set(_NO_CONTENT)
+            key = store.key(f"features of {joblib.hash({name: vars(self)[name] for name in names})}", self, X)
         features, route = store.kept(key, lambda: self._finite_features(X))
         if route is not None:
             self._routes.append(route)

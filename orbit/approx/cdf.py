@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Literal
 
@@ -24,13 +25,15 @@ from orbit.approx.estimate import Setting
 from orbit.approx.frequencies import Automatic, Frequencies
 from orbit.approx.landmarks import Uniform
 from orbit.approx.sketch import CountSketch
-from orbit.core.errors import InputError
+from orbit.core import store
+from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState
 from orbit.core.work import Work
 from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Encode, Outline
+from orbit.engine.kept import Latest
 from orbit.engine.memory import Points, PreparedRows
 from orbit.kernels import Gaussian, cdf_theory
 from orbit.orbits import Orbit
@@ -100,6 +103,10 @@ class CumulativeDistribution(AveragedMap):
         then exist for one tile of rows at a time. The mean of the features over some
         training points is subtracted first: it would dominate the error of the sketch,
         and does not change a learner with an intercept.
+    drawn : int >= n_components, or None
+        The number of templates drawn, of which the first m are used; None is m. Maps of
+        one ``random_state`` and ``drawn`` then have nested features, which a curve along
+        ``approx.n_components`` computes once.
     frequencies : Frequencies or None
         How templates are drawn; None is ``auto``. ``monte_carlo`` is the paper's.
     encoder : Encoder or None
@@ -132,6 +139,12 @@ class CumulativeDistribution(AveragedMap):
     """
 
     kernel = None  # fixed: see own_kernel
+    templates_: np.ndarray
+    thresholds_: np.ndarray
+    scale_: np.ndarray
+    sketch_: CountSketch | None
+    centre_: np.ndarray | None
+    _whole: CumulativeDistribution | None  # the map of all templates drawn
 
     def __init__(
         self,
@@ -143,6 +156,7 @@ class CumulativeDistribution(AveragedMap):
         norm: Literal["each", "radius"] = "each",
         epsilon: Fraction = 0.1,
         sketch: PositiveInt | None = None,
+        drawn: PositiveInt | None = None,
         frequencies: Frequencies | None = None,
         encoder: Encoder | None = None,
         engine: Engine | None = None,
@@ -156,10 +170,20 @@ class CumulativeDistribution(AveragedMap):
         self.norm = norm
         self.epsilon = epsilon
         self.sketch = sketch
+        self.drawn = drawn
         self.frequencies = frequencies
         self.encoder = encoder
         self.engine = engine
         self.random_state = random_state
+
+    def check(self) -> None:
+        super().check()
+        if self.drawn is None:
+            return
+        if self.drawn < self.n_components:
+            raise ParameterError("drawn", f"at least n_components={self.n_components}", self.drawn)
+        if self.sketch is not None:
+            raise InputError("drawn: a sketch is of all columns, so features are not nested; choose drawn=null")
 
     def compact(self, X, dtype: Literal["auto", "uint8", "float16"] = "auto") -> CompactFeatures:
         """psi(x) stored in one or two bytes per number, and read in batches of full precision.
@@ -208,7 +232,7 @@ class CumulativeDistribution(AveragedMap):
         return self.sketch or self.n_components * (2 * self.n_bins + 1)
 
     def fit_bytes(self, n: int, d: int) -> int:
-        return (self.frequencies or Automatic()).bytes_drawn(self.n_components, d)
+        return (self.frequencies or Automatic()).bytes_drawn(self.drawn or self.n_components, d)
 
     def _outline(self, setting: Setting) -> Outline:
         width = self.n_components * (2 * self.n_bins + 2)
@@ -218,11 +242,25 @@ class CumulativeDistribution(AveragedMap):
         return Work(values=outline.width)
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
-        rng = np.random.default_rng(random_state)
-        rule, d = self.frequencies or Automatic(), self.encoder_.n_outputs_
-        self.templates_ = draw_templates(self.templates, self.n_components, d, self.epsilon, rule, rng)
         self._n_columns = self.n_components * (2 * self.n_bins + 1)
         self._n_features_out = self.sketch or self._n_columns
+        if self.drawn is None:
+            self._fit_templates(X, random_state)
+            return
+        self._whole = whole = copy.copy(self)
+        whole._embeddings, whole.drawn, whole.n_components = Latest(), None, self.drawn
+        whole._fit_map(X, random_state)
+        self.thresholds_, self.sketch_, self.centre_ = whole.thresholds_, None, None
+        self.templates_ = whole.templates_[: self.n_components]
+        self.scale_ = whole.scale_ * math.sqrt(self.drawn / self.n_components)
+        if self.thresholds == "quantile":
+            self.thresholds_, self.scale_ = self.thresholds_[: self.n_components], self.scale_[: self.n_components]
+
+    def _fit_templates(self, X: np.ndarray, random_state: int) -> None:
+        rng = np.random.default_rng(random_state)
+        rule, d = self.frequencies or Automatic(), self.encoder_.n_outputs_
+        self._whole = None
+        self.templates_ = draw_templates(self.templates, self.n_components, d, self.epsilon, rule, rng)
         if self.thresholds == "uniform":
             self.thresholds_, widths = uniform_thresholds(self.kernel_.range_, self.n_bins)
         else:
@@ -232,6 +270,13 @@ class CumulativeDistribution(AveragedMap):
         if self.sketch is not None:
             self.centre_ = self._mean_features(X, rng)
             self.sketch_ = CountSketch(self._n_columns, self.sketch, rng)
+
+    def _kept_features(self, X: np.ndarray) -> np.ndarray:
+        """The first columns of the features of all templates drawn, if a store keeps them for other maps."""
+        if self._whole is None or not store.keeps(len(X) * self._whole._n_columns * X.itemsize):
+            return super()._kept_features(X)
+        features = self._whole._kept_features(X)[:, : self._n_columns]
+        return features * features.dtype.type(math.sqrt(self._whole.n_components / self.n_components))
 
     def _embedding(self, dtype: np.dtype) -> Embedding:
         return self._counts(dtype, self.scale_, self.sketch_, self.centre_)

@@ -8,8 +8,10 @@ points, so it holds for a part of the data, a fold or a second layer as well.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import hashlib
+import math
 import os
 import pickle
 import platform
@@ -35,11 +37,57 @@ T = TypeVar("T")
 
 
 class Store(ABC):
-    """Keeps results by their keys."""
+    """Keeps results by their keys.
+
+    Attributes
+    ----------
+    limit_bytes : float
+        The largest result that may be kept.
+    """
+
+    limit_bytes: float = math.inf
 
     @abstractmethod
     def get(self, key: str, make: Callable[[], tuple[T, bool]]) -> T:
         """The result kept under ``key``, or that of ``make``, which also says whether it may be kept."""
+
+
+class InMemory(Store):
+    """Keeps copies of the results used last, up to a number of bytes.
+
+    Examples
+    --------
+    >>> results = InMemory(1e6)
+    >>> results.get("key", lambda: ([1, 2], True)), results.get("key", lambda: ("not made again", True))
+    ([1, 2], [1, 2])
+    """
+
+    def __init__(self, limit_bytes: float) -> None:
+        self.limit_bytes = limit_bytes
+        self._kept: dict[str, tuple[Any, int]] = {}
+
+    def get(self, key: str, make: Callable[[], tuple[T, bool]]) -> T:
+        if key in self._kept:
+            self._kept[key] = self._kept.pop(key)  # to the end, as the last one used
+            return copy.deepcopy(self._kept[key][0])
+        result, may_be_kept = make()
+        size = array_bytes(result)
+        if may_be_kept and size <= self.limit_bytes:
+            while sum(kept for _, kept in self._kept.values()) > self.limit_bytes - size:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = copy.deepcopy(result), size
+        return result
+
+
+def array_bytes(result: Any) -> int:
+    """Bytes of all arrays that an object refers to.
+
+    >>> array_bytes({"a": np.zeros(3), "b": [np.zeros(2, np.float32)]})
+    32
+    """
+    sizes = list[int]()
+    pickle.dumps(result, protocol=5, buffer_callback=lambda buffer: sizes.append(buffer.raw().nbytes))
+    return sum(sizes)
 
 
 _store: ContextVar[Store | None] = ContextVar("store", default=None)
@@ -53,6 +101,17 @@ def storing(store: Store | None) -> Iterator[None]:
         yield
     finally:
         _store.reset(before)
+
+
+def in_use() -> bool:
+    """Whether there is a store that feature maps use."""
+    return _store.get() is not None
+
+
+def keeps(nbytes: float) -> bool:
+    """Whether there is a store that may keep a result of a size."""
+    found = _store.get()
+    return found is not None and nbytes <= found.limit_bytes
 
 
 def kept(key: str | None, make: Callable[[], T]) -> T:
@@ -85,7 +144,7 @@ def key(purpose: str, feature_map: Any, X: Any) -> str | None:
         None without a store, for a stream, whose batches are not used twice, and where not all of this is known: for
         points that are no array, a ``random_state`` that is no integer, or parameters that cannot be pickled.
     """
-    if _store.get() is None or not isinstance(feature_map.random_state, int):
+    if not in_use() or not isinstance(feature_map.random_state, int):
         return None
     streams = feature_map.engine is not None and feature_map.engine.stream
     if streams or not isinstance(X, np.ndarray) or X.dtype == object:

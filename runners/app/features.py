@@ -6,7 +6,6 @@ import contextlib
 import json
 import logging
 import os
-import pickle
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -16,10 +15,10 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from orbit.core import interruption
-from orbit.core.store import Store, storing
+from orbit.core.store import Store, array_bytes, storing
 from runners.app.plan import Plan
 from runners.base import Job, Runner
-from runners.tracking.models import MODEL, PROTOCOL, read, write_model
+from runners.tracking.models import MODEL, read, write_model
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +83,7 @@ class KeptFeatures(Store):
     """
 
     def __init__(self, folder: Path, limit: float) -> None:
-        self.folder, self.limit = folder.absolute(), limit
+        self.folder, self.limit, self.limit_bytes = folder.absolute(), limit, limit * 2**30
         self.found = self.made = 0
 
     def get(self, key: str, make: Callable[[], tuple[T, bool]]) -> T:
@@ -120,19 +119,17 @@ class KeptFeatures(Store):
             return None
 
     def _write(self, key: str, result: Any, seconds: float) -> None:
-        sizes: list[int] = []
-        pickle.dumps(result, protocol=PROTOCOL, buffer_callback=lambda buffer: sizes.append(buffer.raw().nbytes))
-        size = sum(sizes)
+        size = array_bytes(result)
         if seconds < _WORTH_S + size / _BYTES_PER_S:
             return
-        if size > self.limit * 2**30:
+        if size > self.limit_bytes:
             text = "%.3g GiB of features are not kept: they are larger than feature_cache=%g GiB"
             log.info(text, size / 2**30, self.limit)
             return
         path = self.folder / key
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._shrink(self.limit * 2**30 - size)
+            self._shrink(self.limit_bytes - size)
             write_model(path, result)
         except OSError as error:
             log.warning("features are not kept: %s cannot be written (%s)", path, error.strerror or error)

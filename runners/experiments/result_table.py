@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Mapping
@@ -12,7 +13,9 @@ import numpy as np
 from scipy import stats
 
 from orbit import plots
+from orbit.core import store
 from orbit.core.errors import InputError, suggestion
+from orbit.core.memory import process_bytes
 from orbit.core.progress import Progress
 from orbit.registry import register
 from runners.app.plan import Plan
@@ -21,6 +24,9 @@ from runners.experiments.estimate import Estimate, Fits, estimated
 from runners.experiments.trials import Trials, settings
 from runners.markdown import markdown_table, mean_and_spread
 from runners.results import TABLE, Result, curve_results, settings_of
+
+# The share of memory that features take which the fits of a curve have in common.
+_SHARED = 0.2
 
 _CURVE_KEYS = ("along", "series", "references", "metric", "repeats", "published", "x_label", "y_label")
 
@@ -203,11 +209,8 @@ class Table(Runner):
                 metrics = trials.fit(job.plan.variant(changes | repeat))
                 curve.levels.setdefault(label, []).append(curve.value(metrics, metric))
                 progress.step(trials.is_earlier)
-            for point in curve.points:
-                for label, changes in curve.series.items():
-                    metrics = trials.fit(job.plan.variant(changes | point | repeat))
-                    curve.found.setdefault((label, *point.values()), []).append(curve.value(metrics, metric))
-                    progress.step(trials.is_earlier)
+            with _sharing(metric):
+                self._fit_lines(job, curve, repeat, trials, progress)
         names = {f"{curve.name}/{label} {curve.key}={x}": found for (label, x), found in curve.found.items()}
         names |= {f"{curve.name}/{label}": found for label, found in curve.levels.items()}
         job.log_metrics({name: float(np.mean(found)) for name, found in names.items()})
@@ -220,6 +223,14 @@ class Table(Runner):
         figure = plots.curves(curve.lines(), curve.levels, *axes, log_y=log_y, published=curve.published)
         job.log_figure(curve.name, figure)
         job.say(f"{metric}, {curve.name}:\n{curve.markdown()}")
+
+    def _fit_lines(self, job: Job, curve: _Curve, repeat: dict[str, Any], trials: Trials, progress: Progress) -> None:
+        metric = curve.metric or self.metric
+        for point in curve.points:
+            for label, changes in curve.series.items():
+                metrics = trials.fit(job.plan.variant(changes | point | repeat))
+                curve.found.setdefault((label, *point.values()), []).append(curve.value(metrics, metric))
+                progress.step(trials.is_earlier)
 
     def _record(self, job: Job, results: Results) -> None:
         for label, found in results.items():
@@ -261,6 +272,13 @@ class Table(Runner):
             f"{columns:.0f}",
             f"{seconds:.1f}",
         ]
+
+
+def _sharing(metric: str) -> contextlib.AbstractContextManager[None]:
+    """Context manager in which fits share features, in memory, unless they are timed or share them on disk already."""
+    if metric.startswith("time/") or store.in_use():
+        return contextlib.nullcontext()
+    return store.storing(store.InMemory(_SHARED * process_bytes()))
 
 
 def _gaps(metric: str, pairs: Pairs, published: Pairs, part: str) -> list[Result]:

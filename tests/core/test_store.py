@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import os
 import sys
@@ -30,7 +31,8 @@ class Memory(store.Store):
             result, may_be_kept = make()
             if not may_be_kept:
                 return result
-            self.results[key] = result
+            self.results[key] = copy.deepcopy(result)  # a map may be fitted again
+            return result
         return self.results[key]
 
 
@@ -162,3 +164,64 @@ def test_a_store_is_not_used_inside_of_what_it_keeps():
     with store.storing(memory):
         assert store.kept("outer", lambda: store.kept("inner", os.getpid)) == os.getpid()
     assert list(memory.results) == ["outer"]
+
+
+def test_maps_fitted_to_other_points_share_features_if_they_are_equal(rng):
+    """Templates do not depend on the points, landmarks do: as in a curve against the number of training points."""
+    X, other, X_new = rng.random((3, 30, 8, 8))
+    for name, made in (("cdf", 3), ("nystrom", 4)):
+        memory = Memory()
+        with store.storing(memory):
+            first, second = (make(name).fit(points).transform(X_new) for points in (X, other))
+        assert memory.made == made
+        assert np.array_equal(first, second) == (made == 3)
+
+
+@pytest.mark.parametrize("thresholds", ["uniform", "quantile"])
+def test_features_of_some_templates_are_columns_of_those_of_all_that_were_drawn(thresholds, rng):
+    X, X_new = rng.random((30, 8, 8)), rng.random((9, 8, 8))
+
+    def fitted(m: int, drawn: int | None):
+        return make("cdf", n_components=m, drawn=drawn, n_bins=4, thresholds=thresholds).fit(X)
+
+    whole, memory = fitted(40, None).transform(X_new), Memory()
+    for m in (40, 7, 1):
+        plain = fitted(m, 40).transform(X_new)
+        np.testing.assert_allclose(plain, whole[:, : 9 * m] * np.sqrt(40 / m), rtol=1e-6, atol=1e-9)
+        with store.storing(memory):
+            found = fitted(m, 40)
+            shared = found.transform(X_new)
+            np.testing.assert_allclose(shared, plain, rtol=1e-6, atol=1e-9)
+            shared[:] = 0  # a copy
+        assert found.route_ is not None
+    assert memory.made == 3 + 1, "three fits, one computation of features"
+
+
+def test_what_a_store_is_too_small_for_is_computed_alone(rng):
+    X, memory = rng.random((30, 8, 8)), Memory()
+    memory.limit_bytes = 100.0
+    with store.storing(memory):
+        found = make("cdf", n_components=2, drawn=40, n_bins=4).fit(X).transform(X)
+    assert {result[0].shape for result in memory.results.values() if isinstance(result, tuple)} == {found.shape}
+
+
+def test_memory_keeps_what_was_used_last():
+    kept, made = store.InMemory(100.0), list[str]()
+
+    def get(key: str, size: int = 5):
+        def compute():
+            made.append(key)
+            return np.ones(size), True
+
+        return kept.get(key, compute)
+
+    get("a")[:] = 0
+    assert get("a").all(), "the caller of the first has a copy"
+    for key in ("b", "a", "c", "a", "b"):  # two of 40 bytes have room
+        get(key)
+    assert made == ["a", "b", "c", "b"]
+    for _ in range(2):
+        get("large", 50)
+    assert made[4:] == ["large", "large"]
+    assert get("a").all()
+    assert len(made) == 6, "what is too large takes the place of nothing"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 
@@ -11,6 +12,7 @@ from command_line import SMALL, folders, mlflow_runs
 from scipy import stats
 
 from orbit.approx import Exact
+from orbit.approx.base import FeatureMap
 from orbit.core.progress import Progress
 from runners.experiments.fitting import fit_and_score
 from runners.metrics import kernel_errors
@@ -148,6 +150,32 @@ class TestResume:
 
 
 class TestCurves:
+    def test_features_are_shared_and_the_results_are_those_without(self, run, tmp_path, monkeypatch):
+        """Templates are nested, and test points are the same for any number of training points."""
+        computed: list[tuple[int, int]] = []
+
+        def features(self, X):
+            computed.append((self.n_components, len(X)))
+            return finite_features(self, X)
+
+        finite_features = FeatureMap._finite_features
+        monkeypatch.setattr(FeatureMap, "_finite_features", features)
+        curves = (
+            "templates: {along: {approx.n_components: [2, 5, 9]}, series: {all: {}}}",
+            "training_size: {along: {dataset.n_train: [30, 50, 60]}, series: {all: {}}}",
+        )
+        command = ("runner=table", *SMALL[:2], "approx=cdf", "approx.n_bins=3", "approx.n_components=9")
+        command += ("approx.drawn=9", "group=dihedral", "representation=raw", "tracking.enabled=false", "runner.repeats={seed: [0, 1]}")
+        command += (f"runner.curves={{{', '.join(curves)}}}",)
+        code, _, err = run(*command, "run_name=a")
+        assert code == 0, err
+        # the last point of both is one fit
+        assert sorted(computed) == sorted(2 * [(9, 60), (9, 40)] + 2 * [(9, 30), (9, 50), (9, 40)])
+        monkeypatch.setattr("runners.experiments.result_table._sharing", lambda metric: contextlib.nullcontext())
+        assert run(*command, "run_name=b")[0] == 0
+        shared, alone = ([Result.unpacked(r).values for r in RunFolder(f).read_results()] for f in folders(tmp_path))
+        assert shared == alone
+
     CURVE = (
         "runner.curves={size: {along: {approx.n_components: [5, 40]}, series: {turned: {}}, "
         "references: {exact: {approx: {name: exact}}}}}"
