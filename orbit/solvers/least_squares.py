@@ -21,7 +21,10 @@ from orbit.kernels.structure import Blocks, Operator
 from orbit.solvers.factorisations import MAX_EIGEN, Eigen, Factorisation, factorise, smallest_resolved
 from orbit.solvers.moments import Centering, Rows, System
 
-_EPS = np.finfo(np.float64).eps
+_EPS = float(np.finfo(np.float64).eps)
+
+# Products of float32 rows have errors of this share of the mean square norm of the rows.
+FLOAT32_ERROR = 1e-8
 
 
 class LeastSquares(ABC):
@@ -35,6 +38,7 @@ class LeastSquares(ABC):
     fit_intercept : whether the intercept is a free parameter
     factorisation : Factorisation
     scale : trace of the matrix, the mean square norm of the rows times the largest scale
+    rounding : rounding error of the matrix, as a share of ``scale``
     smallest_resolved : the smallest lambda that float64 resolves
     """
 
@@ -44,6 +48,7 @@ class LeastSquares(ABC):
     y_offset: np.ndarray
     fit_intercept: bool
     factorisation: Factorisation
+    rounding = _EPS
 
     def _set_system(self, A: np.ndarray, right: np.ndarray, power: np.ndarray) -> None:
         self._A, self._right, self._power = A, right, power
@@ -152,6 +157,7 @@ class Dual(LeastSquares):
         self.operator, self.n, self.fit_intercept = operator, len(X), centering == "both"
         self._rows = Rows(X, Y, weights, centering, precise or isinstance(operator, Blocks))
         self.x_offset, self.y_offset = self._rows.x_offset, self._rows.y_offset
+        self.rounding = _EPS if self._rows.dtype == np.float64 else FLOAT32_ERROR
         targets = operator.row_columns(self._rows.Y)
         self._set_system(self._gram(), targets, np.square(targets).sum(0) / self.n)
 

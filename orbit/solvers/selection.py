@@ -10,23 +10,18 @@ import numpy as np
 
 from orbit.core.errors import InputError, ParameterError
 from orbit.solvers.factorisations import is_large
-from orbit.solvers.least_squares import LeastSquares
+from orbit.solvers.least_squares import FLOAT32_ERROR, LeastSquares
 from orbit.solvers.repeats import Repeats
 
 # From near interpolation, the limit of float64 with features of norm one, to predicting the mean.
 DEFAULT_PATH = tuple(10.0 ** np.arange(-13, 1.1, 0.5))
 
-# Products of float32 rows have errors of this share of the mean square norm of the rows.
-_FLOAT32_FLOOR = 1e-8
-
 # Scores divide squared residuals, which have rounding errors around 1e-16 of the targets' power, by the squared share
 # of the degrees of freedom, of all points or of one, that the fit leaves over.
 _LEAST_SHARE_LEFT = 1e-6
 
-_EPS = np.finfo(np.float64).eps
-
 # A difference is known if it is larger than this multiple of its rounding error.
-_ABOVE_ROUNDING = 100
+_ABOVE_ROUNDING = 10
 
 Score = Callable[[float], float]
 
@@ -68,8 +63,8 @@ def gcv_scores(problem: LeastSquares, repeats: Repeats | None = None) -> Score:
     def score(regularization: float) -> float:
         errors, freedom = problem.errors_and_freedom(regularization)
         left = errors - within
-        # a solution has errors of eps * scale / lambda, and the deviations within groups are most of what it leaves
-        if (left <= _ABOVE_ROUNDING * _EPS * problem.scale / regularization * within).any():
+        # solutions have errors of rounding * scale / lambda, of residuals that are mostly the deviations within groups
+        if (left <= _ABOVE_ROUNDING * problem.rounding * problem.scale / regularization * within).any():
             return -np.inf
         return gcv(repeats.distinct, left, freedom)
 
@@ -112,7 +107,7 @@ class Choice:
 
 def in_float32(dtype: np.dtype, size: float, path: np.ndarray, trim: bool) -> bool:
     """Whether products may be taken in float32: for float32 rows, large systems, no given lambda below the floor."""
-    return dtype == np.float32 and is_large(size) and (trim or bool(path[0] >= _FLOAT32_FLOOR))
+    return dtype == np.float32 and is_large(size) and (trim or bool(path[0] >= FLOAT32_ERROR))
 
 
 def choose(
@@ -134,7 +129,7 @@ def choose(
     scorer : the scores of a factorised problem, higher is better
     eigen : whether the scores need eigenvalues
     """
-    floor = max(problem.smallest_resolved, _FLOAT32_FLOOR * problem.scale if float32 else 0.0)
+    floor = max(problem.smallest_resolved, FLOAT32_ERROR * problem.scale if float32 else 0.0)
     tried = path[path >= min(floor, path[-1])] if trim else path
     problem.factorise(tried, eigen)
     value, scores = float(tried[0]), np.full(len(tried), np.nan)

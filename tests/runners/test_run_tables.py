@@ -164,9 +164,9 @@ class TestCurves:
             "templates: {along: {approx.n_components: [2, 5, 9]}, series: {all: {}}}",
             "training_size: {along: {dataset.n_train: [30, 50, 60]}, series: {all: {}}}",
         )
-        command = ("runner=table", *SMALL[:2], "approx=cdf", "approx.n_bins=3", "approx.n_components=9")
-        command += ("approx.drawn=9", "group=dihedral", "representation=raw", "tracking.enabled=false", "runner.repeats={seed: [0, 1]}")
-        command += (f"runner.curves={{{', '.join(curves)}}}",)
+        command = ("runner=table", *SMALL[:2], "group=dihedral", "representation=raw", "tracking.enabled=false")
+        command += ("approx=cdf", "approx.n_bins=3", "approx.n_components=9", "approx.drawn=9")
+        command += ("runner.repeats={seed: [0, 1]}", f"runner.curves={{{', '.join(curves)}}}")
         code, _, err = run(*command, "run_name=a")
         assert code == 0, err
         # the last point of both is one fit
