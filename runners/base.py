@@ -186,6 +186,10 @@ class Runner(Component):
         """What the rows of a run take, for ``dry_run=true``. Empty where that is not known."""
         return []
 
+    def tags(self) -> dict[str, str]:
+        """Tags of its runs, besides those of every run."""
+        return {}
+
     @abstractmethod
     def run(self, job: Job) -> None:
         """Do the work, and record the results through the job."""

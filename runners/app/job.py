@@ -75,6 +75,7 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
         "device": plan_.engine().device_name(),
         "folder": str(folder.path.absolute()),
     }
+    record.tags |= runner.tags()
     if record.job is not None:
         record.tags |= {"sweep": os.environ.get(SWEEP_ENV, ""), "job": str(record.job)}
     job = Job(plan_, folder, record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -68,6 +69,9 @@ class Table(Runner):
         Label -> published value, in the same unit, for rows that have one.
     source : str
         Source of the published values.
+    only : list of str, or None
+        Labels of rows and names of curves that are fitted; None is all. Reports put together runs of one experiment
+        that differ in nothing else.
     """
 
     reuses_features: ClassVar[bool] = True
@@ -82,6 +86,7 @@ class Table(Runner):
         metric: str = "test/accuracy",
         published: dict[str, Any] | None = None,
         source: str = "",
+        only: list[str] | None = None,
     ) -> None:
         self.rows = rows
         self.columns = columns
@@ -91,15 +96,23 @@ class Table(Runner):
         self.metric = metric
         self.published = published
         self.source = source
+        self.only = only
 
     def check(self) -> None:
         super().check()
         if not self.rows and not self.curves:
             raise InputError("runner.rows: expected at least one row; choose an experiment, e.g. experiment=qm7")
         settings(self.repeats, "runner.repeats")
-        self._curves()
+        curves = [_Curve.read(name, section) for name, section in (self.curves or {}).items()]
+        names = [*(self.rows or {}), *(curve.name for curve in curves)]
+        for name in self.only or []:
+            if name not in names:
+                raise InputError(
+                    f"runner.only: no such row or curve {name!r}{suggestion(str(name), names)} "
+                    f"Choose from {', '.join(names)}."
+                )
         for key, section in (("published", self.published), ("few_repeats", self.few_repeats)):
-            if unknown := set(section or {}) - set(self._cells()):
+            if unknown := set(section or {}) - set(self._all_cells()):
                 raise InputError(f"runner.{key}: no such rows in the table: {', '.join(sorted(unknown))}")
         for label, count in (self.few_repeats or {}).items():
             if not isinstance(count, int) or count < 1:
@@ -109,6 +122,14 @@ class Table(Runner):
         """The plans of the first repeat, and of the first row in all other repeats."""
         changes, (first, *others) = self._changes(), self._repeats()
         return [base.variant(c | first) for c in changes] + [base.variant(changes[0] | repeat) for repeat in others]
+
+    def tags(self) -> dict[str, str]:
+        """What the whole experiment has, for a run that has only some of it."""
+        return (
+            {"rows": json.dumps([*self._all_cells()]), "curves": json.dumps([*(self.curves or {})])}
+            if self.only
+            else {}
+        )
 
     def estimates(self, plan: Plan) -> list[Estimate]:
         """A row for each cell of the table, and for each line of its figures."""
@@ -144,23 +165,32 @@ class Table(Runner):
             job.log_figure("epochs", plots.epochs(job.history))
         trials.end()
 
+    def _is_chosen(self, name: str) -> bool:
+        return not self.only or name in self.only
+
+    def _rows(self) -> dict[str, dict[str, Any]]:
+        return {label: changes for label, changes in (self.rows or {}).items() if self._is_chosen(label)}
+
     def _cells(self) -> dict[str, dict[str, Any]]:
-        """Label -> changes, for every row in every column."""
-        if not self.columns:
-            return self.rows or {}
-        cells = itertools.product((self.rows or {}).items(), self.columns.items())
-        return {f"{row} {column}": changes | more for (row, changes), (column, more) in cells}
+        """Label -> changes, for every chosen row in every column."""
+        return _in_columns(self._rows(), self.columns)
+
+    def _all_cells(self) -> dict[str, dict[str, Any]]:
+        return _in_columns(self.rows or {}, self.columns)
 
     def _compare_columns(self, job: Job, values: dict[str, float]) -> None:
         published = {label: float(value) for label, value in (self.published or {}).items()}
         for one, two in itertools.combinations(self.columns or {}, 2):
-            pairs = {row: (values[f"{row} {one}"], values[f"{row} {two}"]) for row in self.rows or {}}
+            pairs = {row: (values[f"{row} {one}"], values[f"{row} {two}"]) for row in self._rows()}
             theirs = {
                 row: (published[f"{row} {one}"], published[f"{row} {two}"])
                 for row in pairs
                 if {f"{row} {one}", f"{row} {two}"} <= published.keys()
             }
-            job.log_result(*_gaps(self.metric, pairs, theirs, f"{two} - {one}"), *_ranks(pairs, theirs, two))
+            job.log_result(*_gaps(self.metric, pairs, theirs, f"{two} - {one}"))
+            if self.only:
+                continue  # ranks are those among all rows
+            job.log_result(*_ranks(pairs, theirs, two))
             if len(pairs) < 3:
                 continue
             ours = rank_correlation(pairs)
@@ -185,7 +215,8 @@ class Table(Runner):
         return [*self._cells().values(), *(point for curve in self._curves() for point in curve.changes())]
 
     def _curves(self) -> list[_Curve]:
-        return [_Curve.read(name, section) for name, section in (self.curves or {}).items()]
+        chosen = {name: section for name, section in (self.curves or {}).items() if self._is_chosen(name)}
+        return [_Curve.read(name, section) for name, section in chosen.items()]
 
     def _fit_rows(self, job: Job, trials: Trials, progress: Progress) -> Results:
         results: Results = {label: [] for label in self._cells()}
@@ -272,6 +303,14 @@ class Table(Runner):
             f"{columns:.0f}",
             f"{seconds:.1f}",
         ]
+
+
+def _in_columns(rows: dict[str, dict[str, Any]], columns: dict[str, dict[str, Any]] | None) -> dict[str, Any]:
+    """Label -> changes, for every row in every column."""
+    if not columns:
+        return rows
+    cells = itertools.product(rows.items(), columns.items())
+    return {f"{row} {column}": changes | more for (row, changes), (column, more) in cells}
 
 
 def _sharing(metric: str) -> contextlib.AbstractContextManager[None]:

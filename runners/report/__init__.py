@@ -20,7 +20,7 @@ from runners.base import Job, Runner
 from runners.program import program
 from runners.report.cells import without_password
 from runners.report.content import Content, Page
-from runners.report.kept import FOLDER, kept_runs, read_kept
+from runners.report.kept import FOLDER, Kept, gathered, kept_runs, read_kept
 from runners.report.pages import pages
 from runners.report.papers import Paper, experiments_of, papers
 from runners.report.pictures import PICTURES, copy_pictures
@@ -124,12 +124,13 @@ def write_report(
         shown = _chosen(known, results, only)
         of_papers = _of(papers(), {experiment.name for experiment in shown} if only else None)
         runs = kept_runs(results, experiments_of(of_papers), also_unfinished=True)
-        for kept, run in runs.values():
+        for kept, run in runs:
             copy_pictures(results, run, kept, of_papers, folder)
-        paged = Paged(experiments_of(of_papers), {(kept.experiment, kept.size) for kept, _ in runs.values()})
+        paged = Paged(experiments_of(of_papers), {(kept.experiment, kept.size) for kept, _ in runs})
         content = arrange(results, shown, _sources(results, tracker, outputs), latest, folder, paged)
-        kept_now = {name: kept for name, (kept, _) in runs.items()}
-        content.pages = pages(of_papers, kept_now, {each.name: each for each in known}, folder)
+        content.pages = pages(
+            of_papers, gathered(kept for kept, _ in runs), {each.name: each for each in known}, folder
+        )
         _write_pages(content.pages, folder)
         for name, template in FILES.items():
             (folder / name).write_text(render(content, template), encoding="utf-8")
@@ -162,14 +163,18 @@ def publish(
             results = Results(outputs, tracker, known, Path(scratch))
             names = {experiment.name for experiment in _chosen(known, results, only)}
             runs = kept_runs(results, names & experiments_of(papers()))
-            for kept, run in runs.values():
+            for kept, run in runs:
+                if kept.is_whole:
+                    for path in (folder / FOLDER).glob(f"{kept.name}-*.json"):
+                        if Kept.read(path).started < kept.started:
+                            path.unlink()
+                    shutil.rmtree(folder / PICTURES / kept.name, ignore_errors=True)
                 kept.write(folder / FOLDER)
-                shutil.rmtree(folder / PICTURES / kept.name, ignore_errors=True)
                 copy_pictures(results, run, kept, papers(), folder)
         republish(folder, config_dirs)
     except OSError as error:
         raise InputError(f"runner.publish: cannot write to {folder} ({error.strerror})") from error
-    return list(runs)
+    return sorted({kept.name for kept, _ in runs})
 
 
 def republish(folder: Path, config_dirs: Sequence[Path]) -> None:

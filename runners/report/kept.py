@@ -1,19 +1,21 @@
-"""Results as they are kept beside the pages that show them: one JSON file for each experiment and size."""
+"""Results as they are kept beside the pages that show them: a JSON file for each experiment and size, or part of it."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from orbit.core.errors import InputError
+from runners.base import slug
 from runners.program import program
 from runners.report.results import Results, Run
-from runners.results import Result
+from runners.results import TABLE, Result
 
 #: The folder of the files, in that of the pages.
 FOLDER = "records"
@@ -42,13 +44,15 @@ class Kept:
     command : str
         The command that repeats it; the data folder is ``FOLDER``.
     started : str
-        Date, UTC.
+        Date and time, UTC.
     seconds, processor_s, memory_mb : float or None
         Wall clock, processor time, and peak memory; times with those of earlier runs that were stopped.
     machine : str
     commit : str
         The version of the code; ends with `` with changes`` for one that was not committed.
     results : list of Result
+    rows, curves : list of str
+        What the whole experiment has, in its order, for a run of some of it (``runner.only``); else empty.
     unfinished : str
         How the run ended, or ``RUNNING``, if it has not finished: some rows may be missing.
     note : str
@@ -66,6 +70,8 @@ class Kept:
     machine: str = ""
     commit: str = ""
     results: list[Result] = field(default_factory=list)
+    rows: list[str] = field(default_factory=list)
+    curves: list[str] = field(default_factory=list)
     unfinished: str = ""
     note: str = ""
 
@@ -77,12 +83,13 @@ class Kept:
         earlier, earlier_processor = (metrics.get(f"time/earlier_{key}", 0.0) for key in ("s", "processor_s"))
         processor = metrics.get("time/processor_s")
         changed = " with changes" if tags.get("git.dirty") == "true" else ""
+        rows, curves = (json.loads(tags.get(key, "[]")) for key in ("rows", "curves"))
         commit = tags.get("git.commit", "")[:10] or f"version {tags.get('version.orbit', 'unknown')}"
         return cls(
             experiment=run.experiment,
             size=run.size,
             command=_command(record.overrides, bool(record.files)),
-            started=time.strftime("%Y-%m-%d", time.gmtime(record.start)),
+            started=time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.start)),
             seed=tags.get("seed", ""),
             seconds=round(metrics.get("time/total_s", ended - record.start) + earlier, 1),
             processor_s=None if processor is None else round(processor + earlier_processor, 1),
@@ -90,6 +97,8 @@ class Kept:
             machine=tags.get("machine", ""),
             commit=commit + changed,
             results=[Result.unpacked(values) for values in packed],
+            rows=rows,
+            curves=curves,
             unfinished="" if run.finished else record.status,
         )
 
@@ -112,38 +121,124 @@ class Kept:
 
     def write(self, folder: Path) -> None:
         """Write to a folder, one line for each result, so that a change of one figure is a change of one line."""
-        head = {key: value for key, value in asdict(self).items() if key != "results" and value not in (None, "")}
+        head = {key: value for key, value in asdict(self).items() if key != "results" and value not in (None, "", [])}
         lines = ",\n".join(f"  {json.dumps(result.packed(), ensure_ascii=False)}" for result in self.results)
         text = json.dumps(head, indent=1, ensure_ascii=False)[:-2] + f',\n "results": [\n{lines}\n ]\n}}\n'
-        (folder / f"{self.name}.json").write_text(text, encoding="utf-8")
+        (folder / f"{self.stem}.json").write_text(text, encoding="utf-8")
 
     @property
     def name(self) -> str:
         return f"{self.experiment}-{self.size}"
 
+    @property
+    def is_whole(self) -> bool:
+        return not self.rows and not self.curves
 
-def kept_runs(
-    results: Results, experiments: Iterable[str], also_unfinished: bool = False
-) -> dict[str, tuple[Kept, Run]]:
-    """Experiment and size -> the newest finished run whose figures were recorded, with the run.
+    @property
+    def stem(self) -> str:
+        """The name of its file."""
+        return self.name if self.is_whole else f"{self.name}-{slug(' '.join(sorted(self.names)))}"
+
+    @property
+    def names(self) -> set[str]:
+        """The rows and curves that it has."""
+        return {_name(result) for result in self.results}
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The results of an experiment at one size, of one run or of several that have a part each.
+
+    Attributes
+    ----------
+    runs : list of Kept
+        One or more, in the order of their start; what a later one has replaces that of earlier ones.
+    """
+
+    runs: list[Kept]
+
+    @property
+    def name(self) -> str:
+        return self.runs[0].name
+
+    @property
+    def size(self) -> str:
+        return self.runs[0].size
+
+    @property
+    def unfinished(self) -> str:
+        """How a run ended that has not finished."""
+        return next((run.unfinished for run in self.runs if run.unfinished), "")
+
+    @cached_property
+    def sources(self) -> dict[str, Kept]:
+        """Each row and curve -> the run that it is taken from, in the order of the experiment."""
+        found = {name: run for run in self.runs for name in run.names}
+        whole = [*self.runs[-1].rows, *self.runs[-1].curves]
+        order = {name: place for place, name in enumerate(whole)}
+        return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))
+
+    @cached_property
+    def results(self) -> list[Result]:
+        """Those of all runs."""
+        if len(self.runs) == 1:
+            return self.runs[0].results
+        return [result for name, run in self.sources.items() for result in run.results if name == _name(result)]
+
+    def used(self, parts: Iterable[str]) -> list[Kept]:
+        """The runs that have results of some parts."""
+        wanted = {_name(result) for result in self.results if result.part in parts}
+        return [run for run in self.runs if any(self.sources[name] is run for name in wanted)]
+
+    def missing(self, parts: Sequence[str] | None) -> list[str]:
+        """The rows and curves, of some parts or of all, that no run has."""
+        if any(run.is_whole for run in self.runs):
+            return []
+        last = self.runs[-1]
+        wanted = [*(last.rows if parts is None or TABLE in parts else [])]
+        wanted += [curve for curve in last.curves if parts is None or curve in parts]
+        return [name for name in wanted if name not in self.sources]
+
+
+def gathered(kept: Iterable[Kept]) -> dict[str, Gathered]:
+    """Experiment and size -> its runs: the newest of the whole experiment, and newer ones of parts of it."""
+    found: dict[str, list[Kept]] = {}
+    for run in sorted(kept, key=lambda run: run.started):
+        earlier = [] if run.is_whole else found.get(run.name, [])
+        found[run.name] = [*earlier, run]
+    return {name: Gathered(runs) for name, runs in sorted(found.items())}
+
+
+def kept_runs(results: Results, experiments: Iterable[str], also_unfinished: bool = False) -> list[tuple[Kept, Run]]:
+    """Of each experiment and size, the newest finished run whose figures were recorded, and newer ones of parts of it.
 
     ``also_unfinished``: where there is none, the newest of the others, with the rows that it has.
     """
-    found: dict[str, tuple[Kept, Run]] = {}
-    wanted = set(experiments)
+    found: list[tuple[Kept, Run]] = []
+    wanted, ended, seen = set(experiments), set[str](), set[str]()
     for run in sorted(results.runs, key=lambda run: not run.finished):
         key = f"{run.experiment}-{run.size}"
-        if run.sweep or run.experiment not in wanted or key in found or not (run.finished or also_unfinished):
+        if run.sweep or run.experiment not in wanted or key in ended:
             continue
-        packed = results.packed(run)
-        if packed:
-            found[key] = Kept.of(run, packed), run
-    return found
+        if not run.finished and (key in seen or not also_unfinished):
+            continue
+        if packed := results.packed(run):
+            kept = Kept.of(run, packed)
+            seen.add(key)
+            if kept.is_whole:
+                ended.add(key)
+            found.append((kept, run))
+    return found[::-1]
 
 
-def read_kept(folder: Path) -> dict[str, Kept]:
+def read_kept(folder: Path) -> dict[str, Gathered]:
     """Experiment and size -> what is kept in the files of a folder."""
-    return {path.stem: Kept.read(path) for path in sorted((folder / FOLDER).glob("*.json"))}
+    return gathered(Kept.read(path) for path in sorted((folder / FOLDER).glob("*.json")))
+
+
+def _name(result: Result) -> str:
+    """The row or curve that a result belongs to."""
+    return result.label if result.part == TABLE else result.part
 
 
 def _command(overrides: list[str], reads_files: bool) -> str:

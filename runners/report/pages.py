@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from runners.report.content import Block, Code, Heading, Page, Picture, Reference, Table
-from runners.report.kept import Kept
+from runners.report.kept import Gathered, Kept
 from runners.report.papers import Item, Paper
 from runners.report.results import Experiment
 from runners.results import TABLE, Result
@@ -24,7 +24,7 @@ _ABOUT = (
 
 
 def pages(
-    shown: Sequence[Paper], kept: Mapping[str, Kept], experiments: Mapping[str, Experiment], folder: Path
+    shown: Sequence[Paper], kept: Mapping[str, Gathered], experiments: Mapping[str, Experiment], folder: Path
 ) -> list[Page]:
     """The index, then a page for each paper.
 
@@ -41,10 +41,12 @@ def pages(
     return [_index(shown, kept), *(_page(paper, kept, experiments, folder) for paper in shown)]
 
 
-def _index(shown: Sequence[Paper], kept: Mapping[str, Kept]) -> Page:
+def _index(shown: Sequence[Paper], kept: Mapping[str, Gathered]) -> Page:
     items = [item for paper in shown for item in paper.items if item.experiment]
-    complete = {name: run for name, run in kept.items() if not run.unfinished}
-    done = [_sizes(item, complete)[:1] for item in items]
+    done = [
+        [size for size in _sizes(item, kept) if not _in_part(item, kept[f"{item.experiment}-{size}"])] for item in items
+    ]
+    done = [sizes[:1] for sizes in done]
     counts = {size: sum(size in sizes for sizes in done) for size in _SIZES}
     total = (
         f"Of {len(items)} tables and figures with an experiment, {counts['paper']} have a result at the paper's size "
@@ -56,7 +58,7 @@ def _index(shown: Sequence[Paper], kept: Mapping[str, Kept]) -> Page:
     return Page("index", "Results beside the papers'", blocks)
 
 
-def _summary(paper: Paper, kept: Mapping[str, Kept]) -> Table:
+def _summary(paper: Paper, kept: Mapping[str, Gathered]) -> Table:
     """A row for each table and figure: its main figure."""
     rows = []
     for item in paper.items:
@@ -64,7 +66,7 @@ def _summary(paper: Paper, kept: Mapping[str, Kept]) -> Table:
         run = kept[f"{item.experiment}-{sizes[0]}"] if sizes else None
         main = item.headline.find(run.results) if item.headline and run and run.results else None
         status = "not repeated" if item.reason else f"size={sizes[0]}" if sizes else "not run"
-        status += ", in part" if run and run.unfinished else ""
+        status += ", in part" if run and _in_part(item, run) else ""
         name = Reference(item.name, paper.name, Heading(item.name).anchor)
         rows.append([name, item.about, status, *_compared(item, main)])
     return Table(["", "what", "status", "published", "ours", "ratio"], rows)
@@ -80,7 +82,7 @@ def _compared(item: Item, main: Result | None) -> list[str]:
     return [_published(published, main.metric), _ours(main) + where, _ratio(ratio)]
 
 
-def _page(paper: Paper, kept: Mapping[str, Kept], experiments: Mapping[str, Experiment], folder: Path) -> Page:
+def _page(paper: Paper, kept: Mapping[str, Gathered], experiments: Mapping[str, Experiment], folder: Path) -> Page:
     blocks: list[Block] = [f"{paper.authors}: {paper.title}.", _summary(paper, kept)]
     for item in paper.items:
         blocks += [Heading(item.name), f"{_sentence(item.about)}."]
@@ -96,7 +98,11 @@ def _page(paper: Paper, kept: Mapping[str, Kept], experiments: Mapping[str, Expe
     return Page(paper.name, f"{paper.authors}", blocks)
 
 
-def _at_size(item: Item, run: Kept, folder: Path, with_pictures: bool) -> list[Block]:
+def _in_part(item: Item, run: Gathered) -> bool:
+    return bool(run.unfinished or run.missing(item.parts))
+
+
+def _at_size(item: Item, run: Gathered, folder: Path, with_pictures: bool) -> list[Block]:
     """The figures of an item at one size, and how they were made."""
     blocks: list[Block] = [Heading(f"{item.name} at size={run.size}", 3)]
     for part, results in item.shown(run.results).items():
@@ -107,33 +113,37 @@ def _at_size(item: Item, run: Kept, folder: Path, with_pictures: bool) -> list[B
         blocks.append(f"Departs from the paper: {item.departures[run.size]}.")
     if run.unfinished:
         blocks.append(f"The run has not finished ({run.unfinished}): only the rows that it has are shown.")
-    if run.note:
-        blocks.append(f"{run.note}.")
-    return [*blocks, _facts(run)]
+    if missing := run.missing(item.parts):
+        blocks.append(f"Not run yet: {'; '.join(missing)}.")
+    used = run.used(item.shown(run.results))
+    blocks += [f"{one.note}." for one in used if one.note]
+    return [*blocks, _facts(used)]
 
 
-def _pictures(item: Item, run: Kept, folder: Path) -> list[Block]:
+def _pictures(item: Item, run: Gathered, folder: Path) -> list[Block]:
     paths = {stem: f"figures/{run.name}/{stem}.png" for stem in item.pictures}
     return [
         Picture(run.name, stem.replace("_", " "), path) for stem, path in paths.items() if (folder / path).is_file()
     ]
 
 
-def _facts(run: Kept) -> Table:
-    """How a result was made."""
-    memory = None if run.memory_mb is None else f"{run.memory_mb:.0f} MB"
-    facts = {
-        "command": Code(run.command),
-        "commit": run.commit,
-        "seed": run.seed,
-        "machine": run.machine,
-        "date": run.started,
-        "time": _duration(run.seconds),
-        "processor time": _duration(run.processor_s),
-        "memory": memory,
-    }
-    known = {key: value for key, value in facts.items() if value}
-    return Table(list(known), [list(known.values())])
+def _facts(runs: Sequence[Kept]) -> Table:
+    """How results were made: a row for each run."""
+    header = ["command", "commit", "seed", "machine", "date", "time", "processor time", "memory"]
+    rows = [
+        [
+            Code(run.command),
+            run.commit,
+            run.seed,
+            run.machine,
+            run.started[:10],
+            _duration(run.seconds),
+            _duration(run.processor_s),
+            "" if run.memory_mb is None else f"{run.memory_mb:.0f} MB",
+        ]
+        for run in runs
+    ]
+    return Table(header, rows).without_empty()
 
 
 def _not_run(experiment: Experiment, sizes: Sequence[str]) -> list[Block]:
@@ -144,7 +154,7 @@ def _not_run(experiment: Experiment, sizes: Sequence[str]) -> list[Block]:
     return blocks + [Code("\n".join(experiment.command(size) for size in missing))]
 
 
-def _sizes(item: Item, kept: Mapping[str, Kept]) -> list[str]:
+def _sizes(item: Item, kept: Mapping[str, Gathered]) -> list[str]:
     """The sizes at which there are results of an item, the paper's first."""
     return [
         size

@@ -11,7 +11,7 @@ import pytest
 from orbit.core.errors import InputError
 from runners.report import publish, republish, write_report
 from runners.report.content import Heading, Picture, Table
-from runners.report.kept import Kept, read_kept
+from runners.report.kept import Gathered, Kept, read_kept
 from runners.report.pages import pages
 from runners.report.papers import Headline, Item, Paper, experiments_of, papers
 from runners.report.results import Experiment, experiments
@@ -49,7 +49,7 @@ def test_items_of_papers_name_experiments_results_and_pictures_that_exist(paper)
             run = KEPT.get(f"{item.experiment}-{size}")
             if run is None:
                 continue
-            if run.note:  # rows of an older page, not all of them
+            if any(one.note for one in run.runs) or run.missing(item.parts):  # not all of the rows
                 continue
             assert item.headline is None or item.headline.find(run.results) is not None, (item.name, size)
             missing = [s for s in item.pictures if not (DOCS / "figures" / run.name / f"{s}.png").is_file()]
@@ -57,7 +57,7 @@ def test_items_of_papers_name_experiments_results_and_pictures_that_exist(paper)
 
 
 def test_results_in_docs_say_how_they_were_made_and_name_no_folder():
-    for name, run in KEPT.items():
+    for name, run in ((name, run) for name, gathered in KEPT.items() for run in gathered.runs):
         assert name == run.name
         assert run.command.startswith("python run.py "), name
         assert "/" not in run.command.replace("run.py", ""), name
@@ -107,7 +107,8 @@ def test_a_page_has_published_values_ours_and_their_ratio(tmp_path):
         Result("table", "RF", "test/accuracy", [0.5, 0.6], published=0.5, settings={"s": 9}),
         *curve_results("error", "mse", "x.D", {"rf": ([8, 16], np.array([[0.5, 0.25]]))}),
     ]
-    kept = {"exp-small": Kept("exp", "small", "python run.py experiment=exp", "2026-01-01", results=results)}
+    run = Kept("exp", "small", "python run.py experiment=exp", "2026-01-01", results=results)
+    kept = {"exp-small": Gathered([run])}
     experiment = Experiment("exp", "", ["python run.py experiment=exp"], ["small", "paper"])
     (tmp_path / "figures" / "exp-small").mkdir(parents=True)
     (tmp_path / "figures" / "exp-small" / "table.png").touch()
@@ -124,6 +125,61 @@ def test_a_page_has_published_values_ours_and_their_ratio(tmp_path):
     assert Picture("exp-small", "table", "figures/exp-small/table.png") in page.blocks
     assert Heading("Table 1 at size=small", 3) in page.blocks
     assert "python run.py experiment=exp size=paper" in page.blocks
+
+
+@pytest.mark.usefixtures("_as_run_py")
+def test_runs_of_parts_of_an_experiment_are_put_together(tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+
+    def published(day: int, results: list[Result], some: bool = True) -> list[str]:
+        tags = {"experiment": "spoken_digits", "git.commit": f"{day}123456789abcdef", "machine": "a loom"}
+        if some:
+            tags |= {"rows": '["Raw spectrogram", "CDF, shifts"]', "curves": '["templates", "utterances"]'}
+        record = Record(f"r{day}", "h", "FINISHED", start=1.7e9 + 60 * day, end=1.7e9 + 60 * day + 5)
+        record.overrides, record.tags = ["experiment=spoken_digits", "size=paper"], tags
+        record.params = {"runner.name": "table", "size": "paper"}
+        folder = RunFolder(tmp_path / "out" / "2026-01-01" / f"r{day}")
+        folder.path.mkdir(parents=True)
+        folder.write_record(record)
+        folder.write_results([result.packed() for result in results])
+        assert publish(docs, tmp_path / "out", None, [CONF]) == ["spoken_digits-paper"]
+        shutil.rmtree(tmp_path / "out")
+        return sorted(path.name for path in (docs / "records").glob("*.json"))
+
+    def of(item: str) -> tuple[str, str]:
+        """The row of an item in the index, and its text."""
+        lines = (docs / "index.md").read_text().splitlines()
+        (line,) = (line for line in lines if line.startswith(f"| [{item}](mroueh2015"))
+        return line, (docs / "mroueh2015.md").read_text().split(f"## {item} at ")[1].split("\n## ")[0]
+
+    templates = curve_results("templates", "test/accuracy", "m", {"n=25": ([1, 10], np.array([[0.2, 0.4]]))})
+    utterances = curve_results("utterances", "test/accuracy", "m", {"n=25": ([1, 10], np.array([[0.3, 0.9]]))})
+    shifts, raw = (Result("table", name, "test/accuracy", [0.75]) for name in ("CDF, shifts", "Raw spectrogram"))
+
+    published(1, [shifts, *templates])
+    line, text = of("Figure 3")
+    assert "size=paper, in part" in line
+    assert "40 % (n=25, m=10)" in line
+    assert "Not run yet: Raw spectrogram." in text
+    assert "0 have a result at the paper's size" in (docs / "index.md").read_text()
+    published(2, [*utterances])
+    assert "size=paper " in of("Figure 6")[0]
+    assert "in part" not in of("Figure 6")[0], "it needs no other part"
+    assert "2123456789" in of("Figure 6")[1]
+    assert "1123456789" not in of("Figure 6")[1]
+    files = published(3, [raw])
+    assert len(files) == 3
+    line, text = of("Figure 3")
+    assert "size=paper " in line
+    assert "in part" not in line
+    assert text.index("Raw spectrogram") < text.index("CDF, shifts"), "in the order of the experiment"
+    assert text.index("1123456789") < text.index("3123456789"), "a line for each run"
+    assert "2 have a result at the paper's size" in (docs / "index.md").read_text()
+    published(4, [Result("table", "Raw spectrogram", "test/accuracy", [0.5])])
+    assert "| 50 %" in of("Figure 3")[1]
+    assert published(5, [raw, shifts, *templates, *utterances], some=False) == ["spoken_digits-paper.json"]
+    assert "4123456789" not in of("Figure 3")[1]
 
 
 @pytest.mark.usefixtures("_as_run_py")
@@ -145,7 +201,7 @@ def test_a_newer_run_replaces_what_is_kept_and_other_files_stay(tmp_path):
     assert publish(docs, tmp_path / "out", None, [CONF]) == ["orff_error-small"]
     run(2, [-0.6])
     publish(docs, tmp_path / "out", None, [CONF])
-    kept = read_kept(docs)["orff_error-small"]
+    (kept,) = read_kept(docs)["orff_error-small"].runs
     assert kept.results[0].values == [-0.6]
     assert kept.command == "python run.py experiment=orff_error dataset.root=FOLDER"
     assert "-0.6 (curl-free)" in (docs / "index.md").read_text()

@@ -56,6 +56,23 @@ class TestTable:
             assert code == 2
             assert message in err
 
+    def test_only_some_rows_and_curves_are_fitted(self, run, tmp_path):
+        curves = "runner.curves={size: {along: {approx.n_components: [5]}, series: {turned: {}}}}"
+        command = ("runner=table", *SMALL[:-1], ROWS, curves, "tracking.enabled=false")
+        code, out, err = run(*command, "runner.only=[size, plain]", "dry_run=true")
+        assert code == 0, err
+        assert "turned@rf" not in out
+        assert run(*command, "runner.only=[size, plain]")[0] == 0
+        (folder,) = folders(tmp_path)
+        results = [Result.unpacked(result) for result in RunFolder(folder).read_results()]
+        assert [(result.part, result.label) for result in results] == [("table", "plain"), ("size", "turned")]
+        tags = RunFolder(folder).read_record().tags
+        assert json.loads(tags["rows"]) == ["plain", "turned@rf"]
+        assert json.loads(tags["curves"]) == ["size"]
+        code, _, err = run(*command, "runner.only=[sizes]")
+        assert code == 2
+        assert "runner.only: no such row or curve 'sizes'; did you mean 'size'?" in err
+
     def test_a_row_equals_the_same_run_by_itself(self, run, tmp_path):
         assert run("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "run_name=a")[0] == 0
         assert run(*SMALL, "group=identity", "tracking.enabled=false", "run_name=b")[0] == 0

@@ -23,7 +23,10 @@ _QUICK = 60.0
 _POINTS, _SHARE = 0.01, 0.03
 
 QUICK = {
-    name: run for name, run in read_kept(DOCS).items() if run.size == "small" and 0 < (run.processor_s or 0) <= _QUICK
+    run.stem: run
+    for gathered in read_kept(DOCS).values()
+    for run in gathered.runs
+    if run.size == "small" and 0 < (run.processor_s or 0) <= _QUICK
 }
 
 
