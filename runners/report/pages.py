@@ -115,7 +115,7 @@ def _at_size(item: Item, run: Gathered, folder: Path, with_pictures: bool) -> li
         blocks.append(f"The run has not finished ({run.unfinished}): only the rows that it has are shown.")
     if missing := run.missing(item.parts):
         blocks.append(f"Not run yet: {'; '.join(missing)}.")
-    used = run.used(item.shown(run.results))
+    used = run.used(item.shown(run.results)) or run.runs  # all for an item that is a picture
     blocks += [f"{one.note}." for one in used if one.note]
     return [*blocks, _facts(used)]
 

@@ -102,6 +102,7 @@ def test_a_page_has_published_values_ours_and_their_ratio(tmp_path):
         ),
         Item("Figure 2", "a curve", "exp", parts=["error"], headline=Headline("rf", "error"), published="falls"),
         Item("Figure 3", "a drawing", reason="a drawing"),
+        Item("Figure 4", "a picture", "exp", parts=[], pictures=["table"]),
     ]
     results = [
         Result("table", "RF", "test/accuracy", [0.5, 0.6], published=0.5, settings={"s": 9}),
@@ -125,6 +126,7 @@ def test_a_page_has_published_values_ours_and_their_ratio(tmp_path):
     assert Picture("exp-small", "table", "figures/exp-small/table.png") in page.blocks
     assert Heading("Table 1 at size=small", 3) in page.blocks
     assert "python run.py experiment=exp size=paper" in page.blocks
+    assert sum("command" in table.header for table in tables) == 3, "each item says how it was made"
 
 
 @pytest.mark.usefixtures("_as_run_py")
