@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import joblib
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -244,10 +243,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def _kept_features(self, X: np.ndarray) -> np.ndarray:
         """psi(x) from the store in use, if there is one, of any map that is fitted to the same content."""
-        key = None
-        if store.in_use():
-            names = vars(self).keys() - self.get_params(deep=False).keys() - set(_NO_CONTENT)
-            key = store.key(f"features of {joblib.hash({name: vars(self)[name] for name in names})}", self, X)
+        left_out = self.get_params(deep=False).keys() | set(_NO_CONTENT)
+        content = {name: value for name, value in vars(self).items() if name not in left_out}
+        key = store.key(["features", content], self, X)
         features, route = store.kept(key, lambda: self._finite_features(X))
         if route is not None:
             self._routes.append(route)

@@ -123,7 +123,7 @@ def kept(key: str | None, make: Callable[[], T]) -> T:
     return make() if key is None or store is None else store.get(key, lambda: _alone(make))
 
 
-def key(purpose: str, feature_map: Any, X: Any) -> str | None:
+def key(purpose: Any, feature_map: Any, X: Any) -> str | None:
     """A key equal only if a map of these parameters, fitted to or applied to ``X``, gives the same to the last bit.
 
     It depends on the classes and parameters of the map and of all its parts, the engine included; the content of the
@@ -132,7 +132,7 @@ def key(purpose: str, feature_map: Any, X: Any) -> str | None:
 
     Parameters
     ----------
-    purpose : str
+    purpose : object
         What is computed, and what it depends on besides.
     feature_map : FeatureMap
         Whether it is fitted makes no difference.

@@ -48,7 +48,7 @@ def make(name: str = "rf", **settings):
     return cls(**{key: value for key, value in (parts | settings).items() if key in known})
 
 
-def key_of(feature_map, X=None, purpose: str = "fit") -> str | None:
+def key_of(feature_map, X=None, purpose: object = "fit") -> str | None:
     with store.storing(Memory()):
         return store.key(purpose, feature_map, np.ones((3, 8, 8)) if X is None else X)
 
@@ -144,6 +144,7 @@ def test_there_is_no_key_where_not_all_is_known():
     assert key_of(make(engine=orbit.Engine(stream=True))) is None
     assert key_of(make(), [[0.0, 1.0]]) is None
     assert key_of(make(kernel=lambda: None)) is None
+    assert key_of(make(), purpose=["features", {"fitted": lambda: None}]) is None
     assert store.key("fit", make(), np.ones((3, 8, 8))) is None  # no store is in use
 
 
