@@ -103,8 +103,9 @@ class Table(Runner):
         if not self.rows and not self.curves:
             raise InputError("runner.rows: expected at least one row; choose an experiment, e.g. experiment=qm7")
         settings(self.repeats, "runner.repeats")
-        curves = [_Curve.read(name, section) for name, section in (self.curves or {}).items()]
-        names = [*(self.rows or {}), *(curve.name for curve in curves)]
+        for name, section in (self.curves or {}).items():
+            _Curve.read(name, section)
+        names = [*(self.rows or {}), *(self.curves or {})]
         for name in self.only or []:
             if name not in names:
                 raise InputError(
@@ -125,11 +126,9 @@ class Table(Runner):
 
     def tags(self) -> dict[str, str]:
         """What the whole experiment has, for a run that has only some of it."""
-        return (
-            {"rows": json.dumps([*self._all_cells()]), "curves": json.dumps([*(self.curves or {})])}
-            if self.only
-            else {}
-        )
+        if not self.only:
+            return {}
+        return {"rows": json.dumps([*self._all_cells()]), "curves": json.dumps([*(self.curves or {})])}
 
     def estimates(self, plan: Plan) -> list[Estimate]:
         """A row for each cell of the table, and for each line of its figures."""

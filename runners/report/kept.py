@@ -140,6 +140,11 @@ class Kept:
         return self.name if self.is_whole else f"{self.name}-{slug(' '.join(sorted(self.names)))}"
 
     @property
+    def settings(self) -> frozenset[str]:
+        """The words of its command, but for those that say which part of the experiment is run."""
+        return frozenset(word for word in shlex.split(self.command) if not word.startswith(("runner.only=", "size=")))
+
+    @property
     def names(self) -> set[str]:
         """The rows and curves that it has."""
         return {_name(result) for result in self.results}
@@ -201,11 +206,15 @@ class Gathered:
 
 
 def gathered(kept: Iterable[Kept]) -> dict[str, Gathered]:
-    """Experiment and size -> its runs: the newest of the whole experiment, and newer ones of parts of it."""
+    """Experiment and size -> its runs: the newest of the whole experiment, and newer ones of parts of it.
+
+    Runs of parts that have other settings than earlier ones are left out.
+    """
     found: dict[str, list[Kept]] = {}
     for run in sorted(kept, key=lambda run: run.started):
         earlier = [] if run.is_whole else found.get(run.name, [])
-        found[run.name] = [*earlier, run]
+        if all(other.settings == run.settings for other in earlier):
+            found[run.name] = [*earlier, run]
     return {name: Gathered(runs) for name, runs in sorted(found.items())}
 
 
@@ -228,7 +237,8 @@ def kept_runs(results: Results, experiments: Iterable[str], also_unfinished: boo
             if kept.is_whole:
                 ended.add(key)
             found.append((kept, run))
-    return found[::-1]
+    used = {id(kept) for runs in gathered(kept for kept, _ in found).values() for kept in runs.runs}
+    return [(kept, run) for kept, run in reversed(found) if id(kept) in used]
 
 
 def read_kept(folder: Path) -> dict[str, Gathered]:

@@ -43,11 +43,8 @@ def pages(
 
 def _index(shown: Sequence[Paper], kept: Mapping[str, Gathered]) -> Page:
     items = [item for paper in shown for item in paper.items if item.experiment]
-    done = [
-        [size for size in _sizes(item, kept) if not _in_part(item, kept[f"{item.experiment}-{size}"])] for item in items
-    ]
-    done = [sizes[:1] for sizes in done]
-    counts = {size: sum(size in sizes for sizes in done) for size in _SIZES}
+    largest = [next(iter(_whole_sizes(item, kept)), "") for item in items]
+    counts = {size: largest.count(size) for size in _SIZES}
     total = (
         f"Of {len(items)} tables and figures with an experiment, {counts['paper']} have a result at the paper's size "
         f"and {counts['small']} at the small size only."
@@ -96,6 +93,11 @@ def _page(paper: Paper, kept: Mapping[str, Gathered], experiments: Mapping[str, 
             blocks.append(f"The paper quotes from others, not repeated here: {item.quoted}.")
         blocks += _not_run(experiments[item.experiment], sizes) if item.experiment in experiments else []
     return Page(paper.name, f"{paper.authors}", blocks)
+
+
+def _whole_sizes(item: Item, kept: Mapping[str, Gathered]) -> list[str]:
+    """The sizes at which there are all results of an item, the paper's first."""
+    return [size for size in _sizes(item, kept) if not _in_part(item, kept[f"{item.experiment}-{size}"])]
 
 
 def _in_part(item: Item, run: Gathered) -> bool:

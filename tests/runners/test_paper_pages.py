@@ -134,12 +134,13 @@ def test_runs_of_parts_of_an_experiment_are_put_together(tmp_path):
     docs = tmp_path / "docs"
     docs.mkdir()
 
-    def published(day: int, results: list[Result], some: bool = True) -> list[str]:
+    def published(day: int, results: list[Result], some: bool = True, *more: str) -> list[str]:
         tags = {"experiment": "spoken_digits", "git.commit": f"{day}123456789abcdef", "machine": "a loom"}
         if some:
             tags |= {"rows": '["Raw spectrogram", "CDF, shifts"]', "curves": '["templates", "utterances"]'}
         record = Record(f"r{day}", "h", "FINISHED", start=1.7e9 + 60 * day, end=1.7e9 + 60 * day + 5)
-        record.overrides, record.tags = ["experiment=spoken_digits", "size=paper"], tags
+        record.overrides, record.tags = ["experiment=spoken_digits", "size=paper", *more], tags
+        record.overrides += ["runner.only=[templates]"] if some else []
         record.params = {"runner.name": "table", "size": "paper"}
         folder = RunFolder(tmp_path / "out" / "2026-01-01" / f"r{day}")
         folder.path.mkdir(parents=True)
@@ -180,7 +181,9 @@ def test_runs_of_parts_of_an_experiment_are_put_together(tmp_path):
     assert "2 have a result at the paper's size" in (docs / "index.md").read_text()
     published(4, [Result("table", "Raw spectrogram", "test/accuracy", [0.5])])
     assert "| 50 %" in of("Figure 3")[1]
-    assert published(5, [raw, shifts, *templates, *utterances], some=False) == ["spoken_digits-paper.json"]
+    published(5, [Result("table", "CDF, shifts", "test/accuracy", [0.1])], True, "orbit.size=2")
+    assert "| 10 %" not in of("Figure 3")[1], "other settings"
+    assert published(6, [raw, shifts, *templates, *utterances], some=False) == ["spoken_digits-paper.json"]
     assert "4123456789" not in of("Figure 3")[1]
 
 
