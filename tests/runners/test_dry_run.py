@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from command_line import composed, quickly_composed
+from command_line import SMALL, composed, quickly_composed
 
 from orbit.core.work import Speed, Work
 from runners.app import memory as fits
@@ -102,6 +102,12 @@ def test_a_table_has_a_row_for_each_row_and_line_with_all_its_fits(monkeypatch, 
     code, _, error = run_with_figures(*TABLE, "tracking.enabled=false")
     assert code == 0, error
     assert len(outer) + len(inner) == sum(made.values())
+
+
+def test_a_curve_with_more_repeats_than_the_table_has_those_that_the_table_has_not():
+    curve = "{c: {along: {approx.n_components: [5, 9]}, series: {all: {}}, repeats: {seed: [0, 1, 2]}}}"
+    table = ("runner=table", *SMALL[:-1], "runner.rows={A: {approx.n_components: 5}}", f"runner.curves={curve}")
+    assert {row.label: row.fits for row in rows(*table)} == {"A": 1, "c, all": 5}
 
 
 @pytest.mark.parametrize(
