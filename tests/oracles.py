@@ -176,3 +176,21 @@ def stretched(x: np.ndarray, factor: float, window: int) -> np.ndarray:
     for t in range(anchor - 1, -1, -1):
         phases[:, t] = phases[:, t + 1] - advance[:, before[t]]
     return transform.istft(moved * np.exp(1j * phases), k1=n_out)[: max(1, round(factor * len(x)))]
+
+
+def mel_spectrogram(x: np.ndarray, bands: int, frames: int, rate: float, window: int, floor: float) -> np.ndarray:
+    """Log energy of one signal, frame by frame and band by band, shape (bands, frames)."""
+    mel = np.linspace(0, 2595 * np.log10(1 + rate / 2 / 700), bands + 2)
+    corners = 700 * (10 ** (mel / 2595) - 1)
+    energy = np.zeros((bands, frames))
+    for t in range(frames):
+        start = int(np.round(t * (len(x) - window) / max(1, frames - 1)))
+        frame = x[start : start + window] * (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(window) / window))
+        power = np.abs(np.fft.rfft(np.append(frame, np.zeros(window)))) ** 2
+        for i, (low, middle, high) in enumerate(zip(corners, corners[1:], corners[2:], strict=False)):
+            for k, f in enumerate(np.linspace(0, rate / 2, window + 1)):
+                weight = min((f - low) / (middle - low), (high - f) / (high - middle))
+                energy[bands - 1 - i, t] += max(0.0, weight) * power[k]
+    if energy.max() == 0:
+        return energy
+    return 1 + np.maximum(10 * np.log10(np.maximum(energy / energy.max(), 1e-300)), -floor) / floor

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import torch
 from scipy.io import wavfile
 
 from orbit.core.errors import DataFileError, InputError, ParameterError, suggestion
@@ -20,6 +21,7 @@ from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, FileLoader, Points
 from orbit.data.files import DataFile, missing, places
 from orbit.registry import register
+from orbit.representations import mel_spectrogram
 
 _URL = "https://github.com/Jakobovski/free-spoken-digit-dataset/archive/refs/tags/v1.0.10.zip"
 ARCHIVE = DataFile(
@@ -200,53 +202,8 @@ class SpokenDigits(FileLoader):
         centred = _centred(samples, length)
         if self.form == "waveform":
             return centred.astype(np.float32)
-        return mel_spectrogram(centred, self.bands, self.frames).astype(np.float32)
-
-
-def mel_spectrogram(samples: np.ndarray, bands: int, frames: int) -> np.ndarray:
-    """Log energy in mel bands, in [0, 1]: 1 at the loudest, 0 at 80 dB below it and less.
-
-    Windows of 32 ms (Hann) are spread evenly over the signal; bands are triangles whose corners are equally spaced on
-    the mel scale 2595 log10(1 + f / 700), from 0 to half the sampling rate.
-
-    Parameters
-    ----------
-    samples : array, shape (n,), at 8 kHz, n >= 256
-    bands, frames : shape of the result
-
-    Returns
-    -------
-    array, shape (bands, frames), the highest band first, as spectrograms are drawn
-
-    Examples
-    --------
-    >>> tone = np.sin(2 * np.pi * 1000 * np.arange(8000) / RATE)
-    >>> picture = mel_spectrogram(tone, 32, 20)
-    >>> picture.shape, int(picture[:, 10].argmax())
-    ((32, 20), 17)
-    """
-    from scipy import signal  # here, because it takes 0.2 s to import
-
-    starts = np.linspace(0, len(samples) - _WINDOW, frames).round().astype(int)
-    windows = samples[starts[:, None] + np.arange(_WINDOW)] * signal.windows.hann(_WINDOW, sym=False)
-    # zero padding to twice the length: else low bands are narrower than the frequency grid
-    power = np.abs(np.fft.rfft(windows, 2 * _WINDOW)) ** 2
-    energy = _mel_filters(bands, power.shape[1]) @ power.T
-    loudest = energy.max()
-    if loudest == 0:
-        return np.zeros((bands, frames))
-    decibels = 10 * np.log10(np.maximum(energy / loudest, 10 ** (-_FLOOR_DB / 10)))
-    return (1 + decibels / _FLOOR_DB)[::-1]
-
-
-def _mel_filters(bands: int, bins: int) -> np.ndarray:
-    """Triangles over the frequency bins, shape (bands, bins)."""
-    corners_mel = np.linspace(0, 2595 * np.log10(1 + RATE / 2 / 700), bands + 2)
-    corners = 700 * (10 ** (corners_mel / 2595) - 1)
-    frequencies = np.linspace(0, RATE / 2, bins)
-    return np.stack(
-        [np.interp(frequencies, corners[i : i + 3], [0.0, 1.0, 0.0], left=0.0, right=0.0) for i in range(bands)]
-    )
+        picture = mel_spectrogram(torch.from_numpy(centred)[None], self.bands, self.frames, RATE, _WINDOW, _FLOOR_DB)
+        return picture[0].numpy().astype(np.float32)
 
 
 def _centred(samples: np.ndarray, length: int) -> np.ndarray:

@@ -4,5 +4,6 @@ from orbit.encoders.base import Encoder, NoEncoder
 from orbit.encoders.gradients import Gradients
 from orbit.encoders.onnx import Onnx
 from orbit.encoders.patches import Patches
+from orbit.encoders.spectrogram import MelSpectrogram
 
-__all__ = ["Encoder", "Gradients", "NoEncoder", "Onnx", "Patches"]
+__all__ = ["Encoder", "Gradients", "MelSpectrogram", "NoEncoder", "Onnx", "Patches"]

@@ -7,6 +7,7 @@ from orbit.representations.matrices import Bag, Coulomb
 from orbit.representations.molecules import BagOfBonds
 from orbit.representations.patches import Crop, PatchPCA
 from orbit.representations.polar import Polar
+from orbit.representations.spectrogram import mel_spectrogram
 from orbit.representations.vectors import Raw, Standardize, UnitNorm
 
 __all__ = [
@@ -26,5 +27,6 @@ __all__ = [
     "Standardize",
     "UnitNorm",
     "mean_norm",
+    "mel_spectrogram",
     "scale",
 ]

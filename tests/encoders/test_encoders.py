@@ -6,13 +6,14 @@ import math
 import pickle
 
 import numpy as np
+import oracles
 import pytest
 import torch
 
 import orbit
 from orbit import representations
 from orbit.core.errors import InputError, ParameterError
-from orbit.encoders import Gradients, NoEncoder, Onnx, Patches
+from orbit.encoders import Gradients, MelSpectrogram, NoEncoder, Onnx, Patches
 from orbit.testing import ComponentContract, EncoderContract
 from orbit.testing.samples import smooth_images
 
@@ -420,6 +421,47 @@ def test_encode_outside_the_engine_returns_an_ordinary_tensor(encoder, rng):
     assert not [key for key in vars(copied) if key.startswith("_kept")]
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-9), ("float32", 1e-4)])
+@pytest.mark.parametrize(("bands", "frames", "window"), [(32, 20, 0.032), (5, 1, 0.01), (12, 9, 0.0801)])
+def test_spectrograms_are_those_of_the_plain_formula(rng, bands, frames, window, dtype, tolerance):
+    X = rng.standard_normal((3, 700)) * np.hanning(700) + np.sin(np.arange(700) / 3)
+    X[1] *= 1e-3
+    encoder = MelSpectrogram(bands, frames, window=window, floor=10.0)
+    found = encoded(encoder.fit(X), X.astype(dtype))
+    assert found.dtype == dtype
+    settings = bands, frames, 8000.0, round(8000 * window), 10.0
+    expected = np.stack([oracles.mel_spectrogram(x, *settings).ravel() for x in X])
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+    assert expected.min() == 0 or frames == 1
+
+
+@pytest.mark.parametrize("frequency", [300, 700, 1500, 3000])
+def test_a_tone_has_its_maximum_in_the_band_of_its_frequency(frequency):
+    tone = np.sin(2 * np.pi * frequency * np.arange(4000) / 8000)[None]
+    encoder = MelSpectrogram(32, 20).fit(tone)
+    picture = encoded(encoder, 0.2 * tone).reshape(32, 20)
+    mel = 2595 * np.log10(1 + np.array([frequency, 4000]) / 700)
+    expected = 31 - (mel[0] / mel[1] * 33 - 1)  # the highest band is the first row
+    assert np.all(np.abs(picture.argmax(0) - expected) <= 1)
+    assert picture.max() == 1
+    assert picture.min() >= 0
+    np.testing.assert_allclose(encoded(encoder, tone)[0], picture.ravel(), atol=1e-9, err_msg="loudness has no effect")
+
+
+def test_silence_has_a_finite_spectrogram():
+    assert not encoded(MelSpectrogram(8, 8).fit(np.zeros((2, 800))), np.zeros((2, 800))).any()
+
+
+def test_spectrograms_need_a_window_of_samples():
+    message = r"encoder=mel_spectrogram takes signals of at least 256 samples \(window=0.032 s\), found %s"
+    for X, found in (
+        (np.zeros((2, 255)), "vectors of length 255"),
+        (np.zeros((2, 30, 30)), r"points of shape \(30, 30\)"),
+    ):
+        with pytest.raises(InputError, match=message % found):
+            MelSpectrogram().fit(X)
+
+
 class TestNoEncoder(EncoderContract):
     component = NoEncoder
 
@@ -435,6 +477,11 @@ class TestPatchesInLayers(EncoderContract):
 
 class TestGradients(EncoderContract):
     component = Gradients
+
+
+class TestMelSpectrogram(EncoderContract):
+    component, params = MelSpectrogram, {"bands": 6, "frames": 5, "window": 0.004}
+    shape = (100,)
 
 
 class TestOnnx(ComponentContract):  # with a file, in test_encoders_onnx.py

@@ -1,0 +1,79 @@
+"""Spectrograms of moved signals."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+from orbit.core.params import PositiveFloat, PositiveInt
+from orbit.core.random import RandomState
+from orbit.core.work import Work
+from orbit.encoders.base import Encoder
+from orbit.registry import register
+from orbit.representations import mel_spectrogram
+
+
+@register("encoder", "mel_spectrogram")
+class MelSpectrogram(Encoder):
+    """The log-mel spectrogram of a signal after the group has acted, in [0, 1], for ``group=pitch_tempo``.
+
+    Two waveforms of one sound agree in few samples: their phases differ. Their
+    spectrograms agree, and a change of pitch or tempo of the waveform is one that
+    a shift of the spectrogram only approximates.
+
+    Parameters
+    ----------
+    bands, frames : int >= 1
+        Size of the spectrogram.
+    rate : float > 0
+        Samples a second.
+    window : float > 0
+        Length of a Hann window, in seconds; as many as ``frames`` are spread evenly over the signal.
+    floor : float > 0
+        Energies of so many decibels below the loudest of a signal, and less, are 0; the loudest is 1.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> X = np.random.default_rng(0).standard_normal((5, 8000))
+    >>> MelSpectrogram(bands=20, frames=30).fit(X).encode(torch.from_numpy(X)).shape
+    torch.Size([5, 600])
+    """
+
+    def __init__(
+        self,
+        bands: PositiveInt = 32,
+        frames: PositiveInt = 32,
+        rate: PositiveFloat = 8000.0,
+        window: PositiveFloat = 0.032,
+        floor: PositiveFloat = 80.0,
+    ) -> None:
+        self.bands = bands
+        self.frames = frames
+        self.rate = rate
+        self.window = window
+        self.floor = floor
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != 1 or shape[0] < self._samples:
+            raise self._refuse(shape, f"signals of at least {self._samples} samples (window={self.window:g} s)")
+
+    def bytes_per_point(self, itemsize: int) -> int:
+        # windows, their spectra of complex numbers, and powers, at twice the length
+        return itemsize * self.frames * 4 * (self._samples + 1)
+
+    def estimate(self, sample: np.ndarray) -> tuple[int, Work]:
+        values = self.frames * (self._samples + 1)
+        return self.bands * self.frames, Work.of(sample.dtype, float(self.bands * values), float(values))
+
+    def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
+        self.n_outputs_ = self.bands * self.frames
+
+    def _encode(self, points: Tensor) -> Tensor:
+        settings = self.bands, self.frames, self.rate, self._samples, self.floor
+        return mel_spectrogram(points, *settings).flatten(1)
+
+    @property
+    def _samples(self) -> int:
+        """Those of a window."""
+        return max(2, round(self.window * self.rate))
