@@ -396,7 +396,7 @@ def test_points_other_than_images_are_rejected(rng):
 def test_no_encoder_flattens():
     X = np.arange(8.0).reshape(2, 2, 2)
     np.testing.assert_array_equal(encoded(NoEncoder().fit(X), X), X.reshape(2, 4))
-    assert orbit.available("encoder") == ["gradients", "none", "onnx", "patches"]
+    assert orbit.available("encoder") == ["gradients", "mel_spectrogram", "none", "onnx", "patches"]
 
 
 def test_gradients_are_the_representation_of_moved_points(rng):
