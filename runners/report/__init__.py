@@ -20,7 +20,7 @@ from runners.base import Job, Runner
 from runners.program import program
 from runners.report.cells import without_password
 from runners.report.content import Content, Page
-from runners.report.kept import FOLDER, Kept, gathered, kept_runs, read_kept
+from runners.report.kept import FOLDER, Gathered, Kept, gathered, kept_runs, read_kept
 from runners.report.pages import pages
 from runners.report.papers import Paper, experiments_of, papers
 from runners.report.pictures import PICTURES, copy_pictures
@@ -146,6 +146,8 @@ def publish(
 ) -> list[str]:
     """Keep the results of the papers in a folder, and write the pages there.
 
+    Of a run that has not finished, tables and figures that are complete are kept until there is one that has.
+
     Returns
     -------
     list of str
@@ -162,7 +164,10 @@ def publish(
         with tempfile.TemporaryDirectory() as scratch:
             results = Results(outputs, tracker, known, Path(scratch))
             names = {experiment.name for experiment in _chosen(known, results, only)}
-            runs = kept_runs(results, names & experiments_of(papers()))
+            finished = {name for name, known in read_kept(folder).items() if not known.unfinished}
+            found = kept_runs(results, names & experiments_of(papers()), also_unfinished=True)
+            runs = [(_complete(kept), run) for kept, run in found if not kept.unfinished or kept.name not in finished]
+            runs = [(kept, run) for kept, run in runs if kept.results]
             for kept, run in runs:
                 if kept.is_whole:
                     for path in (folder / FOLDER).glob(f"{kept.name}-*.json"):
@@ -175,6 +180,15 @@ def publish(
     except OSError as error:
         raise InputError(f"runner.publish: cannot write to {folder} ({error.strerror})") from error
     return sorted({kept.name for kept, _ in runs})
+
+
+def _complete(kept: Kept) -> Kept:
+    """What is kept of a run: if it has not finished, the parts of those tables and figures that are complete."""
+    if not kept.unfinished:
+        return kept
+    items = [item for paper in papers() for item in paper.items if item.experiment == kept.experiment]
+    complete = {part for item in items for part in item.parts or [] if not Gathered([kept]).missing(item.parts)}
+    return replace(kept, results=[result for result in kept.results if result.part in complete])
 
 
 def republish(folder: Path, config_dirs: Sequence[Path]) -> None:

@@ -101,7 +101,7 @@ def _whole_sizes(item: Item, kept: Mapping[str, Gathered]) -> list[str]:
 
 
 def _in_part(item: Item, run: Gathered) -> bool:
-    return bool(run.unfinished or run.missing(item.parts))
+    return bool(run.missing(item.parts))
 
 
 def _at_size(item: Item, run: Gathered, folder: Path, with_pictures: bool) -> list[Block]:
@@ -113,9 +113,11 @@ def _at_size(item: Item, run: Gathered, folder: Path, with_pictures: bool) -> li
         blocks += _pictures(item, run, folder)
     if run.size in item.departures:
         blocks.append(f"Departs from the paper: {item.departures[run.size]}.")
+    missing = run.missing(item.parts)
     if run.unfinished:
-        blocks.append(f"The run has not finished ({run.unfinished}): only the rows that it has are shown.")
-    if missing := run.missing(item.parts):
+        shown = "only the rows that it has are shown" if missing else "it ended after these results"
+        blocks.append(f"The run has not finished ({run.unfinished}): {shown}.")
+    elif missing:
         blocks.append(f"Not run yet: {'; '.join(missing)}.")
     used = run.used(item.shown(run.results)) or run.runs  # all for an item that is a picture
     blocks += [f"{one.note}." for one in used if one.note]

@@ -78,7 +78,7 @@ def test_every_runner_works_with_an_encoder(run, tmp_path, settings):
         ),
         (
             ["encoder=patch"],
-            "encoder=patch: no such encoder; did you mean 'patches'? Choose from gradients, mel_spectrogram, none, onnx",
+            "encoder=patch: no such encoder; did you mean 'patches'? Choose from gradients, mel_spectrogram, none",
         ),
         (["approx=skeleton", "kernel=skeleton"], "approx=skeleton takes no encoder, found encoder=patches: choose"),
         (["engine.path=spectral"], "engine.path=spectral needs points without an encoder, found approx=nystrom"),

@@ -246,6 +246,40 @@ def test_a_stopped_run_shows_the_rows_that_it_has_until_one_finishes(status, tmp
     assert "-0.6" in page
 
 
+@pytest.mark.usefixtures("_as_run_py")
+def test_figures_that_a_stopped_run_has_completed_are_kept_until_one_finishes(tmp_path):
+    docs, sizes = (
+        tmp_path / "docs",
+        curve_results("templates", "test/accuracy", "m", {"n=25": ([1], np.array([[0.2]]))}),
+    )
+    docs.mkdir()
+
+    def published(day: int, status: str, raw: float, *results: Result) -> str:
+        record = Record(f"r{day}", "h", status, start=1.7e9 + day, end=1.7e9 + day + 5)
+        record.overrides, record.tags = ["experiment=spoken_digits"], {"experiment": "spoken_digits"}
+        record.params = {"runner.name": "table", "size": "paper"}
+        folder = RunFolder(tmp_path / "out" / "2026-01-01" / f"r{day}")
+        folder.path.mkdir(parents=True)
+        folder.write_record(record)
+        folder.write_results([Result("table", "Raw", "test/accuracy", [raw]).packed(), *(r.packed() for r in results)])
+        publish(docs, tmp_path / "out", None, [CONF])
+        return (docs / "mroueh2015.md").read_text() if (docs / "records" / "spoken_digits-paper.json").exists() else ""
+
+    assert published(1, "KILLED", 0.51) == "", "the table may lack rows"
+    utterances = curve_results("utterances", "test/accuracy", "m", {"n=25": ([1], np.array([[0.3]]))})
+    page = published(2, "KILLED", 0.52, *utterances)
+    assert "| 1 " in page.split("## Figure 6 at ")[1]
+    assert "## Figure 3 at" not in page
+    page = published(3, "KILLED", 0.53, *sizes)
+    assert "53 %" in page.split("## Figure 3 at ")[1]
+    assert "The run has not finished (KILLED): it ended after these results." in page
+    assert "1 have a result at the paper's size" in (docs / "index.md").read_text()
+    page = published(4, "FINISHED", 0.54, *sizes, *utterances)
+    assert "54 %" in page
+    assert "has not finished" not in page
+    assert "54 %" in published(5, "KILLED", 0.55, *sizes), "a finished run is newer than none"
+
+
 def test_every_experiment_of_a_paper_has_both_sizes():
     sizes = {experiment.name: experiment.sizes for experiment in experiments(CONF)}
     for name in experiments_of(papers()):
