@@ -14,6 +14,8 @@ from runners.results import TABLE, Result
 
 _SIZES = ("paper", "small")  # the first of which there is a result stands in the index
 
+_ROUNDING = 1e-12  # share of a mean that is no deviation
+
 _ABOUT = (
     "Every table and figure of four papers, with the published value, ours, and their ratio. A status of size=paper "
     "means the numbers of points, components and repetitions of the paper; size=small takes minutes, so its values "
@@ -205,7 +207,8 @@ def _ours(result: Result) -> str:
     """Mean and deviation, accuracies in per cent."""
     share = result.metric.endswith("accuracy")
     scale, unit = (100, " %") if share else (1, "")
-    spread = f" ± {scale * result.deviation:.2g}" if result.repeats > 1 and result.deviation else ""
+    is_spread = result.repeats > 1 and result.deviation > _ROUNDING * abs(result.mean)
+    spread = f" ± {scale * result.deviation:.2g}" if is_spread else ""
     return f"{scale * result.mean:.4g}{spread}{unit}"
 
 
