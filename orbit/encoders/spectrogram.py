@@ -17,9 +17,10 @@ from orbit.representations import mel_spectrogram
 class MelSpectrogram(Encoder):
     """The log-mel spectrogram of a signal after the group has acted, in [0, 1], for ``group=pitch_tempo``.
 
-    Two waveforms of one sound agree in few samples: their phases differ. Their
-    spectrograms agree, and a change of pitch or tempo of the waveform is one that
-    a shift of the spectrogram only approximates.
+    Waveforms of one sound differ in their phases, so that few of their samples agree;
+    their spectrograms do agree. A shift of the spectrogram (``group=translation``) only
+    approximates a change of the waveform's pitch or tempo. The formula is that of
+    :func:`~orbit.representations.mel_spectrogram`.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class MelSpectrogram(Encoder):
             raise self._refuse(shape, f"signals of at least {self._samples} samples (window={self.window:g} s)")
 
     def bytes_per_point(self, itemsize: int) -> int:
-        # windows, their spectra of complex numbers, and powers, at twice the length
+        # windows, complex spectra and powers, of windows padded to twice their length
         return itemsize * self.frames * 4 * (self._samples + 1)
 
     def estimate(self, sample: np.ndarray) -> tuple[int, Work]:
@@ -75,5 +76,5 @@ class MelSpectrogram(Encoder):
 
     @property
     def _samples(self) -> int:
-        """Those of a window."""
+        """Number of samples of a window."""
         return max(2, round(self.window * self.rate))

@@ -136,8 +136,9 @@ class PhaseVocoder:
         spectrum = torch.fft.rfft(padded.unfold(1, window, self._hop) * weights.to(X))  # (n, frames, frequencies)
         self._magnitude, self._phase = spectrum.abs(), spectrum.angle()
         frequencies = torch.arange(spectrum.shape[2], device=X.device)
-        self._turns = self._hop * frequencies  # of a frequency from frame to frame, of which a whole one is `window`
-        self._advance = self._phase.diff(dim=1) - self._angle(self._turns)  # beyond these
+        # the phase advance of each frequency from frame to frame, in units of 2 pi / window, and the measured deviation
+        self._turns = self._hop * frequencies
+        self._advance = self._phase.diff(dim=1) - self._angle(self._turns)
         self._advance -= 2 * math.pi * torch.round(self._advance / (2 * math.pi))
 
     def stretched(self, factor: float) -> Tensor:
@@ -157,7 +158,7 @@ class PhaseVocoder:
 
     def _phases(self, magnitudes: Tensor, before: Tensor, share: Tensor) -> Tensor:
         """The phases of frames, each a share of the way from one frame of the signal to the next."""
-        phases = self._advance.index_select(1, before).cumsum(1).roll(1, 1)  # of all frames before
+        phases = self._advance.index_select(1, before).cumsum(1).roll(1, 1)  # the sum over all frames before
         phases[:, 0] = 0
         # phases are anchored at the loudest frame, the first of equals: from a silent one frequencies would drift apart
         power = magnitudes.square().sum(2)
@@ -188,7 +189,7 @@ class PhaseVocoder:
         return frame * self._hop - self._window // 2
 
     def _angle(self, turns: Tensor) -> Tensor:
-        """In [0, 2 pi), because float32 does not resolve many whole turns."""
+        """Phases given in units of 2 pi / window, reduced to [0, 2 pi): float32 does not resolve many whole turns."""
         return (2 * math.pi / self._window * (turns % self._window).double()).to(self._phase)
 
 

@@ -29,6 +29,10 @@ def mel_spectrogram(X: Tensor, bands: int, frames: int, rate: float, window: int
     tensor, shape (n, bands, frames)
         The highest band first, as spectrograms are drawn; zeros for silence.
 
+    References
+    ----------
+    O'Shaughnessy, "Speech Communication: Human and Machine", 1987, for the mel scale.
+
     Examples
     --------
     >>> tone = torch.sin(2 * np.pi * 1000 * torch.arange(8000, dtype=torch.float64) / 8000)

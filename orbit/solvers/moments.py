@@ -102,7 +102,7 @@ class Rows:
     def tiles(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Slices that cover all columns, each with its centred and weighted features, which the next ones overwrite."""
         d = self.X.shape[1]
-        buffer = np.empty(len(self.X) * min(d, BLOCK_ROWS), self.dtype)  # new memory for each tile takes half the time
+        buffer = np.empty(len(self.X) * min(d, BLOCK_ROWS), self.dtype)  # for all tiles, so that pages are mapped once
         for start in range(0, d, BLOCK_ROWS):
             columns = slice(start, min(start + BLOCK_ROWS, d))
             shape = len(self.X), columns.stop - columns.start

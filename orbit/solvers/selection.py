@@ -63,7 +63,7 @@ def gcv_scores(problem: LeastSquares, repeats: Repeats | None = None) -> Score:
     def score(regularization: float) -> float:
         errors, freedom = problem.errors_and_freedom(regularization)
         left = errors - within
-        # solutions have errors of rounding * scale / lambda, of residuals that are mostly the deviations within groups
+        # residuals have a relative error of rounding * scale / lambda, and most of them are deviations within groups
         if (left <= _ABOVE_ROUNDING * problem.rounding * problem.scale / regularization * within).any():
             return -np.inf
         return gcv(repeats.distinct, left, freedom)

@@ -197,13 +197,13 @@ class Gathered:
 
     def missing(self, parts: Sequence[str] | None) -> list[str]:
         """The rows and curves, of some parts or of all, that no run has; of an unfinished run, the parts."""
-        if any(run.is_whole for run in self.runs):
-            if not self.unfinished:
-                return []
-            # rows come first, and a curve has all of its results or none
+        if self.unfinished:
+            # rows are fitted first, and may lack repeats until there is a curve, which has all of its results or none
             found = {result.part for result in self.results}
-            complete = found - ({TABLE} if len(found) == 1 else set())
-            return ["all others"] if parts is None else [part for part in parts if part not in complete]
+            complete = found - {TABLE} if len(found) == 1 else found
+            return ["the rest"] if parts is None else [part for part in parts if part not in complete]
+        if any(run.is_whole for run in self.runs):
+            return []
         last = self.runs[-1]
         wanted = [*(last.rows if parts is None or TABLE in parts else [])]
         wanted += [curve for curve in last.curves if parts is None or curve in parts]
