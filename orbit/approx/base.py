@@ -40,7 +40,7 @@ _ENCODER_POINTS = 2000
 _FEW_POINTS = 32
 
 # Attributes of a fitted map that do not change its features.
-_NO_CONTENT = "_routes", "_embeddings", "_whole"
+_NO_CONTENT = "_routes", "_embeddings", "_whole", "_digests"
 
 # Orbits by points, up to which features are computed by orbit; they are held beside the result.
 _FEW_ORBITS = 0.25
@@ -97,7 +97,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             For wrong parameters, a q that is not defined on the group, or a group
             that does not act on points of this shape.
         """
-        fitted = store.kept(store.key("fit", self, X), lambda: self._fit(X))
+        fitted = store.kept("fit", self, X, lambda: self._fit(X))
         parameters = self.get_params(deep=False)
         self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})
         return self
@@ -206,6 +206,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.kernel_ = clone(kernel).fit(self._fit_encoder(X, encoder_seed), kernel_seed)
         self.shape_in_ = X.shape[1:]
         self._routes = deque[Route](maxlen=1)
+        self._digests = Latest()
         return X, map_seed
 
     def _fit_encoder(self, X: np.ndarray, seed: int) -> np.ndarray:
@@ -243,10 +244,14 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def _kept_features(self, X: np.ndarray) -> np.ndarray:
         """psi(x) from the store in use, if there is one, of any map that is fitted to the same content."""
+        if not store.in_use():
+            return self._finite_features(X)[0]
         left_out = self.get_params(deep=False).keys() | set(_NO_CONTENT)
         content = {name: value for name, value in vars(self).items() if name not in left_out}
-        key = store.key(["features", content], self, X)
-        features, route = store.kept(key, lambda: self._finite_features(X))
+        # what is fitted is replaced, never changed
+        fitted = tuple(id(value) for value in content.values())
+        digest = self._digests.get(fitted, lambda: store.digest(content))
+        features, route = store.kept_rows(digest and ["features", digest], self, X, self._finite_features)
         if route is not None:
             self._routes.append(route)
         return features

@@ -1,4 +1,4 @@
-"""Fitted maps and features that outlive the process that computed them, under keys of all that determines them.
+"""Fitted maps and features that are used more than once, under keys of all that determines them.
 
 A store is off unless a program opens one with :func:`storing`. Then every feature map asks it before it computes. The
 key is derived from the map itself, whatever its components and their parameters are, and from the content of the
@@ -8,14 +8,16 @@ points, so it holds for a part of the data, a fold or a second layer as well.
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import hashlib
+import logging
 import math
 import os
 import pickle
 import platform
 import sys
+import tempfile
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -23,7 +25,7 @@ from contextvars import ContextVar
 from io import BytesIO
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import joblib
 import numpy as np
@@ -33,7 +35,14 @@ from sklearn.base import clone
 from orbit.core.component import Component
 from orbit.core.fingerprint import fingerprint
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
+# The values of a function of rows, and a note of how they were computed.
+Noted = tuple[np.ndarray, Any]
+
+# Kept in files is what took longer to compute than to be written and read at this rate.
+_BYTES_PER_S = 5e8
 
 
 class Store(ABC):
@@ -43,40 +52,172 @@ class Store(ABC):
     ----------
     limit_bytes : float
         The largest result that may be kept.
+    by_row : bool
+        Whether :meth:`rows` finds single rows, in any order, as a stream in shuffled batches needs.
     """
 
     limit_bytes: float = math.inf
+    by_row: bool = False
 
     @abstractmethod
     def get(self, key: str, make: Callable[[], tuple[T, bool]]) -> T:
         """The result kept under ``key``, or that of ``make``, which also says whether it may be kept."""
 
+    def rows(self, key: str, X: np.ndarray, make: Callable[[np.ndarray], tuple[Noted, bool]]) -> Noted:
+        """A function of each row of ``X``, and a note of how it was computed; by default kept for all rows at once.
 
-class InMemory(Store):
-    """Keeps copies of the results used last, up to a number of bytes.
+        Parameters
+        ----------
+        key : str
+            Determines the function.
+        X : array, shape (n, ...)
+        make : callable
+            From rows to the values of the function, shape (rows, ...), with the note; and whether they may be kept.
+        """
+        digest = hashlib.sha256(f"{key} {len(X)}".encode())
+        digest.update(_bytes_of_rows(X).data)
+        return self.get(digest.hexdigest(), lambda: make(X))
+
+
+class Recent(Store):
+    """Keeps copies of the results used last, and functions of rows by row, up to a number of bytes.
+
+    Parameters
+    ----------
+    limit_bytes : float
+    folder : path or None
+        Where they are kept, in files without names, which vanish with the process. Functions that take less time than
+        their values take to be written and read are not. None is memory.
+    beyond : Store or None
+        Another store, asked for what this one does not have.
 
     Examples
     --------
-    >>> results = InMemory(1e6)
+    >>> results = Recent(1e6)
     >>> results.get("key", lambda: ([1, 2], True)), results.get("key", lambda: ("not made again", True))
     ([1, 2], [1, 2])
     """
 
-    def __init__(self, limit_bytes: float) -> None:
-        self.limit_bytes = limit_bytes
-        self._kept: dict[str, tuple[Any, int]] = {}
+    by_row = True
+
+    def __init__(
+        self, limit_bytes: float, folder: str | os.PathLike[str] | None = None, beyond: Store | None = None
+    ) -> None:
+        self.limit_bytes, self.folder, self.beyond = limit_bytes, folder, beyond
+        self._kept: dict[str, _Pickled | _Rows] = {}
 
     def get(self, key: str, make: Callable[[], tuple[T, bool]]) -> T:
-        if key in self._kept:
-            self._kept[key] = self._kept.pop(key)  # to the end, as the last one used
-            return copy.deepcopy(self._kept[key][0])
-        result, may_be_kept = make()
-        size = array_bytes(result)
-        if may_be_kept and size <= self.limit_bytes:
-            while sum(kept for _, kept in self._kept.values()) > self.limit_bytes - size:
-                del self._kept[next(iter(self._kept))]
-            self._kept[key] = copy.deepcopy(result), size
+        entry = self._used(key)
+        if isinstance(entry, _Pickled):
+            return entry.read()
+        made = _Made(make)
+        result = made()[0] if self.beyond is None else self.beyond.get(key, made)
+        if made.may_be_kept and self._has_room(key, nbytes := array_bytes(result)):
+            self._keep(key, lambda: _Pickled(self._file(), result, nbytes))
         return result
+
+    def rows(self, key: str, X: np.ndarray, make: Callable[[np.ndarray], tuple[Noted, bool]]) -> Noted:
+        entry = self._used(key)
+        if not isinstance(entry, _Rows):
+            entry = _Rows(None if self.folder is None else self._file())
+        digests = [hashlib.blake2b(row, digest_size=16).digest() for row in _bytes_of_rows(X)]
+        places = np.array([entry.places.get(digest, -1) for digest in digests], dtype=np.intp)
+        new = np.flatnonzero(places < 0)
+        if len(X) and not len(new):
+            return entry.values[places], entry.note
+        made, start = _Made(make), time.perf_counter()
+        missing = X if len(new) == len(X) else X[new]
+        values, note = made(missing)[0] if self.beyond is None else self.beyond.rows(key, missing, made)
+        found = values
+        if len(new) < len(X):
+            found = np.empty((len(X), *values.shape[1:]), values.dtype)
+            known = np.flatnonzero(places >= 0)
+            found[new], found[known] = values, entry.values[places[known]]
+        worth = self.folder is None or time.perf_counter() - start > values.nbytes / _BYTES_PER_S
+        if made.may_be_kept and worth and self._has_room(key, values.nbytes):
+            self._keep(key, lambda: entry.extended([digests[i] for i in new], values, note))
+        return found, note
+
+    def _used(self, key: str) -> _Pickled | _Rows | None:
+        if key not in self._kept:
+            return None
+        self._kept[key] = self._kept.pop(key)  # to the end, as the last one used
+        return self._kept[key]
+
+    def _has_room(self, key: str, nbytes: int) -> bool:
+        """Whether there is room for more bytes under a key, once those keys are gone that were not used for longest."""
+        if nbytes + (self._kept[key].nbytes if key in self._kept else 0) > self.limit_bytes:
+            return False
+        while sum(entry.nbytes for entry in self._kept.values()) > self.limit_bytes - nbytes:
+            del self._kept[next(iter(self._kept))]
+        return True
+
+    def _keep(self, key: str, make: Callable[[], _Pickled | _Rows]) -> None:
+        try:
+            self._kept[key] = make()
+        except OSError as error:
+            log.warning("features are not kept: %s cannot be written (%s)", self.folder, error.strerror or error)
+            self._kept.pop(key, None)
+
+    def _file(self) -> IO[bytes]:
+        return BytesIO() if self.folder is None else tempfile.TemporaryFile(dir=self.folder)
+
+
+class _Made:
+    """A function that says whether its result may be kept, with what it said last; True before it is called."""
+
+    def __init__(self, make: Callable[..., tuple[Any, bool]]) -> None:
+        self._make, self.may_be_kept = make, True
+
+    def __call__(self, *arguments: Any) -> tuple[Any, bool]:
+        result, self.may_be_kept = self._make(*arguments)
+        return result, self.may_be_kept
+
+
+class _Pickled:
+    """A result in a file."""
+
+    def __init__(self, file: IO[bytes], result: Any, nbytes: int) -> None:
+        self._file, self.nbytes = file, nbytes
+        pickle.dump(result, file, protocol=5)
+
+    def read(self) -> Any:
+        self._file.seek(0)
+        return pickle.load(self._file)
+
+
+class _Rows:
+    """Values of a function in a file, or in memory, and the places of the rows that they belong to."""
+
+    def __init__(self, file: IO[bytes] | None) -> None:
+        self._file = file
+        self.places = dict[bytes, int]()
+        self.values: np.ndarray = np.empty(0)
+        self.note: Any = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes
+
+    def extended(self, digests: list[bytes], values: np.ndarray, note: Any) -> _Rows:
+        """The same with more rows."""
+        before = len(self.values)
+        if self._file is None:
+            self.values = np.concatenate([self.values, values]) if before else values.copy()
+        else:
+            self._file.seek(0, os.SEEK_END)
+            self._file.write(np.ascontiguousarray(values).data)
+            self._file.flush()
+            shape = before + len(values), *values.shape[1:]
+            self.values = np.asarray(np.memmap(self._file, values.dtype, "r", shape=shape))
+        self.places.update(zip(digests, range(before, before + len(values)), strict=True))
+        self.note = note
+        return self
+
+
+def _bytes_of_rows(X: np.ndarray) -> np.ndarray:
+    """The bytes of each row, shape (n, bytes)."""
+    return np.ascontiguousarray(X).reshape(len(X), math.prod(X.shape[1:])).view(np.uint8)
 
 
 def array_bytes(result: Any) -> int:
@@ -103,9 +244,9 @@ def storing(store: Store | None) -> Iterator[None]:
         _store.reset(before)
 
 
-def in_use() -> bool:
-    """Whether there is a store that feature maps use."""
-    return _store.get() is not None
+def in_use() -> Store | None:
+    """The store that feature maps use, if there is one."""
+    return _store.get()
 
 
 def keeps(nbytes: float) -> bool:
@@ -114,26 +255,46 @@ def keeps(nbytes: float) -> bool:
     return found is not None and nbytes <= found.limit_bytes
 
 
-def kept(key: str | None, make: Callable[[], T]) -> T:
-    """What the store in use has under ``key``, or else the result of ``make``; always the latter without key or store.
+def kept(purpose: Any, feature_map: Any, X: Any, make: Callable[[], T]) -> T:
+    """What the store in use has for a map and all points ``X``, or else the result of ``make``; see :func:`key`.
 
     A result whose computation gave a warning is not kept, so that the warning is given every time.
     """
-    store = _store.get()
-    return make() if key is None or store is None else store.get(key, lambda: _alone(make))
+    store, found = _store.get(), key(purpose, feature_map, X)
+    if store is None or found is None:
+        return make()
+    points = hashlib.sha256(f"{found} {len(X)}".encode())
+    points.update(_bytes_of_rows(X).data)
+    return store.get(points.hexdigest(), lambda: _alone(make))
+
+
+def kept_rows(purpose: Any, feature_map: Any, X: Any, make: Callable[[np.ndarray], Noted]) -> Noted:
+    """As :func:`kept`, for a function of each row of ``X``, shape (n, ...), and a note of how it was computed."""
+    store, found = _store.get(), key(purpose, feature_map, X)
+    if store is None or found is None:
+        return make(X)
+    return store.rows(found, X, lambda rows: _alone(make, rows))
+
+
+def digest(content: Any) -> str | None:
+    """A digest of an object, equal only for equal content; None where there is none, as for functions without names."""
+    try:
+        return joblib.hash(content, hash_name="sha1")
+    except (pickle.PicklingError, AttributeError, LookupError, OSError, TypeError):
+        return None
 
 
 def key(purpose: Any, feature_map: Any, X: Any) -> str | None:
-    """A key equal only if a map of these parameters, fitted to or applied to ``X``, gives the same to the last bit.
+    """A key equal only if a map of these parameters, fitted to or applied to points, gives the same to the last bit.
 
     It depends on the classes and parameters of the map and of all its parts, the engine included; the content of the
     files that they read; the code of their packages, and the versions of all others; the processor, the device and the
-    number of threads; and the values, shape and dtype of ``X``.
+    number of threads; and the dtype of ``X`` and the shape of its points, not their values.
 
     Parameters
     ----------
     purpose : object
-        What is computed, and what it depends on besides.
+        What is computed, and what it depends on besides; None gives no key.
     feature_map : FeatureMap
         Whether it is fitted makes no difference.
     X : array
@@ -141,13 +302,15 @@ def key(purpose: Any, feature_map: Any, X: Any) -> str | None:
     Returns
     -------
     str or None
-        None without a store, for a stream, whose batches are not used twice, and where not all of this is known: for
-        points that are no array, a ``random_state`` that is no integer, or parameters that cannot be pickled.
+        None without a store; for a stream, whose batches are never the same, with a store that does not keep rows; and
+        where not all of this is known: for points that are no array, a ``random_state`` that is no integer, or
+        parameters that cannot be pickled.
     """
-    if not in_use() or not isinstance(feature_map.random_state, int):
+    store = _store.get()
+    if store is None or purpose is None or not isinstance(feature_map.random_state, int):
         return None
     streams = feature_map.engine is not None and feature_map.engine.stream
-    if streams or not isinstance(X, np.ndarray) or X.dtype == object:
+    if (streams and not store.by_row) or not isinstance(X, np.ndarray) or X.dtype == object:
         return None
     unfitted = clone(feature_map)
     try:
@@ -156,18 +319,15 @@ def key(purpose: Any, feature_map: Any, X: Any) -> str | None:
         packages = {(part if isinstance(part, type | FunctionType) else type(part)).__module__ for part in parts}
         code = _code(frozenset(module.partition(".")[0] for module in packages))
         read = [fingerprint(path).sha256 for path in files]
-        described = joblib.hash([purpose, unfitted, read, code, _machine()], hash_name="sha1")
     except (pickle.PicklingError, AttributeError, LookupError, OSError, TypeError):
         return None
-    points = hashlib.sha256(f"{described} {X.dtype.str} {X.shape}".encode())
-    points.update(np.ascontiguousarray(X).reshape(-1).view(np.uint8).data)
-    return points.hexdigest()
+    return digest([purpose, unfitted, read, code, _machine(), X.dtype.str, X.shape[1:]])
 
 
-def _alone(make: Callable[[], T]) -> tuple[T, bool]:
+def _alone(make: Callable[..., T], *arguments: Any) -> tuple[T, bool]:
     """The result of ``make``, which uses no store, so that locks are not nested; and whether it gave no warning."""
     with storing(None):
-        result, warned = with_warnings(make)
+        result, warned = with_warnings(lambda: make(*arguments))
     return result, not warned
 
 

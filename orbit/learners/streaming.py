@@ -136,7 +136,7 @@ def fit_stream(
     check_streams(learner)
     known = {"classes": distinct(y)} if task == "classification" else {}
     memory = stream.engine.memory * 2**30
-    if learner.many_passes and stream.n_outputs**2 * 8 > memory:
+    if _takes_passes(learner, stream.n_outputs, stream.engine):
         log.info(
             "second moments of %d columns do not fit in the memory of the engine, %g GiB: taking passes instead",
             stream.n_outputs,
@@ -153,6 +153,16 @@ def fit_stream(
         _run_epochs(learner, stream, y, known, sample_weight, watch)
     distributed.end_other_processes()
     return learner
+
+
+def is_repeated(learner: Any, n_outputs: int, engine: Engine) -> bool:
+    """Whether a learner reads a stream of so many columns more than once."""
+    return learner.remaining_epochs() > 1 or _takes_passes(learner, n_outputs, engine)
+
+
+def _takes_passes(learner: Any, n_outputs: int, engine: Engine) -> bool:
+    """Whether second moments do not fit in the engine's memory, and the learner can do without them."""
+    return learner.many_passes and n_outputs**2 * 8 > engine.memory * 2**30
 
 
 def _run_epochs(

@@ -1,4 +1,4 @@
-"""Fitted maps and features kept on disk, for the jobs of a sweep that differ in what comes after them."""
+"""Features kept on disk: for the jobs of a sweep that differ in what comes after them, and for the fits of one job."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
-from orbit.core import interruption
-from orbit.core.store import Store, array_bytes, storing
+from orbit.core import distributed, interruption
+from orbit.core.store import Recent, Store, array_bytes, in_use, storing
 from runners.app.plan import Plan
 from runners.base import Job, Runner
 from runners.tracking.models import MODEL, read, write_model
@@ -24,8 +24,11 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: GiB of features that a sweep over learners keeps unless ``feature_cache`` says otherwise.
-SWEEP_GIB = 10.0
+#: GiB of features that are kept unless ``feature_cache`` says otherwise, by a sweep over learners and by one job.
+DEFAULT_GIB = 10.0
+
+# The share of the free disk space that the features of one job may take.
+_FREE_SHARE = 0.5
 
 # Kept is what took longer to compute than this, and than to write and read it at this rate.
 _WORTH_S = 0.1
@@ -44,7 +47,7 @@ def kept_features(job: Job, runner: Runner, shared: bool) -> Iterator[None]:
     config = job.plan.config
     limit = config["feature_cache"]
     if limit is None:
-        limit = SWEEP_GIB if shared else 0.0
+        limit = DEFAULT_GIB if shared else 0.0
     if limit == 0 or not runner.reuses_features or "time/" in json.dumps(config["runner"], default=str):
         yield
         return
@@ -62,6 +65,21 @@ def kept_features(job: Job, runner: Runner, shared: bool) -> Iterator[None]:
 def folder(plan: Plan) -> Path:
     """Where the features of a plan are kept."""
     return Path(plan.config["outputs"]) / "feature_cache"
+
+
+def shared_in_job(plan: Plan) -> contextlib.AbstractContextManager[None]:
+    """Context manager in which fits of a job share features by row, in files in its outputs that vanish with it.
+
+    Without effect within another one, and with ``feature_cache=0``.
+    """
+    found, limit = in_use(), plan.config["feature_cache"]
+    if limit == 0 or (found is not None and found.by_row):
+        return contextlib.nullcontext()
+    folder = Path(plan.config["outputs"])
+    folder.mkdir(parents=True, exist_ok=True)
+    room = _FREE_SHARE * shutil.disk_usage(folder).free
+    limit = min((DEFAULT_GIB if limit is None else limit) * 2**30, room) / distributed.world_size()
+    return storing(Recent(limit, folder, beyond=found))
 
 
 class KeptFeatures(Store):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from orbit.approx import diagnose
+from orbit.core import store
 from orbit.core.errors import shortened
 from orbit.data import Dataset
-from orbit.learners.streaming import FeatureStream, fit_stream, sample_rows
+from orbit.learners.streaming import FeatureStream, fit_stream, is_repeated, sample_rows
+from runners.app.features import shared_in_job
 from runners.app.memory import check_fit
 from runners.app.plan import Plan
 from runners.base import Stopwatch, peak_memory_mb
@@ -22,6 +25,8 @@ from runners.experiments.selection import Selected, select
 from runners.experiments.training import Training
 from runners.metrics import evaluate, evaluate_probabilities, evaluate_targets
 
+# Steps of a pipeline before the second layer: representation and features.
+_LAYER = 2
 # Test points from which on equal predictions are no coincidence.
 _FEWEST_POINTS = 20
 
@@ -127,7 +132,7 @@ def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch
 def _fit_streamed(
     plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch, training: Training | None
 ) -> None:
-    """Fit to one batch of rows at a time, without keeping features.
+    """Fit to one batch of rows at a time. The first layer's features are kept in files for the next pass, if any.
 
     ``X`` is the sample, in its representation, that the second layer is fitted to.
     """
@@ -139,8 +144,25 @@ def _fit_streamed(
         hyper.fit(features.transform(X[rows]))
     with clock.stage("learner"):
         augment = None if plan.config["augmentation"]["name"] == "none" else plan.component("augmentation").apply
-        transform = model[:-1].transform
+
+        def transform(points: np.ndarray) -> Any:
+            psi = model[:_LAYER].transform(points)
+            with store.storing(None):  # only the first layer is kept: the second has more columns, and costs less
+                return hyper.transform(psi)
+
         stream = FeatureStream(transform, data.X_train, width(model), engine, plan.seed("learner"), augment)
         if training is not None:
             training.resume(learner, stream)
-        fit_stream(learner, stream, data.y_train, data.task, weighted.get("sample_weight"), training)
+        nbytes = len(data.X_train) * columns * engine.result_dtype(X).itemsize
+        with _kept_between_passes(plan, nbytes, is_repeated(learner, stream.n_outputs, engine)):
+            fit_stream(learner, stream, data.y_train, data.task, weighted.get("sample_weight"), training)
+
+
+def _kept_between_passes(plan: Plan, nbytes: float, repeated: bool) -> contextlib.AbstractContextManager[None]:
+    """Context manager in which the features of a stream, of a size, are kept if they may be used again.
+
+    Those of augmented points are not.
+    """
+    with shared_in_job(plan) if repeated else contextlib.nullcontext():
+        has_room = store.keeps(nbytes) and plan.config["augmentation"]["name"] == "none"
+        return store.storing(store.in_use() if has_room else None)

@@ -16,18 +16,15 @@ from scipy import stats
 from orbit import plots
 from orbit.core import store
 from orbit.core.errors import InputError, suggestion
-from orbit.core.memory import process_bytes
 from orbit.core.progress import Progress
 from orbit.registry import register
+from runners.app.features import shared_in_job
 from runners.app.plan import Plan
 from runners.base import Job, Runner
 from runners.experiments.estimate import Estimate, Fits, estimated
 from runners.experiments.trials import Trials, settings
 from runners.markdown import markdown_table, mean_and_spread
 from runners.results import TABLE, Result, curve_results, settings_of
-
-# The share of memory that features take which the fits of a curve have in common.
-_SHARED = 0.2
 
 _CURVE_KEYS = ("along", "series", "references", "metric", "repeats", "published", "x_label", "y_label")
 
@@ -151,7 +148,8 @@ class Table(Runner):
         curves = self._curves()
         n_fits = sum(self._takes(label, i) for label in self._cells() for i in range(len(self._repeats())))
         n_fits += sum(len(curve.changes()) * len(self._repeats(curve)) for curve in curves)
-        with Progress(n_fits, "table", job.plan.config["engine"]["progress"]) as progress:
+        progress = Progress(n_fits, "table", job.plan.config["engine"]["progress"])
+        with progress, _sharing(job.plan, self.metric):
             results = self._fit_rows(job, trials, progress)
             for curve in curves:
                 self._fit_curve(job, curve, trials, progress)
@@ -219,10 +217,9 @@ class Table(Runner):
 
     def _fit_rows(self, job: Job, trials: Trials, progress: Progress) -> Results:
         results: Results = {label: [] for label in self._cells()}
-        # all rows of a fold before the next fold: data is loaded once for each fold, and an
-        # interrupted table has complete folds
-        for i, repeat in enumerate(self._repeats()):
-            for label, changes in self._cells().items():
+        # all folds of a row before the next row: they share features, and an interrupted table has complete rows
+        for label, changes in self._cells().items():
+            for i, repeat in enumerate(self._repeats()):
                 if not self._takes(label, i):
                     continue
                 plan = job.plan.variant(changes | repeat)
@@ -239,7 +236,7 @@ class Table(Runner):
                 metrics = trials.fit(job.plan.variant(changes | repeat))
                 curve.levels.setdefault(label, []).append(curve.value(metrics, metric))
                 progress.step(trials.is_earlier)
-            with _sharing(metric):
+            with _sharing(job.plan, metric):
                 self._fit_lines(job, curve, repeat, trials, progress)
         names = {f"{curve.name}/{label} {curve.key}={x}": found for (label, x), found in curve.found.items()}
         names |= {f"{curve.name}/{label}": found for label, found in curve.levels.items()}
@@ -312,11 +309,9 @@ def _in_columns(rows: dict[str, dict[str, Any]], columns: dict[str, dict[str, An
     return {f"{row} {column}": changes | more for (row, changes), (column, more) in cells}
 
 
-def _sharing(metric: str) -> contextlib.AbstractContextManager[None]:
-    """Context manager in which fits share features, in memory, unless they are timed or share them on disk already."""
-    if metric.startswith("time/") or store.in_use():
-        return contextlib.nullcontext()
-    return store.storing(store.InMemory(_SHARED * process_bytes()))
+def _sharing(plan: Plan, metric: str) -> contextlib.AbstractContextManager[None]:
+    """Context manager in which fits share features, unless they are timed."""
+    return store.storing(None) if metric.startswith("time/") else shared_in_job(plan)
 
 
 def _gaps(metric: str, pairs: Pairs, published: Pairs, part: str) -> list[Result]:

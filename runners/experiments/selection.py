@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
-import functools
 import io
 import json
 import logging
 import numbers
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from sklearn.pipeline import Pipeline
 
 from orbit import plots
+from orbit.core import store
 from orbit.core.errors import InputError, suggestion
 from orbit.core.progress import Progress
 from orbit.data import Dataset
-from orbit.data.rows import subset
-from orbit.kernels.structure import StructuredFeatures, unpacked
 from runners.app.plan import Plan
 from runners.experiments.pipeline import pipeline, represented, weights
 from runners.metrics import LOWER_IS_BETTER, METRICS, score
 
 log = logging.getLogger(__name__)
-
-# Steps of a pipeline before the second layer: representation and features.
-_LAYER = 2
-# Points by whose features fitted maps are compared.
-_COMPARED = 32
-
-Features = Callable[[Pipeline, np.ndarray, Any], tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -123,13 +114,13 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
     groups = alike([variant.config | {"learner": None} for variant in variants])
     with Progress(len(groups) * len(splits), "selection", plan.config["engine"]["progress"]) as progress:
         for members in groups:
-            shared = _SharedFeatures(data, plan.config["engine"]["memory"])
-            for split, rows in enumerate(splits):
-                part = data.split(*rows)
-                found = predictions([variants[i] for i in members], part, functools.partial(shared.of, rows))
-                for i, predicted in zip(members, found, strict=True):
-                    scores[i, split] = score(data.task, part.y_test, predicted, metric)
-                progress.step()
+            with _sharing(plan):
+                for split, rows in enumerate(splits):
+                    part = data.split(*rows)
+                    found = predictions([variants[i] for i in members], part)
+                    for i, predicted in zip(members, found, strict=True):
+                        scores[i, split] = score(data.task, part.y_test, predicted, metric)
+                    progress.step()
     means = np.nan_to_num(scores.mean(1), nan=np.inf if metric in LOWER_IS_BETTER else -np.inf)
     best = int(means.argmin() if metric in LOWER_IS_BETTER else means.argmax())
     selected = Selected(points, scores, metric, best, variants[best])
@@ -137,26 +128,25 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
     return selected
 
 
-def _features(model: Pipeline, X: np.ndarray, X_new: Any) -> tuple[Any, Any]:
-    """Features of represented training points ``X`` and of validation points by the fitted map of a pipeline."""
-    return model["features"].transform(X), model[:_LAYER].transform(X_new)
+def _sharing(plan: Plan) -> contextlib.AbstractContextManager[None]:
+    """Context manager in which splits share the features of their points where the fitted map is the same.
 
-
-def predictions(plans: Sequence[Plan], part: Dataset, features: Features = _features) -> list[np.ndarray]:
-    """Predictions for the validation part of plans that differ only in the learner.
-
-    Parameters
-    ----------
-    features : callable
-        The features of both parts, from the pipeline with a fitted map, represented training points, and validation
-        points.
+    Random features do not depend on the points that they are fitted to; landmarks and medians do. Features are held in
+    memory within ``engine.memory``, unless a store that keeps rows is in use.
     """
+    found = store.in_use()
+    if found is not None and found.by_row:
+        return contextlib.nullcontext()
+    return store.storing(store.Recent(plan.config["engine"]["memory"] * 2**30, beyond=found))
+
+
+def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
+    """Predictions for the validation part of plans that differ only in the learner."""
     model, engine = pipeline(plans[0], part.task), plans[0].engine()
     X = represented(model, part.X_train, engine)
     model["features"].fit(X)
-    psi, psi_new = features(model, X, part.X_test)
-    psi = model["hyper"].fit_transform(psi)
-    psi_new = model["hyper"].transform(psi_new)
+    psi = model["hyper"].fit_transform(model["features"].transform(X))
+    psi_new = model[:-1].transform(part.X_test)
     found: dict[int, np.ndarray] = {}
     for members in alike([without_path_parameter(plan, part.task, i) for i, plan in enumerate(plans)]):
         learner = plans[members[0]].learner(part.task)
@@ -168,46 +158,6 @@ def predictions(plans: Sequence[Plan], part: Dataset, features: Features = _feat
         predicted: Iterator[np.ndarray] = learner.path_predictions(psi, part.y_train, path, psi_new, **weighted)
         found |= dict(zip(members, predicted, strict=True))
     return [found[i] for i in range(len(plans))]
-
-
-class _SharedFeatures:
-    """Features of training points, computed once for all splits in which the map is the same.
-
-    Random features do not depend on the points that they are fitted to; landmarks and
-    medians do. Two maps are the same if they give the same features of some points.
-
-    Parameters
-    ----------
-    data : Dataset
-        The points that all splits are taken from.
-    memory : float
-        GiB that the features may take; larger ones are computed for each split.
-    """
-
-    def __init__(self, data: Dataset, memory: float) -> None:
-        self._points = subset(data.X_train, np.arange(min(len(data.X_train), _COMPARED)))
-        self._bytes = memory * 2**30
-        self._place = np.full(len(data.X_train), -1)  # of each training point in the features
-        self._compared = np.empty(0)
-        self._psi: Any = None
-
-    def of(self, rows: tuple[np.ndarray, np.ndarray], model: Pipeline, X: np.ndarray, X_new: Any) -> tuple[Any, Any]:
-        """The features of both parts of a split, which are the training points ``rows``."""
-        compared = np.asarray(model[:_LAYER].transform(self._points))
-        places = [self._place[part] for part in rows]
-        if np.array_equal(compared, self._compared) and all((place >= 0).all() for place in places):
-            return self._psi[places[0]], self._psi[places[1]]
-        psi, psi_new = _features(model, X, X_new)
-        structure, values = unpacked(psi)
-        new = np.asarray(psi_new).astype(values.dtype, copy=False)
-        if values.nbytes + new.nbytes <= self._bytes:
-            self._psi = np.concatenate([values, new])
-            if structure is not None:
-                self._psi = StructuredFeatures(self._psi, structure)
-            self._compared = compared
-            self._place[:] = -1
-            self._place[np.concatenate(rows)] = np.arange(len(self._psi))
-        return psi, psi_new
 
 
 def without_path_parameter(plan: Plan, task: str, i: int) -> Any:

@@ -51,8 +51,8 @@ def warning_about_group(plan: Plan, data: Dataset) -> str | None:
         return None
     cheap = plan.without_selection(_CHEAP)
     rest = joblib.hash((data.y_train, data.sample_weight, data.groups))
-    key = store.key(f"check of the group {cheap.model_hash} {rest}", cheap.approx(), data.X_train)
-    return store.kept(key, lambda: _warning(cheap, data))
+    purpose = f"check of the group {cheap.model_hash} {rest}"
+    return store.kept(purpose, cheap.approx(), data.X_train, lambda: _warning(cheap, data))
 
 
 def _warning(cheap: Plan, data: Dataset) -> str | None:

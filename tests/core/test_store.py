@@ -95,11 +95,9 @@ def test_every_parameter_of_a_map_and_of_its_parts_changes_the_key(name):
     assert len(set(keys.values())) == len(keys)
 
 
-def test_points_purpose_threads_and_versions_change_the_key(monkeypatch):
+def test_shape_dtype_purpose_threads_and_versions_change_the_key(monkeypatch):
     X = np.zeros((4, 8, 8))
-    changed = X.copy()
-    changed[3, 7, 7] = 5e-324
-    keys = [key_of(make(), points) for points in (X, changed, X[:3], X.astype(np.float32), X.reshape(4, 64))]
+    keys = [key_of(make(), points) for points in (X, X.astype(np.float32), X.reshape(4, 64))]
     keys.append(key_of(make(), X, "features"))
     monkeypatch.setattr(torch, "get_num_threads", lambda: 17)
     keys.append(key_of(make(), X))
@@ -109,9 +107,38 @@ def test_points_purpose_threads_and_versions_change_the_key(monkeypatch):
     assert len(set(keys)) == len(keys)
 
 
-def test_the_order_of_the_points_in_memory_does_not(rng):
+@pytest.fixture(params=["whole", "memory", "files"])
+def a_store(request, tmp_path, monkeypatch):
+    """Every kind of store."""
+    monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)  # files keep what takes no time too
+    return {"whole": Memory(), "memory": store.Recent(1e8), "files": store.Recent(1e8, tmp_path)}[request.param]
+
+
+def test_points_are_told_apart_by_their_values_and_not_by_their_order_in_memory(a_store, rng):
     X = rng.random((4, 8, 8))
-    assert key_of(make(), np.asfortranarray(X)) == key_of(make(), X)
+    changed = X.copy()
+    changed[3, 7, 7] = np.nextafter(X[3, 7, 7], 1)
+    made = list[int]()
+
+    def last_rows(points: np.ndarray):
+        made.append(len(points))
+        return points[:, 7], None
+
+    def of(points: np.ndarray) -> np.ndarray:
+        return store.kept_rows("last rows", make(), points, last_rows)[0]
+
+    with store.storing(a_store):
+        for points in (X, np.asfortranarray(X), changed, X[:3], X):
+            np.testing.assert_array_equal(of(points), points[:, 7])
+    assert made == ([4, 1] if a_store.by_row else [4, 4, 3])
+
+
+def test_fits_to_other_points_are_told_apart(a_store, rng):
+    X, other = rng.random((2, 30, 8, 8))
+    with store.storing(a_store):
+        found = [make("nystrom", n_components=5).fit(points).landmarks_ for points in (X, other, X)]
+    np.testing.assert_array_equal(found[0], found[2])
+    assert not np.array_equal(found[0], found[1])
 
 
 def test_the_code_of_a_component_elsewhere_and_the_files_that_it_reads_change_the_key(tmp_path, monkeypatch):
@@ -156,15 +183,17 @@ def test_a_result_with_a_warning_is_not_kept_so_that_the_warning_is_given_again(
     memory = Memory()
     for made in (1, 2):
         with store.storing(memory), pytest.warns(UserWarning, match="of little mass"):
-            assert store.kept("key", warned) == 3
+            assert store.kept("warned", make(), np.ones((3, 8, 8)), warned) == 3
         assert memory.made == made
 
 
 def test_a_store_is_not_used_inside_of_what_it_keeps():
     memory = Memory()
     with store.storing(memory):
-        assert store.kept("outer", lambda: store.kept("inner", os.getpid)) == os.getpid()
-    assert list(memory.results) == ["outer"]
+        arguments = make(), np.ones((3, 8, 8))
+        found = store.kept("outer", *arguments, lambda: store.kept("inner", *arguments, os.getpid))
+    assert found == os.getpid()
+    assert len(memory.results) == 1
 
 
 def test_maps_fitted_to_other_points_share_features_if_they_are_equal(rng):
@@ -206,23 +235,109 @@ def test_what_a_store_is_too_small_for_is_computed_alone(rng):
     assert {result[0].shape for result in memory.results.values() if isinstance(result, tuple)} == {found.shape}
 
 
-def test_memory_keeps_what_was_used_last():
-    kept, made = store.InMemory(100.0), list[str]()
+def recent(tmp_path, where: str, limit: float, **options) -> store.Recent:
+    return store.Recent(limit, tmp_path if where == "files" else None, **options)
 
-    def get(key: str, size: int = 5):
-        def compute():
-            made.append(key)
-            return np.ones(size), True
 
-        return kept.get(key, compute)
+@pytest.mark.parametrize("where", ["memory", "files"])
+class TestRecent:
+    @pytest.fixture(autouse=True)
+    def keeps_all(self, monkeypatch):
+        monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)
 
-    get("a")[:] = 0
-    assert get("a").all(), "the caller of the first has a copy"
-    for key in ("b", "a", "c", "a", "b"):  # two of 40 bytes have room
-        get(key)
-    assert made == ["a", "b", "c", "b"]
+    def test_keeps_what_was_used_last(self, where, tmp_path):
+        kept, made = recent(tmp_path, where, 100.0), list[str]()
+
+        def get(key: str, size: int = 5):
+            def compute():
+                made.append(key)
+                return np.ones(size), True
+
+            return kept.get(key, compute)
+
+        get("a")[:] = 0
+        assert get("a").all(), "the caller of the first has a copy"
+        for key in ("b", "a", "c", "a", "b"):  # two of 40 bytes have room
+            get(key)
+        assert made == ["a", "b", "c", "b"]
+        for _ in range(2):
+            get("large", 50)
+        assert made[4:] == ["large", "large"]
+        assert get("a").all()
+        assert len(made) == 6, "what is too large takes the place of nothing"
+
+    def test_each_row_is_computed_once_in_whatever_array_and_order_it_comes(self, where, tmp_path, rng):
+        kept, X, made = recent(tmp_path, where, 1e6), rng.random((20, 3)), list[int]()
+
+        def compute(rows: np.ndarray):
+            made.append(len(rows))
+            return (np.hstack([rows, -rows]), f"note {len(made)}"), True
+
+        for rows in (slice(5, 12), slice(0, 20), rng.permutation(20), [3, 3, 7], slice(0, 0)):
+            found, note = kept.rows("key", X[rows], compute)
+            np.testing.assert_array_equal(found, np.hstack([X[rows], -X[rows]]))
+            found[:] = 0  # a copy
+        assert made == [7, 13, 0]
+        assert note == "note 3"
+        kept.rows("another key", X, compute)
+        assert made[3:] == [20]
+        assert list(tmp_path.iterdir()) == [], "files have no names"
+
+    def test_rows_within_the_limit_are_kept_and_the_others_computed_each_time(self, where, tmp_path, rng):
+        kept, made = recent(tmp_path, where, 100.0), list[int]()
+
+        def get(key: str, rows: range) -> None:
+            def compute(X: np.ndarray):
+                made.append(len(X))
+                return (X + 1.0, None), True
+
+            X = np.array(rows, dtype=float)[:, None]
+            np.testing.assert_array_equal(kept.rows(key, X, compute)[0], X + 1)
+
+        for _ in range(2):
+            get("a", range(10))  # 80 of 100 bytes
+            get("a", range(10, 15))
+        assert made == [10, 5, 5], "what has no room takes the place of nothing"
+        get("b", range(8))
+        get("a", range(10))
+        assert made[3:] == [8, 10], "the key that was not used for longest has made room"
+
+    def test_asks_the_store_beyond_for_what_it_does_not_have(self, where, tmp_path):
+        beyond = Memory()
+        for made in (2, 2):
+            kept = recent(tmp_path, where, 1e6, beyond=beyond)
+            for _ in range(2):
+                assert kept.get("key", lambda: (3, True)) == 3
+                found = kept.rows("rows", np.eye(2), lambda X: ((2 * X, "note"), True))
+                np.testing.assert_array_equal(found[0], 2 * np.eye(2))
+                assert found[1] == "note"
+            assert beyond.made == made
+
+    @pytest.mark.parametrize("beyond", [False, True])
+    def test_does_not_keep_what_may_not_be_kept(self, beyond, where, tmp_path):
+        kept, made = recent(tmp_path, where, 1e6, beyond=Memory() if beyond else None), list[int]()
+        for _ in range(2):
+            kept.get("key", lambda: (made.append(1), False))
+            kept.rows("rows", np.eye(2), lambda X: ((X, made.append(2)), False))
+        assert made == [1, 2, 1, 2]
+
+
+def test_rows_are_not_kept_in_files_where_computing_them_is_faster_than_reading(tmp_path, monkeypatch):
+    kept, made = store.Recent(1e6, tmp_path), list[int]()
+    for rate, expected in ((1.0, 2), (1e18, 3)):
+        monkeypatch.setattr(store, "_BYTES_PER_S", rate)
+        for _ in range(2):
+            kept.rows("key", np.eye(2), lambda X: ((X, made.append(1)), True))
+        assert len(made) == expected
+
+
+def test_a_full_disk_ends_nothing(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)
+    kept = store.Recent(1e6, tmp_path)
+    if not os.path.exists("/dev/full"):
+        pytest.skip("needs a device that is full")
+    monkeypatch.setattr(kept, "_file", lambda: open("/dev/full", "wb+", buffering=0))
     for _ in range(2):
-        get("large", 50)
-    assert made[4:] == ["large", "large"]
-    assert get("a").all()
-    assert len(made) == 6, "what is too large takes the place of nothing"
+        assert kept.get("key", lambda: (3, True)) == 3
+        np.testing.assert_array_equal(kept.rows("rows", np.eye(2), lambda X: ((X, None), True))[0], np.eye(2))
+    assert "cannot be written" in caplog.text
