@@ -79,8 +79,8 @@ class Store(ABC):
         return self.get(digest.hexdigest(), lambda: make(X))
 
 
-class Recent(Store):
-    """Keeps copies of the results used last, and functions of rows by row, up to a number of bytes.
+class ByRow(Store):
+    """Keeps functions of rows by row, those used last, up to a number of bytes; no other results.
 
     Parameters
     ----------
@@ -93,9 +93,14 @@ class Recent(Store):
 
     Examples
     --------
-    >>> results = Recent(1e6)
-    >>> results.get("key", lambda: ([1, 2], True)), results.get("key", lambda: ("not made again", True))
-    ([1, 2], [1, 2])
+    >>> def doubled(X):
+    ...     return (2 * X, f"{len(X)} rows"), True
+    >>> X, values = np.array([[1.0], [2.0], [3.0]]), ByRow(1e6)
+    >>> for rows in X[:2], X[::-1]:
+    ...     found, note = values.rows("doubled", rows, doubled)
+    ...     print(found.tolist(), note)
+    [[2.0], [4.0]] 2 rows
+    [[6.0], [4.0], [2.0]] 1 rows
     """
 
     by_row = True
@@ -104,107 +109,83 @@ class Recent(Store):
         self, limit_bytes: float, folder: str | os.PathLike[str] | None = None, beyond: Store | None = None
     ) -> None:
         self.limit_bytes, self.folder, self.beyond = limit_bytes, folder, beyond
-        self._kept: dict[str, _Pickled | _Rows] = {}
+        self._kept: dict[str, _Rows] = {}
 
     def get(self, key: str, make: Callable[[], tuple[T, bool]]) -> T:
-        entry = self._used(key)
-        if isinstance(entry, _Pickled):
-            return entry.read()
-        made = _Made(make)
-        result = made()[0] if self.beyond is None else self.beyond.get(key, made)
-        if made.may_be_kept and self._has_room(key, nbytes := array_bytes(result)):
-            self._keep(key, lambda: _Pickled(self._file(), result, nbytes))
-        return result
+        return make()[0] if self.beyond is None else self.beyond.get(key, make)
 
     def rows(self, key: str, X: np.ndarray, make: Callable[[np.ndarray], tuple[Noted, bool]]) -> Noted:
-        entry = self._used(key)
-        if not isinstance(entry, _Rows):
-            entry = _Rows(None if self.folder is None else self._file())
+        if key in self._kept:
+            self._kept[key] = self._kept.pop(key)  # to the end, as the one used last
+        entry = self._kept.get(key) or _Rows(self.folder)
         digests = [hashlib.blake2b(row, digest_size=16).digest() for row in _bytes_of_rows(X)]
         places = np.array([entry.places.get(digest, -1) for digest in digests], dtype=np.intp)
         new = np.flatnonzero(places < 0)
         if len(X) and not len(new):
             return entry.values[places], entry.note
-        made, start = _Made(make), time.perf_counter()
-        missing = X if len(new) == len(X) else X[new]
-        values, note = made(missing)[0] if self.beyond is None else self.beyond.rows(key, missing, made)
+        missing, start = X if len(new) == len(X) else X[new], time.perf_counter()
+        (values, note), may_be_kept = self._made(key, missing, make)
         found = values
         if len(new) < len(X):
             found = np.empty((len(X), *values.shape[1:]), values.dtype)
             known = np.flatnonzero(places >= 0)
             found[new], found[known] = values, entry.values[places[known]]
         worth = self.folder is None or time.perf_counter() - start > values.nbytes / _BYTES_PER_S
-        if made.may_be_kept and worth and self._has_room(key, values.nbytes):
-            self._keep(key, lambda: entry.extended([digests[i] for i in new], values, note))
+        if len(new) and may_be_kept and worth and self._makes_room(key, entry.values.nbytes + values.nbytes):
+            self._keep(key, entry, [digests[i] for i in new], values, note)
         return found, note
 
-    def _used(self, key: str) -> _Pickled | _Rows | None:
-        if key not in self._kept:
-            return None
-        self._kept[key] = self._kept.pop(key)  # to the end, as the last one used
-        return self._kept[key]
+    def _made(self, key: str, X: np.ndarray, make: Callable[[np.ndarray], tuple[Noted, bool]]) -> tuple[Noted, bool]:
+        """Values from the store beyond, or computed; and whether they may be kept."""
+        if self.beyond is None:
+            return make(X)
+        may_be_kept = True
 
-    def _has_room(self, key: str, nbytes: int) -> bool:
-        """Whether there is room for more bytes under a key, once those keys are gone that were not used for longest."""
-        if nbytes + (self._kept[key].nbytes if key in self._kept else 0) > self.limit_bytes:
+        def told(rows: np.ndarray) -> tuple[Noted, bool]:
+            nonlocal may_be_kept
+            found, may_be_kept = make(rows)
+            return found, may_be_kept
+
+        return self.beyond.rows(key, X, told), may_be_kept
+
+    def _makes_room(self, key: str, nbytes: int) -> bool:
+        """Whether so many bytes under a key fit; if so, other keys go, those first that were not used for longest."""
+        if nbytes > self.limit_bytes:
             return False
-        while sum(entry.nbytes for entry in self._kept.values()) > self.limit_bytes - nbytes:
-            del self._kept[next(iter(self._kept))]
+        others = [(other, entry.values.nbytes) for other, entry in self._kept.items() if other != key]
+        total = nbytes + sum(size for _, size in others)
+        for other, size in others:
+            if total <= self.limit_bytes:
+                break
+            del self._kept[other]
+            total -= size
         return True
 
-    def _keep(self, key: str, make: Callable[[], _Pickled | _Rows]) -> None:
+    def _keep(self, key: str, entry: _Rows, digests: list[bytes], values: np.ndarray, note: Any) -> None:
         try:
-            self._kept[key] = make()
+            entry.append(digests, values, note)
+            self._kept[key] = entry
         except OSError as error:
             log.warning("features are not kept: %s cannot be written (%s)", self.folder, error.strerror or error)
             self._kept.pop(key, None)
-
-    def _file(self) -> IO[bytes]:
-        return BytesIO() if self.folder is None else tempfile.TemporaryFile(dir=self.folder)
-
-
-class _Made:
-    """A function that says whether its result may be kept, with what it said last; True before it is called."""
-
-    def __init__(self, make: Callable[..., tuple[Any, bool]]) -> None:
-        self._make, self.may_be_kept = make, True
-
-    def __call__(self, *arguments: Any) -> tuple[Any, bool]:
-        result, self.may_be_kept = self._make(*arguments)
-        return result, self.may_be_kept
-
-
-class _Pickled:
-    """A result in a file."""
-
-    def __init__(self, file: IO[bytes], result: Any, nbytes: int) -> None:
-        self._file, self.nbytes = file, nbytes
-        pickle.dump(result, file, protocol=5)
-
-    def read(self) -> Any:
-        self._file.seek(0)
-        return pickle.load(self._file)
 
 
 class _Rows:
     """Values of a function in a file, or in memory, and the places of the rows that they belong to."""
 
-    def __init__(self, file: IO[bytes] | None) -> None:
-        self._file = file
+    def __init__(self, folder: str | os.PathLike[str] | None) -> None:
+        self._folder = folder
+        self._file: IO[bytes] | None = None
         self.places = dict[bytes, int]()
         self.values: np.ndarray = np.empty(0)
         self.note: Any = None
 
-    @property
-    def nbytes(self) -> int:
-        return self.values.nbytes
-
-    def extended(self, digests: list[bytes], values: np.ndarray, note: Any) -> _Rows:
-        """The same with more rows."""
+    def append(self, digests: list[bytes], values: np.ndarray, note: Any) -> None:
         before = len(self.values)
-        if self._file is None:
+        if self._folder is None:
             self.values = np.concatenate([self.values, values]) if before else values.copy()
         else:
+            self._file = self._file or tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115, it stays open
             self._file.seek(0, os.SEEK_END)
             self._file.write(np.ascontiguousarray(values).data)
             self._file.flush()
@@ -212,7 +193,6 @@ class _Rows:
             self.values = np.asarray(np.memmap(self._file, values.dtype, "r", shape=shape))
         self.places.update(zip(digests, range(before, before + len(values)), strict=True))
         self.note = note
-        return self
 
 
 def _bytes_of_rows(X: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from orbit.core import distributed, interruption
-from orbit.core.store import Recent, Store, array_bytes, in_use, storing
+from orbit.core.store import ByRow, Store, array_bytes, in_use, storing
 from runners.app.plan import Plan
 from runners.base import Job, Runner
 from runners.tracking.models import MODEL, read, write_model
@@ -79,7 +79,7 @@ def shared_in_job(plan: Plan) -> contextlib.AbstractContextManager[None]:
     folder.mkdir(parents=True, exist_ok=True)
     room = _FREE_SHARE * shutil.disk_usage(folder).free
     limit = min((DEFAULT_GIB if limit is None else limit) * 2**30, room) / distributed.world_size()
-    return storing(Recent(limit, folder, beyond=found))
+    return storing(ByRow(limit, folder, beyond=found))
 
 
 class KeptFeatures(Store):

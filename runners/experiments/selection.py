@@ -137,7 +137,7 @@ def _sharing(plan: Plan) -> contextlib.AbstractContextManager[None]:
     found = store.in_use()
     if found is not None and found.by_row:
         return contextlib.nullcontext()
-    return store.storing(store.Recent(plan.config["engine"]["memory"] * 2**30, beyond=found))
+    return store.storing(store.ByRow(plan.config["engine"]["memory"] * 2**30, beyond=found))
 
 
 def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:

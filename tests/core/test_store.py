@@ -111,7 +111,7 @@ def test_shape_dtype_purpose_threads_and_versions_change_the_key(monkeypatch):
 def a_store(request, tmp_path, monkeypatch):
     """Every kind of store."""
     monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)  # files keep what takes no time too
-    return {"whole": Memory(), "memory": store.Recent(1e8), "files": store.Recent(1e8, tmp_path)}[request.param]
+    return {"whole": Memory(), "memory": store.ByRow(1e8), "files": store.ByRow(1e8, tmp_path)}[request.param]
 
 
 def test_points_are_told_apart_by_their_values_and_not_by_their_order_in_memory(a_store, rng):
@@ -134,9 +134,10 @@ def test_points_are_told_apart_by_their_values_and_not_by_their_order_in_memory(
 
 
 def test_fits_to_other_points_are_told_apart(a_store, rng):
+    """Also where only their features are kept."""
     X, other = rng.random((2, 30, 8, 8))
     with store.storing(a_store):
-        found = [make("nystrom", n_components=5).fit(points).landmarks_ for points in (X, other, X)]
+        found = [make("nystrom", n_components=5).fit(points).transform(X) for points in (X, other, X)]
     np.testing.assert_array_equal(found[0], found[2])
     assert not np.array_equal(found[0], found[1])
 
@@ -235,39 +236,18 @@ def test_what_a_store_is_too_small_for_is_computed_alone(rng):
     assert {result[0].shape for result in memory.results.values() if isinstance(result, tuple)} == {found.shape}
 
 
-def recent(tmp_path, where: str, limit: float, **options) -> store.Recent:
-    return store.Recent(limit, tmp_path if where == "files" else None, **options)
+def by_row(tmp_path, where: str, limit: float, **options) -> store.ByRow:
+    return store.ByRow(limit, tmp_path if where == "files" else None, **options)
 
 
 @pytest.mark.parametrize("where", ["memory", "files"])
-class TestRecent:
+class TestByRow:
     @pytest.fixture(autouse=True)
     def keeps_all(self, monkeypatch):
         monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)
 
-    def test_keeps_what_was_used_last(self, where, tmp_path):
-        kept, made = recent(tmp_path, where, 100.0), list[str]()
-
-        def get(key: str, size: int = 5):
-            def compute():
-                made.append(key)
-                return np.ones(size), True
-
-            return kept.get(key, compute)
-
-        get("a")[:] = 0
-        assert get("a").all(), "the caller of the first has a copy"
-        for key in ("b", "a", "c", "a", "b"):  # two of 40 bytes have room
-            get(key)
-        assert made == ["a", "b", "c", "b"]
-        for _ in range(2):
-            get("large", 50)
-        assert made[4:] == ["large", "large"]
-        assert get("a").all()
-        assert len(made) == 6, "what is too large takes the place of nothing"
-
     def test_each_row_is_computed_once_in_whatever_array_and_order_it_comes(self, where, tmp_path, rng):
-        kept, X, made = recent(tmp_path, where, 1e6), rng.random((20, 3)), list[int]()
+        kept, X, made = by_row(tmp_path, where, 1e6), rng.random((20, 3)), list[int]()
 
         def compute(rows: np.ndarray):
             made.append(len(rows))
@@ -283,12 +263,12 @@ class TestRecent:
         assert made[3:] == [20]
         assert list(tmp_path.iterdir()) == [], "files have no names"
 
-    def test_rows_within_the_limit_are_kept_and_the_others_computed_each_time(self, where, tmp_path, rng):
-        kept, made = recent(tmp_path, where, 100.0), list[int]()
+    def test_keeps_what_was_used_last_within_the_limit(self, where, tmp_path):
+        kept, made = by_row(tmp_path, where, 100.0), list[str]()
 
         def get(key: str, rows: range) -> None:
             def compute(X: np.ndarray):
-                made.append(len(X))
+                made.append(f"{key}{len(X)}")
                 return (X + 1.0, None), True
 
             X = np.array(rows, dtype=float)[:, None]
@@ -297,17 +277,17 @@ class TestRecent:
         for _ in range(2):
             get("a", range(10))  # 80 of 100 bytes
             get("a", range(10, 15))
-        assert made == [10, 5, 5], "what has no room takes the place of nothing"
-        get("b", range(8))
-        get("a", range(10))
-        assert made[3:] == [8, 10], "the key that was not used for longest has made room"
+        assert made == ["a10", "a5", "a5"], "what has no room takes the place of nothing"
+        for key in ("b", "c", "b", "d", "b", "c"):  # two of 40 bytes have room
+            get(key, range(5))
+        assert made[3:] == ["b5", "c5", "d5", "c5"]
 
     def test_asks_the_store_beyond_for_what_it_does_not_have(self, where, tmp_path):
         beyond = Memory()
         for made in (2, 2):
-            kept = recent(tmp_path, where, 1e6, beyond=beyond)
+            kept = by_row(tmp_path, where, 1e6, beyond=beyond)
             for _ in range(2):
-                assert kept.get("key", lambda: (3, True)) == 3
+                assert kept.get("key", lambda: (3, True)) == 3  # which only the one beyond keeps
                 found = kept.rows("rows", np.eye(2), lambda X: ((2 * X, "note"), True))
                 np.testing.assert_array_equal(found[0], 2 * np.eye(2))
                 assert found[1] == "note"
@@ -315,15 +295,14 @@ class TestRecent:
 
     @pytest.mark.parametrize("beyond", [False, True])
     def test_does_not_keep_what_may_not_be_kept(self, beyond, where, tmp_path):
-        kept, made = recent(tmp_path, where, 1e6, beyond=Memory() if beyond else None), list[int]()
+        kept, made = by_row(tmp_path, where, 1e6, beyond=Memory() if beyond else None), list[int]()
         for _ in range(2):
-            kept.get("key", lambda: (made.append(1), False))
-            kept.rows("rows", np.eye(2), lambda X: ((X, made.append(2)), False))
-        assert made == [1, 2, 1, 2]
+            kept.rows("rows", np.eye(2), lambda X: ((X, made.append(1)), False))
+        assert made == [1, 1]
 
 
 def test_rows_are_not_kept_in_files_where_computing_them_is_faster_than_reading(tmp_path, monkeypatch):
-    kept, made = store.Recent(1e6, tmp_path), list[int]()
+    kept, made = store.ByRow(1e6, tmp_path), list[int]()
     for rate, expected in ((1.0, 2), (1e18, 3)):
         monkeypatch.setattr(store, "_BYTES_PER_S", rate)
         for _ in range(2):
@@ -331,13 +310,12 @@ def test_rows_are_not_kept_in_files_where_computing_them_is_faster_than_reading(
         assert len(made) == expected
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 def test_a_full_disk_ends_nothing(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)
-    kept = store.Recent(1e6, tmp_path)
-    if not os.path.exists("/dev/full"):
-        pytest.skip("needs a device that is full")
-    monkeypatch.setattr(kept, "_file", lambda: open("/dev/full", "wb+", buffering=0))
-    for _ in range(2):
-        assert kept.get("key", lambda: (3, True)) == 3
-        np.testing.assert_array_equal(kept.rows("rows", np.eye(2), lambda X: ((X, None), True))[0], np.eye(2))
+    kept = store.ByRow(1e6, tmp_path)
+    with open("/dev/full", "wb+", buffering=0) as full:
+        monkeypatch.setattr(store.tempfile, "TemporaryFile", lambda dir: full)
+        for _ in range(2):
+            np.testing.assert_array_equal(kept.rows("rows", np.eye(2), lambda X: ((X, None), True))[0], np.eye(2))
     assert "cannot be written" in caplog.text

@@ -8,6 +8,8 @@ from command_line import composed
 from samples import noisy_digits, npy_files
 from sklearn.linear_model import SGDClassifier
 
+from orbit.approx import RandomFourier
+from orbit.core import store
 from orbit.core.errors import InputError
 from orbit.data import Arrays
 from orbit.engine import Engine
@@ -262,3 +264,43 @@ class TestSample:
 def fitted(*settings: str):
     made = plan(composed(*settings))
     return fit_and_score(made, made.load(), Stopwatch())
+
+
+@pytest.mark.parametrize(
+    ("changes", "times"),
+    [
+        ((), 1),
+        (("hyper=gaussian", "hyper.n_components=30"), 1),
+        (("learner=ridge", "engine.memory=1e-5"), 1),  # conjugate gradients
+        (("learner.epochs=1",), 1),
+        (("feature_cache=0",), 3),
+        (("feature_cache=1e-6",), 3),  # there is no room
+        (("augmentation=image",), 3),
+    ],
+)
+def test_the_first_layer_is_computed_once_for_all_passes(changes, times, tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)  # also what takes no time
+    computed, in_stream, compute = list[int](), list[int](), RandomFourier._finite_features
+
+    def counted(self, X):
+        if X.shape[1:] == (8, 8):
+            computed.append(len(X))
+        return compute(self, X)
+
+    def streamed(*arguments):
+        before = sum(computed)
+        learner = fit_stream(*arguments)
+        in_stream.append(sum(computed) - before)
+        return learner
+
+    monkeypatch.setattr(RandomFourier, "_finite_features", counted)
+    monkeypatch.setattr("runners.experiments.fitting.fit_stream", streamed)
+    settings = ("dataset=digits", "dataset.n_train=100", "approx=rf", "approx.n_components=20", "orbit.size=2")
+    settings += ("representation=raw", "engine.stream=true", f"outputs={tmp_path}")
+    learner = () if "learner=ridge" in changes else ("learner=adagrad", "learner.epochs=3")
+    found = fitted(*settings, *learner, *changes).metrics
+    assert in_stream == [100 * times]
+    expected = fitted(*settings, *learner, *changes, "feature_cache=0").metrics
+    assert found["test/accuracy"] == expected["test/accuracy"]
+    assert in_stream[1] > 100 or "learner.epochs=1" in changes
+    assert list(tmp_path.iterdir()) == []
