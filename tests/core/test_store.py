@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -315,7 +316,7 @@ def test_a_full_disk_ends_nothing(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)
     kept = store.ByRow(1e6, tmp_path)
     with open("/dev/full", "wb+", buffering=0) as full:
-        monkeypatch.setattr(store.tempfile, "TemporaryFile", lambda dir: full)
+        monkeypatch.setattr(store, "tempfile", SimpleNamespace(TemporaryFile=lambda dir: full))
         for _ in range(2):
             np.testing.assert_array_equal(kept.rows("rows", np.eye(2), lambda X: ((X, None), True))[0], np.eye(2))
     assert "cannot be written" in caplog.text

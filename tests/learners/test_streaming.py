@@ -271,7 +271,7 @@ def fitted(*settings: str):
     [
         ((), 1),
         (("hyper=gaussian", "hyper.n_components=30"), 1),
-        (("learner=ridge", "engine.memory=1e-5"), 1),  # conjugate gradients
+        (("learner=ridge", "learner.regularization=0.1", "engine.memory=1e-5"), 1),  # conjugate gradients
         (("learner.epochs=1",), 1),
         (("feature_cache=0",), 3),
         (("feature_cache=1e-6",), 3),  # there is no room
