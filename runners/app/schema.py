@@ -107,8 +107,9 @@ class Root:
     feature_cache : float in [0, 1e6] or None
         GiB of fitted maps and features kept in the folder ``feature_cache`` of the outputs, for later jobs with the
         same ones, such as those of a sweep over learners; the least recently used go first, and 0 keeps none. None is
-        10 in a sweep over settings of the learner and 0 otherwise. Not used by streams, by runners other than ``fit``,
-        ``table``, ``compare`` and ``validate``, and for results that are times.
+        10 in a sweep over settings of the learner, and no folder otherwise. Not used by streams, by runners other than
+        ``fit``, ``table``, ``compare`` and ``validate``, and for results that are times. Also the most that the fits of
+        a table, and the passes of a stream, share in files that vanish with the run; None is 10.
     outputs : str
         Folder for run folders, mlflow.db and artifacts.
     run_name : str

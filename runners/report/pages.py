@@ -21,7 +21,8 @@ _ABOUT = (
     "means the numbers of points, components and repetitions of the paper; size=small takes minutes, so its values "
     "are not to be compared with the published ones beyond their order. A deviation is the standard deviation over "
     "seeds or folds; a value without one is of a single seed. Times are wall clock, of machines that had other work "
-    "too; processor time is the sum over cores."
+    "too; processor time is the sum over cores. Of rows that have features in common, the first has the time of "
+    "computing them."
 )
 
 
