@@ -160,7 +160,8 @@ def test_the_automatic_choice():
     rule = Automatic()
     assert isinstance(rule.choice(Gaussian(), 12), QuasiMonteCarlo)
     assert isinstance(rule.choice(Matern(), 13), Orthogonal)
-    assert isinstance(rule.choice(Gaussian(), 4097), Structured)
+    assert isinstance(rule.choice(Gaussian(), 2048), Orthogonal)
+    assert isinstance(rule.choice(Gaussian(), 2049), Structured)
     assert isinstance(rule.choice(Laplacian(), 784), QuasiMonteCarlo)
     assert isinstance(rule.choice(Laplacian(), 30_000), MonteCarlo)
 
