@@ -22,8 +22,8 @@ _STRUCTURED_MIN_LENGTH = 16
 # Orthogonal frequencies overtake a Sobol sequence of 256 points at 12 features, of 1024 points at 24.
 _QMC_MAX_FEATURES = 12
 
-# Above this the errors of structured and orthogonal frequencies are equal, and drawing an orthogonal matrix, or a product
-# with it, takes several times as long (docs/choose/frequencies.md).
+# Above this structured frequencies are as accurate as orthogonal ones, whose draw and products take several times as
+# long (docs/choose/frequencies.md).
 _ORTHOGONAL_MAX_FEATURES = 2048
 
 _SOBOL_BITS = 30
