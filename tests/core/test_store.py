@@ -312,11 +312,13 @@ def test_rows_are_not_kept_in_files_where_computing_them_is_faster_than_reading(
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
-def test_a_full_disk_ends_nothing(tmp_path, monkeypatch, caplog):
+def test_a_full_disk_ends_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)
-    kept = store.ByRow(1e6, tmp_path)
+    kept, warned = store.ByRow(1e6, tmp_path), list[str]()
+    monkeypatch.setattr(store.log, "warning", lambda text, *arguments: warned.append(text % arguments))
     with open("/dev/full", "wb+", buffering=0) as full:
         monkeypatch.setattr(store, "tempfile", SimpleNamespace(TemporaryFile=lambda dir: full))
         for _ in range(2):
             np.testing.assert_array_equal(kept.rows("rows", np.eye(2), lambda X: ((X, None), True))[0], np.eye(2))
-    assert "cannot be written" in caplog.text
+    assert len(warned) == 2
+    assert "cannot be written (No space left on device)" in warned[0]
