@@ -74,9 +74,7 @@ class Store(ABC):
         make : callable
             From rows to the values of the function, shape (rows, ...), with the note; and whether they may be kept.
         """
-        digest = hashlib.sha256(f"{key} {len(X)}".encode())
-        digest.update(_bytes_of_rows(X).data)
-        return self.get(digest.hexdigest(), lambda: make(X))
+        return self.get(_with_points(key, X), lambda: make(X))
 
 
 class ByRow(Store):
@@ -195,6 +193,13 @@ class _Rows:
         self.note = note
 
 
+def _with_points(key: str, X: np.ndarray) -> str:
+    """A key that depends on the values of all points as well."""
+    digest = hashlib.sha256(f"{key} {len(X)}".encode())
+    digest.update(_bytes_of_rows(X).data)
+    return digest.hexdigest()
+
+
 def _bytes_of_rows(X: np.ndarray) -> np.ndarray:
     """The bytes of each row, shape (n, bytes)."""
     return np.ascontiguousarray(X).reshape(len(X), math.prod(X.shape[1:])).view(np.uint8)
@@ -243,9 +248,7 @@ def kept(purpose: Any, feature_map: Any, X: Any, make: Callable[[], T]) -> T:
     store, found = _store.get(), key(purpose, feature_map, X)
     if store is None or found is None:
         return make()
-    points = hashlib.sha256(f"{found} {len(X)}".encode())
-    points.update(_bytes_of_rows(X).data)
-    return store.get(points.hexdigest(), lambda: _alone(make))
+    return store.get(_with_points(found, X), lambda: _alone(make))
 
 
 def kept_rows(purpose: Any, feature_map: Any, X: Any, make: Callable[[np.ndarray], Noted]) -> Noted:

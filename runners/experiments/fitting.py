@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,7 +148,7 @@ def _fit_streamed(
 
         def transform(points: np.ndarray) -> Any:
             psi = model[:_LAYER].transform(points)
-            with store.storing(None):  # only the first layer is kept: the second has more columns, and costs less
+            with store.storing(None):  # only features of the first layer, which averages over orbits, are kept
                 return hyper.transform(psi)
 
         stream = FeatureStream(transform, data.X_train, width(model), engine, plan.seed("learner"), augment)
@@ -158,11 +159,13 @@ def _fit_streamed(
             fit_stream(learner, stream, data.y_train, data.task, weighted.get("sample_weight"), training)
 
 
-def _kept_between_passes(plan: Plan, nbytes: float, repeated: bool) -> contextlib.AbstractContextManager[None]:
-    """Context manager in which the features of a stream, of a size, are kept if they may be used again.
+@contextlib.contextmanager
+def _kept_between_passes(plan: Plan, nbytes: float, repeated: bool) -> Iterator[None]:
+    """Context manager in which the features of a stream, ``nbytes`` in all, are kept for its next pass or another fit.
 
-    Those of augmented points are not.
+    They are not where they have no room, nor those of augmented points, which differ in every pass.
     """
     with shared_in_job(plan) if repeated else contextlib.nullcontext():
-        has_room = store.keeps(nbytes) and plan.config["augmentation"]["name"] == "none"
-        return store.storing(store.in_use() if has_room else None)
+        is_kept = store.keeps(nbytes) and plan.config["augmentation"]["name"] == "none"
+        with store.storing(store.in_use() if is_kept else None):
+            yield
