@@ -8,8 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbit.approx.base import FeatureMap
-from orbit.approx.estimate import EIGEN, Setting
-from orbit.core.linalg import inverse_root
+from orbit.approx.estimate import Setting, root_work
+from orbit.core.linalg import pivoted_root
 from orbit.core.params import NonNegativeFloat
 from orbit.core.random import RandomState
 from orbit.core.work import Work
@@ -37,11 +37,12 @@ class Exact(FeatureMap):
 
     :meth:`gram` gives the kernel matrix, for kernel machines and for measuring
     errors. :meth:`transform` gives coordinates in the span of the training
-    points' embeddings, psi(x) = L k_{q,G}(X_train, x) with L as in Nyström: their
-    inner products are the exact kernel whenever one of the points is a training
-    point, so a linear learner on them is the kernel machine on k_{q,G}. Costs
-    (n r)^2 kernel values, down to five eighths of them for the matrix of one large
-    set of points with itself, and one n x n eigendecomposition.
+    points' embeddings, psi(x) = L k_{q,G}(Z, x) with L as in Nyström, for training
+    points Z whose embeddings span those of all others up to rounding: their inner
+    products are the exact kernel whenever one of the points is a training point, so a
+    linear learner on them is the kernel machine on k_{q,G}. Costs (n r)^2 kernel values,
+    down to five eighths of them for the matrix of one large set of points with itself, and
+    one n x n Cholesky factorisation.
 
     Parameters
     ----------
@@ -50,8 +51,9 @@ class Exact(FeatureMap):
     orbit : Orbit or None
         The orbit to average over; None is no averaging.
     rank_tolerance : float >= 0 or None
-        Eigenvalues of the Gram matrix up to this share of the largest are
-        dropped. None is float64 rounding times the number of points.
+        None is float64 rounding times the number of points. With a number Z are all
+        training points, and eigenvalues of the Gram matrix up to this share of the
+        largest are dropped.
     residual : bool or None
         Whether to add a column with the square root of k_{q,G}(x, x) - |psi(x)|^2. It
         is zero for training points, so inner products with them do not change, and
@@ -64,7 +66,7 @@ class Exact(FeatureMap):
         Whether :meth:`transform` gives the kernel values with the training points, and
         with ``residual`` k_{q,G}(x, x), instead of coordinates, in float64. For
         ``KernelRidgeRegressor`` and ``GaussianProcess`` with a single lambda or noise, which
-        then need one Cholesky factorisation instead of an eigendecomposition. None is
+        then need one Cholesky factorisation and no coordinates. None is
         False; a run chooses it by the learner.
     engine : Engine or None
     random_state : int, RandomState or None
@@ -73,7 +75,9 @@ class Exact(FeatureMap):
     ----------
     X_fit_ : array, shape (n, *shape)
         The training points.
-    normalization_ : float64 array L, shape (rank, n)
+    pivots_ : int array
+        Indices of Z in ``X_fit_``, shape (rank,), or (n,) with a rank tolerance.
+    normalization_ : float64 array L, shape (rank, len(pivots_))
     orbit_, kernel_ : the fitted parts
 
     Examples
@@ -107,7 +111,7 @@ class Exact(FeatureMap):
         self.random_state = random_state
 
     def fit_gram(self, X) -> np.ndarray:
-        """Fit, and return the kernel matrix of the training points, without the eigendecomposition of :meth:`fit`.
+        """Fit, and return the kernel matrix of the training points, without the factorisation of :meth:`fit`.
 
         For kernel machines, which need :meth:`gram` and never :meth:`transform`.
 
@@ -131,7 +135,7 @@ class Exact(FeatureMap):
         return n if self.precomputed else 0
 
     def fit_bytes(self, n: int, d: int) -> int:
-        return 0 if self.precomputed else 2 * 8 * n**2  # the kernel matrix, and its eigenvectors
+        return 0 if self.precomputed else 2 * 8 * n**2  # the kernel matrix, and its factor
 
     def _outline(self, setting: Setting) -> Outline:
         kernel, orbit, columns = setting.kernel, setting.orbit, setting.n + bool(self.residual)
@@ -147,7 +151,7 @@ class Exact(FeatureMap):
     def _fit_work(self, setting: Setting, of_point: Work) -> Work:
         if self.precomputed:
             return Work()
-        return of_point * (setting.n * _symmetric_share(setting.n)) + Work(double=EIGEN * setting.n**3)
+        return of_point * (setting.n * _symmetric_share(setting.n)) + root_work(setting.n, self.rank_tolerance)
 
     def gram_work(self, sample: np.ndarray, n: int) -> Work:
         """The operations of :meth:`fit_gram` for ``n`` points like those of ``sample``."""
@@ -165,7 +169,8 @@ class Exact(FeatureMap):
         if self.precomputed:
             self._n_features_out = len(X) + bool(self.residual)
             return
-        self.normalization_ = inverse_root(self._training_gram(X.astype(np.float64)), self.rank_tolerance)
+        K = self._training_gram(X.astype(np.float64))
+        self.pivots_, self.normalization_ = pivoted_root(K, self.rank_tolerance)
         self._n_features_out = len(self.normalization_) + bool(self.residual)
 
     def _training_gram(self, X: np.ndarray) -> np.ndarray:
@@ -180,9 +185,10 @@ class Exact(FeatureMap):
         return StructuredFeatures(features, GramStructure(len(self.X_fit_), bool(self.residual)))
 
     def _features(self, X: np.ndarray) -> np.ndarray:
-        # small eigenvalues magnify rounding, so this product is taken in float64
+        # small pivots magnify rounding, so this product is taken in float64
         points = X.astype(np.float64)
-        K = self._gram(points, self.X_fit_.astype(np.float64), "features")
+        Z = self.X_fit_ if self.precomputed else self.X_fit_[self.pivots_]
+        K = self._gram(points, Z.astype(np.float64), "features")
         if self.precomputed:
             return np.column_stack([K, self._diagonal(points)]) if self.residual else K
         psi = K @ self.normalization_.T

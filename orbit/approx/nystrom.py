@@ -6,9 +6,9 @@ import numpy as np
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.approx.estimate import EIGEN, Setting
+from orbit.approx.estimate import Setting, root_work
 from orbit.approx.landmarks import Landmarks, Uniform
-from orbit.core.linalg import inverse_root
+from orbit.core.linalg import pivoted_root
 from orbit.core.params import NonNegativeFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.core.work import Work
@@ -25,10 +25,12 @@ from orbit.registry import register
 class Nystrom(AveragedMap):
     """Orbit-averaged Nyström features of any kernel.
 
-    With landmarks Z and K_ZZ = U diag(e) U^T, L = diag(e)^(-1/2) U^T over the
-    eigenvalues above the rank tolerance (so that K_ZZ^+ = L^T L),
+    With landmarks Z and L such that K_ZZ^-1 = L^T L,
 
         psi(x) = L sum_i v_i k(Z, g_i x)                                   (LGIKA eq. 8)
+
+    Landmarks z whose k(z, .) is in the span of others, up to rounding, are left out, so
+    that smooth kernels give fewer features than ``n_components``.
 
     With all orbit points of all data as landmarks the approximation is exact.
 
@@ -43,8 +45,9 @@ class Nystrom(AveragedMap):
     landmarks : Landmarks or None
         How landmarks are chosen; None is uniformly from the data.
     rank_tolerance : float >= 0 or None
-        Eigenvalues of K_ZZ up to this share of the largest are dropped. None drops
-        eigenvalues whose features would be rounding errors in the precision in use.
+        None is the rounding of the precision in use. With a number all landmarks are kept,
+        and eigenvalues of K_ZZ up to this share of the largest are dropped, which takes
+        several times as long.
     encoder : Encoder or None
         Maps a moved point to the vector that the kernel takes; None takes the point itself.
     engine : Engine or None
@@ -52,8 +55,9 @@ class Nystrom(AveragedMap):
 
     Attributes
     ----------
-    landmarks_ : array, shape (m, d)
-    normalization_ : float64 array L, shape (rank, m)
+    landmarks_ : array, shape (rank, d), or (m, d) with a rank tolerance
+        In the order of the pivots of K_ZZ, if there is no rank tolerance.
+    normalization_ : float64 array L, shape (rank, len(landmarks_))
     orbit_, kernel_ : the fitted parts
 
     References
@@ -94,7 +98,7 @@ class Nystrom(AveragedMap):
         return min(n, self.n_components * (self.landmarks or Uniform()).points_each)
 
     def fit_bytes(self, n: int, d: int) -> int:
-        return 2 * 8 * min(n, self.n_components) ** 2  # the kernel matrix of the landmarks, and its eigenvectors
+        return 2 * 8 * min(n, self.n_components) ** 2  # the kernel matrix of the landmarks, and its factor
 
     def _outline(self, setting: Setting) -> Outline:
         m, kernel = min(setting.n, self.n_components), setting.kernel
@@ -103,7 +107,8 @@ class Nystrom(AveragedMap):
 
     def _fit_work(self, setting: Setting, of_point: Work) -> Work:
         m, (multiplications, values) = min(setting.n, self.n_components), setting.kernel.pair_work(setting.d)
-        return Work.of(np.dtype(np.float64), m**2 * multiplications + EIGEN * m**3, m**2 * values)
+        gram = Work.of(np.dtype(np.float64), m**2 * multiplications, m**2 * values)
+        return gram + root_work(m, self.rank_tolerance)
 
     def _finish_work(self, outline: Outline, dtype: np.dtype) -> Work:
         return Work.of(dtype, float(outline.width) * outline.n_outputs)
@@ -111,9 +116,10 @@ class Nystrom(AveragedMap):
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rule = self.landmarks or Uniform()
         rng = np.random.default_rng(random_state)
-        self.landmarks_ = rule.select(X, self.kernel_, self.orbit_, self.engine_, self.n_components, rng, self.encode)
-        precision = float(np.finfo(X.dtype).eps)
-        self.normalization_ = inverse_root(self.kernel_.gram(self.landmarks_), self.rank_tolerance, precision)
+        landmarks = rule.select(X, self.kernel_, self.orbit_, self.engine_, self.n_components, rng, self.encode)
+        K, precision = self.kernel_.gram(landmarks), float(np.finfo(X.dtype).eps)
+        pivots, self.normalization_ = pivoted_root(K, self.rank_tolerance, precision)
+        self.landmarks_ = landmarks[pivots]
         self._n_features_out = len(self.normalization_)
 
     def _embedding(self, dtype: np.dtype) -> Embedding:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from orbit.approx.base import FeatureMap
-from orbit.approx.estimate import EIGEN, Setting
+from orbit.approx.estimate import Setting, root_work
 from orbit.core.errors import InputError
-from orbit.core.linalg import inverse_root
+from orbit.core.linalg import pivoted_root
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.core.work import Work
@@ -23,9 +23,9 @@ from orbit.registry import register
 class OperatorExact(FeatureMap):
     """Coordinates in the span of the training points' kernel functions: kernel ridge regression with no approximation.
 
-    With the Gram matrix K = U diag(e) U^T of the training points, the features of x
-    are diag(e)^(-1/2) U^T K(X_train, x), so least squares on them, by
-    ``SteinRegressor``, is exact regression with the operator-valued kernel. A
+    With the Gram matrix K of the training points and K_pp^-1 = L^T L, for rows p that span
+    all others up to rounding, the features of x are L K(X_train, x)_p, so least squares on
+    them, by ``SteinRegressor``, is exact regression with the operator-valued kernel. A
     decomposable kernel takes the n x n Gram matrix of its scalar kernel; the others
     take the n p x n p one, and an axis of outputs in the features. Cost grows as
     the cube of that size and memory as its square, so there is a limit.
@@ -45,7 +45,9 @@ class OperatorExact(FeatureMap):
     Attributes
     ----------
     X_fit_ : float64 array, shape (n, d)
-    normalization_ : float64 array, shape (rank, n or n p)
+    pivots_ : int array p, shape (rank,)
+        Rows of the Gram matrix, of which there are n or n p.
+    normalization_ : float64 array L, shape (rank, rank)
     structure_ : Structure
     orbit_, kernel_ : the fitted parts
 
@@ -92,7 +94,7 @@ class OperatorExact(FeatureMap):
         return np.dtype(np.float64)
 
     def _fit_work(self, setting: Setting, of_point: Work) -> Work:
-        return of_point * setting.n + Work(double=EIGEN * (setting.n * _outputs(setting.kernel, setting.d)) ** 3)
+        return of_point * setting.n + root_work(setting.n * _outputs(setting.kernel, setting.d))
 
     def points_wanted(self, n: int) -> int:
         return n
@@ -112,7 +114,7 @@ class OperatorExact(FeatureMap):
         else:
             assert operator is not None
             self._gram = operator.gram
-        self.normalization_ = inverse_root(self._gram(self.X_fit_), None)
+        self.pivots_, self.normalization_ = pivoted_root(self._gram(self.X_fit_))
         rank = len(self.normalization_)
         self._n_features_out = rank if scalar else d * rank
         stacked = None if scalar else d
@@ -123,8 +125,9 @@ class OperatorExact(FeatureMap):
         return StructuredFeatures(super().transform(X), self.structure_)
 
     def _features(self, X: np.ndarray) -> np.ndarray:
-        # small eigenvalues magnify rounding, so the product is taken in float64
-        psi = self._gram(X.reshape(len(X), -1).astype(np.float64), self.X_fit_) @ self.normalization_.T
+        # small pivots magnify rounding, so the product is taken in float64
+        K = self._gram(X.reshape(len(X), -1).astype(np.float64), self.X_fit_)
+        psi = K[:, self.pivots_] @ self.normalization_.T
         return psi.reshape(len(X), -1).astype(X.dtype)
 
 

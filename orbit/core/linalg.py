@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg
 import torch
+from scipy.linalg import lapack
 
 from orbit.core.errors import InputError
-from orbit.core.threads import in_threads, single_threaded
+from orbit.core.threads import in_threads, single_threaded, threads_for
 
 # Number of columns of second moments updated at once, which limits temporary arrays.
 BLOCK_COLUMNS = 2048
@@ -98,7 +99,7 @@ def mirror_upper(A: np.ndarray) -> None:
 
 
 def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.finfo(np.float64).eps) -> np.ndarray:
-    """L with ``L^T L = K^+``: the normalisation of Nyström features.
+    """L with ``L^T L = K^+``, by eigenvalues: the normalisation of Nyström features of all landmarks.
 
     Parameters
     ----------
@@ -122,8 +123,7 @@ def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.f
     InputError
         If K has values that are not finite, or no positive eigenvalue.
     """
-    if not np.isfinite(K).all():
-        raise InputError("the kernel matrix has NaN or infinite values: change the kernel's parameters")
+    _check_finite(K)
     values, vectors = eigh(K)
     values, vectors = values[::-1], vectors[:, ::-1]
     if tolerance is None:
@@ -132,11 +132,68 @@ def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.f
     else:
         threshold = max(tolerance * values[0], 0.0)
     keep = values > threshold
-    if not keep.any():
+    _check_rank(int(keep.sum()))
+    return (vectors[:, keep] / np.sqrt(values[keep])).T
+
+
+def pivoted_root(
+    K: np.ndarray, tolerance: float | None = None, precision: float = np.finfo(np.float64).eps
+) -> tuple[np.ndarray, np.ndarray]:
+    """Indices p and L with ``L^T L = K_pp^-1``, where the points p span all points of K up to rounding.
+
+    They are the pivots of a Cholesky factorisation with complete pivoting, K_pp = R^T R, and L = R^-T.
+
+    Parameters
+    ----------
+    K : float64 array, shape (m, m), positive semi-definite
+    tolerance : float or None
+        If given, p are all points and L is :func:`inverse_root` by this share of the largest eigenvalue.
+    precision : float
+        Relative rounding error of the kernel values to be multiplied by L. The
+        factorisation stops when what is left of every diagonal value is at most t, with
+
+            t = max(precision / 2 * sqrt(m), m * float64 rounding) * max_i K_ii.
+
+        The points left out change kernel values between points of K by at most t. Row j
+        of L scales errors e of kernel values to about e / sqrt(pivot), and its feature is
+        of size sqrt(pivot): each row kept adds errors of about e to the approximate
+        kernel, and all of them e sqrt(rank), if they are independent. At e = precision / 2,
+        the error of rounding to nearest, t balances both. The second term bounds the
+        rounding errors of the factorisation itself.
+
+    Returns
+    -------
+    p : int array, shape (rank,)
+        In descending order of pivots.
+    L : float64 array, shape (rank, rank), lower triangular; (rank, m) with a tolerance
+
+    Raises
+    ------
+    InputError
+        If K has values that are not finite, or no positive diagonal value.
+    """
+    if tolerance is not None:
+        return np.arange(len(K)), inverse_root(K, tolerance)
+    _check_finite(K)
+    m = len(K)
+    share = max(precision / 2 * np.sqrt(m), m * np.finfo(np.float64).eps)
+    with threads_for(m**3):
+        factor, pivots, rank, _ = lapack.dpstrf(np.array(K, order="F"), tol=share * np.abs(np.diagonal(K)).max())
+        _check_rank(rank)
+        inverse, _ = lapack.dtrtri(factor[:rank, :rank])
+    return pivots[:rank] - 1, np.tril(inverse.T)
+
+
+def _check_finite(K: np.ndarray) -> None:
+    if not np.isfinite(K).all():
+        raise InputError("the kernel matrix has NaN or infinite values: change the kernel's parameters")
+
+
+def _check_rank(rank: int) -> None:
+    if not rank:
         raise InputError(
             "the kernel matrix of the landmarks is zero: all kernel values vanish; change the kernel's lengthscale"
         )
-    return (vectors[:, keep] / np.sqrt(values[keep])).T
 
 
 def rows_with_covariance(covariance: np.ndarray) -> np.ndarray:

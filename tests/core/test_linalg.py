@@ -8,7 +8,7 @@ import torch
 
 from orbit.core import linalg
 from orbit.core.errors import InputError
-from orbit.core.linalg import eigh, inverse_root
+from orbit.core.linalg import eigh, inverse_root, pivoted_root
 
 
 def gram(rng, n: int, rank: int) -> np.ndarray:
@@ -60,6 +60,78 @@ def test_negative_eigenvalues_are_dropped():
 def test_a_matrix_without_positive_eigenvalues_is_rejected(K):
     with pytest.raises(InputError, match="change the kernel's lengthscale"):
         inverse_root(K, 0.0)
+
+
+def smooth(rng, m: int, lengthscale: float = 2.0) -> np.ndarray:
+    """A Gaussian kernel matrix of points in the plane, whose eigenvalues fall below rounding."""
+    X = rng.standard_normal((m, 2))
+    return np.exp(-np.square(X[:, None] - X).sum(-1) / (2 * lengthscale**2))
+
+
+@pytest.mark.parametrize("rank", [1, 3, 8])
+def test_pivots_span_the_matrix(rng, rank):
+    K = gram(rng, 8, rank)
+    before = K.copy()
+    pivots, L = pivoted_root(K)
+    np.testing.assert_array_equal(K, before)
+    assert len(set(pivots)) == rank
+    assert L.shape == (rank, rank)
+    np.testing.assert_array_equal(L, np.tril(L))
+    np.testing.assert_allclose(L.T @ L, np.linalg.inv(K[np.ix_(pivots, pivots)]), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(K[:, pivots] @ L.T @ L @ K[pivots], K @ np.linalg.pinv(K, rcond=1e-10) @ K, atol=1e-10)
+
+
+@pytest.mark.parametrize(("precision", "share"), [(1e-3, 0.5e-3 * 12), (1e-7, 0.5e-7 * 12), (0.0, 144 * 2.0**-52)])
+def test_pivots_are_those_above_the_threshold(rng, precision, share):
+    """A matrix with diagonal values up to 9, of which the pivots leave at most share * 9."""
+    K = smooth(rng, 144)
+    scale = rng.uniform(1, 3, 144)
+    scale[0] = 3
+    K *= np.outer(scale, scale)
+    pivots, L = pivoted_root(K, precision=precision)
+    assert 3 < len(pivots) < 100
+    kept, psi = np.diagonal(L) ** -2.0, K[:, pivots] @ L.T
+    assert kept.min() > share * 9
+    assert np.all(np.diff(kept) <= 1e-12)
+    assert np.abs(K - psi @ psi.T).max() <= share * 9 * 1.01
+
+
+def test_of_equal_points_one_is_a_pivot(rng):
+    points = np.arange(40) % 5
+    K = smooth(rng, 5, 0.3)
+    pivots, L = pivoted_root(K[np.ix_(points, points)])
+    assert sorted(points[pivots]) == [0, 1, 2, 3, 4]
+    order = points[pivots]
+    np.testing.assert_allclose(L.T @ L, np.linalg.inv(K[np.ix_(order, order)]), rtol=1e-9, atol=1e-12)
+
+
+def test_pivots_of_an_indefinite_matrix_are_positive():
+    pivots, L = pivoted_root(np.diag([2.0, -1e-17, 8.0, -1.0]))
+    np.testing.assert_array_equal(pivots, [2, 0])
+    np.testing.assert_allclose(L, np.diag([8**-0.5, 2**-0.5]))
+
+
+def test_with_a_tolerance_all_points_are_kept(rng):
+    K = gram(rng, 8, 3)
+    pivots, L = pivoted_root(K, 1e-12)
+    np.testing.assert_array_equal(pivots, np.arange(8))
+    np.testing.assert_array_equal(L, inverse_root(K, 1e-12))
+
+
+@pytest.mark.parametrize(
+    ("K", "message"),
+    [
+        (np.zeros((3, 3)), "change the kernel's lengthscale"),
+        (-np.eye(2), "change the kernel's lengthscale"),
+        (np.diag([1.0, np.nan]), "NaN or infinite"),
+        (np.diag([1.0, np.inf]), "NaN or infinite"),
+    ],
+    ids=["zero", "negative", "nan", "infinite"],
+)
+def test_a_matrix_without_pivots_is_rejected(K, message):
+    for root in (pivoted_root, lambda K: inverse_root(K, None)):
+        with pytest.raises(InputError, match=message):
+            root(K)
 
 
 def test_eigenvalues_if_divide_and_conquer_fails(rng, monkeypatch):
