@@ -8,6 +8,7 @@ points, so it holds for a part of the data, a fold or a second layer as well.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import hashlib
 import logging
@@ -40,6 +41,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 # The values of a function of rows, and a note of how they were computed.
 Noted = tuple[np.ndarray, Any]
+
+# The share of its bytes that a store of rows uses for other results.
+_SHARE_OF_RESULTS = 0.01
 
 # Kept in files is what took longer to compute than to be written and read at this rate.
 _BYTES_PER_S = 5e8
@@ -78,7 +82,9 @@ class Store(ABC):
 
 
 class ByRow(Store):
-    """Keeps functions of rows by row, those used last, up to a number of bytes; no other results.
+    """Keeps functions of rows by row, those used last, up to a number of bytes; and small other results in memory.
+
+    All other results together, such as fitted learners, have at most a hundredth of that number of bytes.
 
     Parameters
     ----------
@@ -108,9 +114,25 @@ class ByRow(Store):
     ) -> None:
         self.limit_bytes, self.folder, self.beyond = limit_bytes, folder, beyond
         self._kept: dict[str, _Rows] = {}
+        self._results: dict[str, tuple[Any, int]] = {}
 
     def get(self, key: str, make: Callable[[], tuple[T, bool]]) -> T:
-        return make()[0] if self.beyond is None else self.beyond.get(key, make)
+        if key in self._results:
+            self._results[key] = self._results.pop(key)  # to the end, as the one used last
+            return copy.deepcopy(self._results[key][0])
+        result, may_be_kept = self._result(key, make)
+        if may_be_kept and (size := array_bytes(result)) <= self.limit_bytes * _SHARE_OF_RESULTS:
+            self._results[key] = copy.deepcopy(result), size
+            while sum(size for _, size in self._results.values()) > self.limit_bytes * _SHARE_OF_RESULTS:
+                del self._results[next(iter(self._results))]
+        return result
+
+    def _result(self, key: str, make: Callable[[], tuple[T, bool]]) -> tuple[T, bool]:
+        """The result of the store beyond, or of ``make``; and whether it may be kept."""
+        if self.beyond is None:
+            return make()
+        told = _Told(make)
+        return self.beyond.get(key, told), told.may_be_kept
 
     def rows(self, key: str, X: np.ndarray, make: Callable[[np.ndarray], tuple[Noted, bool]]) -> Noted:
         if key in self._kept:
@@ -137,14 +159,8 @@ class ByRow(Store):
         """Values from the store beyond, or computed; and whether they may be kept."""
         if self.beyond is None:
             return make(X)
-        may_be_kept = True
-
-        def told(rows: np.ndarray) -> tuple[Noted, bool]:
-            nonlocal may_be_kept
-            found, may_be_kept = make(rows)
-            return found, may_be_kept
-
-        return self.beyond.rows(key, X, told), may_be_kept
+        told = _Told(make)
+        return self.beyond.rows(key, X, told), told.may_be_kept
 
     def _makes_room(self, key: str, nbytes: int) -> bool:
         """Whether so many bytes under a key fit; if so, other keys go, those first that were not used for longest."""
@@ -166,6 +182,20 @@ class ByRow(Store):
         except OSError as error:
             log.warning("features are not kept: %s cannot be written (%s)", self.folder, error.strerror or error)
             self._kept.pop(key, None)
+
+
+class _Told:
+    """A function that makes a result for a store; afterwards ``may_be_kept`` is what it said of the result.
+
+    It is True if the function was never called, because the store had the result.
+    """
+
+    def __init__(self, make: Callable[..., tuple[Any, bool]]) -> None:
+        self._make, self.may_be_kept = make, True
+
+    def __call__(self, *arguments: Any) -> tuple[Any, bool]:
+        result, self.may_be_kept = self._make(*arguments)
+        return result, self.may_be_kept
 
 
 class _Rows:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from sklearn.pipeline import Pipeline
 
 from orbit import plots
 from orbit.core import store
@@ -145,6 +146,9 @@ def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
     model, engine = pipeline(plans[0], part.task), plans[0].engine()
     X = represented(model, part.X_train, engine)
     model["features"].fit(X)
+    if len(plans) == 1:
+        _fit_kept(model, X, part)
+        return [model.predict(part.X_test)]
     psi = model["hyper"].fit_transform(model["features"].transform(X))
     psi_new = model[:-1].transform(part.X_test)
     found: dict[int, np.ndarray] = {}
@@ -158,6 +162,24 @@ def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
         predicted: Iterator[np.ndarray] = learner.path_predictions(psi, part.y_train, path, psi_new, **weighted)
         found |= dict(zip(members, predicted, strict=True))
     return [found[i] for i in range(len(plans))]
+
+
+def _fit_kept(model: Pipeline, X: np.ndarray, part: Dataset) -> None:
+    """Fit the second layer and the learner; a store in use may have them from another fit to the same points.
+
+    In nested cross-validation with given folds each training set of inner folds occurs twice: without the folds i and j
+    it is that of the inner fold j for the outer fold i, and that of the inner fold i for the outer fold j.
+    """
+    features, hyper, learner = model["features"], model["hyper"], model["learner"]
+    psi, weighted = features.transform(X), weights(learner, part)
+
+    def fitted() -> tuple[Any, Any]:
+        learner.fit(hyper.fit_transform(psi), part.y_train, **weighted)
+        return hyper, learner
+
+    digest = store.digest([hyper, learner, part.y_train, weighted])
+    kept = store.kept(digest and ["learner", digest], features, X, fitted)
+    model.steps[-2:] = [("hyper", kept[0]), ("learner", kept[1])]
 
 
 def without_path_parameter(plan: Plan, task: str, i: int) -> Any:

@@ -288,7 +288,7 @@ class TestByRow:
         for made in (2, 2):
             kept = by_row(tmp_path, where, 1e6, beyond=beyond)
             for _ in range(2):
-                assert kept.get("key", lambda: (3, True)) == 3  # which only the one beyond keeps
+                assert kept.get("key", lambda: (3, True)) == 3
                 found = kept.rows("rows", np.eye(2), lambda X: ((2 * X, "note"), True))
                 np.testing.assert_array_equal(found[0], 2 * np.eye(2))
                 assert found[1] == "note"
@@ -299,7 +299,28 @@ class TestByRow:
         kept, made = by_row(tmp_path, where, 1e6, beyond=Memory() if beyond else None), list[int]()
         for _ in range(2):
             kept.rows("rows", np.eye(2), lambda X: ((X, made.append(1)), False))
-        assert made == [1, 1]
+            kept.get("key", lambda: (made.append(2), False))
+        assert made == [1, 2, 1, 2]
+
+    @pytest.mark.parametrize("beyond", [False, True])
+    def test_keeps_small_results_of_other_kinds(self, beyond, where, tmp_path):
+        kept, made = by_row(tmp_path, where, 10_000.0), list[str]()
+
+        def get(key: str, size: int) -> None:
+            if beyond:
+                kept.beyond = Memory()  # a new one, which has nothing
+            found = kept.get(key, lambda: (made.append(key) or {"values": np.ones(size, np.uint8)}, True))
+            assert found["values"].sum() == size
+            found["values"][:] = 0  # a copy
+
+        for _ in range(2):
+            get("a", 60)  # of 100 bytes
+            get("large", 101)
+            get("b", 40)
+        assert made == ["a", "large", "b", "large"]
+        for key in ("a", "c", "a", "b"):  # c takes the place of b, which was not used for longest
+            get(key, 40 if key in "bc" else 60)
+        assert made[4:] == ["c", "b"]
 
 
 def test_rows_are_not_kept_in_files_where_computing_them_is_faster_than_reading(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import orbit
 from orbit import plots
 from orbit.approx.base import FeatureMap
+from orbit.core import store
 from orbit.core.errors import InputError
 from orbit.data.validation import GivenFolds, HoldOut, KFolds, NoSelection
 from orbit.testing import SelectionContract, SplittingContract
@@ -122,6 +123,32 @@ def test_scores_equal_those_of_fits_on_the_training_parts(learner):
     np.testing.assert_allclose(selected.scores, expected, atol=1e-9)
     assert selected.best == expected.mean(1).argmax()
     assert len(np.unique(expected.mean(1))) > 1, "the choice matters"
+
+
+@pytest.mark.parametrize("changes", [(), ("hyper=gaussian", "hyper.n_components=9"), ("approx=nystrom", "learner=svm")])
+def test_nested_folds_share_fits_to_the_same_points(changes, monkeypatch):
+    grid = "selection.grid={kernel.lengthscale: [0.3, 1.0]}"
+    made, fitted = selecting("selection=given", grid, *changes), list[int]()
+    data, learner = made.load(), type(made.learner("classification"))
+    fit = learner.fit
+    monkeypatch.setattr(learner, "fit", lambda self, X, y: fitted.append(len(y)) or fit(self, X, y))
+    fold_of = np.arange(len(data.X_train)) % 4
+
+    def scores() -> np.ndarray:
+        fitted.clear()
+        found = []
+        for outer in range(4):
+            rows = [np.flatnonzero(fold_of == fold) for fold in range(4) if fold != outer]
+            part = data.split(np.concatenate(rows), np.flatnonzero(fold_of == outer))
+            found.append(select(made, replace(part, folds=np.repeat(range(3), [len(one) for one in rows]))).scores)
+        return np.array(found)
+
+    alone = scores()
+    assert len(fitted) == 4 * 3 * 2
+    with store.storing(store.ByRow(1e9)):
+        np.testing.assert_array_equal(scores(), alone)
+    assert len(fitted) == 6 * 2, "one for each pair of folds that is left out"
+    assert len(np.unique(alone)) > 6
 
 
 def test_the_test_part_is_not_used():
