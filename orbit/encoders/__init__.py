@@ -5,5 +5,6 @@ from orbit.encoders.gradients import Gradients
 from orbit.encoders.onnx import Onnx
 from orbit.encoders.patches import Patches
 from orbit.encoders.spectrogram import MelSpectrogram
+from orbit.encoders.triangle import UpperTriangle
 
-__all__ = ["Encoder", "Gradients", "MelSpectrogram", "NoEncoder", "Onnx", "Patches"]
+__all__ = ["Encoder", "Gradients", "MelSpectrogram", "NoEncoder", "Onnx", "Patches", "UpperTriangle"]

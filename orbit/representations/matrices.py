@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import numpy as np
@@ -20,10 +19,6 @@ class Coulomb(Representation):
     order : {"raw", "sorted"}
         ``sorted`` puts rows and columns in descending order of row norm: a fixed
         order for each molecule, which the distribution ``NoisySort`` randomises.
-    triangle : {"none", "l1", "l2"}
-        Every pair of atoms appears twice in a symmetric matrix. ``l1`` halves
-        the off-diagonal entries and ``l2`` divides them by sqrt(2), so that L1
-        or Euclidean distances are those of the upper triangles.
 
     Examples
     --------
@@ -36,23 +31,18 @@ class Coulomb(Representation):
 
     takes_vectors = False
 
-    def __init__(self, order: Literal["raw", "sorted"] = "raw", triangle: Literal["none", "l1", "l2"] = "none") -> None:
+    def __init__(self, order: Literal["raw", "sorted"] = "raw") -> None:
         self.order = order
-        self.triangle = triangle
 
     def _fit(self, X: np.ndarray) -> None:
         if X.ndim != 3 or X.shape[1] != X.shape[2]:
             raise self._refuse(X, "matrices of shape (atoms, atoms)")
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
-        if self.order == "sorted":
-            falling = np.argsort(-np.linalg.norm(X, axis=2), axis=1, kind="stable")
-            X = np.take_along_axis(np.take_along_axis(X, falling[:, :, None], 1), falling[:, None, :], 2)
-        if self.triangle == "none":
+        if self.order == "raw":
             return X
-        off_diagonal = 0.5 if self.triangle == "l1" else math.sqrt(0.5)
-        weights = np.where(np.eye(X.shape[1], dtype=bool), 1.0, off_diagonal)
-        return (X * weights).astype(X.dtype)
+        falling = np.argsort(-np.linalg.norm(X, axis=2), axis=1, kind="stable")
+        return np.take_along_axis(np.take_along_axis(X, falling[:, :, None], 1), falling[:, None, :], 2)
 
 
 @register("representation", "bag")

@@ -9,11 +9,16 @@ import numpy as np
 import oracles
 import pytest
 import torch
+from scipy.spatial.distance import pdist
 
 import orbit
 from orbit import representations
+from orbit.approx import Exact, RandomFourier
 from orbit.core.errors import InputError, ParameterError
-from orbit.encoders import Gradients, MelSpectrogram, NoEncoder, Onnx, Patches
+from orbit.distributions import NoisySort
+from orbit.encoders import Gradients, MelSpectrogram, NoEncoder, Onnx, Patches, UpperTriangle
+from orbit.groups import Permutation, Rotation
+from orbit.kernels import Gaussian
 from orbit.testing import ComponentContract, EncoderContract
 from orbit.testing.samples import smooth_images
 
@@ -22,6 +27,11 @@ DEFAULTS = Patches().get_params(deep=False)
 
 def encoded(encoder, X):
     return encoder.encode(torch.from_numpy(np.ascontiguousarray(X))).numpy()
+
+
+def symmetric(rng, n, side):
+    X = rng.random((n, side, side))
+    return X + X.swapaxes(1, 2)
 
 
 def kappa(t, options):
@@ -396,7 +406,7 @@ def test_points_other_than_images_are_rejected(rng):
 def test_no_encoder_flattens():
     X = np.arange(8.0).reshape(2, 2, 2)
     np.testing.assert_array_equal(encoded(NoEncoder().fit(X), X), X.reshape(2, 4))
-    assert orbit.available("encoder") == ["gradients", "mel_spectrogram", "none", "onnx", "patches"]
+    assert orbit.available("encoder") == ["gradients", "mel_spectrogram", "none", "onnx", "patches", "upper_triangle"]
 
 
 def test_gradients_are_the_representation_of_moved_points(rng):
@@ -462,6 +472,34 @@ def test_spectrograms_need_a_window_of_samples():
             MelSpectrogram().fit(X)
 
 
+@pytest.mark.parametrize(("keeps", "metric"), [("l2", "euclidean"), ("l1", "cityblock"), ("triangle", "cityblock")])
+def test_upper_triangles_have_the_distances_that_they_keep(rng, keeps, metric):
+    X = symmetric(rng, 6, 5)
+    found = encoded(UpperTriangle(keeps=keeps).fit(X), X)
+    assert found.shape == (6, 15)
+    whole = X[:, *np.triu_indices(5)] if keeps == "triangle" else X.reshape(6, -1)
+    np.testing.assert_allclose(pdist(found, metric), pdist(whole, metric))
+
+
+def test_features_of_permuted_matrices_are_those_of_their_upper_triangles(rng):
+    X = symmetric(rng, 30, 5)
+    orb = orbit.Orbit(Permutation(mode="rows_columns"), NoisySort(0.3), size=20, rule="monte_carlo", random_state=0)
+    whole, half = (Exact(Gaussian(2.0), orb, encoder=encoder).fit(X).gram(X) for encoder in (None, UpperTriangle()))
+    np.testing.assert_allclose(half, whole, rtol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 4), (5, 5, 2), (5, 5)])
+def test_upper_triangles_need_symmetric_matrices(rng, shape):
+    with pytest.raises(InputError, match="encoder=upper_triangle takes symmetric matrices.*, found"):
+        UpperTriangle().fit(rng.random((3, *shape)))
+
+
+def test_upper_triangles_of_moved_matrices_that_are_not_symmetric_are_refused(rng):
+    orb = orbit.Orbit(Rotation(), size=5, random_state=0)
+    with pytest.raises(InputError, match="symmetric matrices, also after the group has acted, found points of shape"):
+        RandomFourier(orbit=orb, encoder=UpperTriangle()).fit(symmetric(rng, 8, 5))
+
+
 class TestNoEncoder(EncoderContract):
     component = NoEncoder
 
@@ -482,6 +520,13 @@ class TestGradients(EncoderContract):
 class TestMelSpectrogram(EncoderContract):
     component, params = MelSpectrogram, {"bands": 6, "frames": 5, "window": 0.004}
     shape = (100,)
+
+
+class TestUpperTriangle(EncoderContract):
+    component = UpperTriangle
+
+    def inputs(self, rng, n=5):
+        return symmetric(rng, n, 6)
 
 
 class TestOnnx(ComponentContract):  # with a file, in test_encoders_onnx.py
