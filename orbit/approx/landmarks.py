@@ -61,7 +61,7 @@ class Landmarks(Component):
         Parameters
         ----------
         X : array, shape (n, *shape)
-        size : number of landmarks; fewer are returned if there are fewer points
+        size : number of landmarks; fewer are returned if there are fewer points, or moved points
         encode : maps moved points (m, *shape) to the vectors (m, d) that the kernel takes
 
         Returns
@@ -81,11 +81,15 @@ class Landmarks(Component):
     ) -> np.ndarray:
         return self._choose(encoded(candidates), kernel, size, rng)
 
+    def at_most(self, size: int, n: int, orbit_size: int) -> int:
+        """The number of landmarks among ``n`` points if ``size`` are asked for."""
+        return min(size, n if self.source == "data" else n * orbit_size)
+
     def _candidates(self, X: np.ndarray, orbit: Orbit, size: int, rng: np.random.Generator) -> np.ndarray:
         """Points to choose landmarks from, shape (m, *shape)."""
         if self.source == "data":
             return X
-        count = min(max(size, len(X)), len(X) * len(orbit.weights_))
+        count = self.at_most(max(size, len(X)), len(X), len(orbit.weights_))
         # distinct (point, element) pairs: with as many landmarks as orbit points, all of them are taken
         pairs = rng.permutation(len(X) * len(orbit.weights_))[:count]
         points, elements = np.divmod(pairs, len(orbit.weights_))

@@ -98,15 +98,20 @@ class Nystrom(AveragedMap):
         return min(n, self.n_components * (self.landmarks or Uniform()).points_each)
 
     def fit_bytes(self, n: int, d: int) -> int:
-        return 2 * 8 * min(n, self.n_components) ** 2  # the kernel matrix of the landmarks, and its factor
+        orbit_size = (self.orbit or Orbit()).resolved()[2]
+        return 2 * 8 * self._n_landmarks(n, orbit_size) ** 2  # the kernel matrix of the landmarks, and its factor
+
+    def _n_landmarks(self, n: int, orbit_size: int) -> int:
+        return (self.landmarks or Uniform()).at_most(self.n_components, n, orbit_size)
 
     def _outline(self, setting: Setting) -> Outline:
-        m, kernel = min(setting.n, self.n_components), setting.kernel
+        m, kernel = self._n_landmarks(setting.n, len(setting.orbit.weights_)), setting.kernel
         projected = kernel.by_projections(setting.vectors)
         return Outline(m, m, m, *kernel.pair_work(setting.d), is_projected=projected, needs_squares=projected)
 
     def _fit_work(self, setting: Setting, of_point: Work) -> Work:
-        m, (multiplications, values) = min(setting.n, self.n_components), setting.kernel.pair_work(setting.d)
+        m = self._n_landmarks(setting.n, len(setting.orbit.weights_))
+        multiplications, values = setting.kernel.pair_work(setting.d)
         gram = Work.of(np.dtype(np.float64), m**2 * multiplications, m**2 * values)
         return gram + root_work(m, self.rank_tolerance)
 

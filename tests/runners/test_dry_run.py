@@ -55,6 +55,21 @@ def test_bytes_and_columns_are_those_of_the_arrays(approx, hyper):
     assert found.work.multiplications > 0
 
 
+def test_landmarks_from_the_orbit_may_be_more_than_the_points():
+    made = plan(
+        quickly_composed(
+            *("approx=nystrom", "approx.n_components=100", "landmarks.source=orbit", "dataset.n_train=40"),
+            *("group=rotation", "orbit.size=8"),
+        )
+    )
+    data = made.load()
+    X = made.component("representation").fit_transform(data.X_train).astype(np.float32)
+    width = made.approx().fit(X).transform(X).shape[1]
+    assert 80 < width <= 100
+    assert part(estimate_fit(made, data), "features") == 4 * 40 * 100
+    assert made.approx().fit_bytes(40, 784) == 2 * 8 * 100**2
+
+
 def test_a_plan_on_streams_says_what_it_does_with_second_moments():
     stream = ("approx=rf", "engine.stream=true", "approx.n_components=600")
     kept = one(*stream).notes
