@@ -80,8 +80,10 @@ def row_norms(X: np.ndarray) -> np.ndarray:
 def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
     """``total += Z^T Z`` in the upper triangle; products in the dtype of ``Z`` (m, d), sums in that of ``total``."""
     for start in range(0, len(total), BLOCK_COLUMNS):
-        columns = slice(start, start + BLOCK_COLUMNS)
-        total[columns, start:] += Z[:, columns].T @ Z[:, start:]
+        columns, after = slice(start, start + BLOCK_COLUMNS), slice(start + BLOCK_COLUMNS, None)
+        part = Z[:, columns]
+        total[columns, columns] += part.T @ part  # of which BLAS computes one triangle
+        total[columns, after] += part.T @ Z[:, after]
 
 
 def add_outers(total: np.ndarray, columns: np.ndarray, signs: Sequence[float]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from orbit.core.linalg import BLOCK_COLUMNS
 from orbit.core.work import Work
 from orbit.solvers.factorisations import BLOCK, WIDE_BLOCK, Band, Cholesky, Eigen, cheapest, is_large
 from orbit.solvers.passes import MAX_PASSES, PROBES, sketch_rank, values_side_by_side
@@ -19,21 +18,24 @@ _FIRST_PASSES = 3
 
 
 def moments_multiplications(n: int, d: int) -> float:
-    """Those of the upper triangle of second moments of ``n`` rows of ``d`` columns, in blocks of columns.
+    """Those of the upper triangle of second moments of ``n`` rows of ``d`` columns.
 
     >>> moments_multiplications(10, 3)
-    90.0
+    60.0
     """
-    return float(sum(n * min(BLOCK_COLUMNS, d - start) * (d - start) for start in range(0, d, BLOCK_COLUMNS)))
+    return n * d * (d + 1) / 2
 
 
-def factorisation_work(m: int, k: int, n_values: int, eigen: bool = False, n_scales: int = 1) -> Work:
+def factorisation_work(
+    m: int, k: int, n_values: int, eigen: bool = False, n_scales: int = 1, float32: bool = False
+) -> Work:
     """That of a system of ``m`` equations and ``k`` right-hand sides for a path of so many lambda.
 
     Parameters
     ----------
     eigen : whether eigenvalues are needed; else the cheapest factorisation is taken
     n_scales : distinct factors of the matrix among the right-hand sides
+    float32 : whether a large matrix may be reduced in float32
     """
     kind = Eigen if eigen else cheapest(m, n_scales, n_values)
     if kind is Eigen:
@@ -41,7 +43,8 @@ def factorisation_work(m: int, k: int, n_values: int, eigen: bool = False, n_sca
     if kind is Cholesky:
         return Work(double=n_scales * _CHOLESKY * m**3 + float(m) ** 2 * k)
     of_system = _BLOCKS * m * (WIDE_BLOCK if is_large(m) else BLOCK) ** 2 if kind is Band else 0.0
-    return Work(double=_REDUCTION * m**3 + 2.0 * m**2 * k + n_scales * n_values * of_system)
+    reduction = Work.of(np.dtype(np.float32 if float32 and kind is Band else np.float64), _REDUCTION * m**3)
+    return reduction + Work(double=2.0 * m**2 * k + n_scales * n_values * of_system)
 
 
 def least_squares_work(
@@ -67,7 +70,7 @@ def least_squares_work(
     float32 = in_float32(np.dtype(dtype), m, path, default_path) and not eigen
     matrix = moments_multiplications(n, d) if d <= n else moments_multiplications(d, n)
     products = Work.of(np.dtype(np.float32 if float32 else np.float64), matrix + 2.0 * n * d * k)
-    return products + factorisation_work(m, k, len(path), eigen, n_scales)
+    return products + factorisation_work(m, k, len(path), eigen, n_scales, float32)
 
 
 def passes_work(n: int, d: int, k: int, n_values: int, memory: float, dtype: np.dtype) -> tuple[int, Work]:

@@ -30,6 +30,8 @@ _ROWS_BANDED, _ROWS_TRIDIAGONAL = 20, 1
 _ABOVE_ROUNDING = 10
 # Columns that are factorised or updated at once: of 128 to 512 about the fastest, for sizes of 1,000 to 4,000.
 PANEL = 192
+# Panels that a reduction in float32 updates at once: it reads fewer bytes for each operation.
+_PANELS_FLOAT32 = 4
 # Rows of the blocks of a block-tridiagonal matrix, up to LARGE and above, divisors of PANEL: wider ones take less time
 # to reduce to, and more for each lambda.
 BLOCK, WIDE_BLOCK = 32, 96
@@ -88,7 +90,12 @@ class Factorisation(ABC):
 
 
 def factorise(
-    A: np.ndarray, right: np.ndarray, scales: np.ndarray, path: np.ndarray, eigen: bool = False
+    A: np.ndarray,
+    right: np.ndarray,
+    scales: np.ndarray,
+    path: np.ndarray,
+    eigen: bool = False,
+    float32: bool = False,
 ) -> Factorisation:
     """The :func:`cheapest` factorisation that resolves all of an ascending path; ``eigen`` requests eigenvalues.
 
@@ -96,10 +103,11 @@ def factorise(
     ----------
     A, right, scales : as for :class:`Factorisation`
     path : array of lambda, shape (l,)
+    float32 : whether A was rounded to float32, so that a reduction of large matrices need not be more precise
     """
     resolved = path[0] > smallest_resolved(A, scales) or len(A) > MAX_EIGEN
     kind = Eigen if eigen or not resolved else cheapest(len(A), len(np.unique(scales)), len(path))
-    return Band(A, right, scales, path) if kind is Band else kind(A, right, scales)
+    return Band(A, right, scales, path, float32) if kind is Band else kind(A, right, scales)
 
 
 def cheapest(size: int, n_scales: int, n_values: int) -> type[Eigen | Tridiagonal | Band | Cholesky]:
@@ -198,7 +206,7 @@ class Tridiagonal(Factorisation):
 
 
 class Band(Factorisation):
-    """A reduction to a block-tridiagonal matrix, A = Q B Q^T, in place.
+    """A reduction to a block-tridiagonal matrix, A = Q B Q^T, in place if it is in float64.
 
     It is the first of the two stages of Bischof, Lang and Sun, "A framework for symmetric
     band reduction", 2000: 4/3 m^3 additions and multiplications in matrix products. A
@@ -206,14 +214,27 @@ class Band(Factorisation):
     eigendecomposition 9 m^3. Each lambda then costs some 12 m b^2 for blocks of b rows: a
     Cholesky factorisation of B + lambda I by blocks, and the diagonal of its inverse.
 
+    In float32 the reduction takes half the time. It is that of a matrix near A: solutions
+    of lambda from 1e-8 of the trace on are off by some 1e-6, as products of float32 rows
+    would change them. All that follows the reduction is in float64.
+
     Parameters
     ----------
     path : array of lambda that are solved together, or None; others are solved when asked for
+    float32 : whether to reduce in float32
     """
 
-    def __init__(self, A: np.ndarray, right: np.ndarray, scales: np.ndarray, path: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        A: np.ndarray,
+        right: np.ndarray,
+        scales: np.ndarray,
+        path: np.ndarray | None = None,
+        float32: bool = False,
+    ) -> None:
         self.scales = scales
-        self._A = torch.from_numpy(np.ascontiguousarray(A))
+        self._A = torch.from_numpy(np.ascontiguousarray(A, dtype=np.float32 if float32 else np.float64))
+        self._panel = PANEL * _PANELS_FLOAT32 if float32 else PANEL
         self._size = b = WIDE_BLOCK if is_large(len(A)) else BLOCK
         self._blocks = [slice(start, min(start + b, len(A))) for start in range(0, len(A), b)]
         self._diagonal = torch.zeros(len(self._blocks), b, b, dtype=torch.float64)
@@ -254,7 +275,7 @@ class Band(Factorisation):
                 continue
             V, T, self._beside[i] = _reflections(beside)
             product = torch.zeros_like(V)
-            for rows in _panels(block.stop, len(A)):
+            for rows in _panels(block.stop, len(A), self._panel):
                 _apply(update, A, rows)  # here and not at once, so that they are read once
                 _add_product(V, A, rows, product)
             S = T.T @ product
@@ -268,8 +289,8 @@ class Band(Factorisation):
         turned = torch.from_numpy(np.array(columns))
         steps = list(zip(self._blocks, self._triangles, strict=False))
         for block, T in steps if transposed else reversed(steps):
-            V, part = self._A[block, block.stop :], turned[block.stop :]
-            part.addmm_(V.T, (T.T if transposed else T) @ (V @ part), alpha=-1)
+            V, part = self._A[block, block.stop :].double(), turned[block.stop :]
+            part.addmm_(V.T, (T.T if transposed else T).double() @ (V @ part), alpha=-1)
         return turned.numpy()
 
     def _solve(self, values: np.ndarray) -> None:
@@ -336,14 +357,14 @@ def _reflections(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.
         V = reflected.T.contiguous()
         V[:, : len(rows)].triu_(1).diagonal().fill_(1.0)
         # T^-1 is the upper triangle of V^T V with 1 / tau on the diagonal; written for tau = 0 too
-        identity = torch.eye(len(rows), dtype=torch.float64)
+        identity = torch.eye(len(rows), dtype=rows.dtype)
         inverse = torch.linalg.solve_triangular((V @ V.T).triu(1) * tau + identity, identity, upper=True)
         return V, tau[:, None] * inverse, triangle
 
 
-def _panels(start: int, size: int) -> list[slice]:
-    """Rows from ``start``, in panels that end at multiples of ``PANEL``."""
-    return [slice(max(start, first), min(first + PANEL, size)) for first in range(start - start % PANEL, size, PANEL)]
+def _panels(start: int, size: int, panel: int) -> list[slice]:
+    """Rows from ``start``, in panels that end at multiples of ``panel``."""
+    return [slice(max(start, first), min(first + panel, size)) for first in range(start - start % panel, size, panel)]
 
 
 def _apply(update: tuple[torch.Tensor, torch.Tensor] | None, A: torch.Tensor, rows: slice) -> None:

@@ -55,9 +55,9 @@ class LeastSquares(ABC):
         self.scale = float(np.trace(A) * self.operator.scales.max())
         self.smallest_resolved = smallest_resolved(A, self.operator.scales)
 
-    def factorise(self, path: np.ndarray, eigen: bool = False) -> None:
-        """Factorise for an ascending path of lambda; ``eigen`` requests eigenvalues."""
-        self.factorisation = factorise(self._A, self._right, self.operator.scales, path, eigen)
+    def factorise(self, path: np.ndarray, eigen: bool = False, float32: bool = False) -> None:
+        """Factorise for an ascending path of lambda; ``eigen`` requests eigenvalues, ``float32`` allows rounding."""
+        self.factorisation = factorise(self._A, self._right, self.operator.scales, path, eigen, float32)
         del self._A, self._right
 
     def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:

@@ -131,7 +131,7 @@ def choose(
     """
     floor = max(problem.smallest_resolved, FLOAT32_ERROR * problem.scale if float32 else 0.0)
     tried = path[path >= min(floor, path[-1])] if trim else path
-    problem.factorise(tried, eigen)
+    problem.factorise(tried, eigen, float32)
     value, scores = float(tried[0]), np.full(len(tried), np.nan)
     if len(tried) > 1:
         value, scores = best_of_path(tried, _reject_indefinite(scorer(problem)))

@@ -227,6 +227,23 @@ class TestFactorisations:
             expected = Q @ ((Q.T @ right) / (scaled + value))
             np.testing.assert_allclose(solved.expand(z), expected, atol=1e-6 * np.abs(expected).max())
 
+    def test_a_reduction_in_float32_is_that_of_a_matrix_near_it(self, rng, monkeypatch):
+        """A is off by 1e-6 of its largest eigenvalue, 20 roundings, at most: so are solutions and degrees of freedom."""
+        monkeypatch.setattr("orbit.solvers.factorisations.BLOCK", 8)
+        monkeypatch.setattr("orbit.solvers.factorisations.PANEL", 40)
+        Q, size = np.linalg.qr(rng.standard_normal((400, 400)))[0], 400
+        values, scales = np.geomspace(1, 1e-9, size), np.array([1.0, 0.1, 0.1])
+        A, right = (Q * values) @ Q.T, rng.standard_normal((size, 3))
+        path = np.array([1e-5, 1e-3, 1e-1])
+        solved = Band((A + A.T) / 2, right, scales, path, float32=True)
+        for value in path:
+            z, freedom = solved.solve(value)
+            for k, (scale, found) in enumerate(zip(scales, freedom, strict=True)):
+                left = (scale * A + value * np.eye(size)) @ solved.expand(z)[:, k] - right[:, k]
+                assert np.linalg.norm(left) < 1e-6 * scale / value * np.linalg.norm(right[:, k])
+                share_left = value / (scale * values + value)
+                assert abs(found - (1 - share_left).sum()) < 1e-6 * scale / value * np.square(share_left).sum()
+
     @pytest.mark.parametrize("scales", [[1, 1, 1], [2.0, 0.3, 0.0]], ids=str)
     def test_values_outside_the_path_are_solved_when_asked_for(self, matrix, scales, monkeypatch):
         monkeypatch.setattr("orbit.solvers.factorisations._TOGETHER", 64)  # two values
