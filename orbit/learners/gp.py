@@ -257,8 +257,11 @@ class _Variance:
             return self._posterior_variance(X[:, -1], X[:, : self._gram.n].T)
         if self._rows is not None:
             return self._posterior_variance(np.square(X).sum(1), self._rows @ X.T)
-        return self._regularization * self._factorisation.inverse_form(X.T, self._regularization)
+        return self._regularization * self._inverse_form(X.T)
 
     def _posterior_variance(self, prior: np.ndarray, K: np.ndarray) -> np.ndarray:
         """The posterior variance from the prior variance and kernel values with the training points, shape (n, m)."""
-        return np.maximum(prior - self._factorisation.inverse_form(K, self._regularization) / self._n, 0.0)
+        return np.maximum(prior - self._inverse_form(K) / self._n, 0.0)
+
+    def _inverse_form(self, columns: np.ndarray) -> np.ndarray:
+        return self._factorisation.inverse_form(self._factorisation.to_basis(columns), self._regularization)

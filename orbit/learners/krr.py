@@ -34,9 +34,10 @@ class KernelRidgeRegressor(PassesMixin, LeastSquaresRegressor):
     ----------
     regularization : float > 0, list of them, or None
         lambda. A list is a path to choose from; None is 29 values from 1e-13 to 10.
-    selection : {"gcv", "loo", "hold_out"}
-        How lambda is chosen, always on training data only: generalised
-        cross-validation, leave-one-out (both with m as given), or a validation part.
+    selection : {"loo", "gcv", "hold_out"}
+        How lambda is chosen, always on training data only: by leave-one-out or
+        generalised cross-validation (both with m as given), or on a validation part; see
+        ``RidgeRegressor``.
     validation_fraction : float in (0, 1)
         Share of the training data held out for ``hold_out``.
     random_state : int, RandomState or None
@@ -70,7 +71,7 @@ class KernelRidgeRegressor(PassesMixin, LeastSquaresRegressor):
     def __init__(
         self,
         regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        selection: Selection = "gcv",
+        selection: Selection = "loo",
         validation_fraction: Fraction = 0.2,
         random_state: RandomState = None,
     ) -> None:

@@ -38,7 +38,7 @@ from orbit.solvers.selection import (
     warn_at_end,
 )
 
-Selection = Literal["gcv", "loo", "hold_out"]
+Selection = Literal["loo", "gcv", "hold_out"]
 
 # Values whose iterations converge within the passes that are allowed, with features of norm one.
 _SMALLEST_IN_PASSES = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-10}
@@ -53,6 +53,7 @@ class LeastSquaresLearner(TargetsLearner):
 
     selection: str
     _stream: _Stream | None = None
+    _streamed = False
     _precise = False
     _exhausted = False
 
@@ -76,7 +77,8 @@ class LeastSquaresLearner(TargetsLearner):
     def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
         """As for independent outputs, with a scale for each one where an operator may couple them."""
         path, n_scales = regularization_path(self.regularization), k if self.operator_valued else 1
-        fit = least_squares_work(n, d, k, path, self.regularization is None, dtype, self.selection == "loo", n_scales)
+        left_out = self.selection == "loo" and len(path) > 1
+        fit = least_squares_work(n, d, k, path, self.regularization is None, dtype, False, n_scales, left_out)
         if len(path) == 1 or self.selection != "hold_out":
             return fit
         part = round(n * (1 - self.validation_fraction))
@@ -84,7 +86,7 @@ class LeastSquaresLearner(TargetsLearner):
         return whole + least_squares_work(part, d, k, path, self.regularization is None, dtype, n_scales=n_scales)
 
     def _fit_rows(self, structure, X, Y, weights, labels) -> None:
-        self._stream = None
+        self._stream, self._streamed = None, False
         with threads_for(X.shape[0] * X.shape[1] * float(min(X.shape))):
             choice = self._choice(structure, X, Y, weights, labels)
             self._set_solution(choice, structure, X.dtype)
@@ -101,20 +103,20 @@ class LeastSquaresLearner(TargetsLearner):
         path, trim, selection = regularization_path(self.regularization), self.regularization is None, self.selection
         # for a given path, operator-valued systems of any size take products in float32
         size = min(X.shape) if trim or not self.operator_valued else math.inf
-        float32 = in_float32(X.dtype, size, path, trim) and selection != "loo"
+        float32 = in_float32(X.dtype, size, path, trim)
 
-        def chosen(path: np.ndarray, float32: bool, scorer, rows=None, eigen: bool = False) -> Choice:
+        def chosen(path: np.ndarray, float32: bool, scorer, rows=None) -> Choice:
             problem = self._problem(structure, rows or (X, Y, weights), path, float32)
-            choice = choose(problem, path, trim and len(path) > 1, float32, scorer, eigen)
-            return chosen(path, False, scorer, rows, eigen) if choice.exhausted else choice
+            choice = choose(problem, path, trim and len(path) > 1, float32, scorer)
+            return chosen(path, False, scorer, rows) if choice.exhausted else choice
 
         if len(path) == 1:
             return chosen(path, float32, gcv_scores)
-        if selection == "gcv":
+        if selection in ("gcv", "loo"):
             repeats = Repeats.find(X, Y, weights)
-            return chosen(path, float32, lambda problem: gcv_scores(problem, repeats))
-        if selection == "loo":
-            return chosen(path, float32, lambda problem: leave_one_out(problem, X, Y, weights), eigen=True)
+            if selection == "gcv":
+                return chosen(path, float32, lambda problem: gcv_scores(problem, repeats))
+            return chosen(path, float32, lambda problem: leave_one_out(problem, X, Y, weights, repeats))
         share = 0.5 if selection == "two_fold" else self.validation_fraction
         fit, validation = hold_out(len(X), share, labels, self.random_state)
         w_fit, w_validation = subset_weights(weights, fit, validation)
@@ -194,7 +196,7 @@ class LeastSquaresLearner(TargetsLearner):
         return self
 
     def _solve_stream(self, stream: _Stream) -> None:
-        stream.changed = False
+        stream.changed, self._streamed = False, True
         path, moments = regularization_path(self.regularization), stream.moments
         like_targets = moments.y_shift[None] if stream.structure is None else moments.like_targets()
         operator = self._operator(stream.structure, like_targets)
@@ -216,7 +218,7 @@ class LeastSquaresLearner(TargetsLearner):
         return super()._scores(X)
 
     def _criterion(self) -> str:
-        return self.selection
+        return "gcv" if self._streamed else self.selection
 
     def _set_solution(self, choice: Choice, structure: Structure | None, dtype: np.dtype) -> None:
         """Set the fitted attributes from a choice and its solution."""
@@ -296,6 +298,7 @@ class PassesMixin(LeastSquaresLearner):
             All labels, for classifiers.
         """
         self.check()
+        self._streamed = True
         X, y, _ = next(batches())
         self.n_features_in_ = X.shape[1]
         self._store_target_properties(y, classes)

@@ -22,10 +22,11 @@ class RidgeRegressor(PassesMixin, LeastSquaresRegressor):
     ----------
     regularization : float > 0, list of them, or None
         lambda. A list is a path to choose from; None is 29 values from 1e-13 to 10.
-    selection : {"gcv", "loo", "hold_out"}
-        How lambda is chosen, always on training data only: generalised
-        cross-validation, which leaves out equal rows together, leave-one-out, or a
-        validation part.
+    selection : {"loo", "gcv", "hold_out"}
+        How lambda is chosen, always on training data only: by the leave-one-out error,
+        by generalised cross-validation, which is wrong where leverages differ by much, or
+        on a validation part. See :func:`~orbit.solvers.selection.leave_one_out`; equal rows
+        are left out together. Streams, of which no rows are kept, take ``gcv``.
     validation_fraction : float in (0, 1)
         Share of the training data held out for ``hold_out``.
     random_state : int, RandomState or None
@@ -52,7 +53,7 @@ class RidgeRegressor(PassesMixin, LeastSquaresRegressor):
     def __init__(
         self,
         regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        selection: Selection = "gcv",
+        selection: Selection = "loo",
         validation_fraction: Fraction = 0.2,
         random_state: RandomState = None,
     ) -> None:
@@ -72,10 +73,10 @@ class RidgeClassifier(PassesMixin, LeastSquaresClassifier):
         lambda, in (1/n) sum_i w_i |W^T x_i + b - y_i|^2 + lambda |W|^2, the sample
         weights w scaled to a mean of one. A list is a path to choose from; None is
         29 values from 1e-13 to 10.
-    selection : {"gcv", "loo", "hold_out"}
-        How lambda is chosen, always on training data only: generalised
-        cross-validation, which leaves out equal rows together, leave-one-out squared
-        error, or the accuracy on a validation part.
+    selection : {"loo", "gcv", "hold_out"}
+        How lambda is chosen, always on training data only: by the squared
+        leave-one-out error, by generalised cross-validation, or by the accuracy on a
+        validation part; see ``RidgeRegressor``.
     validation_fraction : float in (0, 1)
         Share of the training data held out for ``hold_out``.
     random_state : int, RandomState or None
@@ -103,7 +104,7 @@ class RidgeClassifier(PassesMixin, LeastSquaresClassifier):
     def __init__(
         self,
         regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        selection: Selection = "gcv",
+        selection: Selection = "loo",
         validation_fraction: Fraction = 0.2,
         random_state: RandomState = None,
     ) -> None:

@@ -30,7 +30,7 @@ def selection_curve(curve: Curve, ax: Axes | None = None) -> Figure:
     >>> X = rng.standard_normal((40, 3))
     >>> learner = orbit.RidgeRegressor().fit(X, X[:, 0] + 0.1 * rng.standard_normal(40))
     >>> plots.selection_curve(learner.selection_curve()).axes[0].get_ylabel()
-    'gcv error'
+    'loo error'
     """
     path, scores, criterion = curve.path, curve.scores, curve.criterion.replace("_", "-")
     ax = axes_or_new(ax, 5, 3.4)

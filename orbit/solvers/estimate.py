@@ -7,12 +7,14 @@ import numpy as np
 from orbit.core.work import Work
 from orbit.solvers.factorisations import BLOCK, WIDE_BLOCK, Band, Cholesky, Eigen, cheapest, is_large
 from orbit.solvers.passes import MAX_PASSES, PROBES, sketch_rank, values_side_by_side
-from orbit.solvers.selection import in_float32
+from orbit.solvers.selection import SAMPLED_ROWS, in_float32
 
 # Multiplications of a factorisation of an m x m matrix, as multiples of m^3 (Golub and Van Loan, 4.2 and 8.3).
 _CHOLESKY, _REDUCTION, _EIGEN = 1 / 6, 2 / 3, 4.5
 # Those of each lambda with a block-tridiagonal matrix in blocks of b rows, as multiples of m b^2.
 _BLOCKS = 6.0
+# Those of each lambda and row whose leverage is computed, as multiples of m b.
+_ROW_BLOCKS = 1.5
 # Passes over a stream before the first product of conjugate gradients: means, moments of the targets, the sketch.
 _FIRST_PASSES = 3
 
@@ -56,6 +58,7 @@ def least_squares_work(
     dtype: np.dtype,
     eigen: bool = False,
     n_scales: int = 1,
+    left_out: bool = False,
 ) -> Work:
     """That of least squares on ``n`` rows of ``d`` features and ``k`` targets, in the smaller of both forms.
 
@@ -65,12 +68,17 @@ def least_squares_work(
     default_path : whether they are the default ones, of which those below the precision of products are left out
     dtype : of the features
     eigen, n_scales : as for :func:`factorisation_work`
+    left_out : whether leverages are computed for each lambda
     """
-    m = min(n, d)
+    m, rows = min(n, d), min(n, SAMPLED_ROWS)
     float32 = in_float32(np.dtype(dtype), m, path, default_path) and not eigen
     matrix = moments_multiplications(n, d) if d <= n else moments_multiplications(d, n)
     products = Work.of(np.dtype(np.float32 if float32 else np.float64), matrix + 2.0 * n * d * k)
-    return products + factorisation_work(m, k, len(path), eigen, n_scales, float32)
+    leverages = Work()
+    if left_out:
+        of_value = _ROW_BLOCKS * WIDE_BLOCK if is_large(m) else _ROW_BLOCKS * BLOCK
+        leverages = Work(double=m * rows * (m + len(path) * of_value))
+    return products + factorisation_work(m, k, len(path), eigen, n_scales, float32) + leverages
 
 
 def passes_work(n: int, d: int, k: int, n_values: int, memory: float, dtype: np.dtype) -> tuple[int, Work]:

@@ -84,6 +84,20 @@ class Factorisation(ABC):
     def expand(self, z: np.ndarray) -> np.ndarray:
         """Q z for columns in the basis Q, shape (m, k)."""
 
+    @abstractmethod
+    def to_basis(self, columns: np.ndarray) -> np.ndarray:
+        """Q^T c for columns c, shape (m, k)."""
+
+    @abstractmethod
+    def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+        """c^T (A + lambda I)^-1 c, shape (k,), for columns in the basis Q, Q^T c, shape (m, k).
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If rounding has made A + lambda I indefinite.
+        """
+
     def _by_scale(self) -> list[tuple[float, np.ndarray]]:
         """Each distinct scale with the indices of its columns."""
         return [(float(scale), self.scales == scale) for scale in np.unique(self.scales)]
@@ -136,7 +150,7 @@ class Eigen(Factorisation):
     def __init__(self, A: np.ndarray, right: np.ndarray, scales: np.ndarray) -> None:
         values, self.vectors = eigh(A)
         self.values, self.scales = np.maximum(values, 0.0), scales
-        self.right = self.vectors.T @ right
+        self.right = self.to_basis(right)
 
     def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
         scaled = self.values[:, None] * self.scales
@@ -154,9 +168,11 @@ class Eigen(Factorisation):
         """log det (A + lambda I)."""
         return float(np.log(self.values + regularization).sum())
 
-    def inverse_form(self, columns: np.ndarray, regularization: float) -> np.ndarray:
-        """c^T (A + lambda I)^-1 c for every column c, shape (m, n) to (n,)."""
-        return (1 / (self.values + regularization)) @ np.square(self.vectors.T @ columns)
+    def to_basis(self, columns: np.ndarray) -> np.ndarray:
+        return self.vectors.T @ columns
+
+    def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+        return (1 / (self.values + regularization)) @ np.square(in_basis)
 
 
 class Tridiagonal(Factorisation):
@@ -173,7 +189,7 @@ class Tridiagonal(Factorisation):
         with threads_for(0):  # in the products with vectors a second thread mostly waits
             reduced, self.diagonal, self.beside, self._tau, _ = lapack.dsytrd(A, lower=1, lwork=lwork)
         self._reflectors = np.asfortranarray(reduced[1:, :-1])
-        self.right = self._turn(right, "T")
+        self.right = self.to_basis(right)
         self._solved: dict[float, tuple[np.ndarray, np.ndarray]] = {}
 
     def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
@@ -183,6 +199,15 @@ class Tridiagonal(Factorisation):
 
     def expand(self, z: np.ndarray) -> np.ndarray:
         return self._turn(z, "N")
+
+    def to_basis(self, columns: np.ndarray) -> np.ndarray:
+        return self._turn(columns, "T")
+
+    def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+        down, multipliers, failed = lapack.dpttrf(self.diagonal + regularization, self.beside)
+        if failed:
+            raise _indefinite(regularization)
+        return (in_basis * lapack.dpttrs(down, multipliers, in_basis)[0]).sum(0)
 
     def _solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
         z, freedom = np.empty_like(self.right), np.empty(self.right.shape[1])
@@ -242,7 +267,7 @@ class Band(Factorisation):
         self._triangles: list[torch.Tensor] = []
         with threads_for(len(A) ** 3):
             self._reduce()
-            self.right = self._turn(right, transposed=True)
+            self.right = self.to_basis(right)
         self._solved: dict[float, tuple[np.ndarray, np.ndarray]] = {}
         if path is not None:
             together = max(1, _TOGETHER // b)
@@ -258,6 +283,29 @@ class Band(Factorisation):
 
     def expand(self, z: np.ndarray) -> np.ndarray:
         return self._turn(z, transposed=False)
+
+    def to_basis(self, columns: np.ndarray) -> np.ndarray:
+        return self._turn(columns, transposed=True)
+
+    def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
+        b, k = self._size, in_basis.shape[1]
+        rows = self._by_block(in_basis)
+        shift = regularization * torch.eye(b, dtype=torch.float64)
+        form, matrix, y = torch.zeros(k, dtype=torch.float64), self._diagonal[0] + shift, rows[0]
+        for i, beside in enumerate(self._beside, start=1):
+            C, info = torch.linalg.cholesky_ex(matrix)
+            if info:
+                raise _indefinite(regularization)
+            E, y = torch.linalg.solve_triangular(C, torch.cat([beside, y], dim=1), upper=False).split([b, k], dim=1)
+            form += y.square().sum(0)
+            if i < len(rows):
+                matrix, y = self._diagonal[i] + shift - E.T @ E, rows[i] - E.T @ y
+        return form.numpy()
+
+    def _by_block(self, in_basis: np.ndarray) -> torch.Tensor:
+        """Columns (m, k) as blocks of b rows (blocks, b, k), with zeros behind the last."""
+        padding = len(self._blocks) * self._size - len(in_basis)
+        return torch.from_numpy(np.pad(in_basis, ((0, padding), (0, 0)))).view(-1, self._size, in_basis.shape[1])
 
     def _reduce(self) -> None:
         """Compute B; rows of the upper triangle of A right of B then hold the reflections.
@@ -311,7 +359,7 @@ class Band(Factorisation):
         """
         n, b, k = len(shifts), self._size, right.shape[1]
         padding = len(self._blocks) * b - len(right)  # zeros of B, whose inverse is 1 / shift
-        rows = torch.from_numpy(np.pad(right, ((0, padding), (0, 0)))).view(-1, b, k)
+        rows = self._by_block(right)
         identity, shift = torch.eye(b, dtype=torch.float64), torch.from_numpy(shifts)[:, None, None]
         factors, definite = [], torch.ones(n, dtype=torch.bool)
         matrix, y = self._diagonal[0] + shift * identity, rows[0].expand(n, b, k)
@@ -413,10 +461,12 @@ class Cholesky(Factorisation):
         self._factorise(regularization)
         return 2 * float(np.log(self._factor.diagonal()).sum())
 
-    def inverse_form(self, columns: np.ndarray, regularization: float) -> np.ndarray:
-        """c^T (A + lambda I)^-1 c for every column c, shape (m, n) to (n,)."""
+    def to_basis(self, columns: np.ndarray) -> np.ndarray:
+        return columns
+
+    def inverse_form(self, in_basis: np.ndarray, regularization: float) -> np.ndarray:
         self._factorise(regularization)
-        solved, _ = lapack.dtrtrs(self._factor.T, columns, lower=0, trans=1)
+        solved, _ = lapack.dtrtrs(self._factor.T, in_basis, lower=0, trans=1)
         return np.square(solved).sum(0)
 
     def _solve(self, regularization: float) -> np.ndarray:

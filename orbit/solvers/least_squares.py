@@ -12,13 +12,14 @@ outputs of a constant C decouple in its eigenbasis, so that in each case the pro
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 
 from orbit.core.errors import InputError
 from orbit.core.linalg import add_second_moments, mirror_upper
 from orbit.kernels.structure import Blocks, Operator
-from orbit.solvers.factorisations import MAX_EIGEN, Eigen, Factorisation, factorise, smallest_resolved
+from orbit.solvers.factorisations import MAX_EIGEN, Factorisation, factorise, smallest_resolved
 from orbit.solvers.moments import Centering, Rows, System
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -76,11 +77,24 @@ class LeastSquares(ABC):
         errors = np.maximum(self._errors(z, regularization), self._power * _EPS)  # a perfect fit leaves rounding
         return errors, freedom / self.operator.n_coupled + self.fit_intercept
 
-    def row_shares(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues e, shape (r,), and shares, shape (n, r): the leverages are ``shares @ (e / (e + lambda))``."""
-        assert isinstance(self.factorisation, Eigen)
-        values = self.factorisation.values
-        return values, self._shares(rows, values, self.factorisation.vectors)
+    @abstractmethod
+    def left_out(
+        self, rows: np.ndarray, X: np.ndarray, Y: np.ndarray, weights: np.ndarray
+    ) -> Callable[[float], tuple[np.ndarray, np.ndarray]]:
+        """A function of lambda: residuals of some rows, and what their leverages leave of 1, for independent outputs.
+
+        A residual over what the leverage leaves is that of a fit to all other rows.
+
+        Parameters
+        ----------
+        rows : indices of the rows, shape (r,)
+        X, Y, weights : all rows of the problem
+
+        Returns
+        -------
+        callable
+            To residuals times the roots of the weights, shape (r, p), and 1 - leverage, shape (r,).
+        """
 
     @abstractmethod
     def _coefficients(self, z: np.ndarray) -> np.ndarray:
@@ -89,10 +103,6 @@ class LeastSquares(ABC):
     @abstractmethod
     def _errors(self, z: np.ndarray, regularization: float) -> np.ndarray:
         """The mean squared residual of every column."""
-
-    @abstractmethod
-    def _shares(self, rows: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Squared left singular vectors of the rows."""
 
 
 class Primal(LeastSquares):
@@ -128,8 +138,16 @@ class Primal(LeastSquares):
     def _errors(self, z: np.ndarray, regularization: float) -> np.ndarray:
         return self._power - (z * (self.factorisation.right + regularization * z)).sum(0)
 
-    def _shares(self, rows: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        return np.square(rows @ vectors) / (self.n * np.where(values > 0, values, np.inf))
+    def left_out(self, rows, X, Y, weights):
+        root = np.sqrt(weights[rows])[:, None]
+        centred, targets = (X[rows] - self.x_offset) * root, (Y[rows] - self.y_offset) * root
+        in_basis, of_intercept = self.factorisation.to_basis(centred.T), self.fit_intercept * weights[rows] / self.n
+
+        def at(regularization: float) -> tuple[np.ndarray, np.ndarray]:
+            leverage = self.factorisation.inverse_form(in_basis, regularization) / self.n + of_intercept
+            return targets - centred @ self.solve(regularization)[0], 1 - leverage
+
+        return at
 
 
 class Dual(LeastSquares):
@@ -179,8 +197,17 @@ class Dual(LeastSquares):
     def _errors(self, z: np.ndarray, regularization: float) -> np.ndarray:
         return np.square(regularization * z).sum(0) / self.n  # the residual is lambda times the dual solution
 
-    def _shares(self, rows: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        return np.square(vectors)
+    def left_out(self, rows, X, Y, weights):
+        of_rows = np.zeros((self.n, len(rows)))
+        of_rows[rows, np.arange(len(rows))] = 1.0
+        in_basis, of_intercept = self.factorisation.to_basis(of_rows), self.fit_intercept * weights[rows] / self.n
+
+        def at(regularization: float) -> tuple[np.ndarray, np.ndarray]:
+            dual = self.operator.rows_to_outputs(self.factorisation.expand(self.factorisation.solve(regularization)[0]))
+            left = regularization * self.factorisation.inverse_form(in_basis, regularization)
+            return regularization * dual[rows], left - of_intercept
+
+        return at
 
 
 class Gram(Dual):

@@ -22,7 +22,7 @@ _NEIGHBOURS = 3
 
 @dataclass(frozen=True)
 class Repeats:
-    """What generalised cross-validation has to know of repeated rows.
+    """What cross-validation has to know of repeated rows.
 
     A problem has the same solutions if k equal rows are merged into one of weight k, whose
     target is their mean. Of n rows, m are then left, and the residuals lose the deviations
@@ -30,29 +30,43 @@ class Repeats:
 
     Attributes
     ----------
-    distinct : int
-        The number m of different rows.
+    groups : int array, shape (n,)
+        The group of each row, numbered from 0 to m - 1.
+    weights, means : arrays, shapes (m,) and (m, p)
+        The weight of each group and the mean of its targets.
     within : array, shape (p, p)
         The mean product of the deviations of targets from the means of their groups.
     """
 
-    distinct: int
+    groups: np.ndarray
+    weights: np.ndarray
+    means: np.ndarray
     within: np.ndarray
+
+    @property
+    def distinct(self) -> int:
+        """The number m of different rows."""
+        return len(self.weights)
 
     @classmethod
     def find(cls, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> Repeats:
         """Those of features, shape (n, F), targets, shape (n, p), and weights with a mean of one, shape (n,)."""
-        n = len(X)
         groups = equal_rows(X)
-        distinct = int(groups.max()) + 1
-        if distinct == n:
-            return cls(n, np.zeros((Y.shape[1],) * 2))
-        w = np.ones(n) if weights is None else weights
-        mean = np.zeros((distinct, Y.shape[1]))
-        np.add.at(mean, groups, w[:, None] * Y)
-        mean /= np.bincount(groups, w)[:, None]
-        deviations = Y - mean[groups]
-        return cls(distinct, (w[:, None] * deviations).T @ deviations / n)
+        if groups.max() + 1 == len(X):
+            return cls.none(Y, weights)
+        w = np.ones(len(X)) if weights is None else weights
+        of_groups = np.bincount(groups, w)
+        means = np.zeros((len(of_groups), Y.shape[1]))
+        np.add.at(means, groups, w[:, None] * Y)
+        means /= of_groups[:, None]
+        deviations = Y - means[groups]
+        return cls(groups, of_groups, means, (w[:, None] * deviations).T @ deviations / len(X))
+
+    @classmethod
+    def none(cls, Y: np.ndarray, weights: np.ndarray | None) -> Repeats:
+        """All rows are different."""
+        w = np.ones(len(Y)) if weights is None else weights
+        return cls(np.arange(len(Y)), w, Y, np.zeros((Y.shape[1],) * 2))
 
 
 def equal_rows(X: np.ndarray) -> np.ndarray:

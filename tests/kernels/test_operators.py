@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -418,7 +419,7 @@ def test_weights_of_stacked_features_count_for_all_their_rows(rng):
         np.testing.assert_allclose(learner.fit(psi, Y, weights).predict(psi), expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("learner", [SteinRegressor, RidgeRegressor])
+@pytest.mark.parametrize("learner", [SteinRegressor, partial(RidgeRegressor, selection="gcv")], ids=["stein", "ridge"])
 def test_a_batch_without_weight_changes_nothing(rng, learner):
     X, Y = rng.standard_normal((30, 4)), rng.standard_normal((30, 2))
     for first in (0, 20):

@@ -313,7 +313,7 @@ def test_targets_or_features_that_do_not_vary_are_predicted_by_the_mean(rng, sel
 
 
 def test_unknown_selection_is_refused():
-    with pytest.raises(ParameterError, match="selection: expected one of 'gcv', 'loo', 'hold_out', found 'cv'"):
+    with pytest.raises(ParameterError, match="selection: expected one of 'loo', 'gcv', 'hold_out', found 'cv'"):
         RidgeRegressor(selection="cv").check()  # type: ignore[arg-type]
 
 

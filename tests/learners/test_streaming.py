@@ -58,7 +58,9 @@ class TestRidge:
     def test_gcv_scores_are_those_of_all_data(self, problem):
         X, Y = problem
         stream = RidgeRegressor(PATH).partial_fit(X, Y).finalize()
-        np.testing.assert_allclose(stream.path_scores_, RidgeRegressor(PATH).fit(X, Y).path_scores_, rtol=1e-8)
+        np.testing.assert_allclose(stream.path_scores_, RidgeRegressor(PATH, "gcv").fit(X, Y).path_scores_, rtol=1e-8)
+        assert stream.selection_curve().criterion == "gcv"
+        assert RidgeRegressor(PATH).fit(X, Y).selection_curve().criterion == "loo"
 
     def test_classes(self, rng):
         X = rng.standard_normal((200, 5))

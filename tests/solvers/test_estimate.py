@@ -34,7 +34,7 @@ def test_multiplications_of_second_moments_are_counted(n, d):
 
 
 def ridge(**parameters):
-    return orbit.build("regressor", "ridge", **parameters)
+    return orbit.build("regressor", "ridge", **{"selection": "gcv"} | parameters)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,15 @@ def test_a_given_kernel_matrix_is_factorised_only(name):
     given, made = (learner.work(200, 200, 1, np.dtype(np.float64), gram).double for gram in (True, False))
     assert given == pytest.approx(200**3 / 6 + 200**2)
     assert made == pytest.approx(given + 200 * 200 * 201 / 2 + 2 * 200**2)
+
+
+@pytest.mark.parametrize(("d", "block"), [(200, 32), (4000, 96)])
+def test_leave_one_out_adds_leverages_of_at_most_1000_rows(d, block):
+    n, dtype = 10 * d, np.dtype(np.float64)
+    added = ridge(selection="loo").work(n, d, 1, dtype).double - ridge().work(n, d, 1, dtype).double
+    assert added == pytest.approx(1000 * d * (d + 29 * 1.5 * block))
+    single = {"regularization": 1e-3}
+    assert ridge(selection="loo", **single).work(n, d, 1, dtype) == ridge(**single).work(n, d, 1, dtype)
 
 
 def test_hold_out_adds_a_fit_to_a_part():
