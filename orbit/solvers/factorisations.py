@@ -305,7 +305,8 @@ class Band(Factorisation):
     def _by_block(self, in_basis: np.ndarray) -> torch.Tensor:
         """Columns (m, k) as blocks of b rows (blocks, b, k), with zeros behind the last."""
         padding = len(self._blocks) * self._size - len(in_basis)
-        return torch.from_numpy(np.pad(in_basis, ((0, padding), (0, 0)))).view(-1, self._size, in_basis.shape[1])
+        rows = np.pad(in_basis, ((0, padding), (0, 0))) if padding else np.ascontiguousarray(in_basis)
+        return torch.from_numpy(rows).view(-1, self._size, in_basis.shape[1])
 
     def _reduce(self) -> None:
         """Compute B; rows of the upper triangle of A right of B then hold the reflections.

@@ -11,6 +11,7 @@ outputs of a constant C decouple in its eigenbasis, so that in each case the pro
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from orbit.core.errors import InputError
 from orbit.core.linalg import add_second_moments, mirror_upper
+from orbit.core.threads import in_threads
 from orbit.kernels.structure import Blocks, Operator
 from orbit.solvers.factorisations import MAX_EIGEN, Factorisation, factorise, smallest_resolved
 from orbit.solvers.moments import Centering, Rows, System
@@ -38,6 +40,7 @@ class LeastSquares(ABC):
     x_offset, y_offset : predictions are ``y_offset + (x - x_offset) W``
     fit_intercept : whether the intercept is a free parameter
     factorisation : Factorisation
+    path : the values of lambda that it was factorised for, shape (l,)
     scale : trace of the matrix, the mean square norm of the rows times the largest scale
     rounding : rounding error of the matrix, as a share of ``scale``
     smallest_resolved : the smallest lambda that float64 resolves
@@ -49,6 +52,7 @@ class LeastSquares(ABC):
     y_offset: np.ndarray
     fit_intercept: bool
     factorisation: Factorisation
+    path = np.empty(0)
     rounding = _EPS
 
     def _set_system(self, A: np.ndarray, right: np.ndarray, power: np.ndarray) -> None:
@@ -58,6 +62,7 @@ class LeastSquares(ABC):
 
     def factorise(self, path: np.ndarray, eigen: bool = False, float32: bool = False) -> None:
         """Factorise for an ascending path of lambda; ``eigen`` requests eigenvalues, ``float32`` allows rounding."""
+        self.path = path
         self.factorisation = factorise(self._A, self._right, self.operator.scales, path, eigen, float32)
         del self._A, self._right
 
@@ -95,6 +100,17 @@ class LeastSquares(ABC):
         callable
             To residuals times the roots of the weights, shape (r, p), and 1 - leverage, shape (r,).
         """
+
+    def _inverse_form(self, columns: np.ndarray) -> Callable[[float], np.ndarray]:
+        """c^T (A + lambda I)^-1 c of columns (m, k) as a function of lambda, at once for all of the path."""
+        in_basis, found = self.factorisation.to_basis(columns), dict[float, np.ndarray]()
+
+        def compute(regularization: float) -> None:
+            with contextlib.suppress(np.linalg.LinAlgError):  # which is raised again for the value that is asked for
+                found[regularization] = self.factorisation.inverse_form(in_basis, regularization)
+
+        in_threads(compute, [float(value) for value in self.path])
+        return lambda value: found[value] if value in found else self.factorisation.inverse_form(in_basis, value)
 
     @abstractmethod
     def _coefficients(self, z: np.ndarray) -> np.ndarray:
@@ -141,10 +157,10 @@ class Primal(LeastSquares):
     def left_out(self, rows, X, Y, weights):
         root = np.sqrt(weights[rows])[:, None]
         centred, targets = (X[rows] - self.x_offset) * root, (Y[rows] - self.y_offset) * root
-        in_basis, of_intercept = self.factorisation.to_basis(centred.T), self.fit_intercept * weights[rows] / self.n
+        form, of_intercept = self._inverse_form(centred.T), self.fit_intercept * weights[rows] / self.n
 
         def at(regularization: float) -> tuple[np.ndarray, np.ndarray]:
-            leverage = self.factorisation.inverse_form(in_basis, regularization) / self.n + of_intercept
+            leverage = form(regularization) / self.n + of_intercept
             return targets - centred @ self.solve(regularization)[0], 1 - leverage
 
         return at
@@ -200,12 +216,11 @@ class Dual(LeastSquares):
     def left_out(self, rows, X, Y, weights):
         of_rows = np.zeros((self.n, len(rows)))
         of_rows[rows, np.arange(len(rows))] = 1.0
-        in_basis, of_intercept = self.factorisation.to_basis(of_rows), self.fit_intercept * weights[rows] / self.n
+        form, of_intercept = self._inverse_form(of_rows), self.fit_intercept * weights[rows] / self.n
 
         def at(regularization: float) -> tuple[np.ndarray, np.ndarray]:
             dual = self.operator.rows_to_outputs(self.factorisation.expand(self.factorisation.solve(regularization)[0]))
-            left = regularization * self.factorisation.inverse_form(in_basis, regularization)
-            return regularization * dual[rows], left - of_intercept
+            return regularization * dual[rows], regularization * form(regularization) - of_intercept
 
         return at
 
