@@ -239,9 +239,9 @@ class Band(Factorisation):
     eigendecomposition 9 m^3. Each lambda then costs some 12 m b^2 for blocks of b rows: a
     Cholesky factorisation of B + lambda I by blocks, and the diagonal of its inverse.
 
-    In float32 the reduction takes half the time. It is that of a matrix near A: solutions
-    of lambda from 1e-8 of the trace on are off by some 1e-6, as products of float32 rows
-    would change them. All that follows the reduction is in float64.
+    In float32 the reduction takes half to two thirds of the time. It is that of a matrix
+    near A: on digits of MNIST, solutions for lambda from 1e-8 of the trace on have relative
+    residuals of at most 2.5e-6. All that follows the reduction is in float64.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ DEFAULT_PATH = tuple(10.0 ** np.arange(-13, 1.1, 0.5))
 # of the degrees of freedom, of all points or of one, that the fit leaves over.
 _LEAST_SHARE_LEFT = 1e-6
 
-# Rows of which leverages are computed, of a larger number at random: at 12,000 rows a tenth of the time of a fit.
+# Rows of which leverages are computed, of a larger number at random: at 12,000 rows a quarter of the time of a fit.
 SAMPLED_ROWS = 1000
 
 # A difference is known if it is larger than this multiple of its rounding error.
@@ -199,7 +199,7 @@ def leave_one_out(
         residuals, left = left_out(regularization)
         residuals = (residuals + beside_mean) * np.sqrt(times)
         left = 1 - times * (1 - left[:, None])
-        # as errors of A, those of leverages are rounding * scale / lambda; other rows of a group magnify them
+        # rounding of A changes leverages by rounding * scale / lambda, and those of a group by a multiple of it
         unknown = _ABOVE_ROUNDING * problem.rounding * problem.scale / regularization * (times - 1)
         if (left < np.maximum(unknown, _LEAST_SHARE_LEFT)).any():
             return -np.inf

@@ -403,16 +403,39 @@ def test_leave_one_out_is_leaving_one_out(system, kind):
 
 
 def test_leave_one_out_of_many_rows_is_estimated_from_some(rng, monkeypatch):
-    """Within 2 % for 400 of 800 rows, where generalised cross-validation is wrong by a factor of two."""
+    """From 400 of 800 rows within 2 %, where both errors differ by a tenth."""
     X = rng.standard_normal((800, 40)) * np.where(rng.random(800) < 0.5, 0.05, 1.0)[:, None] ** 2
     Y = rng.standard_normal((800, 2)) * (0.2 + np.linalg.norm(X, axis=1, keepdims=True))
     problem = factorised(X, Y)
-    exact, general = leave_one_out(problem, X, Y, None), gcv_scores(problem)
+    exact = leave_one_out(problem, X, Y, None)
     monkeypatch.setattr("orbit.solvers.selection.SAMPLED_ROWS", 400)
     estimated = leave_one_out(problem, X, Y, None)
     for value in (1e-6, 1e-3, 1e-1):
         assert estimated(value) == pytest.approx(exact(value), rel=0.02)
-    assert general(1e-6) / 2 > 0.98 * exact(1e-6), "the mean over outputs"
+
+
+def points_in_clusters(rng, n):
+    """n points, shape (n, 3), half of them in clusters of 25, and targets, shape (n,), noisy at the isolated points."""
+    isolated = np.arange(n) % 2 == 1
+    points = 2 * rng.standard_normal((n, 3))
+    points[~isolated] = np.repeat(rng.standard_normal((n // 50, 3)), 25, axis=0)
+    points[~isolated] += 0.01 * rng.standard_normal((n // 2, 3))
+    return points, np.sin(points[:, 0]) + np.where(isolated, 0.7, 0.02) * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_estimate_holds_where_cross_validation_does_not(seed, monkeypatch):
+    """The leave-one-out error is over 1.5 times that of generalised cross-validation, and estimated within a quarter."""
+    points, y = points_in_clusters(np.random.default_rng(seed), 800)
+    X = RandomFourier(Gaussian(1.0), n_components=300, random_state=0).fit(points).transform(points)
+    Y = y[:, None] * [1.0, 0.5]
+    problem = factorised(X, Y)
+    exact, general = leave_one_out(problem, X, Y, None), gcv_scores(problem)
+    monkeypatch.setattr("orbit.solvers.selection.SAMPLED_ROWS", 400)
+    estimated = leave_one_out(problem, X, Y, None)
+    assert exact(1e-4) < 1.5 * general(1e-4) / 2, "its score is a sum over outputs"
+    for value in (1e-4, 1e-3, 1e-2):
+        assert estimated(value) == pytest.approx(exact(value), rel=0.25)  # of 20 other draws the worst is 0.16
 
 
 def test_leave_one_out_of_repeated_rows_is_that_of_their_weighted_means(system, rng):
@@ -442,15 +465,7 @@ def test_leave_one_out_of_repeated_rows_is_that_of_their_weighted_means(system, 
 def test_points_in_clusters_do_not_hide_an_interpolation(seed):
     """Leverages of clustered and of isolated points differ, and generalised cross-validation sees only their mean."""
     rng = np.random.default_rng(seed)
-
-    def draw(n):
-        isolated = np.arange(n) % 2 == 1
-        points = 2 * rng.standard_normal((n, 3))
-        points[~isolated] = np.repeat(rng.standard_normal((n // 50, 3)), 25, axis=0)
-        points[~isolated] += 0.01 * rng.standard_normal((n // 2, 3))
-        return points, np.sin(points[:, 0]) + np.where(isolated, 0.7, 0.02) * rng.standard_normal(n)
-
-    (X, y), (X_new, y_new) = draw(600), draw(600)
+    (X, y), (X_new, y_new) = points_in_clusters(rng, 600), points_in_clusters(rng, 600)
     features = RandomFourier(Gaussian(1.0), n_components=300, random_state=0).fit(X)
     psi, psi_new = features.transform(X), features.transform(X_new)
 
