@@ -425,7 +425,7 @@ def points_in_clusters(rng, n):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_estimate_holds_where_cross_validation_does_not(seed, monkeypatch):
-    """The leave-one-out error is over 1.5 times that of generalised cross-validation, and estimated within a quarter."""
+    """The leave-one-out error is over 1.5 times that of generalised cross-validation; estimated within a quarter."""
     points, y = points_in_clusters(np.random.default_rng(seed), 800)
     X = RandomFourier(Gaussian(1.0), n_components=300, random_state=0).fit(points).transform(points)
     Y = y[:, None] * [1.0, 0.5]
