@@ -21,6 +21,7 @@ from orbit.core.errors import InputError
 from orbit.core.linalg import add_second_moments, mirror_upper
 from orbit.core.threads import in_threads
 from orbit.kernels.structure import Blocks, Operator
+from orbit.solvers import products
 from orbit.solvers.factorisations import MAX_EIGEN, Factorisation, factorise, smallest_resolved
 from orbit.solvers.moments import Centering, Rows, System
 
@@ -196,6 +197,10 @@ class Dual(LeastSquares):
         self._set_system(self._gram(), targets, np.square(targets).sum(0) / self.n)
 
     def _gram(self) -> np.ndarray:
+        shared = None if isinstance(self.operator, Blocks) else products.in_use()
+        found = shared and shared.of(self._rows.X, self._rows.dtype, shifted=self._rows.is_centred)
+        if found:
+            return self._rows.centred_products(*found) / self.n
         K = np.zeros((self.operator.n_rows(self.n),) * 2)
         for columns, rows in self._rows.tiles():
             if isinstance(self.operator, Blocks):

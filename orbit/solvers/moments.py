@@ -72,6 +72,7 @@ class Rows:
     x_offset, y_offset : the centre, shapes (F,) and (p,)
     Y : centred targets times the square roots of the weights
     root : the square roots of the weights, shape (n, 1)
+    is_centred : whether features are centred too
     """
 
     def __init__(
@@ -79,7 +80,8 @@ class Rows:
     ) -> None:
         n, self.X = len(X), X
         w = np.ones(n) if weights is None else weights
-        self.x_offset = _mean(X, weights) if centering == "both" else np.zeros(X.shape[1])
+        self.is_centred = centering == "both"
+        self.x_offset = _mean(X, weights) if self.is_centred else np.zeros(X.shape[1])
         self.y_offset = w @ Y / n if centering != "none" else np.zeros(Y.shape[1])
         self.dtype = np.dtype(np.float64) if precise else X.dtype
         self.root = np.sqrt(w)[:, None]
@@ -98,6 +100,20 @@ class Rows:
 
         in_threads(fill, range(0, len(part), _FILLED_ROWS))
         return scaled
+
+    def centred_products(self, products: np.ndarray, shift: np.ndarray) -> np.ndarray:
+        """Inner products of the centred and weighted rows, in place, from those of the rows less a shift, shape (n, n).
+
+        The shift is zero unless features are centred; their mean less the shift is m = sum_i w_i (x_i - c) / n.
+        """
+        if self.is_centred:
+            weights = np.square(self.root[:, 0]) / len(products)
+            with_mean = products @ weights
+            products -= with_mean[:, None]
+            products += weights @ with_mean - with_mean
+        products *= self.root
+        products *= self.root.T
+        return products
 
     def tiles(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Slices that cover all columns, each with its centred and weighted features, which the next ones overwrite."""

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from orbit.core import store
 from orbit.core.errors import InputError, suggestion
 from orbit.core.progress import Progress
 from orbit.registry import register
+from orbit.solvers.products import sharing_products
 from runners.app.features import shared_in_job
 from runners.app.plan import Plan
 from runners.base import Job, Runner
@@ -309,9 +310,15 @@ def _in_columns(rows: dict[str, dict[str, Any]], columns: dict[str, dict[str, An
     return {f"{row} {column}": changes | more for (row, changes), (column, more) in cells}
 
 
-def _sharing(plan: Plan, metric: str) -> contextlib.AbstractContextManager[None]:
-    """Context manager in which fits share features, unless they are timed."""
-    return store.storing(None) if metric.startswith("time/") else shared_in_job(plan)
+@contextlib.contextmanager
+def _sharing(plan: Plan, metric: str) -> Iterator[None]:
+    """Context manager in which fits share features and their inner products, unless they are timed."""
+    if metric.startswith("time/"):
+        with store.storing(None):
+            yield
+        return
+    with shared_in_job(plan), sharing_products(plan.config["engine"]["memory"] * 2**30):
+        yield
 
 
 def _gaps(metric: str, pairs: Pairs, published: Pairs, part: str) -> list[Result]:

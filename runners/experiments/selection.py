@@ -21,6 +21,7 @@ from orbit.core import store
 from orbit.core.errors import InputError, suggestion
 from orbit.core.progress import Progress
 from orbit.data import Dataset
+from orbit.solvers.products import sharing_products
 from runners.app.plan import Plan
 from runners.experiments.pipeline import pipeline, represented, weights
 from runners.metrics import LOWER_IS_BETTER, METRICS, score
@@ -115,7 +116,7 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
     groups = alike([variant.config | {"learner": None} for variant in variants])
     with Progress(len(groups) * len(splits), "selection", plan.config["engine"]["progress"]) as progress:
         for members in groups:
-            with _sharing(plan):
+            with _sharing(plan), sharing_products(plan.config["engine"]["memory"] * 2**30):
                 for split, rows in enumerate(splits):
                     part = data.split(*rows)
                     found = predictions([variants[i] for i in members], part)
