@@ -61,3 +61,12 @@ def draw_classes(folder: Path, n: int = 20, shape: tuple[int, ...] = (6, 8)) -> 
         pictures[name] = rng.integers(0, 256, shape, dtype=np.uint8)
         draw(folder / name, pictures[name])
     return pictures
+
+
+def points_in_clusters(rng, n):
+    """n points, shape (n, 3), half of them in clusters of 25, and targets, shape (n,), noisy at the isolated points."""
+    isolated = np.arange(n) % 2 == 1
+    points = 2 * rng.standard_normal((n, 3))
+    points[~isolated] = np.repeat(rng.standard_normal((n // 50, 3)), 25, axis=0)
+    points[~isolated] += 0.01 * rng.standard_normal((n // 2, 3))
+    return points, np.sin(points[:, 0]) + np.where(isolated, 0.7, 0.02) * rng.standard_normal(n)

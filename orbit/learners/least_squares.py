@@ -21,7 +21,9 @@ from orbit.solvers.moments import Moments, System
 from orbit.solvers.output_matrix import learn_output
 from orbit.solvers.passes import Batches, StreamedSystem
 from orbit.solvers.repeats import Repeats
+from orbit.solvers.sample import RowSample
 from orbit.solvers.selection import (
+    SAMPLED_ROWS,
     Choice,
     Score,
     best_of_path,
@@ -53,7 +55,7 @@ class LeastSquaresLearner(TargetsLearner):
 
     selection: str
     _stream: _Stream | None = None
-    _streamed = False
+    _chosen_by: str | None = None
     _precise = False
     _exhausted = False
 
@@ -86,7 +88,7 @@ class LeastSquaresLearner(TargetsLearner):
         return whole + least_squares_work(part, d, k, path, self.regularization is None, dtype, n_scales=n_scales)
 
     def _fit_rows(self, structure, X, Y, weights, labels) -> None:
-        self._stream, self._streamed = None, False
+        self._stream, self._chosen_by = None, None
         with threads_for(X.shape[0] * X.shape[1] * float(min(X.shape))):
             choice = self._choice(structure, X, Y, weights, labels)
             self._set_solution(choice, structure, X.dtype)
@@ -154,12 +156,16 @@ class LeastSquaresLearner(TargetsLearner):
         """Sum the moments of all processes of a distributed job; call before :meth:`finalize`."""
         assert self._stream is not None
         self._stream.moments.all_reduce()
+        if self._stream.sample is not None:
+            self._stream.sample.gather()
 
     def finalize(self):
-        """End a stream: choose lambda by generalised cross-validation, solve, and free the moments.
+        """End a stream: choose lambda, solve, and free the moments.
 
-        ``selection`` is ignored, since no rows are kept to hold out. If it has not been
-        called, :meth:`predict` does the same on a copy, so that the stream can continue.
+        With ``selection="loo"`` the leave-one-out error is exact up to 1,000 rows, and above estimated from that many,
+        which are drawn at random and kept. With any other lambda is chosen by generalised cross-validation, since no
+        part is held out. If it has not been called, :meth:`predict` does the same on a copy, so that the stream can
+        continue.
         """
         stream, self._stream = self._stream, None
         if stream is not None:
@@ -188,22 +194,22 @@ class LeastSquaresLearner(TargetsLearner):
         if first:
             path = regularization_path(self.regularization)
             float32 = in_float32(X.dtype, math.inf, path, self.regularization is None) and not self._precise
-            self._stream = _Stream(structure, Moments(not float32), X.dtype)
+            sample = RowSample(SAMPLED_ROWS) if self.selection == "loo" and len(path) > 1 else None
+            self._stream = _Stream(structure, Moments(not float32), sample, X.dtype)
             self._precise = False
         assert self._stream is not None
-        self._stream.moments.add(X, Y, weights)
-        self._stream.changed = True
+        self._stream.add(X, Y, weights)
         return self
 
     def _solve_stream(self, stream: _Stream) -> None:
-        stream.changed, self._streamed = False, True
+        stream.changed, self._chosen_by = False, "loo" if self.selection == "loo" else "gcv"
         path, moments = regularization_path(self.regularization), stream.moments
         like_targets = moments.y_shift[None] if stream.structure is None else moments.like_targets()
         operator = self._operator(stream.structure, like_targets)
         system = moments.system(self._centering(stream.structure))
         problem = _primal(operator, system, stream.structure, path)
         float32 = stream.dtype == np.float32 and not moments.precise
-        choice = choose(problem, path, self.regularization is None, float32, gcv_scores)
+        choice = choose(problem, path, self.regularization is None, float32, stream.scores)
         self._set_solution(choice, stream.structure, stream.dtype)
 
     def _update_solution(self) -> None:
@@ -218,7 +224,7 @@ class LeastSquaresLearner(TargetsLearner):
         return super()._scores(X)
 
     def _criterion(self) -> str:
-        return "gcv" if self._streamed else self.selection
+        return self._chosen_by or self.selection
 
     def _set_solution(self, choice: Choice, structure: Structure | None, dtype: np.dtype) -> None:
         """Set the fitted attributes from a choice and its solution."""
@@ -264,11 +270,27 @@ class LeastSquaresClassifier(ClassTargets, LeastSquaresLearner):
 
 
 class _Stream:
-    """The moments of the batches of a stream so far."""
+    """The moments of the batches of a stream so far, and some of their rows for the leave-one-out error."""
 
-    def __init__(self, structure: Structure | None, moments: Moments, dtype: np.dtype) -> None:
-        self.structure, self.moments, self.dtype = structure, moments, dtype
+    def __init__(
+        self, structure: Structure | None, moments: Moments, sample: RowSample | None, dtype: np.dtype
+    ) -> None:
+        self.structure, self.moments, self.sample, self.dtype = structure, moments, sample, dtype
         self.changed = False
+
+    def add(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> None:
+        self.moments.add(X, Y, weights)
+        if self.sample is not None:
+            self.sample.add(X, Y, np.ones(len(X)) if weights is None else weights)
+        self.changed = True
+
+    def scores(self, problem: LeastSquares) -> Score:
+        """The scores of the factorised problem of all rows: leave-one-out if there is a sample of them."""
+        if self.sample is None:
+            return gcv_scores(problem)
+        X, Y, weights = self.sample.rows()
+        # weights have a mean of one over all rows
+        return leave_one_out(problem, X, Y, weights * (self.moments.n / self.moments.weight), n_distinct=problem.n)
 
 
 class PassesMixin(LeastSquaresLearner):
@@ -298,7 +320,7 @@ class PassesMixin(LeastSquaresLearner):
             All labels, for classifiers.
         """
         self.check()
-        self._streamed = True
+        self._chosen_by = "gcv"
         X, y, _ = next(batches())
         self.n_features_in_ = X.shape[1]
         self._store_target_properties(y, classes)

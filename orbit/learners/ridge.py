@@ -26,7 +26,7 @@ class RidgeRegressor(PassesMixin, LeastSquaresRegressor):
         How lambda is chosen, always on training data only: by the leave-one-out error,
         by generalised cross-validation, which is wrong where leverages differ by much, or
         on a validation part. See :func:`~orbit.solvers.selection.leave_one_out`; equal rows
-        are left out together. Streams, of which no rows are kept, take ``gcv``.
+        are left out together, except those of a stream. A stream read in passes takes ``gcv``.
     validation_fraction : float in (0, 1)
         Share of the training data held out for ``hold_out``.
     random_state : int, RandomState or None

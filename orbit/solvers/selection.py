@@ -167,7 +167,12 @@ def warn_at_end(path: np.ndarray, scores: np.ndarray, value: float, name: str = 
 
 
 def leave_one_out(
-    problem: LeastSquares, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, repeats: Repeats | None = None
+    problem: LeastSquares,
+    X: np.ndarray,
+    Y: np.ndarray,
+    weights: np.ndarray | None,
+    repeats: Repeats | None = None,
+    n_distinct: int | None = None,
 ) -> Score:
     """The negative mean square leave-one-out error of independent outputs, exact or estimated.
 
@@ -184,9 +189,11 @@ def leave_one_out(
     problem : factorised
     X, Y, weights : the rows of the problem
     repeats : the repeated rows; None takes all rows as different
+    n_distinct : the number of different rows of the problem, if ``X`` are some of them, drawn at random; None is all
     """
+    general = gcv_scores(problem, repeats)
     repeats, n = repeats or Repeats.none(Y, weights), len(X)
-    general, groups = gcv_scores(problem, repeats), np.arange(repeats.distinct)
+    groups, n_distinct = np.arange(repeats.distinct), n_distinct or repeats.distinct
     if len(groups) > SAMPLED_ROWS:
         groups = np.sort(np.random.default_rng(0).choice(groups, SAMPLED_ROWS, replace=False))
     rows = np.unique(repeats.groups, return_index=True)[1][groups]  # one of each group
@@ -204,9 +211,9 @@ def leave_one_out(
         if (left < np.maximum(unknown, _LEAST_SHARE_LEFT)).any():
             return -np.inf
         error = np.square(residuals / left).sum()
-        if len(groups) == repeats.distinct:
+        if len(groups) == n_distinct:
             return -float(error) / Y.size
-        mean_left = 1 - problem.errors_and_freedom(regularization)[1] / repeats.distinct
+        mean_left = 1 - problem.errors_and_freedom(regularization)[1] / n_distinct
         of_rows = np.square(residuals / mean_left).sum()
         return general(regularization) / Y.shape[1] * float(error / of_rows) if of_rows > 0 else -np.inf
 

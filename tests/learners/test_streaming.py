@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from command_line import composed
-from samples import noisy_digits, npy_files
+from samples import noisy_digits, npy_files, points_in_clusters
 from sklearn.linear_model import SGDClassifier
 
 from orbit.approx import RandomFourier
@@ -13,9 +13,11 @@ from orbit.core import store
 from orbit.core.errors import InputError
 from orbit.data import Arrays
 from orbit.engine import Engine
+from orbit.kernels import Gaussian
 from orbit.learners import (
     AdaGradClassifier,
     AdaGradRegressor,
+    KernelRidgeRegressor,
     RidgeClassifier,
     RidgeRegressor,
     SVMClassifier,
@@ -57,10 +59,38 @@ class TestRidge:
 
     def test_gcv_scores_are_those_of_all_data(self, problem):
         X, Y = problem
-        stream = RidgeRegressor(PATH).partial_fit(X, Y).finalize()
+        stream = RidgeRegressor(PATH, "gcv").partial_fit(X, Y).finalize()
         np.testing.assert_allclose(stream.path_scores_, RidgeRegressor(PATH, "gcv").fit(X, Y).path_scores_, rtol=1e-8)
         assert stream.selection_curve().criterion == "gcv"
         assert RidgeRegressor(PATH).fit(X, Y).selection_curve().criterion == "loo"
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize("cls", [RidgeRegressor, KernelRidgeRegressor])
+    def test_leave_one_out_of_a_short_stream_is_that_of_all_data(self, problem, rng, weighted, cls):
+        X, Y = problem
+        w = rng.integers(0, 4, len(X)) * 1.0 if weighted else np.ones(len(X))
+        stream = cls(PATH)
+        for x, y, weights in batches(X, Y, w):
+            stream.partial_fit(x, y, sample_weight=weights if weighted else None)
+        stream.finalize()
+        whole = cls(PATH).fit(X, Y, sample_weight=w if weighted else None)
+        np.testing.assert_allclose(stream.path_scores_, whole.path_scores_, rtol=1e-6)
+        assert stream.selection_curve().criterion == "loo"
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_leave_one_out_of_a_long_stream_is_estimated_from_some_rows(self, seed, monkeypatch):
+        """Half of the points in clusters, so that generalised cross-validation chooses too small a value."""
+        monkeypatch.setattr("orbit.learners.least_squares.SAMPLED_ROWS", 300)
+        path = [1e-4, 1e-3, 1e-2]
+        points, y = points_in_clusters(np.random.default_rng(seed), 800)
+        X = RandomFourier(Gaussian(1.0), n_components=300, random_state=0).fit(points).transform(points)
+        exact, stream = RidgeRegressor(path).fit(X, y), RidgeRegressor(path)
+        for x, targets in batches(X, y):
+            stream.partial_fit(x, targets)
+        stream.finalize()
+        assert RidgeRegressor(path, "gcv").fit(X, y).regularization_ < exact.regularization_
+        np.testing.assert_allclose(stream.path_scores_, exact.path_scores_, rtol=0.3)  # of four seeds the worst is 0.15
+        assert stream.regularization_ == exact.regularization_
 
     def test_classes(self, rng):
         X = rng.standard_normal((200, 5))

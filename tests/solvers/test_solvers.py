@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import oracles
 import pytest
+from samples import points_in_clusters
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
@@ -414,15 +415,6 @@ def test_leave_one_out_of_many_rows_is_estimated_from_some(rng, monkeypatch):
         assert estimated(value) == pytest.approx(exact(value), rel=0.02)
 
 
-def points_in_clusters(rng, n):
-    """n points, shape (n, 3), half of them in clusters of 25, and targets, shape (n,), noisy at the isolated points."""
-    isolated = np.arange(n) % 2 == 1
-    points = 2 * rng.standard_normal((n, 3))
-    points[~isolated] = np.repeat(rng.standard_normal((n // 50, 3)), 25, axis=0)
-    points[~isolated] += 0.01 * rng.standard_normal((n // 2, 3))
-    return points, np.sin(points[:, 0]) + np.where(isolated, 0.7, 0.02) * rng.standard_normal(n)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_the_estimate_holds_where_cross_validation_does_not(seed, monkeypatch):
     """The leave-one-out error is over 1.5 times that of generalised cross-validation; estimated within a quarter."""
@@ -680,7 +672,7 @@ def test_a_choice_at_an_end_of_the_path_warns(rng):
 
 def test_streamed_kernel_ridge_keeps_its_centring(rng):
     X, y = rng.standard_normal((80, 5)) + 2, rng.standard_normal(80) + 3
-    stream = KernelRidgeRegressor([1e-3, 1.0])
+    stream = KernelRidgeRegressor([1e-3, 1.0], "gcv")
     for batch in batches(X, y, size=30):
         stream.partial_fit(*batch)
     whole = KernelRidgeRegressor([1e-3, 1.0], "gcv").fit(X, y)
