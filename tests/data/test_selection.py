@@ -18,6 +18,7 @@ from orbit.approx.base import FeatureMap
 from orbit.core import store
 from orbit.core.errors import InputError
 from orbit.data.validation import GivenFolds, HoldOut, KFolds, NoSelection
+from orbit.solvers import products
 from orbit.testing import SelectionContract, SplittingContract
 from runners.app.plan import plan
 from runners.base import Stopwatch
@@ -149,6 +150,24 @@ def test_nested_folds_share_fits_to_the_same_points(changes, monkeypatch):
         np.testing.assert_array_equal(scores(), alone)
     assert len(fitted) == 6 * 2, "one for each pair of folds that is left out"
     assert len(np.unique(alone)) > 6
+
+
+@pytest.mark.parametrize("changes", [(), ("hyper=gaussian", "hyper.n_components=99", "hyper.lengthscale=1")])
+def test_folds_share_the_inner_products_of_their_points(changes, monkeypatch):
+    """Each pair of points is multiplied once for each map, and every score is that of a fit to its part alone."""
+    monkeypatch.setattr(products, "_FEWEST_ROWS", 10)
+    grid = "selection.grid={kernel.lengthscale: [0.3, 1.0]}"
+    approx = "representation=raw", "approx=rf", "approx.n_components=99"
+    made = selecting("selection=k_fold", "selection.folds=4", grid, *approx, *changes)
+    data = made.load()
+    n = len(data.X_train)
+    with products.sharing_products(1e9):
+        shared = select(made, data).scores
+        assert products.in_use().computed == 2 * n * (n + 1) / 2
+    for split, (fit, validation) in enumerate(made.component("selection").splits(data, made.seed("selection"))):
+        for i, point in enumerate(made.component("selection").points()):
+            alone = fit_and_score(made.without_selection(point), data.split(fit, validation), Stopwatch())
+            assert shared[i, split] == pytest.approx(alone.metrics["test/accuracy"], abs=1e-9)
 
 
 def test_the_test_part_is_not_used():
