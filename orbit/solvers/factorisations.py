@@ -33,8 +33,8 @@ PANEL = 192
 # Panels that a reduction in float32 updates at once: it reads fewer bytes for each operation.
 _PANELS_FLOAT32 = 4
 # Rows of the blocks of a block-tridiagonal matrix, up to LARGE and above, divisors of PANEL: wider ones take less time
-# to reduce to, and more for each lambda.
-BLOCK, WIDE_BLOCK = 32, 96
+# to reduce to, and more for each lambda and each leverage.
+BLOCK, WIDE_BLOCK = 32, 64
 # Values of lambda whose block-tridiagonal systems are solved at once by a thread, times the rows of a block.
 _TOGETHER = 320
 # Reflections that LAPACK applies at once.
