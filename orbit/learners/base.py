@@ -68,7 +68,8 @@ class Learner(Estimator):
     streams : bool
         Has ``partial_fit(X, y)`` and ``finalize()``; classifiers also take ``classes``.
     distributes : bool
-        Streams, and has ``gather()``, which sums the moments of all processes.
+        Streams, and has ``gather()``, which sums the moments of all processes, and ``first_row``, the number of rows in
+        the processes before this one.
     many_passes : bool
         Streams, and has ``fit_passes(batches, memory)`` for second moments that do not fit in memory.
     trains_in_epochs : bool

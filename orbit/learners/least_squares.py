@@ -54,6 +54,7 @@ class LeastSquaresLearner(TargetsLearner):
     shares_path = True
 
     selection: str
+    first_row = 0
     _stream: _Stream | None = None
     _chosen_by: str | None = None
     _precise = False
@@ -163,7 +164,7 @@ class LeastSquaresLearner(TargetsLearner):
         """End a stream: choose lambda, solve, and free the moments.
 
         With ``selection="loo"`` the leave-one-out error is exact up to 1,000 rows, and above estimated from that many,
-        which are drawn at random and kept. With any other lambda is chosen by generalised cross-validation, since no
+        which are drawn at random and kept. Any other ``selection`` is generalised cross-validation here, since no
         part is held out. If it has not been called, :meth:`predict` does the same on a copy, so that the stream can
         continue.
         """
@@ -194,7 +195,7 @@ class LeastSquaresLearner(TargetsLearner):
         if first:
             path = regularization_path(self.regularization)
             float32 = in_float32(X.dtype, math.inf, path, self.regularization is None) and not self._precise
-            sample = RowSample(SAMPLED_ROWS) if self.selection == "loo" and len(path) > 1 else None
+            sample = RowSample(SAMPLED_ROWS, self.first_row) if self.selection == "loo" and len(path) > 1 else None
             self._stream = _Stream(structure, Moments(not float32), sample, X.dtype)
             self._precise = False
         assert self._stream is not None

@@ -76,6 +76,10 @@ class FeatureStream:
                 yield rows, self.transform(points)
                 progress.step()
 
+    def first_row(self) -> int:
+        """The number of rows in the processes before this one; to be called by all of them."""
+        return sum(distributed.gather(len(self._rows))[: distributed.rank()])
+
     @property
     def state(self) -> Mapping[str, Any]:
         return self._rng.bit_generator.state
@@ -174,6 +178,8 @@ def _run_epochs(
     watch: Watch | None,
 ) -> None:
     """Do the remaining epochs; in the first process, compute the solution."""
+    if learner.distributes:
+        learner.first_row = stream.first_row()
     for _ in range(learner.remaining_epochs()):
         for rows, psi in stream.batches(shuffle=learner.trains_in_epochs):
             weights = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}

@@ -14,6 +14,9 @@ class RowSample:
     ----------
     size : int
         The rows to keep; a shorter stream is kept as a whole.
+    first_row : int
+        The rows of the stream before the first that is added, which other processes have: the sample of all processes
+        together is that of one process with all rows.
 
     Examples
     --------
@@ -26,8 +29,8 @@ class RowSample:
     ((3, 1), True, [1.0, 1.0, 1.0])
     """
 
-    def __init__(self, size: int) -> None:
-        self._random = np.random.default_rng([0, distributed.rank()])
+    def __init__(self, size: int, first_row: int = 0) -> None:
+        self._random = np.random.Generator(np.random.PCG64(0).advance(first_row))  # a number for each row
         self._keys = np.full(size, np.inf)  # of a place without a row
         self._arrays: list[np.ndarray] = []
 

@@ -42,12 +42,12 @@ def test_every_part_of_a_stream_is_drawn_from_in_proportion():
     assert np.abs(counts - 400).max() < 5 * 18.6
 
 
-def test_processes_agree_on_a_sample_of_the_rows_of_all(monkeypatch):
-    """Two processes in turn: what each sends is replaced by what both would."""
-    samples = []
-    for rank in range(2):
-        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
-        samples.append(sampled(np.arange(50.0)[:, None] + 50 * rank, np.ones(50), 20, 10))
+def test_processes_together_have_the_sample_of_one(monkeypatch):
+    """Two processes in turn, the second with the rows from 60 on; what each sends is added up."""
+    X, w = np.arange(100.0)[:, None], np.ones(100)
+    samples = [RowSample(20), RowSample(20, first_row=60)]
+    for sample, rows in zip(samples, (slice(0, 60), slice(60, 100)), strict=True):
+        sample.add(X[rows], 2 * X[rows], w[rows])
     keys = [sample._keys.tolist() for sample in samples]
     monkeypatch.setattr(distributed, "gather", lambda value: keys)
     sums: list[list[np.ndarray]] = []
@@ -57,8 +57,8 @@ def test_processes_agree_on_a_sample_of_the_rows_of_all(monkeypatch):
         sums.append([])
         sample.gather()
     rows, targets, weights = (one + two for one, two in zip(*sums, strict=True))
-    assert len(np.unique(rows)) == 20
-    assert 0 < (rows < 50).sum() < 20
+    np.testing.assert_array_equal(np.sort(rows, axis=0), np.sort(sampled(X, w, 20, 7).rows()[0], axis=0))
+    assert 0 < (rows < 60).sum() < 20
     np.testing.assert_array_equal(targets, 2 * rows)
     np.testing.assert_array_equal(weights, np.ones(20))
     np.testing.assert_array_equal(samples[0]._keys, samples[1]._keys)
