@@ -28,6 +28,7 @@ _OF_THE_MACHINE = (
     "retry_failed=",
     "hydra.",
     "engine.workers=",
+    "feature_cache=",
     "engine.memory=",
     "engine.progress=",
     "run_name=",
