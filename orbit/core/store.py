@@ -84,7 +84,8 @@ class Store(ABC):
 class ByRow(Store):
     """Keeps functions of rows by row, those used last, up to a number of bytes; and small other results in memory.
 
-    All other results together, such as fitted learners, have at most a hundredth of that number of bytes.
+    All other results together, such as fitted learners, have at most a hundredth of that number of bytes; the largest go
+    first.
 
     Parameters
     ----------
@@ -124,7 +125,8 @@ class ByRow(Store):
         if may_be_kept and (size := array_bytes(result)) <= self.limit_bytes * _SHARE_OF_RESULTS:
             self._results[key] = copy.deepcopy(result), size
             while sum(size for _, size in self._results.values()) > self.limit_bytes * _SHARE_OF_RESULTS:
-                del self._results[next(iter(self._results))]
+                # fitted maps are large and drawn in little time, learners are small and take long
+                del self._results[max(self._results, key=lambda kept: self._results[kept][1])]
         return result
 
     def _result(self, key: str, make: Callable[[], tuple[T, bool]]) -> tuple[T, bool]:

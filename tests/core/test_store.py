@@ -318,9 +318,9 @@ class TestByRow:
             get("large", 101)
             get("b", 40)
         assert made == ["a", "large", "b", "large"]
-        for key in ("a", "c", "a", "b"):  # c takes the place of b, which was not used for longest
+        for key in ("a", "c", "b", "c", "a"):  # c takes the place of a, which is the largest
             get(key, 40 if key in "bc" else 60)
-        assert made[4:] == ["c", "b"]
+        assert made[4:] == ["c", "a"]
 
 
 def test_rows_are_not_kept_in_files_where_computing_them_is_faster_than_reading(tmp_path, monkeypatch):
