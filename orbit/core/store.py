@@ -84,8 +84,8 @@ class Store(ABC):
 class ByRow(Store):
     """Keeps functions of rows by row, those used last, up to a number of bytes; and small other results in memory.
 
-    All other results together, such as fitted learners, have at most a hundredth of that number of bytes; the largest go
-    first.
+    All other results together, such as fitted learners, have at most a hundredth of that number of bytes; of these the
+    largest go first.
 
     Parameters
     ----------
