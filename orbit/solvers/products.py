@@ -139,7 +139,7 @@ _shared: ContextVar[SharedProducts | None] = ContextVar("shared_products", defau
 
 @contextlib.contextmanager
 def sharing_products(limit_bytes: float) -> Iterator[None]:
-    """Context manager in which least-squares fits in the dual form share inner products; within another, as that does.
+    """Context manager in which least-squares fits in the dual form share inner products, also those of enclosing ones.
 
     Parameters
     ----------
