@@ -39,8 +39,11 @@ from orbit.core.fingerprint import fingerprint
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-# The values of a function of rows, and a note of how they were computed.
-Noted = tuple[np.ndarray, Any]
+# Warnings: text, category, file and line of each.
+Warned = tuple[tuple[str, type[Warning], str, int], ...]
+
+# The values of a function of rows, a note of how they were computed, and the warnings that this gave.
+Noted = tuple[np.ndarray, Any, Warned]
 
 # The share of its bytes that a store of rows uses for other results.
 _SHARE_OF_RESULTS = 0.01
@@ -64,11 +67,11 @@ class Store(ABC):
     by_row: bool = False
 
     @abstractmethod
-    def get(self, key: str, make: Callable[[], tuple[T, bool]]) -> T:
-        """The result kept under ``key``, or that of ``make``, which also says whether it may be kept."""
+    def get(self, key: str, make: Callable[[], T]) -> T:
+        """The result kept under ``key``, or that of ``make``."""
 
-    def rows(self, key: str, X: np.ndarray, make: Callable[[np.ndarray], tuple[Noted, bool]]) -> Noted:
-        """A function of each row of ``X``, and a note of how it was computed; by default kept for all rows at once.
+    def rows(self, key: str, X: np.ndarray, make: Callable[[np.ndarray], Noted]) -> Noted:
+        """A function of each row of ``X``, a note and the warnings; by default kept for all rows at once.
 
         Parameters
         ----------
@@ -76,7 +79,7 @@ class Store(ABC):
             Determines the function.
         X : array, shape (n, ...)
         make : callable
-            From rows to the values of the function, shape (rows, ...), with the note; and whether they may be kept.
+            From rows to the values of the function, shape (rows, ...), the note and the warnings.
         """
         return self.get(_with_points(key, X), lambda: make(X))
 
@@ -99,10 +102,10 @@ class ByRow(Store):
     Examples
     --------
     >>> def doubled(X):
-    ...     return (2 * X, f"{len(X)} rows"), True
+    ...     return 2 * X, f"{len(X)} rows", ()
     >>> X, values = np.array([[1.0], [2.0], [3.0]]), ByRow(1e6)
     >>> for rows in X[:2], X[::-1]:
-    ...     found, note = values.rows("doubled", rows, doubled)
+    ...     found, note, warned = values.rows("doubled", rows, doubled)
     ...     print(found.tolist(), note)
     [[2.0], [4.0]] 2 rows
     [[6.0], [4.0], [2.0]] 1 rows
@@ -117,26 +120,19 @@ class ByRow(Store):
         self._kept: dict[str, _Rows] = {}
         self._results: dict[str, tuple[Any, int]] = {}
 
-    def get(self, key: str, make: Callable[[], tuple[T, bool]]) -> T:
+    def get(self, key: str, make: Callable[[], T]) -> T:
         if key in self._results:
             self._results[key] = self._results.pop(key)  # to the end, as the one used last
             return copy.deepcopy(self._results[key][0])
-        result, may_be_kept = self._result(key, make)
-        if may_be_kept and (size := array_bytes(result)) <= self.limit_bytes * _SHARE_OF_RESULTS:
+        result = make() if self.beyond is None else self.beyond.get(key, make)
+        if (size := array_bytes(result)) <= self.limit_bytes * _SHARE_OF_RESULTS:
             self._results[key] = copy.deepcopy(result), size
             while sum(size for _, size in self._results.values()) > self.limit_bytes * _SHARE_OF_RESULTS:
                 # fitted maps are large and drawn in little time, learners are small and take long
                 del self._results[max(self._results, key=lambda kept: self._results[kept][1])]
         return result
 
-    def _result(self, key: str, make: Callable[[], tuple[T, bool]]) -> tuple[T, bool]:
-        """The result of the store beyond, or of ``make``; and whether it may be kept."""
-        if self.beyond is None:
-            return make()
-        told = _Told(make)
-        return self.beyond.get(key, told), told.may_be_kept
-
-    def rows(self, key: str, X: np.ndarray, make: Callable[[np.ndarray], tuple[Noted, bool]]) -> Noted:
+    def rows(self, key: str, X: np.ndarray, make: Callable[[np.ndarray], Noted]) -> Noted:
         if key in self._kept:
             self._kept[key] = self._kept.pop(key)  # to the end, as the one used last
         entry = self._kept.get(key) or _Rows(self.folder)
@@ -144,25 +140,18 @@ class ByRow(Store):
         places = np.array([entry.places.get(digest, -1) for digest in digests], dtype=np.intp)
         new = np.flatnonzero(places < 0)
         if len(X) and not len(new):
-            return entry.values[places], entry.note
+            return entry.values[places], entry.note, entry.warned
         missing, start = X if len(new) == len(X) else X[new], time.perf_counter()
-        (values, note), may_be_kept = self._made(key, missing, make)
-        found = values
+        values, note, warned = make(missing) if self.beyond is None else self.beyond.rows(key, missing, make)
+        found, warned = values, tuple(dict.fromkeys(entry.warned + warned))
         if len(new) < len(X):
             found = np.empty((len(X), *values.shape[1:]), values.dtype)
             known = np.flatnonzero(places >= 0)
             found[new], found[known] = values, entry.values[places[known]]
         worth = self.folder is None or time.perf_counter() - start > values.nbytes / _BYTES_PER_S
-        if len(new) and may_be_kept and worth and self._makes_room(key, entry.values.nbytes + values.nbytes):
-            self._keep(key, entry, [digests[i] for i in new], values, note)
-        return found, note
-
-    def _made(self, key: str, X: np.ndarray, make: Callable[[np.ndarray], tuple[Noted, bool]]) -> tuple[Noted, bool]:
-        """Values from the store beyond, or computed; and whether they may be kept."""
-        if self.beyond is None:
-            return make(X)
-        told = _Told(make)
-        return self.beyond.rows(key, X, told), told.may_be_kept
+        if len(new) and worth and self._makes_room(key, entry.values.nbytes + values.nbytes):
+            self._keep(key, entry, [digests[i] for i in new], (values, note, warned))
+        return found, note, warned
 
     def _makes_room(self, key: str, nbytes: int) -> bool:
         """Whether so many bytes under a key fit; if so, other keys go, those first that were not used for longest."""
@@ -177,27 +166,13 @@ class ByRow(Store):
             total -= size
         return True
 
-    def _keep(self, key: str, entry: _Rows, digests: list[bytes], values: np.ndarray, note: Any) -> None:
+    def _keep(self, key: str, entry: _Rows, digests: list[bytes], noted: Noted) -> None:
         try:
-            entry.append(digests, values, note)
+            entry.append(digests, noted)
             self._kept[key] = entry
         except OSError as error:
             log.warning("features are not kept: %s cannot be written (%s)", self.folder, error.strerror or error)
             self._kept.pop(key, None)
-
-
-class _Told:
-    """A function that makes a result for a store; afterwards ``may_be_kept`` is what it said of the result.
-
-    It is True if the function was never called, because the store had the result.
-    """
-
-    def __init__(self, make: Callable[..., tuple[Any, bool]]) -> None:
-        self._make, self.may_be_kept = make, True
-
-    def __call__(self, *arguments: Any) -> tuple[Any, bool]:
-        result, self.may_be_kept = self._make(*arguments)
-        return result, self.may_be_kept
 
 
 class _Rows:
@@ -209,9 +184,10 @@ class _Rows:
         self.places = dict[bytes, int]()
         self.values: np.ndarray = np.empty(0)
         self.note: Any = None
+        self.warned: Warned = ()
 
-    def append(self, digests: list[bytes], values: np.ndarray, note: Any) -> None:
-        before = len(self.values)
+    def append(self, digests: list[bytes], noted: Noted) -> None:
+        (values, note, warned), before = noted, len(self.values)
         if self._folder is None:
             self.values = np.concatenate([self.values, values]) if before else values.copy()
         else:
@@ -222,7 +198,7 @@ class _Rows:
             shape = before + len(values), *values.shape[1:]
             self.values = np.asarray(np.memmap(self._file, values.dtype, "r", shape=shape))
         self.places.update(zip(digests, range(before, before + len(values)), strict=True))
-        self.note = note
+        self.note, self.warned = note, warned
 
 
 def _with_points(key: str, X: np.ndarray) -> str:
@@ -275,20 +251,31 @@ def keeps(nbytes: float) -> bool:
 def kept(purpose: Any, feature_map: Any, X: Any, make: Callable[[], T]) -> T:
     """What the store in use has for a map and all points ``X``, or else the result of ``make``; see :func:`key`.
 
-    A result whose computation gave a warning is not kept, so that the warning is given every time.
+    Warnings that its computation gave are kept with a result, and given again every time.
     """
     store, found = _store.get(), key(purpose, feature_map, X)
     if store is None or found is None:
         return make()
-    return store.get(_with_points(found, X), lambda: _alone(make))
+    result, warned = store.get(_with_points(found, X), lambda: _alone(make))
+    warn(warned)
+    return result
 
 
-def kept_rows(purpose: Any, feature_map: Any, X: Any, make: Callable[[np.ndarray], Noted]) -> Noted:
+def kept_rows(
+    purpose: Any, feature_map: Any, X: Any, make: Callable[[np.ndarray], tuple[np.ndarray, Any]]
+) -> tuple[np.ndarray, Any]:
     """As :func:`kept`, for a function of each row of ``X``, shape (n, ...), and a note of how it was computed."""
     store, found = _store.get(), key(purpose, feature_map, X)
     if store is None or found is None:
         return make(X)
-    return store.rows(found, X, lambda rows: _alone(make, rows))
+
+    def noted(rows: np.ndarray) -> Noted:
+        (values, note), warned = _alone(make, rows)
+        return values, note, warned
+
+    values, note, warned = store.rows(found, X, noted)
+    warn(warned)
+    return values, note
 
 
 def digest(content: Any) -> str | None:
@@ -339,24 +326,28 @@ def key(purpose: Any, feature_map: Any, X: Any) -> str | None:
     return digest([purpose, unfitted, read, code, _machine(), X.dtype.str, X.shape[1:]])
 
 
-def _alone(make: Callable[..., T], *arguments: Any) -> tuple[T, bool]:
-    """The result of ``make``, which uses no store, so that locks are not nested; and whether it gave no warning."""
+def _alone(make: Callable[..., T], *arguments: Any) -> tuple[T, Warned]:
+    """The result of ``make``, which uses no store, so that locks are not nested; and its warnings."""
     with storing(None):
-        result, warned = with_warnings(lambda: make(*arguments))
-    return result, not warned
+        return with_warnings(lambda: make(*arguments))
 
 
-def with_warnings(make: Callable[[], T]) -> tuple[T, bool]:
-    """The result of ``make``, and whether it gave warnings, which are given after it.
+def with_warnings(make: Callable[[], T]) -> tuple[T, Warned]:
+    """The result of ``make``, and its warnings, which are not given.
 
     >>> with_warnings(lambda: 3)
-    (3, False)
+    (3, ())
     """
     with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")  # whoever gives them decides which are shown
         result = make()
-    for one in caught:
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    return result, bool(caught)
+    return result, tuple((str(one.message), one.category, one.filename, one.lineno) for one in caught)
+
+
+def warn(warned: Warned) -> None:
+    """Give warnings, as those of :func:`with_warnings`."""
+    for text, category, filename, line in warned:
+        warnings.warn_explicit(text, category, filename, line)
 
 
 def _parts(whole: Any) -> list[Any]:

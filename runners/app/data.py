@@ -6,18 +6,17 @@ import json
 from typing import Any
 
 from orbit.core.fingerprint import Fingerprint, digest
-from orbit.core.store import with_warnings
+from orbit.core.store import Warned, warn, with_warnings
 from orbit.data import Dataset
 from orbit.data.base import Loader
 
-_last: dict[tuple[type[Loader], str], Dataset] = {}
+_last: dict[tuple[type[Loader], str], tuple[Dataset, Warned]] = {}
 
 
 def loaded(loader: Loader, settings: dict[str, Any], seed: int, files: list[Fingerprint]) -> Dataset:
     """The data set of a loader: the one loaded last if class, settings, seed and files are the same.
 
-    A data set whose loading gave a warning is not kept, so that the warning is given every time. Callers do not change
-    the arrays.
+    Warnings that loading gave are given every time. Callers do not change the arrays.
 
     Parameters
     ----------
@@ -27,10 +26,9 @@ def loaded(loader: Loader, settings: dict[str, Any], seed: int, files: list[Fing
         What it reads.
     """
     key = type(loader), json.dumps([settings, seed, digest(files)], sort_keys=True, default=str)
-    if key in _last:
-        return _last[key]
-    _last.clear()  # before the next one is loaded, so that this function never keeps two in memory
-    data, warned = with_warnings(lambda: loader.load(seed))
-    if not warned:
-        _last[key] = data
+    if key not in _last:
+        _last.clear()  # before the next one is loaded, so that this function never keeps two in memory
+        _last[key] = with_warnings(lambda: loader.load(seed))
+    data, warned = _last[key]
+    warn(warned)
     return data

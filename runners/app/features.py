@@ -104,7 +104,7 @@ class KeptFeatures(Store):
         self.folder, self.limit, self.limit_bytes = folder.absolute(), limit, limit * 2**30
         self.found = self.made = 0
 
-    def get(self, key: str, make: Callable[[], tuple[T, bool]]) -> T:
+    def get(self, key: str, make: Callable[[], T]) -> T:
         content = self._read(key)
         if content is None:
             with self._alone(key):
@@ -114,12 +114,11 @@ class KeptFeatures(Store):
         self.found += 1
         return content[0]
 
-    def _made(self, key: str, make: Callable[[], tuple[T, bool]]) -> T:
+    def _made(self, key: str, make: Callable[[], T]) -> T:
         start = time.perf_counter()
-        result, may_be_kept = make()
+        result = make()
         self.made += 1
-        if may_be_kept:
-            self._write(key, result, time.perf_counter() - start)
+        self._write(key, result, time.perf_counter() - start)
         return result
 
     def _read(self, key: str) -> tuple[Any] | None:

@@ -29,9 +29,7 @@ class Memory(store.Store):
     def get(self, key, make):
         if key not in self.results:
             self.made += 1
-            result, may_be_kept = make()
-            if not may_be_kept:
-                return result
+            result = make()
             self.results[key] = copy.deepcopy(result)  # a map may be fitted again
             return result
         return self.results[key]
@@ -177,16 +175,51 @@ def test_there_is_no_key_where_not_all_is_known():
     assert store.key("fit", make(), np.ones((3, 8, 8))) is None  # no store is in use
 
 
-def test_a_result_with_a_warning_is_not_kept_so_that_the_warning_is_given_again():
-    def warned() -> int:
-        warnings.warn("of little mass", stacklevel=1)
-        return 3
+def test_the_warnings_of_a_result_are_given_every_time(a_store):
+    made = list[int]()
 
-    memory = Memory()
-    for made in (1, 2):
-        with store.storing(memory), pytest.warns(UserWarning, match="of little mass"):
+    def warned() -> int:
+        warnings.warn("of little mass", RuntimeWarning, stacklevel=1)
+        return made.append(1) or 3
+
+    for _ in range(3):
+        with store.storing(a_store), pytest.warns(RuntimeWarning, match="of little mass") as caught:
             assert store.kept("warned", make(), np.ones((3, 8, 8)), warned) == 3
-        assert memory.made == made
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+    assert made == [1]
+    with store.storing(a_store), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="of little mass"):
+            store.kept("warned", make(), np.ones((3, 8, 8)), warned)
+
+
+def test_a_warning_that_a_filter_hides_is_kept_for_those_who_show_it(a_store):
+    for action in ("ignore", "always"):
+        with store.storing(a_store), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter(action)
+            store.kept("warned", make(), np.ones((3, 8, 8)), lambda: warnings.warn("of little mass", stacklevel=1))
+        assert len(caught) == (action == "always")
+
+
+def test_the_warnings_of_rows_are_given_every_time(a_store, rng):
+    X = rng.random((6, 8, 8))
+
+    def warned(points: np.ndarray):
+        for name, row in (("first", 0), ("last", 5)):
+            if (points == X[row]).all((1, 2)).any():
+                warnings.warn(f"of the {name} row", stacklevel=1)
+        return points[:, 0], None
+
+    def texts(rows: slice) -> set[str]:
+        with store.storing(a_store), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            np.testing.assert_array_equal(store.kept_rows("warned", make(), X[rows], warned)[0], X[rows, 0])
+        return {str(one.message) for one in caught}
+
+    assert texts(slice(0, 3)) == {"of the first row"}
+    for _ in range(2):
+        assert texts(slice(0, 6)) == {"of the first row", "of the last row"}
 
 
 def test_a_store_is_not_used_inside_of_what_it_keeps():
@@ -234,7 +267,7 @@ def test_what_a_store_is_too_small_for_is_computed_alone(rng):
     memory.limit_bytes = 100.0
     with store.storing(memory):
         found = make("cdf", n_components=2, drawn=40, n_bins=4).fit(X).transform(X)
-    assert {result[0].shape for result in memory.results.values() if isinstance(result, tuple)} == {found.shape}
+    assert {result[0].shape for result in memory.results.values() if len(result) == 3} == {found.shape}
 
 
 def by_row(tmp_path, where: str, limit: float, **options) -> store.ByRow:
@@ -252,10 +285,10 @@ class TestByRow:
 
         def compute(rows: np.ndarray):
             made.append(len(rows))
-            return (np.hstack([rows, -rows]), f"note {len(made)}"), True
+            return np.hstack([rows, -rows]), f"note {len(made)}", ()
 
         for rows in (slice(5, 12), slice(0, 20), rng.permutation(20), [3, 3, 7], slice(0, 0)):
-            found, note = kept.rows("key", X[rows], compute)
+            found, note, _ = kept.rows("key", X[rows], compute)
             np.testing.assert_array_equal(found, np.hstack([X[rows], -X[rows]]))
             found[:] = 0  # a copy
         assert made == [7, 13, 0]
@@ -270,7 +303,7 @@ class TestByRow:
         def get(key: str, rows: range) -> None:
             def compute(X: np.ndarray):
                 made.append(f"{key}{len(X)}")
-                return (X + 1.0, None), True
+                return X + 1.0, None, ()
 
             X = np.array(rows, dtype=float)[:, None]
             np.testing.assert_array_equal(kept.rows(key, X, compute)[0], X + 1)
@@ -288,19 +321,11 @@ class TestByRow:
         for made in (2, 2):
             kept = by_row(tmp_path, where, 1e6, beyond=beyond)
             for _ in range(2):
-                assert kept.get("key", lambda: (3, True)) == 3
-                found = kept.rows("rows", np.eye(2), lambda X: ((2 * X, "note"), True))
+                assert kept.get("key", lambda: 3) == 3
+                found = kept.rows("rows", np.eye(2), lambda X: (2 * X, "note", ()))
                 np.testing.assert_array_equal(found[0], 2 * np.eye(2))
                 assert found[1] == "note"
             assert beyond.made == made
-
-    @pytest.mark.parametrize("beyond", [False, True])
-    def test_does_not_keep_what_may_not_be_kept(self, beyond, where, tmp_path):
-        kept, made = by_row(tmp_path, where, 1e6, beyond=Memory() if beyond else None), list[int]()
-        for _ in range(2):
-            kept.rows("rows", np.eye(2), lambda X: ((X, made.append(1)), False))
-            kept.get("key", lambda: (made.append(2), False))
-        assert made == [1, 2, 1, 2]
 
     @pytest.mark.parametrize("beyond", [False, True])
     def test_keeps_small_results_of_other_kinds(self, beyond, where, tmp_path):
@@ -309,7 +334,7 @@ class TestByRow:
         def get(key: str, size: int) -> None:
             if beyond:
                 kept.beyond = Memory()  # a new one, which has nothing
-            found = kept.get(key, lambda: (made.append(key) or {"values": np.ones(size, np.uint8)}, True))
+            found = kept.get(key, lambda: made.append(key) or {"values": np.ones(size, np.uint8)})
             assert found["values"].sum() == size
             found["values"][:] = 0  # a copy
 
@@ -328,7 +353,7 @@ def test_rows_are_not_kept_in_files_where_computing_them_is_faster_than_reading(
     for rate, expected in ((1.0, 2), (1e18, 3)):
         monkeypatch.setattr(store, "_BYTES_PER_S", rate)
         for _ in range(2):
-            kept.rows("key", np.eye(2), lambda X: ((X, made.append(1)), True))
+            kept.rows("key", np.eye(2), lambda X: (X, made.append(1), ()))
         assert len(made) == expected
 
 
@@ -340,6 +365,6 @@ def test_a_full_disk_ends_nothing(tmp_path, monkeypatch):
     with open("/dev/full", "wb+", buffering=0) as full:
         monkeypatch.setattr(store, "tempfile", SimpleNamespace(TemporaryFile=lambda dir: full))
         for _ in range(2):
-            np.testing.assert_array_equal(kept.rows("rows", np.eye(2), lambda X: ((X, None), True))[0], np.eye(2))
+            np.testing.assert_array_equal(kept.rows("rows", np.eye(2), lambda X: (X, None, ()))[0], np.eye(2))
     assert len(warned) == 2
     assert "cannot be written (No space left on device)" in warned[0]

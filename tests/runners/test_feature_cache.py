@@ -7,6 +7,7 @@ import errno
 import multiprocessing
 import os
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from command_line import SMALL, folders, refused
 from omegaconf import OmegaConf
 
 from orbit.approx.base import FeatureMap
+from orbit.core.store import with_warnings
 from runners.app import features
 from runners.app.features import KeptFeatures
 from runners.tracking.models import MODEL
@@ -127,7 +129,7 @@ def _slow(path: str) -> np.ndarray:
 
 def _work(folder: Path, count: str) -> None:
     features._WORTH_S, features._BYTES_PER_S = 0.0, 1e18
-    found = KeptFeatures(folder, 1.0).get("key", lambda: (_slow(count), True))
+    found = KeptFeatures(folder, 1.0).get("key", lambda: _slow(count))
     os._exit(0 if np.array_equal(found, np.arange(3)) else 1)
 
 
@@ -135,12 +137,18 @@ def made(store: KeptFeatures, key: str, size: int = 1) -> list[np.ndarray]:
     """The results that were made, of ``size`` MiB, for one call."""
     results: list[np.ndarray] = []
 
-    def make() -> tuple[np.ndarray, bool]:
+    def make() -> np.ndarray:
         results.append(np.full(size * 2**20, 7, np.uint8))
-        return results[-1], True
+        return results[-1]
 
     np.testing.assert_array_equal(store.get(key, make), np.full(size * 2**20, 7, np.uint8))
     return results
+
+
+def warned_of(made: list[int]) -> int:
+    warnings.warn("of little mass", stacklevel=1)
+    made.append(1)
+    return 3
 
 
 @pytest.mark.usefixtures("keeps_all")
@@ -205,7 +213,11 @@ class TestKeptFeatures:
         assert made(store, "key")
         assert not list(tmp_path.iterdir())
 
-    def test_what_gave_warnings_is_not_kept(self, tmp_path):
-        store = KeptFeatures(tmp_path, 1.0)
-        assert store.get("key", lambda: (1, False)) == 1
-        assert store.get("key", lambda: (2, False)) == 2
+    def test_warnings_are_kept_with_the_result(self, tmp_path):
+        made, texts = list[int](), list[str]()
+        for _ in range(2):
+            result, warned = KeptFeatures(tmp_path, 1.0).get("key", lambda: with_warnings(lambda: warned_of(made)))
+            texts += [text for text, *_ in warned]
+            assert result == 3
+        assert made == [1]
+        assert texts == ["of little mass"] * 2

@@ -66,7 +66,7 @@ def test_warnings_of_loading_are_given_every_time(monkeypatch, loads):
     for _ in range(2):
         with pytest.warns(UserWarning, match="3 rows were left out"):
             loaded(Digits(n_train=50, n_test=20), SETTINGS, 3, [])
-    assert loads == [3, 3]
+    assert loads == [3]
 
 
 def test_jobs_of_a_sweep_load_once_for_each_seed(run, tmp_path, loads):
