@@ -41,8 +41,8 @@ class Exact(FeatureMap):
     points Z whose embeddings span those of all others up to rounding: their inner
     products are the exact kernel whenever one of the points is a training point, so a
     linear learner on them is the kernel machine on k_{q,G}. Costs (n r)^2 kernel values,
-    down to five eighths of them for the matrix of one large set of points with itself, and
-    one n x n Cholesky factorisation.
+    down to five eighths of them for the matrix of one large set of points with itself, and,
+    unless ``precomputed``, one n x n Cholesky factorisation and n^2 operations for each point.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ class Exact(FeatureMap):
     precomputed : bool or None
         Whether :meth:`transform` gives the kernel values with the training points, and
         with ``residual`` k_{q,G}(x, x), instead of coordinates, in float64. For
-        ``KernelRidgeRegressor`` and ``GaussianProcess`` with a single lambda or noise, which
-        then need one Cholesky factorisation and no coordinates. None is
+        ``RidgeRegressor``, ``RidgeClassifier``, ``KernelRidgeRegressor`` and
+        ``GaussianProcess``, which then factorise the kernel matrix itself. None is
         False; a run chooses it by the learner.
     engine : Engine or None
     random_state : int, RandomState or None
@@ -187,17 +187,20 @@ class Exact(FeatureMap):
     def _features(self, X: np.ndarray) -> np.ndarray:
         # small pivots magnify rounding, so this product is taken in float64
         points = X.astype(np.float64)
-        Z = self.X_fit_ if self.precomputed else self.X_fit_[self.pivots_]
-        K = self._gram(points, Z.astype(np.float64), "features")
         if self.precomputed:
+            K = self._with_training_points(points)
             return np.column_stack([K, self._diagonal(points)]) if self.residual else K
-        psi = K @ self.normalization_.T
+        psi = self._gram(points, self.X_fit_[self.pivots_].astype(np.float64), "features") @ self.normalization_.T
         if self.residual:
             prior = self._diagonal(points)
             missing = prior - np.square(psi).sum(1)
             rounding = missing <= _RESIDUAL_ROUNDING * prior
             psi = np.column_stack([psi, np.sqrt(np.where(rounding, 0.0, missing))])
         return psi.astype(X.dtype)
+
+    def _with_training_points(self, X: np.ndarray) -> np.ndarray:
+        Z = self.X_fit_.astype(np.float64)
+        return self._training_gram(X) if np.array_equal(X, Z) else self._gram(X, Z, "features")
 
     def diagonal(self, X) -> np.ndarray:
         """k_{q,G}(x, x), shape ``(n,)``, in the engine's precision, for points of shape ``(n, *shape)``."""

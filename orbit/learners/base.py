@@ -58,8 +58,8 @@ class Learner(Estimator):
     needs_norms : bool
         Needs |psi(x)|^2 to be the prior variance of x, for which exact features have an additional column.
     takes_gram : bool
-        Takes kernel values with the training points (``Exact(precomputed=True)``) as features, and uses a Cholesky
-        factorisation of their matrix if its parameter is a single value.
+        Takes kernel values with the training points (``Exact(precomputed=True)``) as features, and factorises their
+        matrix.
     path_parameter : str or None
         The constructor parameter that is a value or a list of values to choose from; the
         chosen one is the fitted attribute of that name with ``_``.

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from orbit.core.errors import InputError
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
-from orbit.core.work import Work
-from orbit.kernels.structure import Constant
-from orbit.learners.base import checked_weights
-from orbit.learners.least_squares import LeastSquaresRegressor, PassesMixin, Selection
+from orbit.learners.least_squares import IndependentMixin, LeastSquaresRegressor, Selection
 from orbit.registry import register
-from orbit.solvers.estimate import factorisation_work
-from orbit.solvers.least_squares import Gram, LeastSquares
-from orbit.solvers.selection import regularization_path
 
 
 @register("regressor", "krr")
-class KernelRidgeRegressor(PassesMixin, LeastSquaresRegressor):
+class KernelRidgeRegressor(IndependentMixin, LeastSquaresRegressor):
     """Kernel ridge regression on the kernel <psi(x), psi(z)> of the features, with lambda chosen from a path.
 
     f(x) = m + k(x, X) (K + n lambda I)^-1 (y - m), with m the mean of the
     targets: scikit-learn's ``KernelRidge`` with alpha = n lambda on centred targets.
-    On features of ``Exact`` the kernel is the orbit-averaged kernel itself; with
-    ``Exact(precomputed=True)`` K + n lambda I itself is factorised. It differs from
+    On features of ``Exact`` the kernel is the orbit-averaged kernel itself. It differs from
     ``RidgeRegressor`` in the intercept, whose fit there also centres the features and
-    so the kernel. One factorisation, of the second moments or of the Gram matrix,
+    so the kernel. One factorisation, of the second moments or of the kernel matrix,
     whichever is smaller, serves every lambda; points may be weighted as in
     ``RidgeRegressor``.
 
@@ -66,7 +56,6 @@ class KernelRidgeRegressor(PassesMixin, LeastSquaresRegressor):
     """
 
     centering = "targets"
-    takes_gram = True
 
     def __init__(
         self,
@@ -79,29 +68,3 @@ class KernelRidgeRegressor(PassesMixin, LeastSquaresRegressor):
         self.selection = selection
         self.validation_fraction = validation_fraction
         self.random_state = random_state
-
-    def _rows(self, structure, X, Y, sample_weight, of_batch=False):
-        if structure is None:
-            return super()._rows(structure, X, Y, sample_weight, of_batch)
-        K, weights = structure.gram(X), None if sample_weight is None else checked_weights(sample_weight, X)
-        self._kept = np.ones(len(K), dtype=bool) if weights is None else weights > 0
-        return K[:, self._kept], Y, weights
-
-    def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
-        path = regularization_path(self.regularization)
-        return factorisation_work(n, k, len(path)) if gram else super().work(n, d, k, dtype)
-
-    def _problem(self, structure, rows, path, float32) -> LeastSquares:
-        if structure is None:
-            return super()._problem(structure, rows, path, float32)
-        K, Y, weights = rows
-        if len(K) != K.shape[1]:
-            raise InputError("selection='hold_out' needs features, not kernel values: set precomputed=False")
-        return Gram(Constant.identity(Y.shape[1]), K, Y, weights, self.centering)
-
-    def _for_map(self, structure, W, b):
-        if structure is None:
-            return W, b
-        padded = np.zeros((structure.n + structure.has_prior, W.shape[1]))
-        padded[np.flatnonzero(self._kept)] = W
-        return padded, b

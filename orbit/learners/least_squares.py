@@ -10,13 +10,15 @@ from typing import Literal
 
 import numpy as np
 
+from orbit.core.errors import InputError
 from orbit.core.random import hold_out
 from orbit.core.threads import threads_for
 from orbit.core.work import Work
 from orbit.kernels.structure import Constant, Operator, Structure
+from orbit.learners.base import checked_weights
 from orbit.learners.targets import ClassTargets, NumberTargets, TargetsLearner
-from orbit.solvers.estimate import least_squares_work, passes_work
-from orbit.solvers.least_squares import Dual, LeastSquares, Primal
+from orbit.solvers.estimate import factorisation_work, least_squares_work, passes_work
+from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
 from orbit.solvers.moments import Moments, System
 from orbit.solvers.output_matrix import learn_output
 from orbit.solvers.passes import Batches, StreamedSystem
@@ -294,10 +296,38 @@ class _Stream:
         return leave_one_out(problem, X, Y, weights * (self.moments.n / self.moments.weight), n_distinct=problem.n)
 
 
-class PassesMixin(LeastSquaresLearner):
-    """Fits a stream that can be read repeatedly and whose second moments do not fit in memory."""
+class IndependentMixin(LeastSquaresLearner):
+    """Independent outputs: fits kernel values too, and streams in passes whose second moments do not fit in memory."""
 
+    takes_gram = True
     many_passes = True
+
+    def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
+        if gram:
+            return factorisation_work(n, k, len(regularization_path(self.regularization)))
+        return super().work(n, d, k, dtype)
+
+    def _rows(self, structure, X, Y, sample_weight, of_batch=False):
+        if structure is None:
+            return super()._rows(structure, X, Y, sample_weight, of_batch)
+        K, weights = structure.gram(X), None if sample_weight is None else checked_weights(sample_weight, X)
+        self._kept = np.ones(len(K), dtype=bool) if weights is None else weights > 0
+        return K[:, self._kept], Y, weights
+
+    def _problem(self, structure, rows, path, float32) -> LeastSquares:
+        if structure is None:
+            return super()._problem(structure, rows, path, float32)
+        K, Y, weights = rows
+        if len(K) != K.shape[1]:
+            raise InputError("selection='hold_out' needs features, not kernel values: set precomputed=False")
+        return Gram(Constant.identity(Y.shape[1]), K, Y, weights, self.centering)
+
+    def _for_map(self, structure, W, b):
+        if structure is None:
+            return W, b
+        padded = np.zeros((structure.n + structure.has_prior, W.shape[1]))
+        padded[np.flatnonzero(self._kept)] = W
+        return padded, b
 
     def passes_work(self, n: int, d: int, k: int, memory: float, dtype: np.dtype) -> tuple[int, Work]:
         """The largest number of passes of :meth:`fit_passes`, and their operations besides those of the features."""

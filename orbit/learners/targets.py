@@ -106,9 +106,11 @@ class TargetsLearner(Learner):
 
     def _unpacked(self, X) -> tuple[Any, np.ndarray]:
         structure, X = unpacked(X)
-        if isinstance(structure, GramStructure) and not self.takes_gram:
+        if not isinstance(structure, GramStructure):
+            return structure if self.operator_valued else None, X
+        if not self.takes_gram:
             raise InputError(f"{type(self).__name__} takes no kernel values: set precomputed=False for the features")
-        return structure if self.operator_valued or self.takes_gram else None, X
+        return structure, X
 
     def _rows(
         self, structure: Structure | None, X: np.ndarray, Y: np.ndarray, sample_weight, of_batch: bool = False

@@ -198,9 +198,9 @@ class Dual(LeastSquares):
 
     def _gram(self) -> np.ndarray:
         shared = None if isinstance(self.operator, Blocks) else products.in_use()
-        found = shared and shared.of(self._rows.X, self._rows.dtype, shifted=self._rows.is_centred)
-        if found:
-            return self._rows.centred_products(*found) / self.n
+        found = None if shared is None else shared.of(self._rows.X, self._rows.dtype, self._rows.is_centred)
+        if found is not None:
+            return self._rows.centred_products(found) / self.n
         K = np.zeros((self.operator.n_rows(self.n),) * 2)
         for columns, rows in self._rows.tiles():
             if isinstance(self.operator, Blocks):
@@ -237,19 +237,21 @@ class Gram(Dual):
     ----------
     operator : Operator
     K : array, shape (n, n)
-    Y, weights, centering : as for :class:`Dual`; features cannot be centred
+    Y, weights, centering : as for :class:`Dual`
     """
 
     def __init__(
         self, operator: Operator, K: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centering: Centering
     ) -> None:
-        if centering == "both":
-            raise InputError("a kernel matrix has no rows to centre: use KernelRidgeRegressor or GaussianProcess")
-        self.operator, self.n, self.fit_intercept = operator, len(K), False
+        self.operator, self.n, self.fit_intercept = operator, len(K), centering == "both"
         rows = Rows(K, Y, weights, centering)
         self.x_offset, self.y_offset, self._root = rows.x_offset, rows.y_offset, rows.root
-        targets = operator.row_columns(rows.Y)
-        self._set_system(rows.scaled() * self._root.T / self.n, targets, np.square(targets).sum(0) / self.n)
+        targets, A = operator.row_columns(rows.Y), rows.centred_products(np.array(K, dtype=np.float64))
+        A /= self.n
+        self._set_system(A, targets, np.square(targets).sum(0) / self.n)
 
     def _coefficients(self, z: np.ndarray) -> np.ndarray:
-        return self._root * self.operator.rows_to_outputs(z) / self.n
+        W = self._root * self.operator.rows_to_outputs(z) / self.n
+        if self.fit_intercept:  # those of points less their mean
+            W -= np.square(self._root) * W.sum(0) / self.n
+        return W

@@ -101,10 +101,10 @@ class Rows:
         in_threads(fill, range(0, len(part), _FILLED_ROWS))
         return scaled
 
-    def centred_products(self, products: np.ndarray, shift: np.ndarray) -> np.ndarray:
-        """Inner products of the centred and weighted rows, in place, from those of the rows less a shift, shape (n, n).
+    def centred_products(self, products: np.ndarray) -> np.ndarray:
+        """Inner products of the centred and weighted rows, in place, from those of the rows, shape (n, n).
 
-        The shift is zero unless features are centred; their mean less the shift is m = sum_i w_i (x_i - c) / n.
+        If features are centred, the products may be those of the rows less any constant.
         """
         if self.is_centred:
             weights = np.square(self.root[:, 0]) / len(products)

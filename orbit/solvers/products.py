@@ -40,7 +40,7 @@ class SharedProducts:
     >>> X = np.random.default_rng(0).random((1000, 2000))
     >>> shared = SharedProducts(limit_bytes=1e9)
     >>> for rows in (slice(0, 800), slice(200, 1000)):
-    ...     products, _ = shared.of(X[rows], np.dtype(np.float64), shifted=False)
+    ...     products = shared.of(X[rows], np.dtype(np.float64), shifted=False)
     ...     print(bool(np.allclose(products, X[rows] @ X[rows].T)), shared.computed)
     True 320400
     True 500500
@@ -50,8 +50,8 @@ class SharedProducts:
         self.limit_bytes, self.computed = limit_bytes, 0
         self._groups: list[_Group] = []
 
-    def of(self, X: np.ndarray, dtype: np.dtype, shifted: bool) -> tuple[np.ndarray, np.ndarray] | None:
-        """The products (x_i - c)^T (x_j - c) of all rows, and the shift c.
+    def of(self, X: np.ndarray, dtype: np.dtype, shifted: bool) -> np.ndarray | None:
+        """The products (x_i - c)^T (x_j - c) of all rows.
 
         Parameters
         ----------
@@ -62,7 +62,7 @@ class SharedProducts:
 
         Returns
         -------
-        tuple of float64 arrays, shapes (n, n) and (d,), or None
+        float64 array, shape (n, n), or None
             None for few rows, and for more than the memory holds.
         """
         if len(X) < _FEWEST_ROWS or _nbytes(len(X), X) > self.limit_bytes:
@@ -77,7 +77,7 @@ class SharedProducts:
         while sum(one.nbytes for one in self._groups) > self.limit_bytes:
             del self._groups[0]
         inside = [group.places[digest] for digest in digests]
-        return group.products[np.ix_(inside, inside)], group.shift
+        return group.products[np.ix_(inside, inside)]
 
     def _taken(self, X: np.ndarray, digests: dict[bytes, int], dtype: np.dtype, shifted: bool) -> _Group:
         """The group that knows most of these rows and has room for the others, or a new one."""

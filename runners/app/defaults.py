@@ -73,14 +73,11 @@ def _kernel(config: dict[str, Any]) -> list[str]:
 
 
 def _takes_gram(config: dict[str, Any]) -> bool:
-    """Whether the learner solves with the kernel matrix: without a path, a second layer or a stream."""
+    """Whether the learner solves with the kernel matrix: without a second layer, a stream, or a part held out."""
     learners: list[Any] = orbit.registry.classes("learner", config["learner"]["name"])
     plain = config["hyper"]["name"] == "linear" and not config["engine"]["stream"]
     plain = plain and config["runner"]["name"] in ("fit", "table", "compare")
-    return plain and any(
-        learner.takes_gram and isinstance(config["learner"][learner.path_parameter], float | int)
-        for learner in learners
-    )
+    return plain and config["learner"].get("selection") != "hold_out" and any(one.takes_gram for one in learners)
 
 
 def _learner(config: dict[str, Any]) -> list[str]:

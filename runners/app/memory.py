@@ -70,7 +70,8 @@ def stages(plan: Plan, data: Dataset, d: int, columns: int) -> list[list[Part]]:
 
     points = Part(f"{seen:,} points of {d:,} numbers", seen * d * itemsize, ("dataset.n_train",))
     drawn = Part(f"fit of approx={features.name}", features.fit_bytes(seen, _inputs(plan, d)), approx_keys)
-    psi = Part(f"{n:,} x {width:,} features", n * width * itemsize, (*approx_keys, *less))
+    bytes_of_psi = n * width * (8 if features.gives_gram else itemsize)
+    psi = Part(f"{n:,} x {width:,} features", bytes_of_psi, tuple(dict.fromkeys((*approx_keys, *less))))
     drawn_again = Part(f"fit of hyper={layer.name}", layer.fit_bytes(seen, width), layer_keys)
     mapped = Part(f"{n:,} x {last:,} features of hyper={layer.name}", n * last * itemsize, (*layer_keys, *less))
     own_keys = layer_keys if layer.name != "linear" else approx_keys

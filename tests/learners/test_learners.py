@@ -461,7 +461,9 @@ def test_gp_deviation_is_largest_far_from_the_data(rng):
     assert far == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("learner", [KernelRidgeRegressor(1e-3), GaussianProcess(1e-2)], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "learner", [RidgeRegressor(1e-3), KernelRidgeRegressor(1e-3), GaussianProcess(1e-2)], ids=lambda one: one.name
+)
 def test_one_value_on_precomputed_kernel_values_takes_no_eigendecomposition(rng, monkeypatch, learner):
     X, Z = signals(rng, 40, (5, 6)), signals(rng, 15, (5, 6))
     y = np.sin(4 * X.mean((1, 2))) + 0.1 * rng.standard_normal(40)
@@ -485,23 +487,31 @@ def test_one_value_on_precomputed_kernel_values_takes_no_eigendecomposition(rng,
 
 
 @pytest.mark.parametrize("selection", ["gcv", "loo"])
-def test_weights_and_paths_on_precomputed_kernel_values(rng, selection):
-    X, y, weights = rng.random((40, 3)), rng.standard_normal(40), rng.integers(0, 3, 40)
+@pytest.mark.parametrize("learner", [RidgeRegressor, KernelRidgeRegressor, RidgeClassifier])
+def test_weights_and_paths_on_precomputed_kernel_values(rng, selection, learner):
+    X, Z, targets = rng.random((40, 3)), rng.random((9, 3)), 5 + rng.standard_normal(40)
+    X[7] = X[3]
+    y = np.digitize(targets, [4.5, 5.5]) if learner is RidgeClassifier else targets
     maps = Exact(Gaussian(0.4)).fit(X), Exact(Gaussian(0.4), precomputed=True).fit(X)
-    for regularization in (1e-2, [1e-4, 1e-2, 1.0]):
-        expected, found = (
-            KernelRidgeRegressor(regularization, selection).fit(phi.transform(X), y, weights) for phi in maps
-        )
-        np.testing.assert_allclose(found.path_scores_, expected.path_scores_, rtol=1e-6)
-        np.testing.assert_allclose(
-            found.predict(maps[1].transform(X)), expected.predict(maps[0].transform(X)), atol=1e-7
-        )
+    for weights in (None, rng.integers(0, 3, 40)):
+        for regularization in (1e-2, [1e-4, 1e-2, 1.0]):
+            expected, found = (learner(regularization, selection).fit(phi.transform(X), y, weights) for phi in maps)
+            np.testing.assert_allclose(found.path_scores_, expected.path_scores_, rtol=1e-6)
+            scores = [
+                (fitted.decision_function if learner is RidgeClassifier else fitted.predict)(phi.transform(Z))
+                for fitted, phi in zip((expected, found), maps, strict=True)
+            ]
+            np.testing.assert_allclose(scores[1], scores[0], atol=1e-7)
 
 
 def test_a_path_is_predicted_from_precomputed_kernel_values(rng):
     X, Z, y = rng.random((30, 3)), rng.random((9, 3)), rng.standard_normal(30)
     phi = Exact(Gaussian(0.4), residual=True, precomputed=True).fit(X)
-    for learner, name in ((KernelRidgeRegressor(), "regularization"), (GaussianProcess(), "noise")):
+    for learner, name in (
+        (RidgeRegressor(), "regularization"),
+        (KernelRidgeRegressor(), "regularization"),
+        (GaussianProcess(), "noise"),
+    ):
         predicted = learner.path_predictions(phi.transform(X), y, np.array([1e-1, 1e-3]), phi.transform(Z))
         for value, found in zip((1e-1, 1e-3), predicted, strict=True):
             one = clone(learner).set_params(**{name: value}).fit(phi.transform(X), y)
@@ -511,8 +521,8 @@ def test_a_path_is_predicted_from_precomputed_kernel_values(rng):
 def test_kernel_values_need_a_learner_that_accepts_them(rng):
     X, y = rng.random((30, 3)), rng.standard_normal(30)
     phi = Exact(Gaussian(0.4), precomputed=True).fit(X)
-    with pytest.raises(InputError, match="RidgeRegressor takes no kernel values: set precomputed=False"):
-        RidgeRegressor().fit(phi.transform(X), y)
+    with pytest.raises(InputError, match="SteinRegressor takes no kernel values: set precomputed=False"):
+        SteinRegressor().fit(phi.transform(X), y)
     with pytest.raises(InputError, match="selection='hold_out' needs features"):
         KernelRidgeRegressor(selection="hold_out").fit(phi.transform(X), y)
     with pytest.raises(ValueError, match="expected those of all 30 training points"):

@@ -288,7 +288,8 @@ class TestSample:
 
     def test_the_exact_kernel_stays_exact(self, settings):
         settings = [s for s in settings if not s.startswith("approx")]
-        found = [fitted(*settings, "approx=exact", f"engine.stream={value}") for value in ("true", "false")]
+        coordinates = (*settings, "approx=exact", "approx.precomputed=false")
+        found = [fitted(*coordinates, f"engine.stream={value}") for value in ("true", "false")]
         assert found[0].metrics["test/accuracy"] == pytest.approx(found[1].metrics["test/accuracy"], abs=1e-12)
         assert found[0].metrics["features/dim"] == found[1].metrics["features/dim"] > 300
 

@@ -55,7 +55,15 @@ def problem(*overrides: str) -> str:
             "change hyper.n_components or dataset.n_train or engine.stream=true",
         ),
         (("approx=cdf", "approx.n_components=20000000"), "1,000 x 1,020,000,000 features: 3,800 GiB"),
-        ((*FIELD, "approx=exact", "dataset.size=100000"), "149 GiB of memory (fit of approx=exact: 149 GiB)"),
+        (
+            (*FIELD, "approx=exact", "learner=knn", "dataset.size=100000"),
+            "149 GiB of memory (fit of approx=exact: 149 GiB)",
+        ),
+        (
+            (*FIELD, "approx=exact", "dataset.size=100000"),
+            "75 GiB of memory (100,000 x 100,000 features: 75 GiB), this process can have 8 GiB: "
+            "change dataset.n_train or engine.stream=true",
+        ),
         (
             (*FIELD, "approx=rf", "approx.n_components=50000", "dataset.size=50000"),
             "19 GiB of memory (50,000 x 100,000 features: 19 GiB), this process",

@@ -230,13 +230,15 @@ def test_each_purpose_has_its_own_seed():
     [
         (["learner=krr", "learner.regularization=0.001"], True),
         (["learner=gp", "learner.noise=0.01"], True),
-        (["learner=krr"], False),
-        (["learner=ridge", "learner.regularization=0.001"], False),
+        (["learner=krr"], True),
+        (["learner=ridge"], True),
+        (["learner=ridge", "learner.selection=hold_out"], False),
+        (["learner=knn"], False),
         (["learner=krr", "learner.regularization=0.001", "hyper=gaussian"], False),
         (["learner=krr", "learner.regularization=0.001", "engine.stream=true"], False),
     ],
     ids=str,
 )
-def test_exact_kernel_values_are_precomputed_for_one_value(overrides, expected):
+def test_exact_kernel_values_are_precomputed_for_learners_of_kernel_matrices(overrides, expected):
     resolved = plan(composed("dataset=vector_field", "group=identity", "approx=exact", *overrides)).config
     assert resolved["approx"]["precomputed"] is expected

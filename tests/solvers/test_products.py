@@ -27,7 +27,7 @@ def test_are_the_plain_products_of_centred_rows(rng, centering, dtype):
     for rows in (slice(0, 40), slice(15, 60), slice(None)):
         weights = w[rows] / w[rows].mean()
         found = Rows(X[rows], np.ones((len(weights), 1)), weights, centering)
-        K = found.centred_products(*shared.of(X[rows], np.dtype(np.float64), shifted=found.is_centred))
+        K = found.centred_products(shared.of(X[rows], np.dtype(np.float64), shifted=found.is_centred))
         points = X[rows].astype(np.float64)
         if centering == "both":
             points = points - weights @ points / len(points)
@@ -48,10 +48,10 @@ def test_other_columns_and_precisions_are_kept_apart(rng):
     shared, X = SharedProducts(1e9), rng.standard_normal((2, 40, 20))
     for _ in range(2):
         for one in X:
-            np.testing.assert_allclose(shared.of(one, one.dtype, shifted=False)[0], one @ one.T, atol=1e-12)
+            np.testing.assert_allclose(shared.of(one, one.dtype, shifted=False), one @ one.T, atol=1e-12)
     rounded = X[0].astype(np.float32)
-    single, _ = shared.of(rounded, rounded.dtype, shifted=False)
-    double, _ = shared.of(rounded, np.dtype(np.float64), shifted=False)
+    single = shared.of(rounded, rounded.dtype, shifted=False)
+    double = shared.of(rounded, np.dtype(np.float64), shifted=False)
     assert shared.computed == 4 * 40 * 41 // 2
     assert 0 < np.abs(single - double).max() < 1e-4
 
@@ -74,7 +74,7 @@ def test_rows_that_do_not_fit_beside_known_ones_are_kept_alone(rng):
     X = rng.standard_normal((60, 20))
     shared = SharedProducts(8 * (40 * 20 + 40**2))
     shared.of(X[:40], X.dtype, shifted=False)
-    found, _ = shared.of(X[20:], X.dtype, shifted=False)
+    found = shared.of(X[20:], X.dtype, shifted=False)
     np.testing.assert_allclose(found, X[20:] @ X[20:].T, atol=1e-12)
 
 
