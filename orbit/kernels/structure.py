@@ -362,6 +362,10 @@ class StructuredFeatures(NDArrayOperatorsMixin):
     def dtype(self) -> np.dtype:
         return self.values.dtype
 
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes
+
 
 def structure_of(features) -> Structure | None:
     """The structure of the outputs of operator-valued features; None for others."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
-from orbit.learners.least_squares import IndependentMixin, LeastSquaresRegressor, Selection
+from orbit.learners.least_squares import IndependentOutputsMixin, LeastSquaresRegressor, Selection
 from orbit.registry import register
 
 
 @register("regressor", "krr")
-class KernelRidgeRegressor(IndependentMixin, LeastSquaresRegressor):
+class KernelRidgeRegressor(IndependentOutputsMixin, LeastSquaresRegressor):
     """Kernel ridge regression on the kernel <psi(x), psi(z)> of the features, with lambda chosen from a path.
 
     f(x) = m + k(x, X) (K + n lambda I)^-1 (y - m), with m the mean of the

@@ -296,7 +296,7 @@ class _Stream:
         return leave_one_out(problem, X, Y, weights * (self.moments.n / self.moments.weight), n_distinct=problem.n)
 
 
-class IndependentMixin(LeastSquaresLearner):
+class IndependentOutputsMixin(LeastSquaresLearner):
     """Independent outputs: fits kernel values too, and streams in passes whose second moments do not fit in memory."""
 
     takes_gram = True

@@ -7,12 +7,17 @@ import numpy as np
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
 from orbit.learners.base import one_against_all
-from orbit.learners.least_squares import IndependentMixin, LeastSquaresClassifier, LeastSquaresRegressor, Selection
+from orbit.learners.least_squares import (
+    IndependentOutputsMixin,
+    LeastSquaresClassifier,
+    LeastSquaresRegressor,
+    Selection,
+)
 from orbit.registry import register
 
 
 @register("regressor", "ridge")
-class RidgeRegressor(IndependentMixin, LeastSquaresRegressor):
+class RidgeRegressor(IndependentOutputsMixin, LeastSquaresRegressor):
     """Regularised least squares with lambda chosen from a path by one factorisation.
 
     Minimises (1/n) sum_i w_i |W^T x_i + b - y_i|^2 + lambda |W|^2, the sample weights w
@@ -64,7 +69,7 @@ class RidgeRegressor(IndependentMixin, LeastSquaresRegressor):
 
 
 @register("classifier", "ridge")
-class RidgeClassifier(IndependentMixin, LeastSquaresClassifier):
+class RidgeClassifier(IndependentOutputsMixin, LeastSquaresClassifier):
     """Least squares on one-against-all targets of -1 and 1, lambda chosen from a path by one factorisation.
 
     Parameters

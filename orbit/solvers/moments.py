@@ -104,7 +104,7 @@ class Rows:
     def centred_products(self, products: np.ndarray) -> np.ndarray:
         """Inner products of the centred and weighted rows, in place, from those of the rows, shape (n, n).
 
-        If features are centred, the products may be those of the rows less any constant.
+        If features are centred, the products may be those of the rows less any one vector.
         """
         if self.is_centred:
             weights = np.square(self.root[:, 0]) / len(products)

@@ -25,7 +25,8 @@ from runners.tracking.record import Record, RunFolder
 
 def job_in(folder: Path, *overrides: str) -> Job:
     folder.mkdir(parents=True)
-    made = plan(composed("approx.n_components=20", "orbit.size=4", f"outputs={folder}", *overrides))
+    size = () if "approx=exact" in overrides else ("approx.n_components=20",)
+    made = plan(composed(*size, "orbit.size=4", f"outputs={folder}", *overrides))
     return Job(made, RunFolder(folder), Record("test"))
 
 
@@ -59,6 +60,25 @@ def test_arrays_are_predicted_as_the_model_does(digits, tmp_path):
     model = pickle.loads((digits / "model.pkl").read_bytes())
     np.testing.assert_array_equal(table["prediction"], model.predict(X))
     np.testing.assert_array_equal(table["point"], np.arange(50))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ("approx=exact", "learner=ridge"),
+        ("approx=exact", "learner=gp"),
+        ("approx=orff", "learner=stein", "learner.regularization=0.01"),
+    ],
+    ids=str,
+)
+def test_features_with_a_structure_are_predicted(model, tmp_path):
+    """Kernel values with the training points, and operator-valued features."""
+    folder = fitted(tmp_path / "fitted", "dataset=vector_field", "dataset.size=60", "group=identity", *model)
+    X = np.random.default_rng(0).random((12, 2))
+    np.save(tmp_path / "new.npy", X)
+    table = predicted(job_in(tmp_path / "job", "runner=predict", "engine.memory=1e-6"), folder, tmp_path / "new.npy")
+    expected = pickle.loads((folder / "model.pkl").read_bytes()).predict(X)
+    np.testing.assert_allclose(table.filter(like="prediction"), expected, atol=1e-5)
 
 
 def test_tables_are_predicted_under_their_targets_names(tmp_path):
