@@ -92,7 +92,18 @@ _CLASSES = {
         *("SteinClassifier", "SteinRegressor"),
     ),
     "representations": (
-        *("Bag", "BagOfBonds", "Coulomb", "Crop", "ImageAugmentation", "NoAugmentation", "PatchPCA", "Polar", "Raw"),
+        *(
+            "Bag",
+            "BagOfBonds",
+            "Coulomb",
+            "Crop",
+            "ImageAugmentation",
+            "ManyBody",
+            "NoAugmentation",
+            "PatchPCA",
+            "Polar",
+            "Raw",
+        ),
         *("Standardize", "UnitNorm"),
     ),
 }

@@ -4,7 +4,7 @@ from orbit.representations.augmentation import Augmentation, ImageAugmentation, 
 from orbit.representations.base import ImageRepresentation, Representation, mean_norm, scale
 from orbit.representations.gradients import Gradients
 from orbit.representations.matrices import Bag, Coulomb
-from orbit.representations.molecules import BagOfBonds
+from orbit.representations.molecules import BagOfBonds, ManyBody
 from orbit.representations.patches import Crop, PatchPCA
 from orbit.representations.polar import Polar
 from orbit.representations.spectrogram import mel_spectrogram
@@ -19,6 +19,7 @@ __all__ = [
     "Gradients",
     "ImageAugmentation",
     "ImageRepresentation",
+    "ManyBody",
     "NoAugmentation",
     "PatchPCA",
     "Polar",

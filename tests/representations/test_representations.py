@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -12,7 +13,18 @@ from sklearn.preprocessing import StandardScaler
 
 from orbit.core.errors import InputError, ParameterError
 from orbit.groups import Rotation
-from orbit.representations import Bag, BagOfBonds, Coulomb, Polar, Raw, Standardize, UnitNorm, mean_norm, scale
+from orbit.representations import (
+    Bag,
+    BagOfBonds,
+    Coulomb,
+    ManyBody,
+    Polar,
+    Raw,
+    Standardize,
+    UnitNorm,
+    mean_norm,
+    scale,
+)
 from orbit.testing import RepresentationContract
 from orbit.testing.samples import smooth_images
 
@@ -99,6 +111,17 @@ class TestBagOfBonds(RepresentationContract):
 
     def create(self):
         return BagOfBonds()
+
+    @pytest.fixture
+    def X(self, rng):
+        return molecules(rng)
+
+
+class TestManyBody(RepresentationContract):
+    shape = (5, 5)
+
+    def create(self):
+        return ManyBody(unit="angstrom")
 
     @pytest.fixture
     def X(self, rng):
@@ -233,15 +256,23 @@ def test_coulomb_rejects_other_points_than_square_matrices(shape):
 # ---- bags of bonds ---------------------------------------------------------------------------------------------------
 
 
-def molecules(rng, n=7, size=5):
-    """Coulomb matrices of random charges, the first always hydrogen, the last zero (no atom), and positions."""
+def atoms(rng, n=7, size=5, spread=1.0):
+    """Random charges, the first always hydrogen, the last zero (no atom), and positions."""
     charges = rng.choice([1, 6, 8], (n, size)).astype(float)
     charges[:, 0], charges[:, -1] = 1, 0
-    positions = rng.random((n, size, 3))
+    return charges, spread * rng.random((n, size, 3))
+
+
+def coulomb_matrices(charges, positions):
+    size = charges.shape[1]
     distances = np.linalg.norm(positions[:, :, None] - positions[:, None], axis=-1) + np.eye(size)
     C = charges[:, :, None] * charges[:, None] / distances
     C[:, range(size), range(size)] = 0.5 * charges**2.4
     return C
+
+
+def molecules(rng, n=7, size=5):
+    return coulomb_matrices(*atoms(rng, n, size))
 
 
 def test_bags_of_bonds_by_a_loop(rng):
@@ -277,12 +308,79 @@ def test_what_no_training_molecule_has_is_left_out_with_a_warning(rng, log_messa
     assert "1 of 1 molecules have elements" in str(log_messages)
 
 
+@pytest.mark.parametrize("representation", [BagOfBonds(), ManyBody()], ids=str)
 @pytest.mark.parametrize(("entry", "value"), [((0, 1), -1.0), ((2, 2), 1e6)])
-def test_bags_of_bonds_refuse_other_matrices(rng, entry, value):
+def test_molecules_are_coulomb_matrices(rng, representation, entry, value):
     X = molecules(rng)
     X[3][entry] = value
     with pytest.raises(InputError, match="Coulomb matrix"):
-        BagOfBonds().fit(X)
+        representation.fit(X)
+
+
+# ---- distances and angles --------------------------------------------------------------------------------------------
+
+
+def many_body_by_loops(charges, positions, fitted, cutoff=6.0, angle_cutoff=4.0):
+    """The columns of one molecule from positions in angstrom, by the formulas of the docstring."""
+    present = [i for i in range(len(charges)) if charges[i] > 0]
+
+    def vector(i, j):
+        return positions[j] - positions[i]
+
+    def falloff(r, limit):
+        return (1 + math.cos(math.pi * r / limit)) / 2 if r < limit else 0.0
+
+    columns = [float(np.sum(charges == z)) for z in fitted.elements_]
+    for pair in fitted.pairs_:
+        for c in np.linspace(0.1, 1.4, 53):
+            total = 0.0
+            for i, j in itertools.combinations(present, 2):
+                if sorted(charges[[i, j]]) == list(pair):
+                    r = np.linalg.norm(vector(i, j))
+                    total += falloff(r, cutoff) / r**2 * math.exp(-((1 / r - c) ** 2) / (2 * 0.03**2))
+            columns.append(total)
+    for centre, *others in fitted.triples_:
+        for c, m in itertools.product(np.linspace(0.8, 0.95 * angle_cutoff, 8), range(4)):
+            total = 0.0
+            for i in present:
+                for j, k in itertools.combinations([a for a in present if a != i], 2):
+                    if charges[i] == centre and sorted(charges[[j, k]]) == others:
+                        a, b = vector(i, j), vector(i, k)
+                        r, s = np.linalg.norm(a), np.linalg.norm(b)
+                        weight = 0.7 * falloff(r, angle_cutoff) * falloff(s, angle_cutoff) / (r * s)
+                        angle = math.acos(np.clip(a @ b / (r * s), -1, 1))
+                        total += weight * math.exp(-(((r + s) / 2 - c) ** 2) / (2 * 0.5**2)) * math.cos(m * angle)
+            columns.append(total)
+    return columns
+
+
+@pytest.mark.parametrize("unit", ["bohr", "angstrom"])
+def test_distances_and_angles_by_loops(rng, unit):
+    charges, positions = atoms(rng, n=4, spread=4.0)
+    X = coulomb_matrices(charges, positions / (0.529177210903 if unit == "bohr" else 1.0))
+    fitted = ManyBody(unit=unit).fit(X)
+    expected = [many_body_by_loops(z.astype(int), R, fitted) for z, R in zip(charges, positions, strict=True)]
+    assert np.count_nonzero(expected) > 500
+    np.testing.assert_allclose(fitted.transform(X), expected, rtol=1e-9, atol=1e-11)
+
+
+def test_distances_and_angles_do_not_depend_on_the_order_of_atoms_nor_on_blocks(rng, monkeypatch):
+    X, p = molecules(rng, n=40), rng.permutation(5)
+    fitted = ManyBody(unit="angstrom").fit(X)
+    whole = fitted.transform(X)
+    monkeypatch.setattr("orbit.representations.molecules._BLOCK", 5**3 * 7)
+    np.testing.assert_allclose(fitted.transform(X[:, p][:, :, p]), whole, rtol=1e-9, atol=1e-12)
+
+
+def test_elements_and_pairs_and_triples_that_no_training_molecule_has_are_left_out_with_a_warning(rng, log_messages):
+    R = rng.random((1, 3, 3))
+    fitted = ManyBody(unit="angstrom").fit(coulomb_matrices(np.array([[8.0, 1.0, 1.0]]), R))
+    assert not log_messages
+    assert fitted.transform(coulomb_matrices(np.array([[8.0, 53.0, 1.0]]), R))[0, :2].tolist() == [1, 1]  # iodine
+    assert "1 of 1 molecules have elements" in str(log_messages)
+    log_messages.clear()
+    fitted.transform(coulomb_matrices(np.array([[8.0, 8.0, 1.0], [8.0, 1.0, 1.0]]), R.repeat(2, 0)))
+    assert "1 of 2 molecules have elements, or pairs or triples" in str(log_messages)
 
 
 # ---- bags ------------------------------------------------------------------------------------------------------------
@@ -329,6 +427,7 @@ def test_vectors_keep_the_names_of_their_features(rng, representation):
         (Coulomb(), (3, 3), "coulomb0", 9),
         (Bag(), (5, 8), "bag0", 8),
         (BagOfBonds(), (2, 2), "bagofbonds0", 3),
+        (ManyBody(), (2, 2), "manybody0", 54),
     ],
     ids=str,
 )
