@@ -25,8 +25,8 @@ _IN_ANGSTROM = {"angstrom": 1.0, "bohr": 0.529177210903}
 _INVERSE_DISTANCES, _INVERSE_WIDTH = np.linspace(0.1, 1.4, 53), 0.03
 _SHORTEST, _MEAN_DISTANCES, _MEAN_WIDTH = 0.8, 8, 0.5
 _ANGULAR, _ANGLE_WEIGHT = 4, 0.7
-# Pairs of neighbours, over all atoms of all molecules of a block, that are looked at together.
-_BLOCK = 2**20
+# Triples of atoms, in any order and present or not, that are looked at together.
+_BLOCK = 2**19
 
 
 class _Molecules(Representation):
@@ -203,7 +203,7 @@ class ManyBody(_Molecules):
     def _transform(self, X: np.ndarray) -> np.ndarray:
         atoms = X.shape[1]
         step = max(1, _BLOCK // atoms**3)
-        blocks = [self._sums(X[start : start + step]) for start in range(0, len(X), step)]
+        blocks = [self._columns(X[start : start + step]) for start in range(0, len(X), step)]
         if unknown := sum(block[1] for block in blocks):
             log.warning(
                 "representation=many_body: %d of %d molecules have elements, or pairs or triples of elements, that no "
@@ -211,14 +211,9 @@ class ManyBody(_Molecules):
                 unknown,
                 len(X),
             )
-        return np.concatenate([block[0] for block in blocks]) if blocks else np.empty((0, self._width), X.dtype)
+        return np.concatenate([block[0] for block in blocks])
 
-    @property
-    def _width(self) -> int:
-        pairs, triples = len(self.pairs_) * len(_INVERSE_DISTANCES), len(self.triples_) * _MEAN_DISTANCES * _ANGULAR
-        return len(self.elements_) + pairs + triples
-
-    def _sums(self, X: np.ndarray) -> tuple[np.ndarray, int]:
+    def _columns(self, X: np.ndarray) -> tuple[np.ndarray, int]:
         """All columns for some molecules, and how many of them have what no training molecule has."""
         charges = self._charges(X)
         species = np.where(np.isin(charges, self.elements_), np.searchsorted(self.elements_, charges), -1)
