@@ -92,19 +92,8 @@ _CLASSES = {
         *("SteinClassifier", "SteinRegressor"),
     ),
     "representations": (
-        *(
-            "Bag",
-            "BagOfBonds",
-            "Coulomb",
-            "Crop",
-            "ImageAugmentation",
-            "ManyBody",
-            "NoAugmentation",
-            "PatchPCA",
-            "Polar",
-            "Raw",
-        ),
-        *("Standardize", "UnitNorm"),
+        *("Bag", "BagOfBonds", "Coulomb", "Crop", "ImageAugmentation", "ManyBody", "NoAugmentation", "PatchPCA"),
+        *("Polar", "Raw", "Standardize", "UnitNorm"),
     ),
 }
 _MODULES = {name: module for module, names in _CLASSES.items() for name in names}

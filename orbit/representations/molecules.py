@@ -1,4 +1,4 @@
-"""Representations of molecules, from Coulomb matrices: bags of bonds, and distributions of distances and angles."""
+"""Representations of molecules, from Coulomb matrices: bags of bonds, and smooth histograms of distances and angles."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ log = logging.getLogger(__name__)
 
 _MAX_CHARGE = 118
 
-# Lengths of the many-body representation, in angstrom. Centres and widths of inverse distances and of mean distances,
-# the number of angular functions and the weight of angles were chosen on training molecules of QM7, fold 0.
+# The many-body representation, in angstrom: centres and widths of inverse distances and of mean distances, number of
+# angular functions and weight of angles, chosen on training molecules of QM7, fold 0.
 _IN_ANGSTROM = {"angstrom": 1.0, "bohr": 0.529177210903}
 _INVERSE_DISTANCES, _INVERSE_WIDTH = np.linspace(0.1, 1.4, 53), 0.03
 _SHORTEST, _MEAN_DISTANCES, _MEAN_WIDTH = 0.8, 8, 0.5
 _ANGULAR, _ANGLE_WEIGHT = 4, 0.7
-# Triples of atoms, in any order and present or not, that are looked at together.
+# Entries of an array (molecules, atoms, atoms, atoms): molecules are processed in blocks of at most this size.
 _BLOCK = 2**19
 
 
@@ -129,8 +129,7 @@ class BagOfBonds(_Molecules):
 class ManyBody(_Molecules):
     """Smooth histograms of the elements, distances and angles in a molecule, after Huo and Rupp (2022).
 
-    Three parts stand one after the other. Lengths are in angstrom, and f(r) = (1 + cos(pi r / cutoff)) / 2 up
-    to the cutoff:
+    Three parts are concatenated. Lengths are in angstrom, and f(r) = (1 + cos(pi r / cutoff)) / 2 up to the cutoff:
 
     - for each element, the number of its atoms;
     - for each pair of elements, sums over their pairs of atoms of f(r) / r^2 exp(-(1/r - c)^2 / (2 0.03^2)), where r is
@@ -139,13 +138,13 @@ class ManyBody(_Molecules):
       an angle t between them, sums of 0.7 f(r) f(r') / (r r') exp(-((r + r') / 2 - c)^2 / (2 0.5^2)) cos(m t), for
       m from 0 to 3 and eight values c from 0.8 to 0.95 ``angle_cutoff``.
 
-    They do not depend on the order of atoms, and not on position, orientation or reflection. With the Gaussian kernel
-    this is the strongest baseline here for energies of molecules: ``conf/experiment/qm7``.
+    They depend neither on the order of the atoms nor on position, orientation or reflection of the molecule. With the
+    Gaussian kernel they have the smallest error of all rows of ``experiment=qm7``.
 
     Parameters
     ----------
     unit : {"bohr", "angstrom"}
-        The unit of the distances in the Coulomb matrices.
+        The unit of the distances in the Coulomb matrices; QM7 has bohr.
     cutoff : float > 0
         Angstrom; pairs of atoms at this distance or a larger one are left out.
     angle_cutoff : float > 0
@@ -226,6 +225,7 @@ class ManyBody(_Molecules):
         return np.concatenate(columns, axis=1).astype(X.dtype), int((unknown | unknown_pairs | unknown_triples).sum())
 
     def _pair_sums(self, species: np.ndarray, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The columns of pairs, shape (n, columns), and the molecules with pairs that no training molecule has."""
         i, j = np.triu_indices(species.shape[1], 1)
         molecule, pair = np.nonzero(distances[:, i, j] < self.cutoff)
         i, j = i[pair], j[pair]
@@ -235,13 +235,14 @@ class ManyBody(_Molecules):
         return _sums(values, molecule, kinds, len(species), len(self.pairs_))
 
     def _triple_sums(self, species: np.ndarray, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The columns of triples, not weighted, and the molecules with triples that no training molecule has."""
         i, j = np.triu_indices(species.shape[1], 1)
         near = distances < self.angle_cutoff
         molecule, centre, pair = np.nonzero(near[:, :, i] & near[:, :, j])
         i, j = i[pair], j[pair]
         r, s = distances[molecule, centre, i], distances[molecule, centre, j]
         cosine = (r**2 + s**2 - distances[molecule, i, j] ** 2) / (2 * r * s)
-        angle = np.arccos(np.clip(cosine, -1, 1))  # matrices that no positions have exceed one
+        angle = np.arccos(np.clip(cosine, -1, 1))  # a matrix without positions in space may exceed one
         means = np.linspace(_SHORTEST, 0.95 * self.angle_cutoff, _MEAN_DISTANCES)
         radial = _bumps((r + s) / 2, means, _MEAN_WIDTH)
         radial *= (_falloff(r, self.angle_cutoff) * _falloff(s, self.angle_cutoff) / (r * s))[:, None]
@@ -277,6 +278,7 @@ class ManyBody(_Molecules):
 
 
 def _falloff(r: np.ndarray, cutoff: float) -> np.ndarray:
+    """One at distance zero, zero at the cutoff."""
     return (1 + np.cos(np.pi * r / cutoff)) / 2
 
 
