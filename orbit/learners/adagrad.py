@@ -43,7 +43,7 @@ class _AdaGrad(EpochLearner):
         self._mean = X.mean(0)
         self._shift = self._tensor(self._mean)
         n_rates, n_parameters = len(self._rates), k if self._operator is None else self._operator.factors.shape[2]
-        self._weights = self._tensor(np.zeros((X.shape[1], n_rates, n_parameters), dtype=X.dtype))
+        self._weights = _rows_of_features(self._tensor(np.zeros((X.shape[1], n_rates, n_parameters), dtype=X.dtype)))
         self._offsets = self._tensor(np.zeros((n_rates, k), dtype=X.dtype))
         self._squares = [torch.full_like(part, _EPSILON) for part in (self._weights, self._offsets)]
         self._factors = None if self._operator is None else self._tensor(self._operator.factors.astype(X.dtype))
@@ -56,8 +56,11 @@ class _AdaGrad(EpochLearner):
 
     def _resume_training(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._mean, self._shift = arrays["mean"], self._tensor(arrays["mean"])
-        self._weights, self._offsets = self._tensor(arrays["weights"]), self._tensor(arrays["offsets"])
-        self._squares = [self._tensor(arrays["weights_squares"]), self._tensor(arrays["offsets_squares"])]
+        self._weights, weights_squares = (
+            _rows_of_features(self._tensor(arrays[name])) for name in ("weights", "weights_squares")
+        )
+        self._offsets = self._tensor(arrays["offsets"])
+        self._squares = [weights_squares, self._tensor(arrays["offsets_squares"])]
         self._factors = self._tensor(arrays["factors"]) if "factors" in arrays else None
 
     def metrics(self) -> dict[str, float]:
@@ -67,12 +70,12 @@ class _AdaGrad(EpochLearner):
         return "_weights" in vars(self)
 
     def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
-        features, targets = self._tensor(x).sub_(self._shift), self._tensor(y)
+        features, targets = self._centred(x), self._tensor(y)
         rates = self._tensor(self._rates[:, None].astype(x.dtype))
         scores = torch.addmm(self._offsets.flatten(), features, self._by_output(self._weights).flatten(1))
         scores = scores.reshape(len(x), *self._offsets.shape)
         slope = self._slope(scores, targets[:, None, :]) / len(x)
-        gradient = self._by_parameter((features.T @ slope.flatten(1)).reshape(-1, *self._offsets.shape))
+        gradient = self._by_parameter((slope.flatten(1).T @ features).T.unflatten(1, self._offsets.shape))
         gradient.add_(self._weights, alpha=2 * self.regularization)
         for part, squares, step in zip(
             (self._weights, self._offsets), self._squares, (gradient, slope.sum(0)), strict=True
@@ -80,6 +83,13 @@ class _AdaGrad(EpochLearner):
             squares.addcmul_(step, step)
             part.sub_(step.mul_(rates).div_(squares.sqrt()))
         return self._batch_scores(scores, targets)
+
+    def _centred(self, x: np.ndarray) -> Tensor:
+        """The features of a batch less their mean, in memory that all steps share: new pages cost more than a step."""
+        if "_batch" not in vars(self):
+            self._batch = self._shift.new_empty((self.batch_size, len(self._shift)))
+        points = (self.engine or Engine()).workspace().shared(x)
+        return torch.sub(points, self._shift, out=self._batch[: len(x)])
 
     def _by_output(self, weights: Tensor) -> Tensor:
         """Coefficients of the features, shape (F, rates, k), from parameters, shape (F, rates, q)."""
@@ -90,8 +100,8 @@ class _AdaGrad(EpochLearner):
         return gradient if self._factors is None else gradient @ self._factors
 
     def _keep(self, best: int) -> None:
-        self._weights, self._offsets = self._weights[:, [best]], self._offsets[[best]]
-        self._squares = [self._squares[0][:, [best]], self._squares[1][[best]]]
+        self._weights, self._offsets = self._weights[:, best : best + 1].clone(), self._offsets[[best]]
+        self._squares = [self._squares[0][:, best : best + 1].clone(), self._squares[1][[best]]]
 
     def _publish(self, best: int) -> None:
         self.regularization_ = float(self.regularization)
@@ -103,6 +113,7 @@ class _AdaGrad(EpochLearner):
 
     def _discard_training_state(self) -> None:
         del self._weights, self._offsets, self._squares, self._factors, self._shift, self._mean
+        vars(self).pop("_batch", None)
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return (self.engine or Engine()).tensor(array, array.dtype)
@@ -119,6 +130,14 @@ class _AdaGrad(EpochLearner):
     @abstractmethod
     def _batch_scores(self, scores: Tensor, y: Tensor) -> Tensor:
         """The sum over the batch of the score to maximise, for every rate: shape (rates,)."""
+
+
+def _rows_of_features(weights: Tensor) -> Tensor:
+    """``weights``, shape (F, rates, q), with the F numbers of an output side by side in memory.
+
+    Products with a batch, whose points are rows of F numbers, take half the time of those with (F, rates, q) in order.
+    """
+    return weights.permute(1, 2, 0).contiguous().permute(2, 0, 1)
 
 
 @register("regressor", "adagrad")

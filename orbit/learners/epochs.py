@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
@@ -19,6 +20,9 @@ from orbit.core.work import Work
 from orbit.engine import Engine
 from orbit.learners.base import Learner, check_classes
 from orbit.solvers.selection import regularization_path
+
+# Numbers of a batch from which its steps are faster with several threads.
+_WIDE_BATCH = 2**21
 
 
 class EpochLearner(Learner):
@@ -190,8 +194,9 @@ class EpochLearner(Learner):
             self._score_sums, self._seen = np.zeros(len(self.path_)), 0
             self.epochs_done_, self.history_ = 0, []
             self._begin(X, Y.shape[1])
-        # steps are small: synchronising threads after each operation would cost more than it gains
-        with single_threaded(), (self.engine or Engine()).precision():
+        # if steps are small, synchronising threads after each operation would cost more than it gains
+        wide = self.batch_size * X.shape[1] >= _WIDE_BATCH
+        with contextlib.nullcontext() if wide else single_threaded(), (self.engine or Engine()).precision():
             for start in range(0, len(X), self.batch_size):
                 rows = slice(start, start + self.batch_size)
                 self._score_sums += self._step(X[rows], Y[rows].astype(X.dtype)).double().cpu().numpy()

@@ -94,8 +94,9 @@ class Root:
     ----------
     seed : int >= 0
         Seed of every random draw in the run.
-    size : {"small", "paper"}
-        Size of an experiment: a few minutes on two cores, or the numbers of its paper.
+    size : {"small", "middle", "paper"}
+        Size of an experiment: a few minutes on two cores, some hours (only experiments whose paper size takes days), or
+        the numbers of its paper.
     resume : bool
         Skip a job whose configuration already has a finished run.
     retry_failed : bool

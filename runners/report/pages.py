@@ -12,17 +12,17 @@ from runners.report.papers import Item, Paper
 from runners.report.results import Experiment
 from runners.results import TABLE, Result
 
-_SIZES = ("paper", "small")  # the first of which there is a result stands in the index
+_SIZES = ("paper", "middle", "small")  # the first of which there is a result stands in the index
 
 _ROUNDING = 1e-12  # share of a mean that is no deviation
 
 _ABOUT = (
     "Every table and figure of four papers, with the published value, ours, and their ratio. A status of size=paper "
-    "means the numbers of points, components and repetitions of the paper; size=small takes minutes, so its values "
-    "are not to be compared with the published ones beyond their order. A deviation is the standard deviation over "
-    "seeds or folds; a value without one is of a single seed. Times are wall clock, of machines that had other work "
-    "too; processor time is the sum over cores. Of rows that have features in common, the first has the time of "
-    "computing them."
+    "means the numbers of points, components and repetitions of the paper; size=middle is for experiments that take "
+    "days at that size, and takes hours; size=small takes minutes, so its values are not to be compared with the "
+    "published ones beyond their order. A deviation is the standard deviation over seeds or folds; a value without one "
+    "is of a single seed. Times are wall clock, of machines that had other work too; processor time is the sum over "
+    "cores. Of rows that have features in common, the first has the time of computing them."
 )
 
 
@@ -48,9 +48,10 @@ def _index(shown: Sequence[Paper], kept: Mapping[str, Gathered]) -> Page:
     items = [item for paper in shown for item in paper.items if item.experiment]
     largest = [next(iter(_whole_sizes(item, kept)), "") for item in items]
     counts = {size: largest.count(size) for size in _SIZES}
+    middle = f", {counts['middle']} at size=middle" if counts["middle"] else ""
     total = (
-        f"Of {len(items)} tables and figures with an experiment, {counts['paper']} have a result at the paper's size "
-        f"and {counts['small']} at the small size only."
+        f"Of {len(items)} tables and figures with an experiment, {counts['paper']} have a complete result at size=paper"
+        f"{middle}, and {counts['small']} at size=small only."
     )
     blocks: list[Block] = [_ABOUT, total]
     for paper in shown:

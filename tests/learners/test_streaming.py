@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from command_line import composed
 from samples import noisy_digits, npy_files, points_in_clusters
 from sklearn.linear_model import SGDClassifier
@@ -169,6 +170,25 @@ class TestAdaGrad:
             W, b = W - 0.2 * gradient / np.sqrt(squares), b - 0.2 * gradient_b / np.sqrt(squares_b)
         np.testing.assert_allclose(learner.coef_, W.T, atol=1e-12)
         np.testing.assert_allclose(learner.intercept_, b - X.mean(0) @ W, atol=1e-12)
+
+    def test_batches_of_many_numbers_take_the_same_steps_with_several_threads(self, digits, monkeypatch):
+        X, y = digits
+        narrow = AdaGradClassifier(epochs=2, random_state=0).fit(X, y)
+        monkeypatch.setattr("orbit.learners.epochs._WIDE_BATCH", 0)
+        threads = set()
+        step = AdaGradClassifier._step
+        monkeypatch.setattr(
+            AdaGradClassifier, "_step", lambda *batch: (threads.add(torch.get_num_threads()), step(*batch))[1]
+        )
+        wide = AdaGradClassifier(epochs=2, random_state=0).fit(X, y)
+        assert threads == {torch.get_num_threads()}
+        np.testing.assert_allclose(wide.coef_, narrow.coef_, atol=1e-12)
+
+    def test_a_batch_is_not_modified(self, digits):
+        X, y = digits
+        before = X.copy()
+        AdaGradClassifier(random_state=0).partial_fit(X, y)
+        np.testing.assert_array_equal(X, before)
 
     def test_rates_side_by_side_are_rates_one_by_one(self, digits):
         X, y = digits

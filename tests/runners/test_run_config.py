@@ -27,7 +27,7 @@ def one_of_every_kind(position: int):
 
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
-SIZED = sorted(path.name for path in (CONF / "experiment").iterdir() if path.is_dir())
+LARGER = sorted(path for path in (CONF / "experiment").glob("*/*.yaml") if path.stem != "small")
 
 
 @pytest.mark.parametrize(("kind", "name"), COMPONENTS)
@@ -143,7 +143,7 @@ class TestInformation:
     ("name", "size"),
     [
         *((name, "small") for name in EXPERIMENTS),
-        *(pytest.param(name, "paper", marks=pytest.mark.slow) for name in SIZED),
+        *(pytest.param(path.parent.name, path.stem, marks=pytest.mark.slow) for path in LARGER),
     ],
 )
 def test_every_experiment_is_a_plan_with_all_its_rows(name, size, monkeypatch):
