@@ -37,6 +37,8 @@ class _AdaGrad(EpochLearner):
 
     # coupling of the outputs (orbit/kernels/structure.py); None for independent outputs
     _operator: Operator | None = None
+    # memory of a batch of centred features
+    _batch: Tensor | None = None
 
     def _begin(self, X: np.ndarray, k: int) -> None:
         # invariant features vary little about their mean, which would otherwise dominate all steps
@@ -86,7 +88,7 @@ class _AdaGrad(EpochLearner):
 
     def _centred(self, x: np.ndarray) -> Tensor:
         """The features of a batch less their mean, in memory that all steps share: new pages cost more than a step."""
-        if "_batch" not in vars(self):
+        if self._batch is None:
             self._batch = self._shift.new_empty((self.batch_size, len(self._shift)))
         points = (self.engine or Engine()).workspace().shared(x)
         return torch.sub(points, self._shift, out=self._batch[: len(x)])
@@ -113,7 +115,7 @@ class _AdaGrad(EpochLearner):
 
     def _discard_training_state(self) -> None:
         del self._weights, self._offsets, self._squares, self._factors, self._shift, self._mean
-        vars(self).pop("_batch", None)
+        self._batch = None
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return (self.engine or Engine()).tensor(array, array.dtype)
