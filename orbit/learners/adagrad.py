@@ -88,8 +88,8 @@ class _AdaGrad(EpochLearner):
 
     def _centred(self, x: np.ndarray) -> Tensor:
         """The features of a batch less their mean, in memory that all steps share: new pages cost more than a step."""
-        if self._batch is None:
-            self._batch = self._shift.new_empty((self.batch_size, len(self._shift)))
+        if self._batch is None or len(self._batch) < len(x):
+            self._batch = self._shift.new_empty(x.shape)
         points = (self.engine or Engine()).workspace().shared(x)
         return torch.sub(points, self._shift, out=self._batch[: len(x)])
 
