@@ -91,8 +91,10 @@ def _page(paper: Paper, kept: Mapping[str, Gathered], experiments: Mapping[str, 
             blocks.append(f"Not repeated: {item.reason}.")
             continue
         sizes = _sizes(item, kept)
-        for size in sizes:
-            blocks += _at_size(item, kept[f"{item.experiment}-{size}"], folder, with_pictures=size == sizes[0])
+        runs = [kept[f"{item.experiment}-{size}"] for size in sizes]
+        pictured = next((run for run in runs if _pictures(item, run, folder)), None)
+        for run in runs:
+            blocks += _at_size(item, run, folder, with_pictures=run is pictured)
         if item.quoted:
             blocks.append(f"The paper quotes from others, not repeated here: {item.quoted}.")
         blocks += _not_run(experiments[item.experiment], sizes) if item.experiment in experiments else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,12 @@ def test_a_page_has_published_values_ours_and_their_ratio(tmp_path):
     assert Heading("Table 1 at size=small", 3) in page.blocks
     assert "python run.py experiment=exp size=paper" in page.blocks
     assert sum("command" in table.header for table in tables) == 3, "each item says how it was made"
+
+    part = replace(run, size="middle", results=results[:1])
+    _, page = pages([Paper("p", "T", "A", items[:1])], kept | {"exp-middle": Gathered([part])}, {}, tmp_path)
+    titles = [block.text for block in page.blocks if isinstance(block, Heading)]
+    assert titles == ["Table 1", "Table 1 at size=middle", "Table 1 at size=small"]
+    assert Picture("exp-small", "table", "figures/exp-small/table.png") in page.blocks, "the larger run has none"
 
 
 @pytest.mark.usefixtures("_as_run_py")
