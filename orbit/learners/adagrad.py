@@ -87,7 +87,10 @@ class _AdaGrad(EpochLearner):
         return self._batch_scores(scores, targets)
 
     def _centred(self, x: np.ndarray) -> Tensor:
-        """The features of a batch less their mean, in memory that all steps share: new pages cost more than a step."""
+        """The features of a batch less their mean.
+
+        All steps share the memory of the result, because new pages would take as long as the products with it.
+        """
         if self._batch is None or len(self._batch) < len(x):
             self._batch = self._shift.new_empty(x.shape)
         points = (self.engine or Engine()).workspace().shared(x)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
+import torch
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 from torch import Tensor
@@ -15,14 +15,14 @@ from torch import Tensor
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, generator
-from orbit.core.threads import single_threaded
+from orbit.core.threads import default_threads, single_threaded
 from orbit.core.work import Work
 from orbit.engine import Engine
 from orbit.learners.base import Learner, check_classes
 from orbit.solvers.selection import regularization_path
 
-# Numbers of a batch from which its steps are faster with several threads.
-_WIDE_BATCH = 2**21
+# A step on a batch of this many numbers takes a millisecond or more, and less with several threads.
+_WIDE_BATCH = 2**20
 
 
 class EpochLearner(Learner):
@@ -194,14 +194,21 @@ class EpochLearner(Learner):
             self._score_sums, self._seen = np.zeros(len(self.path_)), 0
             self.epochs_done_, self.history_ = 0, []
             self._begin(X, Y.shape[1])
-        # if steps are small, synchronising threads after each operation would cost more than it gains
-        wide = self.batch_size * X.shape[1] >= _WIDE_BATCH
-        with contextlib.nullcontext() if wide else single_threaded(), (self.engine or Engine()).precision():
+        threads = self._threads(X.shape[1])
+        with single_threaded(), (self.engine or Engine()).precision():
+            torch.set_num_threads(threads)  # single_threaded restores the number before
             for start in range(0, len(X), self.batch_size):
                 rows = slice(start, start + self.batch_size)
                 self._score_sums += self._step(X[rows], Y[rows].astype(X.dtype)).double().cpu().numpy()
                 self._seen += len(X[rows])
         self._publish_best()
+
+    def _threads(self, width: int) -> int:
+        """Threads of a step on rows of ``width`` numbers.
+
+        One if a step is small: synchronising threads after each operation would cost more than it gains.
+        """
+        return default_threads() if self.batch_size * width >= _WIDE_BATCH else 1
 
     def _publish_best(self) -> None:
         if self.epochs_done_ == 0:

@@ -196,8 +196,10 @@ class NetworkClassifier(EpochClassifier):
     def _in_training(self) -> bool:
         return "_networks" in vars(self)
 
+    def _threads(self, width: int) -> int:
+        return self.threads
+
     def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
-        torch.set_num_threads(self.threads)  # restored at the end of the steps
         points, labels = self._tensor(x), self._tensor(y[:, 0]).long()
         right = []
         for network, optimizer in zip(self._networks, self._optimizers, strict=True):

@@ -113,8 +113,9 @@ def one_line(error: BaseException) -> str:
     if isinstance(error, MissingConfigException) and error.options is not None:
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         choices = [option for option in error.options if option != "auto"]
-        if (kind := group.partition("/"))[0] == "experiment" and kind[2]:
-            return f"size={name}: experiment={kind[2]} has no such size. Choose from {', '.join(choices)}."
+        if group.startswith("experiment/"):  # the folder of an experiment has a file for each of its sizes
+            experiment = group.removeprefix("experiment/")
+            return f"size={name}: experiment={experiment} has no such size. Choose from {', '.join(choices)}."
         return f"{group}={name}: no such {group}{suggestion(name, choices)} Choose from {', '.join(choices)}."
     if (refused := _cause(error, InputError, context=True)) is not None:  # by a resolver: OmegaConf names no cause
         return str(refused)

@@ -51,7 +51,7 @@ def _index(shown: Sequence[Paper], kept: Mapping[str, Gathered]) -> Page:
     middle = f", {counts['middle']} at size=middle" if counts["middle"] else ""
     total = (
         f"Of {len(items)} tables and figures with an experiment, {counts['paper']} have a complete result at size=paper"
-        f"{middle}, and {counts['small']} at size=small only."
+        f"{middle}, and {counts['small']} at size=small."
     )
     blocks: list[Block] = [_ABOUT, total]
     for paper in shown:

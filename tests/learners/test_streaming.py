@@ -19,6 +19,7 @@ from orbit.learners import (
     AdaGradClassifier,
     AdaGradRegressor,
     KernelRidgeRegressor,
+    NetworkClassifier,
     RidgeClassifier,
     RidgeRegressor,
     SVMClassifier,
@@ -173,16 +174,29 @@ class TestAdaGrad:
 
     def test_batches_of_many_numbers_take_the_same_steps_with_several_threads(self, digits, monkeypatch):
         X, y = digits
+        seen, step = [], AdaGradClassifier._step
+
+        def watched(*batch):
+            seen.append(torch.get_num_threads())
+            return step(*batch)
+
+        monkeypatch.setattr(AdaGradClassifier, "_step", watched)
+        monkeypatch.setattr("orbit.learners.epochs.default_threads", lambda: 2)
         narrow = AdaGradClassifier(epochs=2, random_state=0).fit(X, y)
-        monkeypatch.setattr("orbit.learners.epochs._WIDE_BATCH", 0)
-        threads = set()
-        step = AdaGradClassifier._step
-        monkeypatch.setattr(
-            AdaGradClassifier, "_step", lambda *batch: (threads.add(torch.get_num_threads()), step(*batch))[1]
-        )
+        assert set(seen) == {1}
+        seen.clear()
+        monkeypatch.setattr("orbit.learners.epochs._WIDE_BATCH", 64 * X.shape[1])
         wide = AdaGradClassifier(epochs=2, random_state=0).fit(X, y)
-        assert threads == {torch.get_num_threads()}
+        assert set(seen) == {2}
         np.testing.assert_allclose(wide.coef_, narrow.coef_, atol=1e-12)
+
+    def test_the_number_of_threads_is_restored(self, rng, monkeypatch):
+        monkeypatch.setattr("orbit.learners.epochs._WIDE_BATCH", 0)
+        before = torch.get_num_threads()
+        X, y = rng.standard_normal((80, 5)), rng.integers(0, 2, 80)
+        for learner in (AdaGradClassifier(epochs=1), NetworkClassifier(width=4, epochs=1, threads=before + 1)):
+            learner.fit(X, y)
+            assert torch.get_num_threads() == before
 
     def test_a_batch_is_not_modified(self, digits):
         X, y = digits
