@@ -69,7 +69,7 @@ class Table(Runner):
         Source of the published values.
     only : list of str, or None
         Labels of rows and names of curves that are fitted; None is all. Reports put together runs of one experiment
-        that differ in nothing else.
+        that differ in nothing else, or in the seed.
     """
 
     reuses_features: ClassVar[bool] = True

@@ -50,7 +50,8 @@ class Report(Runner):
     publish : str or None
         A folder, such as ``docs/results``, in which the results of the papers are kept as small JSON files
         (``records``), with their pictures (``figures``) and the pages made from them. A newer run replaces what is
-        kept of its experiment and size; other files in the folder stay as they are.
+        kept of its experiment, size and seed; single values of several seeds are shown as one mean. Other files in the
+        folder stay as they are.
     """
 
     tracked: ClassVar[bool] = False
@@ -171,7 +172,8 @@ def publish(
             for kept, run in runs:
                 if kept.is_whole:
                     for path in (folder / FOLDER).glob(f"{kept.name}-*.json"):
-                        if Kept.read(path).started < kept.started:
+                        earlier = Kept.read(path)
+                        if earlier.started < kept.started and kept.replaces(earlier):
                             path.unlink()
                     shutil.rmtree(folder / PICTURES / kept.name, ignore_errors=True)
                 kept.write(folder / FOLDER)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from orbit.core.errors import InputError
 from runners.base import slug
@@ -33,6 +36,9 @@ _OF_THE_MACHINE = (
     "engine.progress=",
     "run_name=",
 )
+
+# Words of a command in which runs of one experiment that are put together may differ.
+_NO_SETTINGS = ("runner.only=", "size=", "seed=")
 
 
 @dataclass(frozen=True)
@@ -138,27 +144,41 @@ class Kept:
     @property
     def stem(self) -> str:
         """The name of its file."""
-        return self.name if self.is_whole else f"{self.name}-{slug(' '.join(sorted(self.names)))}"
+        seed = "" if self.seed in ("", "0") else f"-s{self.seed}"
+        return f"{self.name}{'' if self.is_whole else '-' + slug(' '.join(sorted(self.names)))}{seed}"
+
+    def replaces(self, other: Kept) -> bool:
+        """Whether it has all that an earlier run of the experiment at this size has, or other settings."""
+        return self.is_whole and (self.seed == other.seed or self.settings != other.settings)
 
     @property
     def settings(self) -> frozenset[str]:
-        """The words of its command, but for those that say which part of the experiment is run."""
-        return frozenset(word for word in shlex.split(self.command) if not word.startswith(("runner.only=", "size=")))
+        """The words of its command, but for those that say which part of the experiment is run, and the seed."""
+        return frozenset(word for word in shlex.split(self.command) if not word.startswith(_NO_SETTINGS))
 
     @property
     def names(self) -> set[str]:
         """The rows and curves that it has."""
         return {_name(result) for result in self.results}
 
+    def results_of(self, name: str) -> list[Result]:
+        """The results of a row or curve."""
+        return [result for result in self.results if _name(result) == name]
+
+    def sizes(self, name: str) -> list[Any]:
+        """Of each result of a row or curve, its place, the number of its values, and the sizes of its fits."""
+        return [(result.label, result.x, result.repeats, result.settings) for result in self.results_of(name)]
+
 
 @dataclass(frozen=True)
 class Gathered:
-    """The results of an experiment at one size, of one run or of several that have a part each.
+    """The results of an experiment at one size, of one run or of several: each of a part of it, or of another seed.
 
     Attributes
     ----------
     runs : list of Kept
-        One or more, in the order of their start; what a later one has replaces that of earlier ones.
+        One or more, in the order of their start. What a later one has replaces that of earlier ones, unless both have
+        single values for different seeds: those are put together.
     """
 
     runs: list[Kept]
@@ -177,24 +197,36 @@ class Gathered:
         return next((run.unfinished for run in self.runs if run.unfinished), "")
 
     @cached_property
-    def sources(self) -> dict[str, Kept]:
-        """Each row and curve -> the run that it is taken from, in the order of the experiment."""
-        found = {name: run for run in self.runs for name in run.names}
+    def sources(self) -> dict[str, list[Kept]]:
+        """Each row and curve -> the runs that it is taken from, in the order of the experiment."""
+        found = {name: self._sources(name) for run in self.runs for name in run.names}
         whole = [*self.runs[-1].rows, *self.runs[-1].curves]
         order = {name: place for place, name in enumerate(whole)}
         return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))
+
+    def _sources(self, name: str) -> list[Kept]:
+        """The newest run of a row or curve; where it has single values, the newest of each seed with the same sizes."""
+        newest = {run.seed: run for run in self.runs if name in run.names}
+        *_, last = (run for run in self.runs if name in run.names)
+        if any(result.repeats > 1 for result in last.results_of(name)):
+            return [last]
+        return [run for run in newest.values() if run.sizes(name) == last.sizes(name)]
 
     @cached_property
     def results(self) -> list[Result]:
         """Those of all runs."""
         if len(self.runs) == 1:
             return self.runs[0].results
-        return [result for name, run in self.sources.items() for result in run.results if name == _name(result)]
+        return [
+            result
+            for name, runs in self.sources.items()
+            for result in _over_seeds([run.results_of(name) for run in runs])
+        ]
 
     def used(self, parts: Iterable[str]) -> list[Kept]:
         """The runs that have results of some parts."""
         wanted = {_name(result) for result in self.results if result.part in parts}
-        return [run for run in self.runs if any(self.sources[name] is run for name in wanted)]
+        return [run for run in self.runs if any(run is one for name in wanted for one in self.sources[name])]
 
     def missing(self, parts: Sequence[str] | None) -> list[str]:
         """The rows and curves, of some parts or of all, that no run has; of an unfinished run, the parts."""
@@ -212,28 +244,30 @@ class Gathered:
 
 
 def gathered(kept: Iterable[Kept]) -> dict[str, Gathered]:
-    """Experiment and size -> its runs: the newest of the whole experiment, and newer ones of parts of it.
+    """Experiment and size -> its runs: for each seed the newest of the whole experiment, and newer ones of parts of it.
 
-    Runs of parts that have other settings than earlier ones are left out.
+    Other seeds with other settings than the newest whole run are left out, and so are parts with other settings.
     """
     found: dict[str, list[Kept]] = {}
     for run in sorted(kept, key=lambda run: run.started):
-        earlier = [] if run.is_whole else found.get(run.name, [])
+        earlier = found.get(run.name, [])
+        if run.is_whole:
+            earlier = [other for other in earlier if not run.replaces(other)]
         if all(other.settings == run.settings for other in earlier):
             found[run.name] = [*earlier, run]
     return {name: Gathered(runs) for name, runs in sorted(found.items())}
 
 
 def kept_runs(results: Results, experiments: Iterable[str], also_unfinished: bool = False) -> list[tuple[Kept, Run]]:
-    """Of each experiment and size, the newest finished run whose figures were recorded, and newer ones of parts of it.
+    """Of each experiment, size and seed, the newest finished run whose figures were recorded, and newer ones of parts.
 
     ``also_unfinished``: where there is none, the newest of the others, with the rows that it has.
     """
     found: list[tuple[Kept, Run]] = []
-    wanted, ended, seen = set(experiments), set[str](), set[str]()
+    wanted, ended, seen = set(experiments), set[tuple[str, str]](), set[str]()
     for run in sorted(results.runs, key=lambda run: not run.finished):
-        key = f"{run.experiment}-{run.size}"
-        if run.sweep or run.experiment not in wanted or key in ended:
+        key, seed = f"{run.experiment}-{run.size}", run.record.tags.get("seed", "")
+        if run.sweep or run.experiment not in wanted or (key, seed) in ended:
             continue
         if not run.finished and (key in seen or not also_unfinished):
             continue
@@ -241,7 +275,7 @@ def kept_runs(results: Results, experiments: Iterable[str], also_unfinished: boo
             kept = Kept.of(run, packed)
             seen.add(key)
             if kept.is_whole:
-                ended.add(key)
+                ended.add((key, seed))
             found.append((kept, run))
     used = {id(kept) for runs in gathered(kept for kept, _ in found).values() for kept in runs.runs}
     return [(kept, run) for kept, run in reversed(found) if id(kept) in used]
@@ -255,6 +289,20 @@ def read_kept(folder: Path) -> dict[str, Gathered]:
 def _name(result: Result) -> str:
     """The row or curve that a result belongs to."""
     return result.label if result.part == TABLE else result.part
+
+
+def _over_seeds(runs: Sequence[list[Result]]) -> list[Result]:
+    """The results of one row or curve in runs of several seeds, with the values of all."""
+    places: dict[tuple[Any, ...], list[Result]] = {}
+    for result in itertools.chain.from_iterable(runs):
+        places.setdefault((result.part, result.label, result.metric, result.x), []).append(result)
+    return [_together(found) if len(found) > 1 else found[0] for found in places.values()]
+
+
+def _together(found: list[Result]) -> Result:
+    seconds = [result.seconds for result in found if result.seconds is not None]
+    values = [value for result in found for value in result.values]
+    return replace(found[-1], values=values, seconds=float(np.mean(seconds)) if seconds else None)
 
 
 def _command(overrides: list[str], reads_files: bool) -> str:

@@ -194,6 +194,47 @@ def test_runs_of_parts_of_an_experiment_are_put_together(tmp_path):
     assert "4123456789" not in of("Figure 3")[1]
 
 
+def test_single_values_of_several_seeds_are_put_together(tmp_path):
+    """Of each seed the newest; rows with folds, with other sizes or with other settings are not."""
+    command, whole = "python run.py experiment=exp", ["RF", "folds"]
+
+    def run(
+        day: int, seed: str, rf: list[float], *more: str, part: bool = True, s: int = 9, folds: bool = False
+    ) -> Kept:
+        results = [Result("table", "RF", "test/accuracy", rf, seconds=float(day), settings={"s": s})]
+        results += [Result("table", "folds", "test/rmse", [day, day + 1.0])] if folds else []
+        results += curve_results("size", "mse", "n", {"rf": ([8, 16], np.array([[day, 2.0 * day]]))})
+        words = " ".join([command, *more, *([f"seed={seed}"] if seed != "0" else [])])
+        some = {"rows": whole, "curves": ["size"]} if part else {}
+        return Kept("exp", "paper", words, f"2026-01-0{day}", seed, results=results, commit=str(day), **some)
+
+    def cells(*runs: Kept) -> dict[tuple[str, object], list[float]]:
+        for path in tmp_path.rglob("*.json"):
+            path.unlink()
+        (tmp_path / "records").mkdir(exist_ok=True)
+        for one in runs:
+            one.write(tmp_path / "records")
+        found = read_kept(tmp_path)["exp-paper"]
+        assert {one.commit for one in found.used(["table"])} == {one.commit for one in runs} - {"9"}
+        return {(result.label, result.x): result.values for result in found.results}
+
+    first = run(1, "0", [0.5], part=False, folds=True)
+    found = cells(first, run(2, "1", [0.7]), run(3, "2", [0.6], part=False, folds=True))
+    assert found["RF", None] == [0.5, 0.7, 0.6]
+    assert found["rf", 16] == [2.0, 4.0, 6.0]
+    assert found["folds", None] == [3.0, 4.0], "the newest: it may have been repeated over seeds itself"
+    assert cells(first, replace(run(9, "1", [0.7]), command="x seed=1 engine=gpu"))["RF", None] == [0.5]
+    gathered = Gathered([first, run(2, "1", [0.7])])
+    assert next(result.seconds for result in gathered.results if result.label == "RF") == 1.5
+    assert next(result for result in Gathered([first, run(2, "1", [0.7], s=5)]).results).values == [0.7]
+    assert next(result for result in Gathered([first, run(2, "1", [0.7, 0.8])]).results).values == [0.7, 0.8]
+    newer = run(4, "0", [0.1], "orbit.size=2", part=False)
+    assert cells(newer) == {("RF", None): [0.1], ("rf", 8): [4.0], ("rf", 16): [8.0]}
+    assert newer.replaces(first)
+    assert newer.replaces(run(2, "1", [0.7])), "its settings are no longer those of the experiment"
+    assert not run(4, "0", [0.1], part=False).replaces(run(2, "1", [0.7]))
+
+
 @pytest.mark.usefixtures("_as_run_py")
 def test_a_newer_run_replaces_what_is_kept_and_other_files_stay(tmp_path):
     def run(day: int, values: list[float]) -> None:
