@@ -261,13 +261,16 @@ def gathered(kept: Iterable[Kept]) -> dict[str, Gathered]:
 def kept_runs(results: Results, experiments: Iterable[str], also_unfinished: bool = False) -> list[tuple[Kept, Run]]:
     """Of each experiment, size and seed, the newest finished run whose figures were recorded, and newer ones of parts.
 
+    Jobs of a sweep are such runs where the sweep differs in nothing but the seed.
+
     ``also_unfinished``: where there is none, the newest of the others, with the rows that it has.
     """
+    left_out = _sweeps_of_settings(results.runs)
     found: list[tuple[Kept, Run]] = []
     wanted, ended, seen = set(experiments), set[tuple[str, str]](), set[str]()
     for run in sorted(results.runs, key=lambda run: not run.finished):
         key, seed = f"{run.experiment}-{run.size}", run.record.tags.get("seed", "")
-        if run.sweep or run.experiment not in wanted or (key, seed) in ended:
+        if run.opens_sweep or run.sweep in left_out or run.experiment not in wanted or (key, seed) in ended:
             continue
         if not run.finished and (key in seen or not also_unfinished):
             continue
@@ -279,6 +282,16 @@ def kept_runs(results: Results, experiments: Iterable[str], also_unfinished: boo
             found.append((kept, run))
     used = {id(kept) for runs in gathered(kept for kept, _ in found).values() for kept in runs.runs}
     return [(kept, run) for kept, run in reversed(found) if id(kept) in used]
+
+
+def _sweeps_of_settings(runs: Iterable[Run]) -> set[str]:
+    """The sweeps in which an experiment at one size has several settings."""
+    found: dict[tuple[str, str, str], set[frozenset[str]]] = {}
+    for run in runs:
+        if run.sweep and not run.opens_sweep:
+            settings = frozenset(word for word in run.record.overrides if not word.startswith(_NO_SETTINGS))
+            found.setdefault((run.sweep, run.experiment, run.size), set()).add(settings)
+    return {sweep for (sweep, _, _), settings in found.items() if len(settings) > 1}
 
 
 def read_kept(folder: Path) -> dict[str, Gathered]:

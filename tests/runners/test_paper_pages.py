@@ -236,6 +236,26 @@ def test_single_values_of_several_seeds_are_put_together(tmp_path):
 
 
 @pytest.mark.usefixtures("_as_run_py")
+def test_a_sweep_over_seeds_is_shown_and_one_over_settings_is_not(tmp_path):
+    def sweep(day: int, *jobs: tuple[float, str]) -> None:
+        for i, (slope, change) in enumerate(jobs):
+            record = Record(f"r{day}{i}", "h", "FINISHED", start=1.7e9 + 60 * day + i, end=1.7e9 + 60 * day + 9, job=i)
+            record.overrides = ["experiment=orff_error", change]
+            record.tags = {"experiment": "orff_error", "sweep": str(day)}
+            record.tags |= {"seed": change.partition("seed=")[2] or "0"}
+            record.params = {"runner.name": "orff_error", "size": "small"}
+            folder = RunFolder(tmp_path / "out" / "2026-01-01" / f"sweep{day}" / f"r{i}")
+            folder.path.mkdir(parents=True)
+            folder.write_record(record)
+            folder.write_results([Result("slope", "curl-free", "slope", [slope]).packed()])
+
+    sweep(1, (-0.4, "seed=0"), (-0.6, "seed=1"))
+    sweep(2, (-0.1, "engine=single"), (-0.2, "engine=default"))
+    write_report(tmp_path / "report", tmp_path / "out", None, [CONF], None, 10)
+    assert "-0.5 ± 0.1 (curl-free)" in (tmp_path / "report" / "index.md").read_text()
+
+
+@pytest.mark.usefixtures("_as_run_py")
 def test_a_newer_run_replaces_what_is_kept_and_other_files_stay(tmp_path):
     def run(day: int, values: list[float]) -> None:
         tags = {"experiment": "orff_error", "seed": "0", "git.commit": "0123456789abcdef", "machine": "a loom"}
