@@ -76,7 +76,7 @@ _CLASSES = {
         *("Delta", "GaussianDistribution", "Haar", "LogNormal", "NoisySort", "ProductDistribution", "Uniform"),
         "VonMises",
     ),
-    "encoders": ("MelSpectrogram", "NoEncoder", "Onnx", "Patches", "UpperTriangle"),
+    "encoders": ("MelSpectrogram", "NoEncoder", "Onnx", "Patches", "PrincipalComponents", "UpperTriangle"),
     "groups": (
         *("Affine", "Cyclic", "Dihedral", "Identity", "Orthogonal", "Permutation", "PitchTempo", "ProductGroup"),
         *("Reflection", "Rotation", "Scaling", "Shear", "SmallMoves", "Translation"),

@@ -16,7 +16,7 @@ from orbit import representations
 from orbit.approx import Exact, RandomFourier
 from orbit.core.errors import InputError, ParameterError
 from orbit.distributions import NoisySort
-from orbit.encoders import Gradients, MelSpectrogram, NoEncoder, Onnx, Patches, UpperTriangle
+from orbit.encoders import Gradients, MelSpectrogram, NoEncoder, Onnx, Patches, PrincipalComponents, UpperTriangle
 from orbit.groups import Permutation, Rotation
 from orbit.kernels import Gaussian
 from orbit.testing import ComponentContract, EncoderContract
@@ -406,7 +406,9 @@ def test_points_other_than_images_are_rejected(rng):
 def test_no_encoder_flattens():
     X = np.arange(8.0).reshape(2, 2, 2)
     np.testing.assert_array_equal(encoded(NoEncoder().fit(X), X), X.reshape(2, 4))
-    assert orbit.available("encoder") == ["gradients", "mel_spectrogram", "none", "onnx", "patches", "upper_triangle"]
+    assert orbit.available("encoder") == [
+        *("gradients", "mel_spectrogram", "none", "onnx", "patches", "pca", "upper_triangle")
+    ]
 
 
 def test_gradients_are_the_representation_of_moved_points(rng):
@@ -500,6 +502,34 @@ def test_upper_triangles_of_moved_matrices_that_are_not_symmetric_are_refused(rn
         RandomFourier(orbit=orb, encoder=UpperTriangle()).fit(symmetric(rng, 8, 5))
 
 
+@pytest.mark.parametrize("n", [12, 60])
+def test_principal_components_are_those_of_the_centred_points(rng, n):
+    X = rng.random((n, 6, 5)) * np.linspace(0.1, 3.0, 5) + 7
+    encoder = PrincipalComponents(n_components=4).fit(X, 0)
+    U, scales, V = np.linalg.svd(X.reshape(n, 30) - X.reshape(n, 30).mean(0), full_matrices=False)
+    np.testing.assert_allclose(np.abs(encoded(encoder, X)), np.abs(U * scales)[:, :4], atol=1e-8)
+    np.testing.assert_allclose(np.abs(encoder.components_ @ V[:4].T), np.eye(4), atol=1e-8)
+    assert encoder.explained_variance_ratio_.sum() == pytest.approx((scales[:4] ** 2).sum() / (scales**2).sum())
+
+
+@pytest.mark.parametrize(("components", "error"), [(64, 1e-10), (24, 0.02)])
+def test_the_kernel_of_principal_components_is_that_of_moved_points_but_for_the_variance_left_out(
+    rng, components, error
+):
+    X = smooth_images(rng, 100, 8, 8)
+    X += 1e-3 * rng.standard_normal(X.shape)  # points of full rank, so that 64 components hold every moved point
+    orb, encoder = orbit.Orbit(Rotation(), size=5), PrincipalComponents(components)
+    plain, encoded = (Exact(Gaussian(2.0), orb, encoder=each).fit(X).gram(X) for each in (None, encoder))
+    assert np.abs(encoded - plain).max() < error
+    assert np.all(encoded >= plain - 1e-10)  # distances never grow
+
+
+def test_equal_points_have_no_principal_components(rng):
+    encoder = PrincipalComponents(n_components=3).fit(np.ones((5, 4)), 0)
+    np.testing.assert_array_equal(encoded(encoder, np.ones((2, 4))), 0.0)
+    np.testing.assert_array_equal(encoder.explained_variance_ratio_, 0.0)
+
+
 class TestNoEncoder(EncoderContract):
     component = NoEncoder
 
@@ -520,6 +550,10 @@ class TestGradients(EncoderContract):
 class TestMelSpectrogram(EncoderContract):
     component, params = MelSpectrogram, {"bands": 6, "frames": 5, "window": 0.004}
     shape = (100,)
+
+
+class TestPrincipalComponents(EncoderContract):
+    component, params = PrincipalComponents, {"n_components": 3}
 
 
 class TestUpperTriangle(EncoderContract):

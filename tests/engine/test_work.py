@@ -13,6 +13,7 @@ import orbit
 from orbit.core.work import Speed, Work
 
 N, SIDE, R, S = 30, 8, 6, 40
+PATCHES = {"size": 3, "n_components": 16, "n_patches": 500, "pool_stride": 2}
 D = SIDE**2
 X = np.random.default_rng(0).random((N, SIDE, SIDE)).astype(np.float32)
 
@@ -102,9 +103,16 @@ def test_kernels_of_differences_multiply_nothing():
     assert work.of_point.values > R * 30
 
 
-@pytest.mark.parametrize("reduce", [None, 20])
-def test_an_encoder_is_counted_for_every_orbit_point(reduce):
-    encoder = orbit.build("encoder", "patches", size=3, n_components=16, n_patches=500, pool_stride=2, reduce=reduce)
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("patches", {**PATCHES, "reduce": None}),
+        ("patches", {**PATCHES, "reduce": 20}),
+        ("pca", {"n_components": 20}),
+    ],
+)
+def test_an_encoder_is_counted_for_every_orbit_point(name, params):
+    encoder = orbit.build("encoder", name, **params)
     length, work = encoder.estimate(X)
     fitted = encoder.fit(X, 0)
     assert length == fitted.n_outputs_
