@@ -111,8 +111,11 @@ def target_labels(names: list[str]) -> list[str]:
     """
     labels: list[str] = []
     for k, name in enumerate(names):
-        label = re.sub(r"[^\w\- ]", "_", name.strip())[:_LONGEST_NAME] or "_"
-        labels.append(f"{label} {k}" if label in labels else label)
+        base = label = re.sub(r"[^\w\- ]", "_", name.strip())[:_LONGEST_NAME] or "_"
+        number = k
+        while label in labels:
+            label, number = f"{base} {number}", number + 1
+        labels.append(label)
     return labels
 
 

@@ -266,7 +266,8 @@ class Exact(FeatureMap):
 
 
 def _is_single_sum(kernel: Kernel, orbit: Orbit, shape: tuple[int, ...]) -> bool:
-    return kernel.is_invariant_under(orbit.group_, shape) and orbit.is_whole_group
+    group = orbit.group_
+    return kernel.is_invariant_under(group, shape) and orbit.is_whole_group and group.is_closed(shape)
 
 
 def _symmetric_share(n: int) -> float:

@@ -31,13 +31,20 @@ def _polynomials() -> tuple[tuple[np.float32, ...], tuple[np.float32, ...]]:
 
 _COS, _SIN = _polynomials()
 _PER_TURN, _HIGH, _LOW = np.float32(0.5 / math.pi), np.float32(_TURN_HIGH), np.float32(_TURN_LOW)
+_HALF_TURN = np.float32(math.pi)
 
 
 @compiled()
 def within_half_a_turn(angle):
-    """The angle modulo whole turns, within half a turn of zero."""
+    """The angle modulo whole turns, within half a turn of zero.
+
+    Beyond some ten million turns the rounding of an angle is many turns, and any value is as good as another, but the
+    polynomials hold only within half a turn.
+    """
     turns = np.rint(angle * _PER_TURN)
-    return (angle - turns * _HIGH) - turns * _LOW
+    y = (angle - turns * _HIGH) - turns * _LOW
+    y = _HALF_TURN if y > _HALF_TURN else y  # NaN stays NaN
+    return -_HALF_TURN if y < -_HALF_TURN else y
 
 
 @compiled()

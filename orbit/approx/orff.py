@@ -121,6 +121,10 @@ class OperatorRandomFourier(RandomFourier):
         """psi(x), averaged over the orbit, with the structure of the outputs, for ``X``, shape (n, *shape)."""
         return StructuredFeatures(super().transform(X), self.structure_)
 
+    def _features_by_orbit(self, X: np.ndarray) -> np.ndarray:
+        # equivariant features differ within an orbit
+        return self._features(X) if self.equivariant else super()._features_by_orbit(X)
+
     def _features(self, X: np.ndarray) -> np.ndarray:
         if not self.equivariant:
             return super()._features(X)

@@ -29,6 +29,9 @@ _FEWEST_POINTS, _MOST_POINTS = 8, 64
 # Patches with a norm below this share of the root mean square have no direction, only rounding errors.
 _NO_DIRECTION = 1e-5
 
+# Standard deviations of a constant patch up to this many roundings of its mean are zero.
+_CONSTANT = 16
+
 _KMEANS_ITERATIONS = 12
 _KMEANS_ROWS = 4096
 
@@ -193,10 +196,12 @@ class Layer:
 
     def _centre(self, patches: Tensor) -> None:
         """Subtract the mean, and divide by sqrt(var + c^2) for contrast normalisation, in place."""
-        patches.sub_(patches.mean(0))
+        means = patches.mean(0)
+        patches.sub_(means)
         if self.options.normalization != "mean":
-            variance = patches.square().mean(0).add_(self.contrast_**2)
-            patches.mul_(_inverse(variance.sqrt_(), 0.0))
+            deviations = patches.square().mean(0).add_(self.contrast_**2).sqrt_()
+            constant = deviations <= _CONSTANT * torch.finfo(means.dtype).eps * means.abs_()  # up to rounding
+            patches.mul_(_inverse(deviations, 0.0).masked_fill_(constant, 0.0))
 
     def _whiten(self, patches: Tensor) -> Tensor:
         matrix, mean = (torch.as_tensor(part).to(patches) for part in (self.whitening_, self.mean_))

@@ -335,8 +335,9 @@ class Patches(Encoder):
         self.n_outputs_ = len(directions)
         if self.reduce_whitening:
             scales = (vectors @ directions.T).square().mean(0).sqrt()
-            # a direction that the sample hardly has would be noise, enlarged
-            directions /= scales.clamp(min=1e-6 * float(scales.max()))[:, None] ** self.reduce_whitening
+            # a direction that the sample hardly has would be noise, enlarged; a sample of zeros has none
+            least = 1e-6 * float(scales.max()) or 1.0
+            directions /= scales.clamp(min=least)[:, None] ** self.reduce_whitening
         return directions.numpy()
 
     def _encode(self, points: Tensor) -> Tensor:

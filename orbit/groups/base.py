@@ -119,6 +119,13 @@ class Group(Component):
         """Whether every element only reorders the coordinates of points of this shape."""
         return False
 
+    def is_closed(self, shape: tuple[int, ...]) -> bool:
+        """Whether the maps of a finite group on points of this shape form a group; called only if it is finite.
+
+        They do, unless a product combines groups whose actions do not commute.
+        """
+        return True
+
     def cyclic_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Axes of a point along which every element is a circular convolution, independent of the other indices.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -83,7 +84,7 @@ class ProductGroup(Group):
         return ProductGroup([{"name": p.name} | p.for_shape(shape).get_params(deep=False) for p in self.parts()])
 
     def factor_distributions(self) -> list[dict[str, Any]]:
-        return [dict(part.default_distribution) for part in self.parts()]
+        return [_default_distribution(part) for part in self.parts()]
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         pairs = zip(self.parts(), self.domain.split(left), self.domain.split(right), strict=True)
@@ -105,6 +106,16 @@ class ProductGroup(Group):
 
     def permutes(self, shape: tuple[int, ...]) -> bool:
         return all(part.permutes(shape) for part in self.parts())
+
+    def is_closed(self, shape: tuple[int, ...]) -> bool:
+        """Whether the elements of every factor map the orbit of a random point to itself."""
+        rng = np.random.default_rng(0)
+        orbit, direction = self.act(self.elements(), rng.random((1, *shape)))[:, 0], rng.random(math.prod(shape))
+        steps = (
+            part.act(part.elements()[i : i + 1], orbit)[0] for part in self.parts() for i in range(part.order or 0)
+        )
+        places, *moved = (np.sort(points.reshape(len(orbit), -1) @ direction) for points in (orbit, *steps))
+        return all(np.allclose(places, each, rtol=1e-9, atol=0) for each in moved)
 
     def describe(self, element: np.ndarray) -> str:
         pieces = self.domain.split(np.asarray(element)[None])
@@ -129,3 +140,9 @@ class ProductGroup(Group):
                 Y = part.adjoint(piece[i : i + 1], Y)[0]
             moved.append(Y)
         return torch.stack(moved)
+
+
+def _default_distribution(group: Group) -> dict[str, Any]:
+    """The default q of a factor, with those of its own factors if it is a product itself."""
+    factors = group.factor_distributions()
+    return {**group.default_distribution, **({"factors": factors} if factors else {})}

@@ -40,6 +40,11 @@ class _AdaGrad(EpochLearner):
     # memory of a batch of centred features
     _batch: Tensor | None = None
 
+    def _rates_for(self, X: np.ndarray) -> np.ndarray:
+        # steps with the default ones are those of features scaled to a distance of one from their mean
+        self._unit = _spread(X) if self.learning_rate is None else 1.0
+        return self._path() / self._unit
+
     def _begin(self, X: np.ndarray, k: int) -> None:
         # invariant features vary little about their mean, which would otherwise dominate all steps
         self._mean = X.mean(0)
@@ -47,17 +52,26 @@ class _AdaGrad(EpochLearner):
         n_rates, n_parameters = len(self._rates), k if self._operator is None else self._operator.factors.shape[2]
         self._weights = _rows_of_features(self._tensor(np.zeros((X.shape[1], n_rates, n_parameters), dtype=X.dtype)))
         self._offsets = self._tensor(np.zeros((n_rates, k), dtype=X.dtype))
-        self._squares = [torch.full_like(part, _EPSILON) for part in (self._weights, self._offsets)]
+        self._squares = [
+            torch.full_like(self._weights, _EPSILON * self._unit**2),
+            torch.full_like(self._offsets, _EPSILON),
+        ]
         self._factors = None if self._operator is None else self._tensor(self._operator.factors.astype(X.dtype))
 
     def _training_arrays(self) -> dict[str, np.ndarray]:
-        tensors = {"mean": self._shift, "weights": self._weights, "offsets": self._offsets}
+        tensors = {
+            "mean": self._shift,
+            "unit": torch.tensor(self._unit),
+            "weights": self._weights,
+            "offsets": self._offsets,
+        }
         tensors |= {"weights_squares": self._squares[0], "offsets_squares": self._squares[1]}
         tensors |= {} if self._factors is None else {"factors": self._factors}
         return {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
 
     def _resume_training(self, arrays: Mapping[str, np.ndarray]) -> None:
         self._mean, self._shift = arrays["mean"], self._tensor(arrays["mean"])
+        self._unit = float(arrays["unit"])
         self._weights, weights_squares = (
             _rows_of_features(self._tensor(arrays[name])) for name in ("weights", "weights_squares")
         )
@@ -79,11 +93,11 @@ class _AdaGrad(EpochLearner):
         slope = self._slope(scores, targets[:, None, :]) / len(x)
         gradient = self._by_parameter((slope.flatten(1).T @ features).T.unflatten(1, self._offsets.shape))
         gradient.add_(self._weights, alpha=2 * self.regularization)
-        for part, squares, step in zip(
-            (self._weights, self._offsets), self._squares, (gradient, slope.sum(0)), strict=True
+        for part, squares, step, size in zip(
+            (self._weights, self._offsets), self._squares, (gradient, slope.sum(0)), (1.0, self._unit), strict=True
         ):
             squares.addcmul_(step, step)
-            part.sub_(step.mul_(rates).div_(squares.sqrt()))
+            part.sub_(step.mul_(rates * size).div_(squares.sqrt()))
         return self._batch_scores(scores, targets)
 
     def _centred(self, x: np.ndarray) -> Tensor:
@@ -117,7 +131,7 @@ class _AdaGrad(EpochLearner):
         return bool(np.isfinite(self._coefficients).all() and np.isfinite(self._intercept).all())
 
     def _discard_training_state(self) -> None:
-        del self._weights, self._offsets, self._squares, self._factors, self._shift, self._mean
+        del self._weights, self._offsets, self._squares, self._factors, self._shift, self._mean, self._unit
         self._batch = None
 
     def _tensor(self, array: np.ndarray) -> Tensor:
@@ -135,6 +149,11 @@ class _AdaGrad(EpochLearner):
     @abstractmethod
     def _batch_scores(self, scores: Tensor, y: Tensor) -> Tensor:
         """The sum over the batch of the score to maximise, for every rate: shape (rates,)."""
+
+
+def _spread(X: np.ndarray) -> float:
+    """Root mean square distance of points from their mean; 1 if they are equal."""
+    return float(np.sqrt(np.square(X - X.mean(0)).sum(1).mean())) or 1.0
 
 
 def _rows_of_features(weights: Tensor) -> Tensor:
@@ -157,7 +176,8 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     ----------
     learning_rate : float > 0, list of them, or None
         Several values are trained in parallel for one epoch, and the one with the least
-        error on points not yet seen is trained further; None is 0.01 to 1.
+        error on points not yet seen is trained further; None is 0.01 to 1,
+        divided by the root mean square distance of the features of the first batch from their mean.
     regularization : float >= 0
         lambda.
     batch_size : int >= 1
@@ -268,7 +288,8 @@ class AdaGradClassifier(EpochClassifier, _AdaGrad):
         Multinomial logistic, or one against all with the hinge or squared loss.
     learning_rate : float > 0, list of them, or None
         Several values are trained in parallel for one epoch, and the one with the best
-        accuracy on points not yet seen is trained further; None is 0.01 to 1.
+        accuracy on points not yet seen is trained further; None is 0.01 to 1,
+        divided by the root mean square distance of the features of the first batch from their mean.
     regularization : float >= 0
         lambda.
     batch_size : int >= 1

@@ -112,7 +112,7 @@ class EpochLearner(Learner):
         """The state of a training between two epochs, from which :meth:`resume` goes on: arrays of numbers or text."""
         arrays = {name: np.asarray(vars(self)[name]) for name in self.saved}
         return {
-            name: array.astype(str) if array.dtype == object else array
+            name: array.astype(str) if array.dtype == object else array.copy()  # later steps change it in place
             for name, array in (arrays | self._training_arrays()).items()
         }
 
@@ -177,6 +177,10 @@ class EpochLearner(Learner):
     def _path(self) -> np.ndarray:
         return regularization_path(self.learning_rate, self.default_rates, "learning_rate")
 
+    def _rates_for(self, X: np.ndarray) -> np.ndarray:
+        """The learning rates, given the first batch."""
+        return self._path()
+
     def _train(self, X: np.ndarray, Y: np.ndarray) -> None:
         """Train for all epochs on data in memory, each in a new order."""
         if self._in_training():
@@ -190,7 +194,7 @@ class EpochLearner(Learner):
 
     def _steps(self, X: np.ndarray, Y: np.ndarray) -> None:
         if not self._in_training():
-            self.path_ = self._rates = self._path()
+            self.path_ = self._rates = self._rates_for(X)
             self._score_sums, self._seen = np.zeros(len(self.path_)), 0
             self.epochs_done_, self.history_ = 0, []
             self._begin(X, Y.shape[1])

@@ -10,6 +10,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat, check_params
 from orbit.core.work import Work
 from orbit.kernels.structure import Constant, GramStructure, unpacked
@@ -127,6 +128,11 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         array, shape (n,) or (n, k) like the targets; with ``return_std`` a pair of such
         arrays. The standard deviation does not include the noise of an observation,
         ``sqrt(amplitude_ * noise_)`` in units of the targets' standard deviation.
+
+        Raises
+        ------
+        InputError
+            With ``return_std``, for kernel values without the prior variance, of ``Exact`` without ``residual=True``.
         """
         check_is_fitted(self)
         X = validate_data(self, unpacked(X)[1], reset=False, dtype=[np.float64, np.float32])
@@ -254,6 +260,11 @@ class _Variance:
     def __call__(self, X: np.ndarray) -> np.ndarray:
         X = X.astype(np.float64)
         if self._gram is not None:
+            if not self._gram.has_prior:
+                raise InputError(
+                    "return_std=True: expected kernel values with the prior variance k(x, x), found Exact without it: "
+                    "set residual=True"
+                )
             return self._posterior_variance(X[:, -1], X[:, : self._gram.n].T)
         if self._rows is not None:
             return self._posterior_variance(np.square(X).sum(1), self._rows @ X.T)

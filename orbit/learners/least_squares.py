@@ -63,18 +63,23 @@ class LeastSquaresLearner(TargetsLearner):
     _exhausted = False
 
     def path_predictions(self, X, y, path: np.ndarray, X_new, sample_weight=None) -> Iterator[np.ndarray]:
-        """Predictions for ``X_new`` after a fit with each lambda of ``path``, from one factorisation."""
+        """Predictions for ``X_new`` after a fit with each lambda of ``path``, from one factorisation.
+
+        A learned output matrix depends on lambda, and needs one for each.
+        """
         model, values = copy.copy(self), np.asarray(X_new)
         structure, X = model._unpacked(X)
         model._store_target_properties(np.asarray(y))
         X, Y, weights = model._rows(structure, X, model._encoded(np.asarray(y)), sample_weight)
         weights, X, Y = drop_zero_weights(weights, X, Y)
-        ascending = np.sort(path)
-        problem = model._problem(structure, (X, Y, weights), ascending, float32=False)
-        problem.factorise(ascending)
-        for regularization in path:
-            W, b = model._for_map(structure, *problem.solve(float(regularization)))
-            yield model._decoded(values @ W + b)
+        learns = isinstance(structure, Structure) and structure.learns_output  # an output matrix for each lambda
+        for part in path[:, None] if learns else [path]:
+            ascending = np.sort(part)
+            problem = model._problem(structure, (X, Y, weights), ascending, float32=False)
+            problem.factorise(ascending)
+            for regularization in part:
+                W, b = model._for_map(structure, *problem.solve(float(regularization)))
+                yield model._decoded(values @ W + b)
 
     def fit_bytes(self, n: int, d: int) -> int:
         return 3 * 8 * min(n, d) ** 2  # second moments or a Gram matrix, and what its factorisation takes

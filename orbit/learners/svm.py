@@ -19,7 +19,9 @@ from orbit.registry import register
 
 @register("classifier", "svm")
 class SVMClassifier(WeightedClassifier):
-    """A linear SVM with the squared hinge loss: (1/n) sum_i loss_i + lambda |w|^2, one against all.
+    """A linear SVM with the squared hinge loss: (1/n) sum_i loss_i + lambda (|w|^2 + b^2), one against all.
+
+    The intercept b is regularised with the weights, as liblinear does.
 
     Parameters
     ----------

@@ -83,7 +83,9 @@ class Gradients(ImageRepresentation):
         step = 2 * math.pi / self.n_directions
         turns = np.arctan2(-down, right) / step  # counter-clockwise, rows count downwards
         away = np.abs(wrap(turns[..., None] - np.arange(self.n_directions), self.n_directions))
-        channels = np.hypot(right, down)[..., None] * np.maximum(1 - away, 0)
+        # the nearest two directions share a gradient; a single one takes all of it
+        shares = np.maximum(1 - away, 0) if self.n_directions > 1 else np.ones_like(away)
+        channels = np.hypot(right, down)[..., None] * shares
         return ndimage.gaussian_filter(channels, (0, self.pooling, self.pooling, 0))
 
     def _derivative(self, X: np.ndarray, axis: int) -> np.ndarray:

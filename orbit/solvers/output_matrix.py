@@ -16,9 +16,9 @@ _MAX_ROUNDS = 200
 def learn_output(second: np.ndarray, cross: np.ndarray, regularization: float) -> Constant:
     """Learn the output matrix A of a decomposable kernel together with the fit by block coordinate descent.
 
-    Minimises |Y - K C A|^2 / (2 lambda) + tr(A C^T K C) / 2 + |A|_F^2 / 2 alternately over C
-    and positive semi-definite A, with K the kernel matrix over n: C by a Stein
-    equation, A by a Lyapunov equation and a projection. Both depend on the data only by
+    Minimises |Y - K C A|^2 / (2 n lambda) + tr(A C^T K C) / 2 + |A|_F^2 / 2 alternately over C
+    and positive semi-definite A, with K = psi psi^T the kernel matrix: C by a Stein
+    equation, A by a Lyapunov equation and a projection. Both depend on the data by
     second moments only.
 
     Parameters

@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
 from orbit import registry
-from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.approx import Exact, Nystrom, OperatorRandomFourier, RandomFourier
 from orbit.approx.frequencies import MonteCarlo
 from orbit.approx.landmarks import Uniform
 from orbit.core.errors import InputError, ParameterError
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
-from orbit.groups import Permutation, Rotation
-from orbit.kernels import Gaussian
+from orbit.groups import Permutation, ProductGroup, Rotation
+from orbit.kernels import CurlFree, Gaussian
 from orbit.orbits import Orbit
 from orbit.testing import FrequenciesContract, KernelMapContract, LandmarksContract, oracles
 from orbit.testing.samples import signals, smooth_images, unit_mean_norm
@@ -422,3 +423,35 @@ def test_features_of_part_of_a_group_are_computed_by_point(rng, monkeypatch):
     monkeypatch.setattr(fitted, "_features", lambda points: seen.append(len(points)) or features(points))
     fitted.transform(X)
     assert seen == [300]
+
+
+PRODUCTS = {
+    "reflection, cyclic": [{"name": "reflection"}, {"name": "cyclic", "axis": 1}],
+    "cyclic, cyclic": [{"name": "cyclic", "axis": 0}, {"name": "cyclic", "axis": 1}],
+    "cyclic, dihedral": [{"name": "cyclic", "axis": 0}, {"name": "dihedral"}],
+    "dihedral, cyclic": [{"name": "dihedral"}, {"name": "cyclic", "axis": 0}],
+    "reflection, dihedral": [{"name": "reflection"}, {"name": "dihedral"}],
+}
+
+
+@pytest.mark.parametrize("factors", PRODUCTS)
+def test_the_exact_kernel_of_a_product_is_the_double_sum_also_if_actions_do_not_commute(rng, factors):
+    X = rng.random((4, 3, 3))
+    exact = Exact(Gaussian(0.5), Orbit(ProductGroup(PRODUCTS[factors]), rule="quadrature")).fit(X)
+    group, elements = exact.orbit_.group_, exact.orbit_.elements_
+    moved = group.act(elements, X).reshape(len(elements), 4, 9)
+    expected = np.mean([[np.exp(-2 * cdist(a, b, "sqeuclidean")) for b in moved] for a in moved], axis=(0, 1))
+    np.testing.assert_allclose(exact.gram(X), expected, rtol=1e-10)
+    np.testing.assert_allclose(exact.diagonal(X), np.diag(expected), rtol=1e-10)
+    single = np.mean([np.exp(-2 * cdist(part, moved[0], "sqeuclidean")) for part in moved], axis=0)  # h = identity
+    assert group.is_closed((3, 3)) == np.allclose(single, expected)
+
+
+def test_equivariant_features_of_points_of_one_orbit_are_their_own():
+    X = np.array([[1.0, 2, 4], [4, 1, 2], [2, 4, 1], [1, 4, 2]])
+    orb = Orbit(Permutation(), rule="quadrature")
+    features = OperatorRandomFourier(
+        CurlFree(lengthscale=2.0), orb, n_components=8, equivariant=True, random_state=0
+    ).fit(X)
+    alone = [np.asarray(features.transform(X[i : i + 1])) for i in range(len(X))]
+    np.testing.assert_allclose(np.asarray(features.transform(X)), np.concatenate(alone), atol=1e-12)

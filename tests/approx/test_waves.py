@@ -68,3 +68,12 @@ def test_nan_angles_stay_nan():
     found = np.zeros((2, 1, 3), np.float32)
     loops.add_waves(angles, angles[:0], np.ones(1, np.float32), *found)
     assert np.isnan(found).all()
+
+
+@pytest.mark.parametrize("angle", [3e7, 1e9, 1e20, 3e38])
+def test_waves_of_huge_angles_stay_in_range(rng, angle):
+    angles = (angle * (1 - rng.random((1, 2, 9)))).astype(np.float32)
+    cosines, sines = np.zeros((2, 2, 9), np.float32)
+    loops.add_waves(angles, angles[:0], np.ones(1, np.float32), cosines, sines)
+    assert np.abs(cosines).max() <= 1 + 1e-6
+    assert np.abs(sines).max() <= 1 + 1e-6

@@ -565,3 +565,19 @@ class TestUpperTriangle(EncoderContract):
 
 class TestOnnx(ComponentContract):  # with a file, in test_encoders_onnx.py
     kind, component, params = "encoder", Onnx, {"path": "network.onnx", "scale": [1.0, 2.0]}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [0.1, 0.3, 0.7])
+def test_a_constant_patch_has_no_contrast(rng, value, dtype):
+    X = np.full((4, 12, 12), value)
+    X[:, 3:6, 3:6] = rng.random((4, 3, 3))
+    encoder = Patches(size=3, normalization="contrast", contrast=0.0, n_components=8, unit_norm=False, pooling="none")
+    features = encoded(encoder.fit(X.astype(dtype), 0), X.astype(dtype)).reshape(4, -1, 10, 10)
+    assert not features[:, :, 6:, 6:].any()
+    assert features[:, :, 3, 3].any(axis=1).all()
+
+
+def test_directions_of_black_images_are_finite():
+    encoder = Patches(size=3, n_components=4, reduce=3, reduce_whitening=0.5).fit(np.zeros((6, 8, 8)), 0)
+    np.testing.assert_array_equal(encoded(encoder, np.zeros((2, 8, 8))), 0.0)

@@ -557,3 +557,12 @@ def test_every_group_acts_on_tensors_without_copying_to_float64(rng):
     for name in ("affine", "dihedral", "product", "reflection", "scaling", "shear", "translation"):
         fitted = Orbit(orbit.build("group", name), size=3, rule="monte_carlo", random_state=0).fit(X.numpy())
         assert fitted.points(X, slice(0, 2)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("inner", ["affine", "small_moves", "pitch_tempo", "product"])
+def test_a_product_of_products_has_the_defaults_of_all_factors(inner):
+    shape = (64,) if inner == "pitch_tempo" else (8, 8)
+    outer = {"name": "cyclic", "axis": 0}
+    fitted = Orbit(ProductGroup([outer, {"name": inner}]), size=16).fit(np.zeros((1, *shape)))
+    alone = Orbit(orbit.build("group", inner), size=16).fit(np.zeros((1, *shape)))
+    assert fitted.elements_.shape == (16, 1 + alone.elements_.shape[1])

@@ -21,12 +21,12 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVC, SVR, LinearSVC
 
-from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.approx import Exact, Nystrom, OperatorRandomFourier, RandomFourier
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.random import hold_out
 from orbit.distributions import VonMises
 from orbit.groups import Rotation
-from orbit.kernels import Gaussian
+from orbit.kernels import Decomposable, Gaussian
 from orbit.learners import (
     CGRegressor,
     GaussianProcess,
@@ -742,3 +742,34 @@ class TestSteinClassifierByGcv(PathContract, ClassifierContract):
 class TestSteinClassifierByHoldOut(PathContract, ClassifierContract):
     def create(self, **params):
         return SteinClassifier(selection="hold_out", **params)
+
+
+def test_standard_deviations_need_the_prior_variance(rng):
+    X = rng.standard_normal((10, 2))
+    exact = Exact(Gaussian(1.0), precomputed=True).fit(X)
+    model = GaussianProcess(noise=0.1).fit(exact.transform(X), X[:, 0])
+    with pytest.raises(InputError, match=r"^return_std=True: expected kernel values .*: set residual=True$"):
+        model.predict(exact.transform(X), return_std=True)
+
+
+def test_a_path_of_learned_outputs_is_one_fit_for_each_value(rng):
+    X, X_new = rng.standard_normal((60, 3)), rng.standard_normal((5, 3))
+    Y = np.sin(X @ rng.standard_normal((3, 2))) @ rng.standard_normal((2, 4)) + 0.1 * rng.standard_normal((60, 4))
+    kernel = Decomposable(lengthscale=1.0, output="learned")
+    features = OperatorRandomFourier(kernel, n_components=30, random_state=0).fit(X)
+    psi, psi_new = features.transform(X), features.transform(X_new)
+    found = SteinRegressor().path_predictions(psi, Y, np.array(PATH), psi_new)
+    for value, predicted in zip(PATH, found, strict=True):
+        np.testing.assert_allclose(predicted, SteinRegressor(value).fit(psi, Y).predict(psi_new), rtol=1e-8)
+
+
+def test_the_regularised_intercept_of_a_linear_svm(rng):
+    X = rng.standard_normal((300, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(300) > 0.8, 1, -1)
+    model = SVMClassifier(regularization=1.0, random_state=0).fit(X, y)
+
+    def objective(w):
+        return np.mean(np.maximum(1 - y * (X @ w[:2] + w[2]), 0) ** 2) + w @ w
+
+    best = optimize.minimize(objective, np.zeros(3), tol=1e-10)
+    np.testing.assert_allclose(np.append(model.coef_, model.intercept_), best.x, atol=1e-3)

@@ -9,7 +9,7 @@ import pytest
 from mlflow.utils.validation import _validate_metric_name
 from sklearn.metrics import f1_score, log_loss, recall_score
 
-from runners.metrics import evaluate, evaluate_probabilities, evaluate_targets, kernel_errors
+from runners.metrics import evaluate, evaluate_probabilities, evaluate_targets, kernel_errors, target_labels
 from runners.tracking.upload import metric_name
 
 
@@ -99,3 +99,9 @@ def test_kernel_errors_of_the_truth_are_zero(rng):
     found = kernel_errors(A @ A.T, A @ A.T)
     assert found.pop("correlation") == pytest.approx(1)
     assert set(found.values()) == {0.0}
+
+
+def test_labels_of_targets_are_never_equal():
+    labels = target_labels(["w/h 2", "w/h", "w:h", "w,h", "w h 2"])
+    assert labels[:3] == ["w_h 2", "w_h", "w_h 3"]
+    assert len(set(labels)) == 5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -371,3 +373,24 @@ def test_the_first_layer_is_computed_once_for_all_passes(changes, times, tmp_pat
     assert found["test/accuracy"] == expected["test/accuracy"]
     assert in_stream[1] > 100 or "learner.epochs=1" in changes
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_is_not_changed_by_later_steps(rng):
+    X, y = rng.standard_normal((300, 12)), rng.integers(0, 3, 300)
+    learner = AdaGradClassifier(epochs=2, learning_rate=[0.1, 0.3], random_state=0)
+    learner.partial_fit(X, y, classes=[0, 1, 2])
+    learner.end_epoch()
+    saved = learner.checkpoint()
+    before = copy.deepcopy(saved)
+    learner.partial_fit(X, y)
+    for name, array in before.items():
+        np.testing.assert_array_equal(saved[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_default_learning_rates_suit_features_of_any_scale(rng, scale):
+    X = rng.standard_normal((400, 30))
+    y = (X[:, 0] > 0).astype(int)
+    one, other = (AdaGradClassifier(epochs=3, random_state=0).fit(X * factor, y) for factor in (1.0, scale))
+    np.testing.assert_allclose(other.path_, one.path_ / scale, rtol=1e-9)
+    np.testing.assert_allclose(other.decision_function(X * scale), one.decision_function(X), rtol=1e-6)

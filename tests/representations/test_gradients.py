@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from orbit.core.errors import InputError
 from orbit.representations import Gradients
@@ -66,3 +67,10 @@ def test_a_pixel_takes_the_colour_with_the_longest_gradient(rng):
 def test_vectors_are_refused():
     with pytest.raises(InputError, match=r"^representation=gradients takes images of at least 2 x 2 pixels"):
         Gradients().fit(np.ones((3, 4)))
+
+
+def test_a_single_channel_is_the_length_of_the_gradient(rng):
+    X = rng.random((2, 9, 9))
+    channel = Gradients(n_directions=1, pooling=0.0, norm="none").fit_transform(X)[..., 0]
+    across, down = (ndimage.gaussian_filter(X, (0, 1, 1), order=order) for order in ((0, 0, 1), (0, 1, 0)))
+    np.testing.assert_allclose(channel, np.hypot(across, down), rtol=1e-12)
