@@ -153,13 +153,17 @@ def suffix(label: str) -> str:
     return f"-{slug(label)}" if label else ""
 
 
+#: Characters of a label in the name of a file.
+LONGEST_SLUG = 80
+
+
 def slug(label: str) -> str:
     """A label with the characters that file names should not have replaced.
 
     >>> slug("two convolutions/../")
     'two_convolutions_.._'
     """
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", label)[:80]
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", label)[:LONGEST_SLUG]
 
 
 class Runner(Component):
@@ -181,6 +185,10 @@ class Runner(Component):
     uses_data: ClassVar[bool] = True
     validates: ClassVar[bool] = False
     reuses_features: ClassVar[bool] = False
+
+    def plans(self, base: Plan) -> list[Plan]:
+        """The plans that a run fits, checked; by default the plan of the run alone."""
+        return [base]
 
     def estimates(self, plan: Plan) -> list[Estimate]:
         """What the rows of a run take, for ``dry_run=true``. Empty where that is not known."""

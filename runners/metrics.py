@@ -119,6 +119,15 @@ def target_labels(names: list[str]) -> list[str]:
     return labels
 
 
+def metric_name(name: str) -> str:
+    """The name without the characters that MLflow rejects, such as a comma in the label of a row.
+
+    >>> metric_name("LGIKA, second layer/test/accuracy")
+    'LGIKA second layer/test/accuracy'
+    """
+    return re.sub(r"[^\w\-./ :]", "", name)
+
+
 def evaluate_probabilities(y: np.ndarray, probabilities: np.ndarray, classes: np.ndarray) -> dict[str, float]:
     """Metrics of the probabilities of a classifier.
 

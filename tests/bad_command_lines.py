@@ -327,6 +327,26 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     (("runner=memory", "runner.cases={a: {points: 0}}"), "runner.cases: expected"),
     (("runner=memory", "runner.cases={a: {points: some}}"), "runner.cases: expected"),
     (("runner=memory", "runner.cases={a: 3}"), "runner.cases: expected"),
+    # ---- tables
+    *(
+        (("runner=table", setting), message)
+        for setting, message in (
+            ("runner.rows={A: 3}", "runner.rows.A: expected settings, found 3"),
+            ("runner.rows={2017: {}}", "runner.rows: expected texts as labels, found 2017; write it in quotes"),
+            ("runner.rows={A/B: {}}", "runner.rows: expected labels with letters or digits, of up to 80 characters"),
+            ("runner.curves={c: null}", "runner.curves.c: expected a section with along, series"),
+            ("runner.curves={../c: {along: {seed: [0]}, series: {A: {}}}}", "runner.curves: expected labels with"),
+            ("runner.curves={c: {along: [1], series: {A: {}}}}", "runner.curves.c.along: expected one key with a list"),
+            ("runner.curves={c: {along: {seed: [0]}, series: [1]}}", "runner.curves.c.series: expected labels with"),
+            ("runner.curves={c: {along: {seed: [0]}, series: {A: {}}, metric: 3}}", "runner.curves.c.metric: expected"),
+            (
+                "runner.curves={c: {along: {learner: [{name: ridge}]}, series: {A: {}}}}",
+                "runner.curves.c.along: expected numbers or names, found {'name': 'ridge'}",
+            ),
+        )
+    ),
+    (("runner=table", "runner.rows={A: {}}", "runner.published={A: 3 %}"), "runner.published.A: expected a number"),
+    ("run_name=a/b", "run_name: expected a name without /"),
 ]
 
 GLOBAL = "# @package _global_\n"

@@ -13,19 +13,22 @@ from pathlib import Path
 class Fingerprint:
     """A file: its path, size in bytes, time of modification in ns since the epoch, and the sha256 of its content.
 
-    Or, of a file that is not read for it, the sha256 of the other three.
+    Or, of a file that is not read for it, the sha256 of the other three. ``name`` is the path within a folder whose
+    names are data too, such as those of classes.
     """
 
     path: str
     size: int
     mtime_ns: int
     sha256: str
+    name: str = ""
 
 
-def fingerprint(path: Path) -> Fingerprint:
+def fingerprint(path: Path, name: str = "") -> Fingerprint:
     """The fingerprint of a file, whose content is read once by a process while its size and time stay the same."""
     found = path.stat()
-    return _fingerprint(str(path.absolute()), found.st_size, found.st_mtime_ns)
+    size, mtime_ns = found.st_size, found.st_mtime_ns
+    return Fingerprint(str(path.absolute()), size, mtime_ns, _content(str(path.absolute()), size, mtime_ns), name)
 
 
 def of_listing(path: str, size: int, mtime_ns: int) -> Fingerprint:
@@ -38,16 +41,16 @@ def of_listing(path: str, size: int, mtime_ns: int) -> Fingerprint:
 
 
 def digest(files: Iterable[Fingerprint]) -> str:
-    """One digest of the contents of files, in their order; empty for no files.
+    """One digest of the contents of files, and of their names within folders, in their order; empty for no files.
 
     >>> digest([]), digest([Fingerprint("a.npy", 3, 0, "ab")])
     ('', 'fb8e20fc2e4c3f24')
     """
-    contents = [file.sha256 for file in files]
+    contents = [f"{file.name}:{file.sha256}" if file.name else file.sha256 for file in files]
     return hashlib.sha256(" ".join(contents).encode()).hexdigest()[:16] if contents else ""
 
 
 @functools.cache
-def _fingerprint(path: str, size: int, mtime_ns: int) -> Fingerprint:
+def _content(path: str, size: int, mtime_ns: int) -> str:
     with open(path, "rb") as file:
-        return Fingerprint(path, size, mtime_ns, hashlib.file_digest(file, "sha256").hexdigest())
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,7 +7,6 @@ import logging
 import math
 import os
 import time
-from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
@@ -67,7 +66,8 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
     folder.write_config(plan_.config, plan_.defaults)
     runner = plan_.component("runner")
     record.config_hash, record.params = plan_.config_hash, plan_.params()
-    add_fingerprints(record, plan_.fingerprints())
+    runner.plans(plan_)  # an error in the last row is reported before the first is fitted; rows may read other files
+    add_fingerprints(record, plan_.all_fingerprints())
     record.tags = environment_tags() | {
         "experiment": str(hydra_config.runtime.choices.get("experiment") or ""),
         "seed": str(plan_.config["seed"]),
@@ -82,7 +82,7 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
     tracker = _tracker(plan_) if runner.tracked else None
     if tracker is not None:
         marker = tracker.mark(folder)  # before MLflow knows the run, which the next start must end if this process dies
-        if _resumes(plan_.config) and _is_done(job, tracker, marker):
+        if plan_.resumes and _is_done(job, tracker, marker):
             return _main_metric(job)
         afterwards.callback(_upload, tracker, folder)  # after the final record is written, also if begin is interrupted
         tracker.begin(record, folder)
@@ -94,10 +94,6 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
     record.status = "FINISHED"
     _show(job, tracker, shown=record.job is None)
     return _main_metric(job)
-
-
-def _resumes(config: dict[str, Any]) -> bool:
-    return config["resume"] or config["retry_failed"]
 
 
 def _is_done(job: Job, tracker: Tracker, marker: Marker) -> bool:

@@ -63,10 +63,12 @@ def checked_run_name(name: str) -> str:
     Raises
     ------
     ParameterError
-        If it is empty, too long, or has line breaks or other control characters.
+        If it is empty, too long, or has a slash, line breaks or other control characters.
     """
     if not (name.isprintable() and 0 < len(name.encode()) <= _LONGEST):
         raise ParameterError("run_name", f"1 to {_LONGEST} printable characters in one line", name)
+    if "/" in name:
+        raise ParameterError("run_name", "a name without /, as a part of a folder's name", name)
     return name
 
 

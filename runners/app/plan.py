@@ -67,6 +67,11 @@ class Plan:
         """Hash of the settings that affect the model: equal for two plans if they fit the same one, by any runner."""
         return self._hash((*NOT_IN_HASH, "runner", "size"))
 
+    @property
+    def resumes(self) -> bool:
+        """Whether results of earlier runs are taken."""
+        return self.config["resume"] or self.config["retry_failed"]
+
     def _hash(self, without: tuple[str, ...]) -> str:
         config = {key: value for key, value in self.config.items() if key not in without}
         config["engine"] = {k: v for k, v in config["engine"].items() if k not in ENGINE_NOT_IN_HASH}
@@ -75,7 +80,15 @@ class Plan:
 
     def fingerprints(self) -> list[Fingerprint]:
         """Those of all files that the components read, those in folders included, in a fixed order."""
-        return _fingerprints([part for part in self._parts.values() if isinstance(part, Component)])
+        return _fingerprints(self._components())
+
+    def all_fingerprints(self) -> list[Fingerprint]:
+        """:meth:`fingerprints` of the plan and its variants, such as the rows of a table."""
+        variants = [part for variant in self._variants.values() for part in variant._components()]
+        return _fingerprints([*self._components(), *variants])
+
+    def _components(self) -> list[Component]:
+        return [part for part in self._parts.values() if isinstance(part, Component)]
 
     def seed(self, purpose: str) -> int:
         """An independent seed for each purpose, derived from the seed of the run."""
@@ -193,9 +206,10 @@ class Plan:
 
 def _fingerprints(parts: list[Component]) -> list[Fingerprint]:
     found = {path for part in parts for path in part.input_files()}
-    files = {inner for path in found for inner in (path.rglob("*") if path.is_dir() else [path])}
-    read = [fingerprint(path) for path in sorted(files) if path.is_file()]
-    return read + [listed for part in parts for listed in part.input_parts()]
+    names = {inner: inner.relative_to(path).as_posix() for path in found if path.is_dir() for inner in path.rglob("*")}
+    names |= dict.fromkeys(found, "")
+    read = [fingerprint(path, name) for path, name in sorted(names.items()) if path.is_file()]
+    return list(dict.fromkeys(read + [listed for part in parts for listed in part.input_parts()]))
 
 
 def plan(cfg: DictConfig) -> Plan:
@@ -260,6 +274,8 @@ def _changed(composed: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, 
         section, _, name = key.partition(".")
         if section not in config:
             raise InputError(f"{key}: no such key{suggestion(section, config)} Choose from {', '.join(config)}.")
+        if not isinstance(config[section], Mapping) and (name or isinstance(value, Mapping)):
+            raise InputError(f"{section}: expected a single value, found {key}={value!r}")
         if name:
             config[section][name] = value
         elif not isinstance(value, Mapping):

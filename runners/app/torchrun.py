@@ -50,6 +50,9 @@ def launch(arguments: Sequence[str]) -> int:
     logging.disable(logging.ERROR)  # of torch, about processes that it ends
     try:
         run.run(options)
+    except ValueError as error:  # such as a number of processes that is none
+        print(f"error: torchrun: {error}", file=sys.stderr)
+        return 2
     except ChildFailedError as error:
         _end_runs(settings)
         return _report(error)

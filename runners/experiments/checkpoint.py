@@ -10,12 +10,20 @@ import numpy as np
 
 from orbit.core.errors import InputError
 from orbit.core.files import replacing
+from orbit.core.fingerprint import digest
+from runners.app.plan import Plan
 from runners.tracking.storage import writing
 
 # Raised whenever a checkpoint of before could not be resumed.
-_VERSION = 1
+_VERSION = 2
 
 _VERSION_KEY, _CHECKSUM_KEY = "version", "sha256"
+
+
+def checkpoint_path(plan: Plan, suffix: str) -> Path:
+    """The file for what is kept of a fit of ``plan`` in its outputs folder: the same for one model on the same data."""
+    name = "-".join(filter(None, [plan.model_hash, digest(plan.fingerprints())]))
+    return Path(plan.config["outputs"]) / "checkpoints" / f"{name}{suffix}"
 
 
 def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

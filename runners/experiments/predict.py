@@ -112,6 +112,9 @@ class Predict(Runner):
                 X = step.transform(X)
             except InputError:  # its numbers
                 raise
+            except AttributeError as error:
+                problem = f"its {type(step).__name__} was fitted by another version of orbit; fit it again"
+                raise InputError(f"runner.model: {self.model}: {problem} ({error})") from error
             except ValueError as error:
                 problem = f"its model does not take points of shape {X.shape[1:]}, which its {RECORD} has"
                 raise InputError(f"runner.model: {self.model}: {problem} ({error})") from error

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -21,10 +21,11 @@ from orbit.registry import register
 from orbit.solvers.products import sharing_products
 from runners.app.features import shared_in_job
 from runners.app.plan import Plan
-from runners.base import Job, Runner
+from runners.base import LONGEST_SLUG, Job, Runner
 from runners.experiments.estimate import Estimate, Fits, estimated
 from runners.experiments.trials import Trials, settings
 from runners.markdown import markdown_table, mean_and_spread
+from runners.metrics import metric_name
 from runners.results import TABLE, Result, curve_results, settings_of
 
 _CURVE_KEYS = ("along", "series", "references", "metric", "repeats", "published", "x_label", "y_label")
@@ -101,8 +102,12 @@ class Table(Runner):
         if not self.rows and not self.curves:
             raise InputError("runner.rows: expected at least one row; choose an experiment, e.g. experiment=qm7")
         settings(self.repeats, "runner.repeats")
+        _check_changes("runner.rows", self.rows)
+        _check_changes("runner.columns", self.columns)
+        _check_labels("runner.curves", self.curves or {})
         for name, section in (self.curves or {}).items():
             _Curve.read(name, section)
+        _check_labels("runner.rows", self._all_cells())
         names = [*(self.rows or {}), *(self.curves or {})]
         for name in self.only or []:
             if name not in names:
@@ -113,6 +118,9 @@ class Table(Runner):
         for key, section in (("published", self.published), ("few_repeats", self.few_repeats)):
             if unknown := set(section or {}) - set(self._all_cells()):
                 raise InputError(f"runner.{key}: no such rows in the table: {', '.join(sorted(unknown))}")
+        for label, value in (self.published or {}).items():
+            if not _is_number(value):
+                raise InputError(f"runner.published.{label}: expected a number, found {value!r}")
         for label, count in (self.few_repeats or {}).items():
             if not isinstance(count, int) or count < 1:
                 raise InputError(f"runner.few_repeats.{label}: expected an integer >= 1, found {count!r}")
@@ -167,7 +175,7 @@ class Table(Runner):
         return not self.only or name in self.only
 
     def _rows(self) -> dict[str, dict[str, Any]]:
-        return {label: changes for label, changes in (self.rows or {}).items() if self._is_chosen(label)}
+        return {label: changes or {} for label, changes in (self.rows or {}).items() if self._is_chosen(label)}
 
     def _cells(self) -> dict[str, dict[str, Any]]:
         """Label -> changes, for every chosen row in every column."""
@@ -307,7 +315,35 @@ def _in_columns(rows: dict[str, dict[str, Any]], columns: dict[str, dict[str, An
     if not columns:
         return rows
     cells = itertools.product(rows.items(), columns.items())
-    return {f"{row} {column}": changes | more for (row, changes), (column, more) in cells}
+    return {f"{row} {column}": (changes or {}) | (more or {}) for (row, changes), (column, more) in cells}
+
+
+def _check_changes(key: str, section: Mapping[str, Any] | None) -> None:
+    """Raise ``InputError`` unless ``section`` has labels with settings, or with nothing."""
+    for label, changes in (section or {}).items():
+        if not isinstance(label, str):
+            raise InputError(f"{key}: expected texts as labels, found {label!r}; write it in quotes")
+        if not isinstance(changes, Mapping | None):
+            raise InputError(f"{key}.{label}: expected settings, found {changes!r}")
+
+
+def _check_labels(key: str, labels: Collection[str]) -> None:
+    """Raise ``InputError`` for labels that cannot be names of metrics and files, or would be the same name."""
+    known: dict[str, str] = {}
+    for label in labels:
+        name = metric_name(str(label)).strip(" .")
+        if not isinstance(label, str) or not name or set(label) & set("/\\") or len(label) > LONGEST_SLUG:
+            raise InputError(
+                f"{key}: expected labels with letters or digits, of up to {LONGEST_SLUG} characters, without slashes, "
+                f"found {label!r}"
+            )
+        if name in known:
+            raise InputError(f"{key}: {known[name]!r} and {label!r} differ only in characters that metrics do not have")
+        known[name] = label
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @contextlib.contextmanager
@@ -377,12 +413,25 @@ class _Curve:
     @classmethod
     def read(cls, name: str, section: Mapping[str, Any]) -> _Curve:
         where = f"runner.curves.{name}"
+        if not isinstance(section, Mapping):
+            raise InputError(f"{where}: expected a section with {', '.join(_CURVE_KEYS)}, found {section!r}")
         for key in section:
             if key not in _CURVE_KEYS:
                 raise InputError(f"{where}.{key}: no such key{suggestion(key, _CURVE_KEYS)} It has {_CURVE_KEYS}.")
         if not section.get("along") or not section.get("series"):
             raise InputError(f"{where}: expected one key with its values in `along`, and at least one of `series`")
+        for part in ("series", "references", "published"):
+            if not isinstance(section.get(part), Mapping | None):
+                raise InputError(f"{where}.{part}: expected labels with their values, found {section[part]!r}")
+        for part in ("series", "references"):
+            _check_changes(f"{where}.{part}", section.get(part))
+            _check_labels(f"{where}.{part}", section.get(part) or {})
+        if not isinstance(section.get("metric"), str | None):
+            raise InputError(f"{where}.metric: expected the name of a metric, found {section['metric']!r}")
         points = settings(section["along"], f"{where}.along")
+        for value in itertools.chain.from_iterable(point.values() for point in points):
+            if not isinstance(value, str | int | float | None):
+                raise InputError(f"{where}.along: expected numbers or names, found {value!r}")
         series, references = ({k: v or {} for k, v in (section.get(part) or {}).items()} for part in _CURVE_KEYS[1:3])
         repeats = settings(section["repeats"], f"{where}.repeats") if section.get("repeats") else None
         published = section.get("published") or {}

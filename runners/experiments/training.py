@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from orbit import plots
 from orbit.learners.streaming import FeatureStream
 from runners.app.plan import Plan
 from runners.base import Job
-from runners.experiments.checkpoint import damaged, read_checkpoint, write_checkpoint
+from runners.experiments.checkpoint import checkpoint_path, damaged, read_checkpoint, write_checkpoint
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +23,9 @@ class Training:
     """Follows one learner of a job through its epochs.
 
     After every epoch the score is logged as a step of a metric, and the state is written
-    to ``outputs/checkpoints`` under the hash of the model. A later run that fits the same
-    model with ``resume=true`` continues from there and ends with the same result.
+    to ``outputs/checkpoints`` under the hashes of the model and of its data. A later run that
+    fits the same model to the same data with ``resume=true`` continues from there and ends
+    with the same result.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ class Training:
 
     def __init__(self, job: Job, plan: Plan, label: str = "") -> None:
         self.job, self.metric = job, f"{label}/epoch/score".lstrip("/")
-        self.path = Path(plan.config["outputs"]) / "checkpoints" / f"{plan.model_hash}.npz"
+        self.path = checkpoint_path(plan, ".npz")
 
     def resume(self, learner: Any, stream: FeatureStream) -> None:
         """Continue from the checkpoint of an earlier run, if there is one and ``resume`` is true."""
-        if not (self.job.plan.config["resume"] and self.path.is_file()):
+        if not (self.job.plan.resumes and self.path.is_file()):
             return
         arrays = read_checkpoint(self.path)
         try:

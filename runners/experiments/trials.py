@@ -15,7 +15,7 @@ from orbit.core.files import replacing
 from orbit.data import Dataset
 from runners.app.plan import Plan
 from runners.base import Job, Stopwatch
-from runners.experiments.checkpoint import damaged
+from runners.experiments.checkpoint import checkpoint_path, damaged
 from runners.experiments.fit import record_selection
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.training import Training
@@ -82,10 +82,10 @@ class Trials:
 
     def _taken_or_fitted(self, plan: Plan, label: str) -> dict[str, float]:
         """The metrics of an earlier run, or of the fit."""
-        path, self.is_earlier = self._path(plan), False
+        path, self.is_earlier = checkpoint_path(plan, ".json"), False
         self._files.append(path)
         code = {key: value for key, value in self._job.record.tags.items() if key.startswith(("git.", "version."))}
-        if self._job.plan.config["resume"] and path.is_file():
+        if self._job.plan.resumes and path.is_file():
             done = _FinishedFit.read(path)
             if done.code == code:
                 changed = code.get("git.dirty") == "true"
@@ -120,10 +120,6 @@ class Trials:
             log.info("%s: %s %.4g, %.1f s", label, self._metric, metrics[self._metric], clock.metrics["time/total_s"])
         self._trainings.append(training)
         return metrics | clock.metrics
-
-    def _path(self, plan: Plan) -> Path:
-        name = f"{plan.model_hash}-{self._job.record.data_hash}" if self._job.record.data_hash else plan.model_hash
-        return Path(plan.config["outputs"]) / "checkpoints" / f"{name}.json"
 
 
 @dataclass(frozen=True)
@@ -171,6 +167,8 @@ def settings(key_values: Mapping[str, Any] | None, key_path: str) -> list[dict[s
     """
     if not key_values:
         return [{}]
+    if not isinstance(key_values, Mapping):
+        raise InputError(f"{key_path}: expected one key with a list of values, found {key_values!r}")
     if len(key_values) > 1:
         raise InputError(f"{key_path}: expected one key, found {', '.join(key_values)}")
     ((key, values),) = key_values.items()

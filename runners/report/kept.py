@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import shlex
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from orbit.core.errors import InputError
-from runners.base import slug
+from runners.base import LONGEST_SLUG, slug
 from runners.program import program
 from runners.report.results import Results, Run
 from runners.results import TABLE, Result
@@ -145,7 +146,7 @@ class Kept:
     def stem(self) -> str:
         """The name of its file."""
         seed = "" if self.seed in ("", "0") else f"-s{self.seed}"
-        return f"{self.name}{'' if self.is_whole else '-' + slug(' '.join(sorted(self.names)))}{seed}"
+        return f"{self.name}{'' if self.is_whole else '-' + _short(' '.join(sorted(self.names)))}{seed}"
 
     def replaces(self, other: Kept) -> bool:
         """Whether it has all that an earlier run of the experiment at this size has, or other settings."""
@@ -334,3 +335,11 @@ def _command(overrides: list[str], reads_files: bool) -> str:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 1)
+
+
+def _short(names: str) -> str:
+    """Names as part of that of a file: of many, the first ones and a digest of all."""
+    whole = slug(names)
+    if len(whole) < LONGEST_SLUG:
+        return whole
+    return f"{whole[: LONGEST_SLUG - 9]}-{hashlib.sha256(names.encode()).hexdigest()[:8]}"

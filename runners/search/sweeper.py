@@ -31,6 +31,7 @@ from runners.search.report import write_report
 from runners.search.space import first, split
 from runners.search.trial import PRUNED, TRIAL_ENV
 from runners.tracking.record import Record, SweepFolder
+from runners.tracking.sweep import nothing_left
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +119,8 @@ class OptunaSweeper(Sweeper):
         done = study.get_trials(states=[TrialState.COMPLETE, TrialState.PRUNED])
         missing, returned = self.n_trials - len(done), []
         log.info("search %s: %d trials finished, %d to run; %s", study.study_name, len(done), max(0, missing), url)
+        if missing <= 0:
+            nothing_left(f"the search is complete, with n_trials={self.n_trials}")
         for start in range(0, missing, self.n_jobs):
             trials = [study.ask(space) for _ in range(min(self.n_jobs, missing - start))]
             jobs = [[*fixed, *_settings(trial.params), *self._identity(study, url, trial)] for trial in trials]

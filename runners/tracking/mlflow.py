@@ -50,6 +50,8 @@ class Tracker:
     def __init__(self, outputs: Path, uri: str | None, experiment: str, artifacts: str | None = None) -> None:
         self.outputs = Path(outputs).absolute()
         self.local = uri is None
+        if self.local and set("?%") & set(str(self.outputs)):
+            raise InputError(f"outputs: expected a path without ? and %, which mean something in a URI: {self.outputs}")
         self.uri = reveal(uri) if uri else f"sqlite:///{self.outputs / 'mlflow.db'}"
         self.experiment = experiment
         self.artifacts = artifacts

@@ -54,6 +54,7 @@ class SweepCallback(Callback):
         self.record = Record("")
         self.outputs = Path()
         self.begun = time.monotonic()
+        self.complete = ""  # why there is no job, if there is none to run
         self.problems: dict[str, None] = {}  # in the order in which they were found
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -101,13 +102,17 @@ class SweepCallback(Callback):
         jobs = job_records(self.folder)
         with self._going_on():
             write_summary(self.folder, jobs)
-        if ended and not jobs:
+        if self.complete:
+            print(f"\n{self.complete}")
+        elif ended and not jobs:
             self.problems["the sweep has no job: expected keys with values, or glob() of a name that exists"] = None
         failed = [record for record, _ in jobs if record.status not in ("FINISHED", "SKIPPED")]
         if jobs:
             print(f"\n{self.folder.description()}")
             print(f"  {len(jobs) - len(failed)} of {len(jobs)} jobs finished; folder {self.folder.path.absolute()}")
-        self.record.status = "KILLED" if interrupted else "FAILED" if failed or not jobs else "FINISHED"
+        self.record.status = (
+            "KILLED" if interrupted else "FAILED" if failed or not (jobs or self.complete) else "FINISHED"
+        )
         self.record.end = self.record.start + time.monotonic() - self.begun  # the clock may have been set meanwhile
         with self._going_on():
             self.folder.write_record(self.record)
@@ -163,6 +168,11 @@ def _check_lists_jobs(sweeper: DictConfig) -> None:
     if not sweeper._target_.endswith("BasicSweeper"):
         print(f"error: dry_run=true: {sweeper._target_} needs results; leave hydra/sweeper out", file=sys.stderr)
         raise SystemExit(2)
+
+
+def nothing_left(reason: str) -> None:
+    """Tell the sweep of this process that earlier ones have run all its jobs."""
+    _open_sweeps[-1].complete = reason
 
 
 def job_lost(number: int, overrides: Sequence[str]) -> None:

@@ -7,7 +7,6 @@ import hashlib
 import importlib.metadata
 import logging
 import os
-import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from orbit.core.errors import InputError
+from runners.metrics import metric_name
 from runners.tracking.models import MODEL, load_model
 from runners.tracking.record import EXAMPLE, Record, RunFolder
 
@@ -68,11 +68,6 @@ def upload_folder(client: Any, uri: str, record: Record, folder: RunFolder) -> N
         _log_model(client, uri, run, folder.path)
     client.set_terminated(record.run_id, record.status, end)
     _drop_artifact_stores()
-
-
-def metric_name(name: str) -> str:
-    """The name without the characters that MLflow rejects, such as a comma in the label of a row."""
-    return re.sub(r"[^\w\-./ :]", "", name)
 
 
 def _log_params(client: Any, run: Any, params: dict[str, Any]) -> None:

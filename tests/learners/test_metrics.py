@@ -9,8 +9,14 @@ import pytest
 from mlflow.utils.validation import _validate_metric_name
 from sklearn.metrics import f1_score, log_loss, recall_score
 
-from runners.metrics import evaluate, evaluate_probabilities, evaluate_targets, kernel_errors, target_labels
-from runners.tracking.upload import metric_name
+from runners.metrics import (
+    evaluate,
+    evaluate_probabilities,
+    evaluate_targets,
+    kernel_errors,
+    metric_name,
+    target_labels,
+)
 
 
 def test_accuracy_is_the_share_of_correct_predictions():

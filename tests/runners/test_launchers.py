@@ -12,7 +12,8 @@ import pytest
 from command_line import SMALL, composed, folders
 from test_jobs import start, statuses, wait_for_job
 
-from runners.app.launcher import THREADS, threads
+from orbit.core.errors import InputError
+from runners.app.launcher import THREADS, ProcessLauncher, threads
 from runners.app.messages import ConfigError
 from runners.app.schema import PLUGINS
 from runners.tracking.record import RunFolder
@@ -83,6 +84,12 @@ def results(tmp_path: Path) -> dict[str, dict[str, float]]:
 def test_every_launcher_has_settings_that_compose():
     for name in LAUNCHERS:
         assert composed(f"hydra/launcher={name}").seed == 0
+
+
+@pytest.mark.parametrize("n_jobs", [0, -2])
+def test_a_number_of_jobs_that_is_none_is_refused(n_jobs):
+    with pytest.raises(InputError, match=rf"^hydra.launcher.n_jobs: expected an integer >= 1, or -1, found {n_jobs}$"):
+        ProcessLauncher(n_jobs=n_jobs).launch([["seed=0"]], 0)
 
 
 def test_parallel_jobs_share_the_cores(monkeypatch):

@@ -6,13 +6,15 @@ import warnings
 
 import numpy as np
 import pytest
-from command_line import SMALL, folders
+from command_line import SMALL, composed, folders
+from PIL import Image
 
 import orbit
-from orbit.core.fingerprint import fingerprint
+from orbit.core.fingerprint import digest, fingerprint
 from orbit.data import Digits
 from runners.app import data
 from runners.app.data import loaded
+from runners.app.plan import plan
 
 SETTINGS = {"name": "digits", "n_train": 50, "n_test": 20}
 
@@ -75,3 +77,18 @@ def test_jobs_of_a_sweep_load_once_for_each_seed(run, tmp_path, loads):
     assert code == 0, err
     assert len(folders(tmp_path)) == 4
     assert len(loads) == 2
+
+
+def test_a_picture_in_another_class_is_other_data(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for i in range(3):
+            Image.new("L", (4, 4), 10 * i).save(tmp_path / name / f"{i}{name}.png")
+    made = plan(composed("dataset=images", f"dataset.path={tmp_path}", "group=identity"))
+    before = made.fingerprints()
+    (tmp_path / "a" / "2a.png").rename(tmp_path / "b" / "2a.png")
+    after = made.fingerprints()
+    assert [file.sha256 for file in sorted(after, key=lambda f: f.sha256)] == [
+        file.sha256 for file in sorted(before, key=lambda f: f.sha256)
+    ]
+    assert digest(after) != digest(before)

@@ -14,10 +14,13 @@ from scipy import stats
 from orbit.approx import Exact
 from orbit.approx.base import FeatureMap
 from orbit.core import store
+from orbit.core.errors import InputError
 from orbit.core.progress import Progress
 from runners.experiments.fitting import fit_and_score
+from runners.experiments.result_table import Table
 from runners.metrics import kernel_errors
 from runners.results import Result
+from runners.tracking.mlflow import Tracker
 from runners.tracking.record import Record, RunFolder
 from runners.tracking.summary import summary
 
@@ -103,11 +106,34 @@ class TestTable:
             ("{a: {approx: {name: nystrm}}}", "did you mean 'nystrom'?"),
             ("{a: {approx: {name: rf, n_components: 0}}}", "approx.n_components: expected an integer >= 1"),
             ("{a: {aprox: {name: rf}}}", "did you mean 'approx'?"),
+            ("{a: {seed.x: 1}}", "seed: expected a single value, found seed.x=1"),
+            ("{a: {seed: {b: 1}}}", "seed: expected a single value, found seed={'b': 1}"),
         ):
             code, _, err = run("runner=table", f"runner.rows={rows}", "tracking.enabled=false")
             assert code == 2
             assert expected in err
             assert "points of shape" not in err  # no data was loaded
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["?"], "runner.rows: expected labels with letters or digits"),
+        ([".."], "runner.rows: expected labels with letters or digits"),
+        (["A" * 81], "runner.rows: expected labels with letters or digits"),
+        (["RF (a)", "RF [a]"], "runner.rows: 'RF (a)' and 'RF [a]' differ only in characters that metrics do not have"),
+    ],
+)
+def test_labels_of_rows_are_names_of_metrics(labels, message):
+    with pytest.raises(InputError, match=f"^{re.escape(message)}"):
+        Table(rows=dict.fromkeys(labels)).check()
+
+
+@pytest.mark.parametrize("name", ["a?b", "e%20f"])
+def test_outputs_are_a_path_that_a_uri_can_have(tmp_path, name):
+    with pytest.raises(InputError, match=r"^outputs: expected a path without \? and %"):
+        Tracker(tmp_path / name, None, "orbit")
+    assert Tracker(tmp_path / name, "http://localhost:5000", "orbit").outputs == tmp_path / name
 
 
 class TestResume:
@@ -156,6 +182,33 @@ class TestResume:
         assert run(*self.TABLE, "run_name=b", "resume=true")[0] == 0
         assert run(*self.TABLE, "run_name=c")[0] == 0
         assert len(fits) == 3 + 4 + 4
+
+    def test_retry_failed_takes_them_too(self, run, fits):
+        assert run(*self.TABLE, "run_name=a")[0] == 1
+        assert run(*self.TABLE, "run_name=b", "retry_failed=true")[0] == 0
+        assert len(fits) == 3 + 2
+
+    def test_a_row_with_other_data_than_before_is_fitted_again(self, run, tmp_path):
+        def write(name: str, seed: int, n: int = 60) -> None:
+            X = np.random.default_rng(seed).standard_normal((n, 4))
+            np.savez(tmp_path / f"{name}.npz", X=X, y=(X[:, seed] > 0).astype(int))
+
+        write("a", 0)
+        write("b", 1)
+        rows = f"runner.rows={{A: {{}}, B: {{dataset.path: {tmp_path}/b.npz}}}}"
+        command = (
+            "runner=table",
+            "dataset=arrays",
+            f"dataset.path={tmp_path}/a.npz",
+            "group=identity",
+            "approx=points",
+        )
+        assert run(*command, rows, "run_name=a")[0] == 0
+        assert run(*command, rows, "run_name=b", "resume=true")[0] == 0
+        write("b", 2)
+        assert run(*command, rows, "run_name=c", "resume=true")[0] == 0
+        statuses = [RunFolder(folder).read_record().status for folder in folders(tmp_path)]
+        assert statuses == ["FINISHED", "SKIPPED", "FINISHED"]
 
     def test_a_damaged_file_is_one_line(self, run, tmp_path, fits):
         assert run(*self.TABLE, "run_name=a")[0] == 1

@@ -157,6 +157,10 @@ class TestSearch:
         (job,) = (tmp_path / "out").glob("*/*-sweep*/4-*")
         assert {path.name for path in (job.parent / "figures").iterdir()} == {"search.png", "summary.png"}
 
+        code, out, err = run(*SEARCH, "hydra.sweeper.n_trials=4")
+        assert code == 0, err
+        assert "the search is complete, with n_trials=4" in out
+
 
 @pytest.mark.slow
 def test_a_search_that_is_killed_goes_on(tmp_path):
