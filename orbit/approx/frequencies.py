@@ -127,7 +127,7 @@ class QuasiMonteCarlo(Frequencies):
         sobol = qmc.Sobol(dim, bits=_SOBOL_BITS, rng=rng)
         # powers of two, because scipy warns about other sizes; points of the sequence are the lower corners of
         # their cells, which include zero, and are moved to the centres
-        uniforms = sobol.random_base2(max(0, (size - 1).bit_length()))[:size]
+        uniforms = sobol.random_base2(max(0, int(size - 1).bit_length()))[:size]
         return kernel.spectrum_ppf(uniforms + 0.5 * 2.0**-_SOBOL_BITS)
 
 

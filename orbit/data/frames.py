@@ -132,6 +132,12 @@ def _unknown(texts: np.ndarray, known: Sequence[str]) -> str:
     return f"{rows}, e.g. {shortened(repr(found[0]))}" if found else ""
 
 
+_ADVICE = (
+    "list the columns to learn from in features, convert it to numbers, or encode columns of strings with "
+    "categories='onehot'"
+)
+
+
 class Frame:
     """A table, and its name ``where`` for error messages."""
 
@@ -204,7 +210,7 @@ class Frame:
         numbers = self.numbers(numeric)
         return Values(dict(zip(numeric, numbers.T, strict=True)), {column: self._strings(column) for column in texts})
 
-    def numbers(self, columns: Sequence[str]) -> np.ndarray:
+    def numbers(self, columns: Sequence[str], advice: str = _ADVICE) -> np.ndarray:
         """The columns as float64, shape (n, len(columns)); NaN where a value is missing."""
         self.require(columns, "every part needs it")
         for column in columns:
@@ -212,11 +218,8 @@ class Frame:
             if not pd.api.types.is_numeric_dtype(values) and not values.isna().all():
                 text = values[_parsed(values).isna() & values.notna()]
                 example = f", e.g. {shortened(repr(text.iloc[0]))} in row {text.index[0]}" if len(text) else ""
-                raise InputError(
-                    f"{self.where}: column {column} holds {values.dtype}{example}, expected numbers; list the columns "
-                    "to learn from in features, convert it to numbers, or encode columns of strings with "
-                    "categories='onehot'"
-                )
+                found = f"{self.where}: column {column} holds {values.dtype}{example}"
+                raise InputError(f"{found}, expected numbers; {advice}")
         numbers = self.frame[list(columns)].to_numpy(dtype=np.float64, na_value=np.nan)
         infinite = [f"{name} ({count})" for name, count in zip(columns, np.isinf(numbers).sum(0), strict=True) if count]
         if infinite:
@@ -228,7 +231,7 @@ class Frame:
         self.require(columns, "set target")
         self.refuse_missing(columns, "targets are not imputed: remove those rows")
         if len(columns) > 1:
-            return self.numbers(columns)
+            return self.numbers(columns, "several targets are numbers, and classes a single target")
         values = self.frame[columns[0]]
         if pd.api.types.is_bool_dtype(values):
             return values.to_numpy(dtype=bool)
@@ -282,7 +285,13 @@ class Frame:
     def _strings(self, column: str) -> np.ndarray:
         """A column as strings, None where a value is missing, shape (n,)."""
         self.require([column], "every part needs it")
-        return np.array([None if pd.isna(value) else str(value) for value in self.frame[column]], dtype=object)
+        return np.array([None if pd.isna(value) else _text(value) for value in self.frame[column]], dtype=object)
+
+
+def _text(value: Any) -> str:
+    """A value as text; truth values in the form that pandas gives to those of a CSV file that it recognises."""
+    text = str(value)
+    return text.capitalize() if text.lower() in ("true", "false") else text
 
 
 def _is_categorical(values: pd.Series) -> bool:

@@ -135,9 +135,9 @@ class Images(Loader):
                 X = np.empty((len(files), *(size or image.shape[:2]), *image.shape[2:]), dtype=np.float32)
             if image.shape != X.shape[1:]:
                 of = "the model was fitted to" if size else f"{files[0].name} has"
+                advice = "resize it" if size else f"set resize=[{X.shape[1]},{X.shape[2]}]"
                 raise InputError(
-                    f"{file} has {image.shape[0]} x {image.shape[1]} pixels, {of} {X.shape[1]} x {X.shape[2]}; "
-                    f"set resize=[{X.shape[1]}, {X.shape[2]}]"
+                    f"{file} has {image.shape[0]} x {image.shape[1]} pixels, {of} {X.shape[1]} x {X.shape[2]}; {advice}"
                 )
             X[i] = image
         assert X is not None
@@ -160,9 +160,12 @@ class Images(Loader):
         return (np.asarray(image, dtype=np.float32) / scale).clip(0, 1)
 
     def _converted(self, image: Image.Image) -> Image.Image:
-        """In 8 bits, grey or colour; 16-bit grey as floats in [0, 1], since Pillow would clip it at 255."""
-        if image.mode.startswith("I") and self.channels == "grey":
-            return Image.fromarray(np.asarray(image, dtype=np.float32) / 65535)
+        """In 8 bits, grey or colour; 16-bit grey as floats in [0, 1], which Pillow would clip at 255."""
+        if image.mode.startswith("I"):
+            grey = np.asarray(image, dtype=np.float32) / 65535
+            if self.channels == "grey":
+                return Image.fromarray(grey)
+            image = Image.fromarray((255 * grey).round().clip(0, 255).astype(np.uint8))
         if image.has_transparency_data:
             picture = image.convert("RGBA")
             image = Image.alpha_composite(Image.new("RGBA", picture.size, "black"), picture)

@@ -145,9 +145,3 @@ class NoEncoder(Encoder):
 
     def _encode(self, points: Tensor) -> Tensor:
         return points.flatten(1)
-
-
-def some_points(X: np.ndarray, size: int, rng: np.random.Generator) -> Tensor:
-    """At most ``size`` of the points, at random, as a copy: torch takes no read-only arrays."""
-    rows = np.sort(rng.choice(len(X), size, replace=False)) if len(X) > size else slice(None)
-    return torch.from_numpy(np.array(X[rows]))

@@ -16,7 +16,7 @@ from orbit.core.linalg import eigh
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt, Range, check_params, parameters
 from orbit.core.random import RandomState, generator
 from orbit.core.work import Work
-from orbit.encoders.base import Encoder, some_points
+from orbit.encoders.base import Encoder
 from orbit.encoders.layer import KernelName, Layer, LayerOptions, LayerRun, Normalization
 from orbit.encoders.pooling import Pooling
 from orbit.groups import Group
@@ -270,7 +270,7 @@ class Patches(Encoder):
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         rng = generator(random_state)
-        images = some_points(X, _SAMPLE_IMAGES, rng)
+        images = _some(X, _SAMPLE_IMAGES, rng)
         singles = self._single_layers()
         self.layers_: list[Layer] = []
         self._kept.clear()
@@ -330,7 +330,7 @@ class Patches(Encoder):
     def _principal_directions(self, X: np.ndarray, images: Tensor, size: int, rng: np.random.Generator) -> np.ndarray:
         """Leading right singular vectors of the vectors of a sample, scaled; sets ``n_outputs_``."""
         wanted = min(size * _IMAGES_PER_DIRECTION, _VECTOR_NUMBERS // self.n_outputs_)
-        vectors = self._vectors(some_points(X, wanted, rng) if wanted > len(images) else images)
+        vectors = self._vectors(_some(X, wanted, rng) if wanted > len(images) else images)
         directions = leading_directions(vectors, size, rng)
         self.n_outputs_ = len(directions)
         if self.reduce_whitening:
@@ -362,6 +362,12 @@ class Patches(Encoder):
 
 # Parameters of the whole stack, not allowed in an entry of ``layers``.
 _STACK_PARAMETERS = ("layers", "unit_norm", "reduce", "reduce_whitening", "n_patches")
+
+
+def _some(X: np.ndarray, size: int, rng: np.random.Generator) -> Tensor:
+    """At most ``size`` of the points, at random, as a copy: torch takes no read-only arrays."""
+    rows = np.sort(rng.choice(len(X), size, replace=False)) if len(X) > size else slice(None)
+    return torch.from_numpy(np.array(X[rows]))
 
 
 def _unit_rows(vectors: Tensor) -> Tensor:

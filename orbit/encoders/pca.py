@@ -12,32 +12,30 @@ from torch import Tensor
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator
 from orbit.core.work import Work
-from orbit.encoders.base import Encoder, some_points
+from orbit.encoders.base import Encoder
 from orbit.registry import register
-
-# Limit on the entries of the points to which components are fitted; more only take more time.
-_NUMBERS = 2**26
 
 
 @register("encoder", "pca")
 class PrincipalComponents(Encoder):
-    """Moved points, flattened, projected on the leading principal components of the training points.
+    """Moved points, flattened, projected on the leading principal components of such points.
 
-    The kernel compares ``n_components`` numbers instead of all: of photographs, some hundreds of components hold all
-    but a hundredth of the variance of thousands of pixels, and features of every orbit point cost less in proportion.
-    Euclidean distances never grow, and their squares fall by the variance left out, on the average.
+    Feature maps fit it to at most 2,000 training points, each moved by a random element.
+    The kernel then compares ``n_components`` numbers instead of all: of photographs, some
+    hundreds of components hold all but a hundredth of the variance of thousands of pixels,
+    and features of every orbit point cost less in proportion. Euclidean distances never
+    grow, and their squares fall by the variance left out, on the average.
 
     Parameters
     ----------
     n_components : int >= 1
-        Number of components; fewer if there are fewer points or entries.
+        Number of components; fewer if it is fitted to fewer points, or points have fewer entries.
 
     Attributes
     ----------
     components_ : array, shape (n_outputs_, entries of a point)
         Orthonormal rows.
-    origin_ : array, shape (n_outputs_,)
-        Projections of the mean, which are subtracted.
+    mean_ : array, shape (entries of a point,)
     explained_variance_ratio_ : array, shape (n_outputs_,)
         Share of the variance of the points in each component.
 
@@ -63,15 +61,13 @@ class PrincipalComponents(Encoder):
         return length, Work.of(sample.dtype, float(d) * length)
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
-        rng, d = generator(random_state), math.prod(self.shape_in_)
-        points = some_points(X, max(self.n_components, _NUMBERS // d), rng).flatten(1).numpy()
-        seed = int(rng.integers(2**31))
+        points, seed = X.reshape(len(X), -1), int(generator(random_state).integers(2**31))
         with np.errstate(invalid="ignore"):  # shares of no variance, if all points are equal
             pca = PCA(min(self.n_components, *points.shape), random_state=seed).fit(points)
-        self.components_, self.origin_ = pca.components_, pca.components_ @ pca.mean_
+        self.components_, self.mean_ = pca.components_, pca.mean_
         self.explained_variance_ratio_ = np.nan_to_num(pca.explained_variance_ratio_)
         self.n_outputs_ = len(self.components_)
 
     def _encode(self, points: Tensor) -> Tensor:
-        components, origin = (torch.as_tensor(each).to(points) for each in (self.components_, self.origin_))
-        return torch.addmm(origin, points.flatten(1), components.T, beta=-1)
+        components, mean = (torch.as_tensor(each).to(points) for each in (self.components_, self.mean_))
+        return (points.flatten(1) - mean) @ components.T  # in this order: the mean may be far larger than the rest

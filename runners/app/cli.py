@@ -141,6 +141,13 @@ def _dry_run(cfg: DictConfig) -> float:
     return math.nan
 
 
+def _check_is_free(folder: RunFolder) -> None:
+    """Raise ``InputError`` if a finished run is in the folder: its model would be taken for the new one's."""
+    earlier = folder.read_record()
+    if earlier is not None and earlier.status == "FINISHED":
+        raise InputError(f"hydra.run.dir: expected a folder without a finished run, found {folder.path.absolute()}")
+
+
 def _run_job(cfg: DictConfig) -> float:
     hydra_config = HydraConfig.get()
     multirun = hydra_config.mode == RunMode.MULTIRUN
@@ -152,6 +159,8 @@ def _run_job(cfg: DictConfig) -> float:
         job=int(hydra_config.job.num) if multirun else None,
         parent_id=os.environ.get(PARENT_ENV) if multirun else None,
     )
+    if not multirun and not (cfg.resume or cfg.retry_failed):
+        _check_is_free(folder)
     folder.write_text("overrides.yaml", "".join(f"- {o}\n" for o in overrides))
     if multirun:
         log.info("job %d: %s", record.job, " ".join(overrides))

@@ -306,3 +306,9 @@ def test_random_fourier_features_use_the_rule(rng, rule):
     Psi, same = phi.fit_transform(X), clone(phi).fit_transform(X)
     np.testing.assert_array_equal(Psi, same)
     np.testing.assert_allclose(Psi @ Psi.T, Gaussian(3.0).gram(X), atol=0.2)
+
+
+def test_a_numpy_integer_is_a_number_of_components(rng):
+    X = rng.random((20, 6))
+    found, expected = (RandomFourier(n_components=n, random_state=0).fit_transform(X) for n in (np.int64(12), 12))
+    np.testing.assert_array_equal(found, expected)

@@ -210,6 +210,22 @@ def test_digits_in_new_rows_are_the_category_and_not_a_number(save):
     np.testing.assert_array_equal(points.X, [[1, 0, 0]] * 2)
 
 
+@pytest.mark.parametrize("words", [("true", "false"), ("True", "False"), ("TRUE", "FALSE")])
+def test_truth_values_with_a_missing_one_are_the_same_categories_in_new_rows(save, words):
+    smokes = np.array([words[i % 2] for i in range(40)], dtype=object)
+    smokes[5] = None
+    table = pd.DataFrame({"smokes": smokes, "ill": np.arange(40) % 2})
+    loader = Table(save(table), target="ill", missing="mean", categories="onehot")
+    form = loader.load(0).form
+    points = loader.read_points(save(pd.DataFrame({"smokes": [words[0], words[1]]}), "new.csv"), form)
+    np.testing.assert_array_equal(points.X, [[0, 1], [1, 0]])
+
+
+def test_several_targets_of_strings_are_refused_with_what_is_possible(save):
+    with pytest.raises(InputError, match="expected numbers; several targets are numbers, and classes a single target"):
+        Table(save(frame()), target=["kind", "price"]).load(0)
+
+
 def test_missing_categories_are_zeros_where_numbers_are_imputed(save):
     table = with_categories()
     table.loc[[3, 4], "colour"] = None
@@ -518,7 +534,7 @@ def test_unequal_sizes_are_refused_by_name_or_resized(tmp_path):
     draw(tmp_path / "cat" / "odd.png", np.full((5, 7), 128, np.uint8))
     with pytest.raises(InputError) as error:
         Images(str(tmp_path)).load(0)
-    assert "odd.png has 5 x 7 pixels, 1.png has 6 x 8; set resize=[6, 8]" in str(error.value)
+    assert "odd.png has 5 x 7 pixels, 1.png has 6 x 8; set resize=[6,8]" in str(error.value)
     data = Images(str(tmp_path), resize=[4, 5]).load(0)
     assert data.X_train.shape == (31, 4, 5)
     assert 0 <= data.X_train.min() < data.X_train.max() <= 1
@@ -533,6 +549,8 @@ def one_picture(tmp_path: Path, name: str, values: np.ndarray, channels: str = "
 def test_sixteen_bits_keep_their_values(tmp_path):
     deep = np.linspace(0, 65535, 48).reshape(6, 8).astype(np.uint16)
     np.testing.assert_allclose(one_picture(tmp_path, "deep.png", deep), deep / 65535, atol=1e-6)
+    colour = one_picture(tmp_path, "deep.png", deep, "rgb")
+    np.testing.assert_allclose(colour, np.repeat(deep[..., None], 3, 2) / 65535, atol=0.5 / 255 + 1e-6)
 
 
 def test_transparent_pixels_are_black(tmp_path):

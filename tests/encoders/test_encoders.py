@@ -581,3 +581,9 @@ def test_a_constant_patch_has_no_contrast(rng, value, dtype):
 def test_directions_of_black_images_are_finite():
     encoder = Patches(size=3, n_components=4, reduce=3, reduce_whitening=0.5).fit(np.zeros((6, 8, 8)), 0)
     np.testing.assert_array_equal(encoded(encoder, np.zeros((2, 8, 8))), 0.0)
+
+
+def test_principal_components_are_precise_far_from_the_origin(rng):
+    X = rng.standard_normal((300, 40)) + 1e4
+    encoder = PrincipalComponents(n_components=40).fit(X, 0)
+    np.testing.assert_allclose(encoded(encoder, X.astype(np.float32)), encoded(encoder, X), atol=0.004)

@@ -16,7 +16,7 @@ from runners.report.kept import Gathered, Kept, read_kept
 from runners.report.pages import pages
 from runners.report.papers import Headline, Item, Paper, experiments_of, papers
 from runners.report.results import Experiment, experiments
-from runners.results import Result, curve_results
+from runners.results import TABLE, Result, curve_results
 from runners.tracking.record import Record, RunFolder
 
 ROOT = Path(__file__).parents[2]
@@ -353,3 +353,13 @@ def test_every_experiment_of_a_paper_has_a_small_size_and_that_of_the_paper():
     for name in experiments_of(papers()):
         middle = ["middle"] if name == "skeleton_cifar10" else []
         assert sizes[name] == ["small", *middle, "paper"], name
+
+
+def test_records_of_many_rows_have_names_of_their_own():
+    common = [f"ORFF, noise {i}, noisy targets" for i in range(4)]
+    kept = [
+        Kept("exp", "paper", "", rows=["all"], results=[Result(TABLE, label, "m", [1.0]) for label in (*common, last)])
+        for last in ("ORFF, zzz 100", "ORFF, zzz 1000")
+    ]
+    assert kept[0].stem != kept[1].stem
+    assert max(len(each.stem) for each in kept) <= len("exp-paper-") + 80

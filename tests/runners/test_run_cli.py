@@ -23,6 +23,15 @@ FIELD = ("dataset=vector_field", "group=identity", "approx=orff", "learner=stein
 
 
 class TestOneRun:
+    def test_the_folder_of_a_finished_run_is_not_used_again(self, run, tmp_path):
+        where = (*SMALL, "tracking.enabled=false", f"hydra.run.dir={tmp_path / 'mine'}")
+        assert run(*where)[0] == 0
+        before = (tmp_path / "mine" / "metrics.json").read_text()
+        code, _, err = run(*where, "approx.n_components=5")
+        assert code == 2
+        assert "error: hydra.run.dir: expected a folder without a finished run, found" in err
+        assert (tmp_path / "mine" / "metrics.json").read_text() == before
+
     @pytest.mark.usefixtures("database")
     def test_run_folder_is_complete(self, run_with_figures, tmp_path):
         code, out, _ = run_with_figures(*SMALL[:-1], "seed=3")

@@ -17,7 +17,7 @@ from orbit.learners import AdaGradClassifier, AdaGradRegressor, NetworkClassifie
 from runners.app.files import check_files
 from runners.app.plan import plan
 from runners.base import Job
-from runners.experiments.checkpoint import read_checkpoint, write_checkpoint
+from runners.experiments.checkpoint import checkpoint_path, read_checkpoint, write_checkpoint
 from runners.experiments.training import Training
 from runners.tracking import models, upload
 from runners.tracking.record import Record, RunFolder
@@ -193,6 +193,14 @@ class TestCheckpoints:
                 np.savez(path, x=content)
             with pytest.raises(InputError, match="is damaged"):
                 read_checkpoint(path)
+
+    def test_the_checkpoint_of_other_data_is_another_file(self, tmp_path):
+        settings = ("dataset=arrays", f"dataset.path={tmp_path / 'a.npz'}", "group=identity", f"outputs={tmp_path}")
+        paths = []
+        for labels in ([0, 1], [1, 0], [1, 0]):
+            np.savez(tmp_path / "a.npz", X=np.eye(2), y=np.array(labels))
+            paths.append(checkpoint_path(plan(composed(*settings)), ".npz"))
+        assert paths[0] != paths[1] == paths[2]
 
     def test_the_checkpoint_of_another_training_is_one_line(self, tmp_path):
         made = plan(composed("learner=adagrad", "engine.stream=true", "resume=true", f"outputs={tmp_path}"))
