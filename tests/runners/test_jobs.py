@@ -26,7 +26,7 @@ from command_line import SMALL, folders, mlflow_runs
 from orbit.core import interruption
 from orbit.core.progress import Progress
 from runners import machine
-from runners.app import processes
+from runners.app import processes, torchrun
 from runners.app.names import new_folder
 from runners.base import Stopwatch
 from runners.experiments.fit import Fit
@@ -379,3 +379,10 @@ def test_many_jobs_take_no_more_memory_and_time_than_few(run, monkeypatch, jobs)
     assert objects[1:].max() < 100  # a configuration has some thousand
     assert seconds.max() < 1
     assert seconds[-1] < 1.5 * np.median(seconds)
+
+
+def test_a_number_of_processes_that_is_none_is_one_line(monkeypatch, capsys):
+    monkeypatch.setenv("ORBIT_TORCHRUN", "")  # set by the launcher, and restored after the test
+    monkeypatch.setenv("PYTHONPATH", "")
+    assert torchrun.launch(["--nproc-per-node", "two", "seed=0"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: torchrun: ")

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from orbit.core.errors import InputError
 from orbit.data import Digits
 from orbit.learners.base import Learner
-from orbit.representations import Raw
+from orbit.representations import Raw, UnitNorm
 from runners.app.plan import plan
 from runners.base import Job
 from runners.experiments.fit import Fit
@@ -60,6 +60,16 @@ def test_arrays_are_predicted_as_the_model_does(digits, tmp_path):
     model = pickle.loads((digits / "model.pkl").read_bytes())
     np.testing.assert_array_equal(table["prediction"], model.predict(X))
     np.testing.assert_array_equal(table["point"], np.arange(50))
+
+
+def test_a_model_that_lacks_what_this_version_needs_is_one_line(digits, tmp_path, monkeypatch):
+    def transform(self, X):
+        return self.gone_
+
+    monkeypatch.setattr(UnitNorm, "transform", transform)
+    np.save(tmp_path / "new.npy", Digits().load(5).X_test[:5])
+    with pytest.raises(InputError, match="its UnitNorm was fitted by another version of orbit; fit it again"):
+        predicted(job_in(tmp_path / "job", "runner=predict"), digits, tmp_path / "new.npy")
 
 
 @pytest.mark.parametrize(
