@@ -17,7 +17,7 @@ def request() -> None:
 
 
 def clear() -> None:
-    """Withdraw the request."""
+    """Withdraw the request: the work has ended, and what is done with its results must not end."""
     _requested.clear()
 
 

@@ -25,7 +25,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from orbit.core import ranks
+from orbit.core import interruption, ranks
 from orbit.core.environment import check_environment
 from orbit.core.errors import InputError
 from runners.app import config_dirs, garbage, info, processes, project, torchrun
@@ -50,8 +50,12 @@ _exit_code = 0  # of the last job run in this process
 
 def main() -> int:
     """Run the command line, and return the exit code."""
-    with masked_output(), garbage.start():
-        return _main()
+    try:
+        with masked_output(), garbage.start():
+            return _main()
+    except KeyboardInterrupt:  # while the results of a sweep, or of what was interrupted, were completed
+        print("interrupted; the next start, or runner=sync, uploads what is missing", file=sys.stderr)
+        return 130
 
 
 def _main() -> int:
@@ -213,7 +217,11 @@ def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
 
 
 def _let_go(error: BaseException) -> None:
-    """Clear the frames of an interrupted call, whose open transaction would lock MLflow's database for the upload."""
+    """Let what follows an interrupted call work: nothing is asked to end any more, and no transaction is open.
+
+    The transaction is one that the frames of the call hold, and would lock MLflow's database for the upload.
+    """
+    interruption.clear()
     cause: BaseException | None = error
     while cause is not None:
         traceback.clear_frames(cause.__traceback__)

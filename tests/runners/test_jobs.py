@@ -34,6 +34,7 @@ from runners.tracking.identity import identity, other_code
 from runners.tracking.mlflow import Tracker
 from runners.tracking.pending import Marker, Owner, Pending
 from runners.tracking.record import Record, RunFolder
+from runners.tracking.sweep import SweepCallback
 
 ROOT = Path(__file__).parents[2]
 ARRAYS = ("dataset=arrays", "dataset.path=mine.npz", "group=identity", "approx=points", "runner.save_model=false")
@@ -103,6 +104,28 @@ class TestResume:
         assert statuses(tmp_path) == {"RUNNING": 1}
         assert run("runner=sync")[0] == 0
         assert statuses(tmp_path) == {"FINISHED": 1}
+
+    @pytest.mark.parametrize("mode", [("seed=0",), ("-m", "seed=0,1")])
+    def test_an_interrupted_job_is_uploaded_with_the_model_that_it_has_written(self, run, tmp_path, monkeypatch, mode):
+        def interrupted(self, job, fit=Fit.run) -> None:
+            fit(self, job)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        monkeypatch.setattr(Fit, "run", interrupted)
+        code, _, err = run(*mode, *SMALL[:-1])
+        assert code == 130
+        assert err.splitlines()[-1] == "interrupted; finished results are kept"
+        assert statuses(tmp_path) == {"KILLED": len(mode)}
+        run_id = next(run.info.run_id for run in mlflow_runs(tmp_path) if "config_hash" in run.data.tags)
+        mlflow.sklearn.load_model(f"runs:/{run_id}/model")  # MLflow logs no model that it cannot predict with
+
+    def test_an_interrupt_while_a_sweep_is_completed_is_one_line(self, run, tmp_path, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setattr(SweepCallback, "close", lambda *args: os.kill(os.getpid(), signal.SIGINT))
+            code, _, err = run("-m", *SMALL, "seed=0,1")
+        assert code == 130
+        assert err.splitlines()[-1] == "interrupted; the next start, or runner=sync, uploads what is missing"
+        assert statuses(tmp_path) == {"FINISHED": 2, "RUNNING": 1}
 
     def test_an_interrupt_within_a_transaction_does_not_lock_the_database(self, run, tmp_path, monkeypatch):
         def begin(tracker, record, folder):
