@@ -10,12 +10,16 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import OneHotEncoder
 
 from orbit.core.errors import DataFileError, InputError, shortened, suggestion
 from orbit.data.base import Column
 
 _PARQUET = (".parquet", ".pq")
+
+#: What to do about missing features.
+REMOVE = "remove those rows, or impute them with missing='mean' or missing='median'"
 
 # Columns of one categorical column: more are rather names or free text.
 _MOST_CATEGORIES = 1000
@@ -109,6 +113,19 @@ class Encoding:
         encoder = OneHotEncoder(categories=[known[:, 0]], handle_unknown="ignore", sparse_output=False).fit(known)
         return encoder.transform(values.texts[name][:, None])
 
+    def decode(self, X: np.ndarray) -> pd.DataFrame:
+        """The rows that :meth:`encode` gives the numbers of ``X`` for; categories that it does not know are None."""
+        table, start = {}, 0
+        for column in self.columns():
+            block = X[:, start : start + max(1, len(column.categories))]
+            start += block.shape[1]
+            if column.name in self.categories:
+                known = np.array([*column.categories, None], dtype=object)
+                table[column.name] = known[np.where(block.any(1), block.argmax(1), -1)]
+            else:
+                table[column.name] = block[:, 0].astype(np.float64)
+        return pd.DataFrame(table)
+
     def columns(self) -> tuple[Column, ...]:
         return tuple(Column(name, tuple(self.categories.get(name, ()))) for name in self.features)
 
@@ -130,6 +147,38 @@ def _unknown(texts: np.ndarray, known: Sequence[str]) -> str:
     found = [text for text in texts if text not in expected]
     rows = f"{len(found)} row{'s' if len(found) > 1 else ''}"
     return f"{rows}, e.g. {shortened(repr(found[0]))}" if found else ""
+
+
+class NamedColumns(TransformerMixin, BaseEstimator):
+    """First step of a pipeline that takes data frames: their columns by name, in any order, become numbers.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    imputes : bool
+        Whether missing values are imputed, as in training; else they are refused.
+    """
+
+    def __init__(self, encoding: Encoding, imputes: bool) -> None:
+        self.encoding = encoding
+        self.imputes = imputes
+
+    def fit(self, X: Any = None, y: Any = None) -> NamedColumns:
+        """Nothing to fit; for pipelines."""
+        return self
+
+    def transform(self, X: pd.DataFrame) -> np.ndarray:
+        """The numbers, float64, shape (n, columns).
+
+        Raises
+        ------
+        InputError
+            Naming the columns that are missing, hold no numbers, or lack values that are not imputed.
+        """
+        return Frame(X.infer_objects(), "the table").encoded(self.encoding, self.imputes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
 
 
 _ADVICE = (
@@ -209,6 +258,14 @@ class Frame:
         numeric = [column for column in columns if column not in texts]
         numbers = self.numbers(numeric)
         return Values(dict(zip(numeric, numbers.T, strict=True)), {column: self._strings(column) for column in texts})
+
+    def encoded(self, encoding: Encoding, imputes: bool) -> np.ndarray:
+        """The numbers that a model was fitted to, shape (n, columns); missing values are refused unless imputed."""
+        self.require(encoding.features, "the model was fitted to it")
+        values = self.values(encoding.features, list(encoding.categories))
+        if not imputes:
+            self.refuse_missing(encoding.features, REMOVE)
+        return encoding.encode(values, self.where)
 
     def numbers(self, columns: Sequence[str], advice: str = _ADVICE) -> np.ndarray:
         """The columns as float64, shape (n, len(columns)); NaN where a value is missing."""

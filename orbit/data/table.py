@@ -18,7 +18,7 @@ from orbit.data.splits import check_groups, guess_task, split_off_test
 from orbit.registry import register
 
 if TYPE_CHECKING:  # pandas is imported when a table is read
-    from orbit.data.frames import Frame, Values
+    from orbit.data.frames import Frame, NamedColumns, Values
 
 
 @register("dataset", "table")
@@ -163,17 +163,28 @@ class Table(Loader):
         )
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
-        from orbit.data.frames import Encoding
-
         existing_file(path, self.label())
-        categories = form.get("categories", {})  # models of earlier versions have none
-        encoding = Encoding(form["features"], form["fill"], categories)
-        part = self._read(path, path, categories)
+        columns = self.named_columns(form)
+        encoding = columns.encoding
+        part = self._read(path, path, encoding.categories)
         part.require(encoding.features, "the model was fitted to it")
         if self.features is None:
             part.refuse_others([*encoding.features, *form["targets"], self.weight, self.group_column])
-        X = encoding.encode(self._values(part, encoding.features, list(categories)), path)
+        X = part.encoded(encoding, columns.imputes)
         return Points(X, [str(i) for i in range(len(X))])
+
+    def named_columns(self, form: Mapping[str, Any]) -> NamedColumns:
+        """What turns rows with named columns into the numbers that a model was fitted to.
+
+        Parameters
+        ----------
+        form : mapping
+            :attr:`Dataset.form` of the data that the model was fitted to.
+        """
+        from orbit.data.frames import Encoding, NamedColumns
+
+        categories = form.get("categories", {})  # models of earlier versions have none
+        return NamedColumns(Encoding(form["features"], form["fill"], categories), self.missing != "refuse")
 
     def _targets(self) -> list[str]:
         return [self.target] if isinstance(self.target, str) else list(self.target or [])
@@ -195,9 +206,11 @@ class Table(Loader):
         return features
 
     def _values(self, part: Frame, features: list[str], texts: list[str]) -> Values:
+        from orbit.data.frames import REMOVE
+
         values = part.values(features, texts)
         if self.missing == "refuse":
-            part.refuse_missing(features, "remove those rows, or impute them with missing='mean' or missing='median'")
+            part.refuse_missing(features, REMOVE)
         return values
 
     def _read(self, path: str, where: str, texts: Iterable[str] = ()) -> Frame:

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-import orbit
 from orbit.core.errors import InputError, ParameterError, shortened
 from orbit.core.files import write_whole
 from orbit.core.paths import user_path
@@ -22,7 +21,8 @@ from orbit.registry import register
 from runners.base import Job, Runner
 from runners.tracking.mlflow import Tracker
 from runners.tracking.models import MODEL, load_model
-from runners.tracking.record import CONFIG, RECORD, Record, RunFolder
+from runners.tracking.reading import data_of
+from runners.tracking.record import RECORD, RunFolder
 
 _RUNS = "runs:/"
 _FILE = "predictions.csv"
@@ -179,36 +179,7 @@ def _model(folder: RunFolder, trust: bool) -> Pipeline:
 
 
 def _data_of(folder: RunFolder) -> tuple[Loader, Mapping[str, Any]]:
-    """The loader of the data set that a run was fitted to, and the form of that data set."""
     try:
-        form = _form(folder.read_record())
-        if form is None:
-            raise InputError(f"{folder.path / RECORD} has no record of the data that the run was fitted to")
-        loader = _loader(folder)
-        if lacking := [key for key in loader.reading if key not in form]:
-            raise InputError(
-                f"{folder.path / CONFIG} has {loader.label()}, {folder.path / RECORD} another data set: "
-                f"it lacks {', '.join(lacking)}"
-            )
-        return loader, form
+        return data_of(folder)
     except InputError as error:
         raise InputError(f"runner.model: {error}") from error
-
-
-def _loader(folder: RunFolder) -> Loader:
-    section = folder.read_config().get("dataset")
-    if not isinstance(section, dict) or "name" not in section:
-        raise InputError(f"{folder.path / CONFIG} has no section dataset with a name")
-    try:
-        return orbit.build("dataset", **section)
-    except InputError as error:
-        raise InputError(f"{folder.path / CONFIG}: {error}") from error
-
-
-def _form(record: Record | None) -> Mapping[str, Any] | None:
-    """The form of the data set (``Dataset.form``) of a record; None if there is none with a shape."""
-    dataset: Any = record.dataset if record is not None else None
-    form = dataset.get("form") if isinstance(dataset, dict) else None
-    shape = form.get("shape") if isinstance(form, dict) else None
-    valid = isinstance(shape, list) and all(isinstance(size, int) for size in shape)
-    return form if valid else None

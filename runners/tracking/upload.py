@@ -17,6 +17,7 @@ import numpy as np
 from orbit.core.errors import InputError
 from runners.metrics import metric_name
 from runners.tracking.models import MODEL, load_model
+from runners.tracking.reading import with_names
 from runners.tracking.record import EXAMPLE, Record, RunFolder
 
 log = logging.getLogger(__name__)
@@ -114,14 +115,15 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
     begun = [client.get_logged_model(output.model_id) for output in run.outputs.model_outputs] if run.outputs else []
     if any(str(model.status) == "READY" for model in begun):
         return
+    with np.load(folder / EXAMPLE, allow_pickle=False) as example:
+        X, y = example["X"], example["y"]
     try:
-        model = load_model(folder)
+        model, X = with_names(load_model(folder), X, RunFolder(folder))
     except InputError as error:  # a folder in somebody else's outputs
         log.warning("the model is not uploaded: %s", error)
         return
     mlflow = mlflow_module()
     mlflow.set_tracking_uri(uri)
-    example = np.load(folder / EXAMPLE, allow_pickle=False)
     # MLflow would compare these versions, which are those installed, with a list of all files of all packages
     mlflow.utils.requirements_utils._MODULES_TO_PACKAGES = {}
     requirements = [f"{name}=={importlib.metadata.version(name)}" for name in ("numpy", "torch", "scikit-learn")]
@@ -130,8 +132,8 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
             model,
             name="model",
             model_id=begun[0].model_id if begun else None,
-            signature=mlflow.models.infer_signature(example["X"], example["y"]),
-            input_example=example["X"],
+            signature=mlflow.models.infer_signature(X, y),
+            input_example=X,
             pip_requirements=requirements,
             serialization_format="cloudpickle",
         )

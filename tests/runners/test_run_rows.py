@@ -8,11 +8,14 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import mlflow
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import composed, folders, refused
+from command_line import composed, folders, mlflow_runs, refused
 from matplotlib.figure import Figure
+from mlflow.exceptions import MlflowException
+from mlflow.pyfunc import scoring_server
 from sklearn.metrics import log_loss
 
 from orbit import plots
@@ -92,6 +95,43 @@ def test_classes_of_a_table_from_fit_to_prediction(table, run, tmp_path):
     predictions = rows_of(folders(tmp_path)[1] / "predictions.csv")
     assert {row["prediction"] for row in predictions} <= {"yes", "no"}
     assert float(predictions[0]["probability_no"]) + float(predictions[0]["probability_yes"]) == pytest.approx(1)
+
+
+@pytest.mark.usefixtures("database")
+def test_a_model_in_mlflow_takes_the_columns_of_a_table_by_name(table, run, tmp_path):
+    settings = (*TABLE[:-1], "dataset.categories=onehot", COLUMNS, "dataset.target=dear", "dataset.missing=mean")
+    assert run(*settings, "run_name=a")[0] == 0
+    (logged,) = mlflow_runs(tmp_path)
+    new = table[["noise", "price", "colour", "width"]].assign(colour=[None, "pink"] + list(table["colour"][2:]))
+    new.loc[5:9, "width"] = np.nan
+    new.to_csv("new.csv", index=False)
+    uri = f"runs:/{logged.info.run_id}/model"
+    predict = ("runner=predict", f"runner.model={uri}", "runner.input=new.csv", "runner.trust=true", "run_name=b")
+    code, _, err = run(*predict)
+    assert code == 0, err
+    expected = [row["prediction"] for row in rows_of(folders(tmp_path)[1] / "predictions.csv")]
+
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+    served = mlflow.pyfunc.load_model(uri)
+    assert [(column.name, str(column.type)) for column in served.metadata.signature.inputs.inputs] == [
+        ("colour", "DataType.string"),
+        ("width", "DataType.double"),
+        ("noise", "DataType.double"),
+    ]
+    with pytest.warns(UserWarning, match=r"the training part does not have: colour \(1 row, e.g. 'pink'\)"):
+        np.testing.assert_array_equal(served.predict(new), expected)
+    split = {"dataframe_split": new.replace({np.nan: None}).to_dict(orient="split", index=False)}
+    with pytest.warns(UserWarning, match="pink"):
+        np.testing.assert_array_equal(score(served, split), expected)
+    with pytest.raises(MlflowException, match="width"):
+        served.predict(new.drop(columns="width"))
+
+
+def score(model: mlflow.pyfunc.PyFuncModel, request: dict) -> list:
+    """The answer of MLflow's server to a request, without the server."""
+    schema = model.metadata.get_input_schema()
+    answer = scoring_server.invocations(json.dumps(request), "application/json", model, schema)
+    return json.loads(answer.response)["predictions"]
 
 
 @pytest.mark.usefixtures("table")
