@@ -169,7 +169,7 @@ class Table(Runner):
             self._compare_columns(job, {label: float(np.mean(found)) for label, found in values.items()})
         if any(len(scores) > 1 for scores in job.history.values()):
             job.log_figure("epochs", plots.epochs(job.history))
-        trials.end()
+        trials.end(all_fits=not self.only)
 
     def _is_chosen(self, name: str) -> bool:
         return not self.only or name in self.only

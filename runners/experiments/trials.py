@@ -73,11 +73,17 @@ class Trials:
             self._last = {key: Job(plan, self._job.folder, self._job.record).load(announce=first)}
         return self._last[key]
 
-    def end(self) -> None:
-        """Delete the checkpoints: all fits are complete."""
+    def end(self, all_fits: bool = True) -> None:
+        """Delete the checkpoints: the fits are complete.
+
+        Parameters
+        ----------
+        all_fits : bool
+            Whether they are all of their table; else their figures are kept for a run of the whole table.
+        """
         for training in self._trainings:
             training.end()
-        for path in self._files:
+        for path in self._files if all_fits else ():
             path.unlink(missing_ok=True)
 
     def _taken_or_fitted(self, plan: Plan, label: str) -> dict[str, float]:

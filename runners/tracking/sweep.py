@@ -73,6 +73,8 @@ class SweepCallback(Callback):
             os.environ[SHARES_ENV] = "1"
         try:
             self.folder.path.mkdir(parents=True, exist_ok=True)
+            if not (config.resume or config.retry_failed):
+                self._check_is_free()
             self._open(config)
         except (InputError, OSError) as error:
             # Hydra turns an exception of a callback into a warning; a sweep must not start without its parent run.
@@ -137,6 +139,12 @@ class SweepCallback(Callback):
             yield
         except InputError as error:
             self.problems[str(error)] = None
+
+    def _check_is_free(self) -> None:
+        """Raise ``InputError`` if a sweep is in the folder: its jobs would be taken for those of this one."""
+        if self.folder.read_record() is not None:
+            found = self.folder.path.absolute()
+            raise InputError(f"hydra.sweep.dir: expected a folder without a sweep, or resume=true, found {found}")
 
     def _open(self, config: DictConfig) -> None:
         from runners.machine import environment_tags

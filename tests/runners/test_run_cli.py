@@ -201,6 +201,16 @@ class TestBadInput:
 
 @pytest.mark.usefixtures("database")
 class TestSweep:
+    def test_the_folder_of_a_sweep_is_used_again_to_resume_it_only(self, run, tmp_path, capsys):
+        sweep = ("-m", *SMALL, "tracking.enabled=false", f"hydra.sweep.dir={tmp_path / 'mine'}")
+        assert run(*sweep, "seed=0,1")[0] == 0
+        with pytest.raises(SystemExit, match="2"):
+            run(*sweep, "seed=2")
+        message = "error: hydra.sweep.dir: expected a folder without a sweep, or resume=true, found"
+        assert message in capsys.readouterr().err
+        assert len(list((tmp_path / "mine").glob("*/run.json"))) == 2
+        assert run(*sweep, "seed=2", "resume=true")[0] == 0
+
     def test_children_under_one_parent(self, run, tmp_path):
         code, out, _ = run("-m", *SMALL, "group=identity,rotation", "seed=0,1")
         assert code == 0

@@ -77,6 +77,16 @@ class TestTable:
         assert code == 2
         assert "runner.only: no such row or curve 'sizes'; did you mean 'size'?" in err
 
+    def test_the_whole_table_takes_the_rows_of_a_run_of_some(self, run, tmp_path):
+        command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "resume=true")
+        assert run(*command, "runner.only=[plain]", "run_name=a")[0] == 0
+        for name, taken in (("b", True), ("c", False)):  # the whole table deletes the figures that it took
+            code, out, err = run(*command, f"run_name={name}")
+            assert code == 0, err
+            assert ("plain: taken from an earlier run" in out + err) == taken
+        some, whole, again = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
+        assert some["plain/test/accuracy"] == whole["plain/test/accuracy"] == again["plain/test/accuracy"]
+
     def test_a_row_equals_the_same_run_by_itself(self, run, tmp_path):
         assert run("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "run_name=a")[0] == 0
         assert run(*SMALL, "group=identity", "tracking.enabled=false", "run_name=b")[0] == 0
