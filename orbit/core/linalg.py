@@ -52,6 +52,17 @@ def sum_is_finite(values: np.ndarray) -> bool:
     return bool(np.isfinite(sums).all())
 
 
+def is_symmetric(A: np.ndarray) -> bool:
+    """Whether a square matrix equals its transpose but for rounding.
+
+    >>> is_symmetric(np.eye(2)), is_symmetric(np.array([[0.0, 1.0], [0.0, 1.0]]))
+    (True, False)
+    """
+    tolerance = 1e3 * float(np.finfo(A.dtype).eps) * float(np.abs(A).max(initial=0))
+    blocks = range(0, len(A), BLOCK_COLUMNS)
+    return all(np.abs(A[i : i + BLOCK_COLUMNS] - A[:, i : i + BLOCK_COLUMNS].T).max() <= tolerance for i in blocks)
+
+
 def row_norms(X: np.ndarray) -> np.ndarray:
     """The Euclidean norms of the points ``X``, shape (n, *shape), also where squares overflow or underflow.
 

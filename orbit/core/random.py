@@ -31,9 +31,11 @@ def generator(random_state: RandomState) -> np.random.Generator:
 
 
 def hold_out(
-    n: int, fraction: float, labels: np.ndarray | None, random_state: RandomState
+    n: int, fraction: float, labels: np.ndarray | None, random_state: RandomState, rows: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices for fitting and for validation, stratified by ``labels`` if every class has at least two members.
+
+    With ``rows`` > 1 the indices are those of so many consecutive rows for each of the ``n`` points, which stay together.
 
     Raises
     ------
@@ -49,5 +51,6 @@ def hold_out(
         if counts.min() >= 2 and len(counts) <= min(n_validation, n - n_validation):
             stratify = labels
     seed = spawn(random_state, 1)[0]
-    fit, validation = train_test_split(np.arange(n), test_size=n_validation, stratify=stratify, random_state=seed)
-    return fit, validation
+    points = np.arange(n * rows).reshape(n, rows)
+    fit, validation = train_test_split(points, test_size=n_validation, stratify=stratify, random_state=seed)
+    return fit.ravel(), validation.ravel()

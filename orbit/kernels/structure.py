@@ -15,12 +15,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from orbit.core.errors import InputError
-from orbit.core.linalg import eigh
+from orbit.core.linalg import eigh, is_symmetric
 from orbit.kernels.operator_valued import Decomposable, OperatorKernel
 
 Moments = Callable[[np.ndarray], np.ndarray]  # columns V, shape (F, c), to psi^T psi V
@@ -286,6 +287,11 @@ class Structure:
         return coefficients if self.stacked is None else np.kron(np.eye(self.stacked), coefficients)
 
     @property
+    def rows_per_point(self) -> int:
+        """Rows of the least-squares problem for each point."""
+        return self.stacked or 1
+
+    @property
     def learns_output(self) -> bool:
         return isinstance(self.kernel, Decomposable) and self.kernel.output == "learned"
 
@@ -302,6 +308,7 @@ class GramStructure:
 
     n: int
     has_prior: bool
+    rows_per_point: ClassVar[int] = 1
 
     def gram(self, K: np.ndarray) -> np.ndarray:
         """The kernel matrix of the training points.
@@ -309,14 +316,20 @@ class GramStructure:
         Raises
         ------
         ValueError
-            For the values of other points.
+            For the values of other points, or of the same points in another order.
         """
         if K.shape != (self.n, self.n + self.has_prior):
             raise ValueError(
                 f"kernel values: expected those of all {self.n} training points with one another, found {len(K)} rows "
                 f"and {K.shape[1]} columns: fit to the features of the points that the map was fitted to"
             )
-        return K[:, : self.n]
+        K = K[:, : self.n]
+        if not is_symmetric(K):
+            raise ValueError(
+                "kernel values: expected a symmetric matrix, those of the training points with one another, found another: "
+                "do not shuffle or resample the rows of kernel values, but the points before the map"
+            )
+        return K
 
 
 class StructuredFeatures(NDArrayOperatorsMixin):

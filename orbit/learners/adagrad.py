@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -170,7 +171,8 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
 
     On features of ``OperatorRandomFourier`` the steps update the parameters theta of
     their operator instead of W (ORFF section 4.1); an output matrix that depends on
-    targets is computed from those of the first batch.
+    targets is computed from those of the first batch. Steps are those for targets less their mean and divided by their
+    standard deviation, in a stream those of the first batch.
 
     Parameters
     ----------
@@ -221,7 +223,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         self.regularization = regularization
 
     operator_valued = True
-    saved = (*EpochLearner.saved, "_flat")
+    saved = (*EpochLearner.saved, "_flat", "_target_mean", "_target_scale")
 
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""
@@ -255,8 +257,18 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         self._flat = y.ndim == 1
         return X, y.reshape(len(y), -1)
 
+    def _steps(self, X: np.ndarray, Y: np.ndarray) -> None:
+        if not self._in_training():
+            # a step moves a parameter by about its learning rate, however far the targets are
+            self._target_mean = Y.mean(0)
+            self._target_scale = _spread(Y) / math.sqrt(Y.shape[1])
+        super()._steps(X, (Y - self._target_mean) / self._target_scale)
+
     def _publish(self, best: int) -> None:
         super()._publish(best)
+        dtype = self._coefficients.dtype
+        self._coefficients = (self._target_scale * self._coefficients).astype(dtype)
+        self._intercept = (self._target_mean + self._target_scale * self._intercept).astype(dtype)
         self.coef_ = self._coefficients[:, 0] if self._flat else self._coefficients.T
         self.intercept_ = self._intercept[0] if self._flat else self._intercept
 
@@ -264,7 +276,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         return 2 * (scores - y)
 
     def _batch_scores(self, scores: Tensor, y: Tensor) -> Tensor:
-        return -(scores - y[:, None, :]).square().mean(2).sum(0)
+        return -(scores - y[:, None, :]).square().mean(2).sum(0) * self._target_scale**2
 
 
 def _operator_of(structure: Any, Y: np.ndarray) -> Operator | None:

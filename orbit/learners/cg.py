@@ -99,7 +99,8 @@ class CGRegressor(NumberTargets):
         path = regularization_path(self.regularization, _DEFAULT_PATH)
         value, scores, self.n_iter_, unconverged = float(path[0]), np.full(len(path), np.nan), 0, list[float]()
         if len(path) > 1:
-            fit, validation = hold_out(len(X), self.validation_fraction, None, self.random_state)
+            rows = structure.rows_per_point if structure is not None else 1
+            fit, validation = hold_out(len(X) // rows, self.validation_fraction, None, self.random_state, rows)
             w_fit, w_validation = subset_weights(weights, fit, validation)
             solver = self._solver(structure, X[fit], Y[fit], normalized_weights(w_fit))
             found = {}

@@ -21,6 +21,9 @@ from orbit.engine import Engine
 from orbit.learners.base import Learner, check_classes
 from orbit.solvers.selection import regularization_path
 
+# Learning rates are compared by the scores before at least this many steps: before the first they are equal.
+_FEWEST_STEPS = 4
+
 # A step on a batch of this many numbers takes a millisecond or more, and less with several threads.
 _WIDE_BATCH = 2**20
 
@@ -30,12 +33,13 @@ class EpochLearner(Learner):
 
     Each batch is predicted before its step, so the scores of the first epoch are
     scores on unseen data. The rate with the best score is used; the others are
-    dropped after that epoch. A subclass implements the abstract methods.
+    dropped after that epoch, or if it has few steps after the first epoch that ends with at least 4 in all.
+    A subclass implements the abstract methods.
 
     Attributes
     ----------
     path_, path_scores_ : arrays
-        The learning rates, and their scores on points not yet seen.
+        The learning rates, and their scores in the last epoch in which they were compared.
     learning_rate_ : float
     epochs_done_ : int
     history_ : list of float
@@ -49,7 +53,7 @@ class EpochLearner(Learner):
     trains_in_epochs = True
     default_rates: ClassVar[tuple[float, ...]]
     saved: ClassVar[tuple[str, ...]] = (
-        *("path_", "path_scores_", "_rates", "_score_sums", "_seen"),
+        *("path_", "path_scores_", "_rates", "_score_sums", "_seen", "_comparing", "_steps_done"),
         *("epochs_done_", "history_", "learning_rate_", "n_features_in_"),
     )
 
@@ -101,10 +105,10 @@ class EpochLearner(Learner):
                 f"epoch {self.epochs_done_ + 1}: choose a smaller one, or scale the features"
             )
         self.history_.append(float(self._means()[self._best()]))
-        if self.epochs_done_ == 0:
+        if self._comparing and self._steps_done >= _FEWEST_STEPS:
             self._keep(self._best())
             self._score_sums = self._score_sums[[self._best()]]
-            self._rates = np.array([self.learning_rate_])
+            self._rates, self._comparing = np.array([self.learning_rate_]), False
         self.epochs_done_ += 1
         self._score_sums, self._seen = np.zeros_like(self._score_sums), 0
 
@@ -196,7 +200,7 @@ class EpochLearner(Learner):
         if not self._in_training():
             self.path_ = self._rates = self._rates_for(X)
             self._score_sums, self._seen = np.zeros(len(self.path_)), 0
-            self.epochs_done_, self.history_ = 0, []
+            self.epochs_done_, self.history_, self._comparing, self._steps_done = 0, [], True, 0
             self._begin(X, Y.shape[1])
         threads = self._threads(X.shape[1])
         with single_threaded(), (self.engine or Engine()).precision():
@@ -204,7 +208,7 @@ class EpochLearner(Learner):
             for start in range(0, len(X), self.batch_size):
                 rows = slice(start, start + self.batch_size)
                 self._score_sums += self._step(X[rows], Y[rows].astype(X.dtype)).double().cpu().numpy()
-                self._seen += len(X[rows])
+                self._seen, self._steps_done = self._seen + len(X[rows]), self._steps_done + 1
         self._publish_best()
 
     def _threads(self, width: int) -> int:
@@ -215,7 +219,7 @@ class EpochLearner(Learner):
         return default_threads() if self.batch_size * width >= _WIDE_BATCH else 1
 
     def _publish_best(self) -> None:
-        if self.epochs_done_ == 0:
+        if self._comparing:
             self.path_scores_ = self._means()
             self.learning_rate_ = float(self.path_[self._best()])
         self._publish(self._best())
@@ -224,8 +228,10 @@ class EpochLearner(Learner):
         return self._score_sums / max(self._seen, 1)
 
     def _best(self) -> int:
-        """Index of the best rate among those still trained; a rate that diverges has NaN scores."""
-        return int(np.argmax(np.nan_to_num(self._means(), nan=-np.inf)))
+        """Index of the best rate among those still trained, the largest in a tie; one that diverges has NaN scores."""
+        means = np.nan_to_num(self._means(), nan=-np.inf)
+        best = np.flatnonzero(means == means.max())
+        return int(best[np.argmax(self._rates[best])])
 
 
 class EpochClassifier(ClassifierMixin, EpochLearner):

@@ -128,7 +128,8 @@ class LeastSquaresLearner(TargetsLearner):
                 return chosen(path, float32, lambda problem: gcv_scores(problem, repeats))
             return chosen(path, float32, lambda problem: leave_one_out(problem, X, Y, weights, repeats))
         share = 0.5 if selection == "two_fold" else self.validation_fraction
-        fit, validation = hold_out(len(X), share, labels, self.random_state)
+        rows = structure.rows_per_point if structure is not None else 1
+        fit, validation = hold_out(len(X) // rows, share, labels, self.random_state, rows)
         w_fit, w_validation = subset_weights(weights, fit, validation)
 
         def scorer(problem: LeastSquares) -> Score:

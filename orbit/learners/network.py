@@ -176,22 +176,25 @@ class NetworkClassifier(EpochClassifier):
             self._optimizers.append(optimizer(network.parameters(), lr=float(rate)))
 
     def _training_arrays(self) -> dict[str, np.ndarray]:
-        (network,), (optimizer,) = self._networks, self._optimizers
-        tensors = {f"network/{name}": tensor for name, tensor in network.state_dict().items()}
-        for i, parameter in enumerate(network.parameters()):
-            tensors |= {f"optimizer/{i}/{name}": tensor for name, tensor in optimizer.state[parameter].items()}
+        tensors = {}
+        for rate, (network, optimizer) in enumerate(zip(self._networks, self._optimizers, strict=True)):
+            tensors |= {f"network/{rate}/{name}": tensor for name, tensor in network.state_dict().items()}
+            for i, parameter in enumerate(network.parameters()):
+                state = optimizer.state[parameter]
+                tensors |= {f"optimizer/{rate}/{i}/{name}": tensor for name, tensor in state.items()}
         return {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
 
     def _resume_training(self, arrays: Mapping[str, np.ndarray]) -> None:
         saved = {name: torch.from_numpy(array) for name, array in arrays.items() if "/" in name}
         dtype = next(array.dtype for name, array in arrays.items() if name.startswith("network/"))
         self._begin(np.empty((1, self.n_features_in_), dtype), len(self.classes_))
-        (network,), (optimizer,) = self._networks, self._optimizers
-        network.load_state_dict({name: saved[f"network/{name}"] for name in network.state_dict()})
-        for i, parameter in enumerate(network.parameters()):
-            state = {key.rpartition("/")[2]: saved[key] for key in saved if key.startswith(f"optimizer/{i}/")}
-            # torch counts steps on the processor
-            optimizer.state[parameter] = {k: t if k == "step" else t.to(parameter.device) for k, t in state.items()}
+        for rate, (network, optimizer) in enumerate(zip(self._networks, self._optimizers, strict=True)):
+            network.load_state_dict({name: saved[f"network/{rate}/{name}"] for name in network.state_dict()})
+            for i, parameter in enumerate(network.parameters()):
+                start = f"optimizer/{rate}/{i}/"
+                state = {key.removeprefix(start): saved[key] for key in saved if key.startswith(start)}
+                # torch counts steps on the processor
+                optimizer.state[parameter] = {k: t if k == "step" else t.to(parameter.device) for k, t in state.items()}
 
     def _in_training(self) -> bool:
         return "_networks" in vars(self)

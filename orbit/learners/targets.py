@@ -126,7 +126,7 @@ class TargetsLearner(Learner):
             )
         structure.check_targets(Y.shape[1])
         rows = structure.rows(X, Y)
-        return *rows, None if weights is None else np.repeat(weights, structure.stacked or 1)
+        return *rows, None if weights is None else np.repeat(weights, structure.rows_per_point)
 
     def _operator(self, structure: Structure | None, Y: np.ndarray, weights: np.ndarray | None = None) -> Operator:
         if structure is None:

@@ -15,7 +15,7 @@ from runners.app.plan import Plan
 from runners.tracking.storage import writing
 
 # Raised whenever a checkpoint of before could not be resumed.
-_VERSION = 2
+_VERSION = 3
 
 _VERSION_KEY, _CHECKSUM_KEY = "version", "sha256"
 

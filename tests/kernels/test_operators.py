@@ -410,6 +410,19 @@ def test_weighted_hold_out_scores_weigh_the_points_held_out(rng):
             assert score == pytest.approx(-np.average(errors, weights=weights[validation]), rel=1e-6)
 
 
+def test_hold_out_divides_points_and_not_the_rows_of_stacked_features(rng):
+    X, path = rng.standard_normal((30, 2)), [1e-6, 1e-2]
+    Y = np.tanh(X) + 0.3 * rng.standard_normal((30, 2))
+    orb = Orbit(Orthogonal(2), Haar(), size=4, rule="quadrature")
+    psi = OperatorRandomFourier(CurlFree(), orb, 40, equivariant=True, random_state=0).fit_transform(X)
+    fit, validation = hold_out(30, 0.2, None, 0)
+    for learner in (SteinRegressor(path, selection="hold_out", random_state=0), CGRegressor(path, random_state=0)):
+        for value, score in zip(path, learner.fit(psi, Y).path_scores_, strict=True):
+            part = SteinRegressor(value).fit(psi[fit], Y[fit])
+            errors = np.square(part.predict(psi[validation]) - Y[validation]).sum(1)
+            assert score == pytest.approx(-errors.mean(), rel=1e-4)
+
+
 def test_weights_of_stacked_features_count_for_all_their_rows(rng):
     X, Y, weights = rng.standard_normal((30, 2)), rng.standard_normal((30, 2)), rng.integers(0, 3, 30)
     orb = Orbit(Orthogonal(2), Haar(), size=4, rule="quadrature")
@@ -676,10 +689,13 @@ def test_structure_goes_through_pipelines_searches_and_pickles(rng):
 @pytest.mark.parametrize("has_prior", [False, True])
 def test_kernel_values_are_those_of_the_training_points_with_one_another(has_prior):
     structure, K = GramStructure(3, has_prior), np.arange(12.0).reshape(3, 4)
+    K[:, :3] += K[:, :3].T
     np.testing.assert_array_equal(structure.gram(K[:, : 3 + has_prior]), K[:, :3])
     for wrong in (K[:2, : 3 + has_prior], K[:, :2], K[:, : 4 - has_prior]):
         with pytest.raises(ValueError, match="^kernel values: expected those of all 3 training points"):
             structure.gram(wrong)
+    with pytest.raises(ValueError, match="^kernel values: expected a symmetric matrix"):
+        structure.gram(K[[1, 0, 2], : 3 + has_prior])
 
 
 # ---- theory ----------------------------------------------------------------------------------------------------------

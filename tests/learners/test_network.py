@@ -134,9 +134,10 @@ class _AfterTwo:
             raise KeyboardInterrupt
 
 
+@pytest.mark.parametrize("n", [120, 16])  # of 16 points, learning rates are still compared after two epochs
 @pytest.mark.parametrize("kind", [AdaGradClassifier, NetworkClassifier], ids=lambda kind: kind.__name__)
-def test_a_learner_continues_from_a_checkpoint(rng, kind):
-    X = rng.standard_normal((120, 4, 4))
+def test_a_learner_continues_from_a_checkpoint(rng, kind, n):
+    X = rng.standard_normal((n, 4, 4))
     y = (X[:, 0, 0] > 0).astype(int)
 
     def parts():
@@ -154,7 +155,8 @@ def test_a_learner_continues_from_a_checkpoint(rng, kind):
     resumed = fit_stream(learner, stream, y, "classification")
     assert resumed.history_ == whole.history_
     assert len(whole.history_) == 4
-    points = X.reshape(120, -1)
+    points = X.reshape(n, -1)
+    assert len(watch.arrays["_rates"]) == (1 if n == 120 else 2)
     np.testing.assert_array_equal(resumed.decision_function(points), whole.decision_function(points))
 
 

@@ -144,6 +144,37 @@ class TestAdaGradRegressor(RegressorContract):
 
 
 class TestAdaGrad:
+    @pytest.mark.parametrize(("offset", "factor"), [(100.0, 1.0), (-1e4, 1.0), (300.0, 1e3), (0.0, 1e-4)])
+    def test_predictions_move_with_the_targets(self, offset, factor):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((400, 5))
+        Y = X @ rng.standard_normal((5, 2)) + 0.1 * rng.standard_normal((400, 2))
+        for learner in (AdaGradRegressor(random_state=0), AdaGradRegressor(0.1, regularization=0.1, random_state=0)):
+            expected = factor * learner.fit(X, Y).predict(X) + offset
+            np.testing.assert_allclose(learner.fit(X, factor * Y + offset).predict(X), expected, rtol=1e-7)
+            assert learner.history_[-1] == pytest.approx(-np.square(factor * Y + offset - expected).mean(), rel=0.5)
+        stream = AdaGradRegressor(random_state=0)
+        for _ in range(5):
+            for rows in np.array_split(np.arange(400), 4):
+                stream.partial_fit(X[rows], factor * Y[rows] + offset)
+            stream.end_epoch()
+        assert stream.finalize().score(X, factor * Y + offset) > 0.98
+
+    @pytest.mark.parametrize("n", [20, 50, 64, 100])
+    def test_learning_rates_are_compared_on_few_points(self, n):
+        rng = np.random.default_rng(n)
+        X = rng.standard_normal((n, 5))
+        y = X @ rng.standard_normal(5)
+        regressor = AdaGradRegressor(epochs=50, random_state=0).fit(X, y)
+        assert len(set(regressor.path_scores_)) == len(regressor.path_)
+        assert regressor.score(X, y) > 0.99
+        assert AdaGradClassifier(epochs=50, random_state=0).fit(X, y > 0).score(X, y > 0) > 0.9
+
+    def test_the_largest_learning_rate_is_taken_in_a_tie(self):
+        X = np.random.default_rng(0).standard_normal((10, 3))
+        learner = AdaGradRegressor([0.01, 0.1]).partial_fit(X, X[:, 0])  # scored before the first step
+        assert learner.learning_rate_ == 0.1
+
     @pytest.fixture
     def digits(self):
         from sklearn.datasets import load_digits

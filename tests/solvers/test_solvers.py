@@ -521,6 +521,14 @@ def test_repeats_of_weighted_rows(rng):
     assert not alone.within.any()
 
 
+@pytest.mark.parametrize(("d", "offset"), [(3, 1e4), (3, 1e5), (10, 1e6)])
+def test_rows_that_vary_little_about_a_large_mean_are_not_equal(d, offset, rng):
+    X = (rng.standard_normal((300, d)) + offset).astype(np.float32)
+    assert equal_rows(X).max() + 1 == len(np.unique(X, axis=0)) > 290
+    twice = np.concatenate([X, X[:40]])
+    np.testing.assert_array_equal(equal_rows(twice)[300:], equal_rows(twice)[:40])
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_equal_rows_are_those_that_differ_by_rounding_only(dtype, rng):
     distinct = (rng.standard_normal((4000, 5)) + 3).astype(dtype)
