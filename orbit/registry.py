@@ -38,12 +38,12 @@ def register(kind: str, name: str) -> Callable[[T], T]:
     Raises
     ------
     ValueError
-        If another class already has that name.
+        If another class already has that name. The same class defined again, as by a cell of a notebook, replaces it.
     """
 
     def decorate(cls: T) -> T:
         known = _classes.setdefault(kind, {})
-        if name in known and known[name] is not cls:
+        if name in known and _definition(known[name]) != _definition(cls):
             raise ValueError(
                 f"{kind} {name!r} is already registered by {known[name].__module__}.{known[name].__name__}"
             )
@@ -52,6 +52,10 @@ def register(kind: str, name: str) -> Callable[[T], T]:
         return cls
 
     return decorate
+
+
+def _definition(cls: type) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
 
 
 @functools.cache

@@ -194,7 +194,7 @@ def paired_values_test(one: np.ndarray, two: np.ndarray) -> dict[str, float]:
     -------
     dict
         ``p_t`` and ``p_wilcoxon``, two-sided, of the paired t test and Wilcoxon's signed rank test; 1 for equal values.
-        With n pairs Wilcoxon's is at least 2^(1 - n).
+        With n pairs Wilcoxon's is at least 2^(1 - n); it stands for both if all differences are equal.
 
     >>> {name: round(p, 4) for name, p in paired_values_test(np.array([1.0, 2, 3]), np.array([2.0, 4, 4])).items()}
     {'p_t': 0.0572, 'p_wilcoxon': 0.25}
@@ -202,8 +202,9 @@ def paired_values_test(one: np.ndarray, two: np.ndarray) -> dict[str, float]:
     difference = np.asarray(one) - np.asarray(two)
     if not difference.any():
         return {"p_t": 1.0, "p_wilcoxon": 1.0}
-    p_t = float(stats.ttest_1samp(difference, 0).pvalue) if np.ptp(difference) > 0 else 0.0
-    return {"p_t": p_t, "p_wilcoxon": float(stats.wilcoxon(difference).pvalue)}
+    p_wilcoxon = float(stats.wilcoxon(difference).pvalue)
+    spread = np.ptp(difference) > 1e-12 * np.abs(difference).max()  # if they are equal, t is infinite whatever n is
+    return {"p_t": float(stats.ttest_1samp(difference, 0).pvalue) if spread else p_wilcoxon, "p_wilcoxon": p_wilcoxon}
 
 
 def kernel_errors(truth: np.ndarray, estimate: np.ndarray) -> dict[str, float]:

@@ -142,3 +142,11 @@ def test_points_of_single_elements_are_those_of_all(rng):
         every = fitted.points(X, slice(None))
         for i in range(len(fitted.weights_)):
             torch.testing.assert_close(fitted.points(X, slice(i, i + 1))[0], every[i], rtol=0, atol=0)
+
+
+def test_errors_of_orbits_are_those_of_one_draw_of_frequencies(rng):
+    X, orb = images(rng), Orbit(Rotation())
+    for random_state in (0, None):
+        phi = RandomFourier(Gaussian(1.0), orb, n_components=16, random_state=random_state)
+        errors = orbit.approx.orbit_errors(phi, X, [2, 32], rules=["quadrature"], repeats=2, random_state=0)
+        assert np.all(errors["quadrature"][:, 1] < 0.05 * errors["quadrature"][:, 0])

@@ -124,6 +124,7 @@ class Exact(FeatureMap):
         array, shape (n, n), symmetric
         """
         X, _ = self._fit_parts(X)
+        self._forget_root()
         self.X_fit_ = X
         return self._training_gram(X)
 
@@ -164,7 +165,13 @@ class Exact(FeatureMap):
     def points_wanted(self, n: int) -> int:
         return n
 
+    def _forget_root(self) -> None:
+        """Drop the coordinates of an earlier fit, to other points."""
+        for name in ("pivots_", "normalization_"):
+            vars(self).pop(name, None)
+
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
+        self._forget_root()
         self.X_fit_ = X
         if self.precomputed:
             self._n_features_out = len(X) + bool(self.residual)
@@ -190,6 +197,7 @@ class Exact(FeatureMap):
         if self.precomputed:
             K = self._with_training_points(points)
             return np.column_stack([K, self._diagonal(points)]) if self.residual else K
+        check_is_fitted(self, "pivots_", msg="%(name)s has no coordinates after fit_gram or precomputed=True: call fit")
         psi = self._gram(points, self.X_fit_[self.pivots_].astype(np.float64), "features") @ self.normalization_.T
         if self.residual:
             prior = self._diagonal(points)

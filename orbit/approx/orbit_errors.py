@@ -71,6 +71,8 @@ def orbit_errors(
     for rule in names:
         _with(orbit, rule=rule).check()
     seeds = spawn(random_state, repeats + 1)  # no repeat of a rule is its own reference
+    if feature_map.random_state is None:  # maps that are compared draw the same
+        feature_map = _with(feature_map, random_state=seeds[-1])
     fine = reference if isinstance(reference, FeatureMap) else reference_map(feature_map, reference, seeds[-1]).fit(X)
     truth = fine.transform(X)
 

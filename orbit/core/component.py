@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -46,8 +46,13 @@ class Component(Estimator):
     can search over ``kernel__lengthscale``.
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[str] = "component"
     name: ClassVar[str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not any("kind" in vars(base) for base in cls.__mro__ if base is not Component):
+            cls.name = cls.__name__  # a user's class need not be registered
 
     def check(self) -> None:
         """Raise ``ParameterError`` if a parameter, or one of a part, has the wrong type or range."""

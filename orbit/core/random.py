@@ -35,7 +35,7 @@ def hold_out(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices for fitting and for validation, stratified by ``labels`` if every class has at least two members.
 
-    With ``rows`` > 1 the indices are those of so many consecutive rows for each of the ``n`` points, which stay together.
+    With ``rows`` > 1 each of the ``n`` points has that number of consecutive rows, which stay together.
 
     Raises
     ------

@@ -398,15 +398,22 @@ def _arrays(data: Dataset | Points) -> str:
     )
 
 
+# All integers up to this one are numbers of float32.
+_EXACT_INTEGER = 2**24
+
+
 def real_numbers(X: np.ndarray, where: str) -> np.ndarray:
-    """``X`` in float32, or in float64 if it already is; booleans and integers are converted.
+    """``X`` in float32, or in float64 if it already is or has integers that float32 does not; others are converted.
 
     Raises
     ------
     InputError
         For other values; the message starts with ``where``.
     """
-    return X.astype(real_dtype(X.dtype, where), copy=False)
+    dtype = real_dtype(X.dtype, where)
+    if X.dtype.kind in "iu" and X.size and max(int(X.max()), -int(X.min())) > _EXACT_INTEGER:
+        dtype = np.dtype(np.float64)
+    return X.astype(dtype, copy=False)
 
 
 def real_dtype(dtype: np.dtype, where: str) -> np.dtype:

@@ -8,9 +8,10 @@ action exactly from the data to the templates.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
@@ -74,6 +75,12 @@ class Group(Component):
         """
         self.check_shape(shape)
         return self
+
+    def _with(self, **params: Any) -> Self:
+        """A copy with other parameters, of the same class: a user's may override methods of this one."""
+        made = copy.copy(self)
+        vars(made).update(params)
+        return made
 
     def canonical(self, X: np.ndarray) -> np.ndarray | None:
         """A point of the orbit of each point, the same one for all points of an orbit, shape ``(n, *shape)``.

@@ -45,7 +45,7 @@ class Cyclic(Reordering):
 
     def for_shape(self, shape: tuple[int, ...]) -> Cyclic:
         self.check_shape(shape)
-        return Cyclic(self.axis, shape[self.axis])
+        return self._with(length=shape[self.axis])
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return self.domain.wrapped(np.add(left, right))

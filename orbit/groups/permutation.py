@@ -61,7 +61,7 @@ class Permutation(Reordering):
 
     def for_shape(self, shape: tuple[int, ...]) -> Permutation:
         self.check_shape(shape)
-        return Permutation(self.mode, self._count(shape))
+        return self._with(n=self._count(shape))
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         left, right = np.broadcast_arrays(np.asarray(left, dtype=float), np.asarray(right, dtype=float))

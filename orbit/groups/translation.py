@@ -63,7 +63,7 @@ class Translation(PlanarMap):
 
     def for_shape(self, shape: tuple[int, ...]) -> Translation:
         self.check_shape(shape)
-        return Translation(self.fill, self.step, list(shape[:2])) if self.wraps else self
+        return self._with(period=list(shape[:2])) if self.wraps else self
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         super().check_shape(shape)

@@ -292,6 +292,12 @@ class Structure:
         return self.stacked or 1
 
     @property
+    def is_coupled(self) -> bool:
+        """Whether outputs depend on one another, so that they cannot be fitted one by one."""
+        independent = isinstance(self.kernel, Decomposable) and self.kernel.output == "identity"
+        return self.stacked is not None or (self.kernel is not None and not independent)
+
+    @property
     def learns_output(self) -> bool:
         return isinstance(self.kernel, Decomposable) and self.kernel.output == "learned"
 
@@ -326,8 +332,8 @@ class GramStructure:
         K = K[:, : self.n]
         if not is_symmetric(K):
             raise ValueError(
-                "kernel values: expected a symmetric matrix, those of the training points with one another, found another: "
-                "do not shuffle or resample the rows of kernel values, but the points before the map"
+                "kernel values: expected those of the training points with one another, found a matrix that is not "
+                "symmetric: do not shuffle or resample the rows of kernel values, but the points before the map"
             )
         return K
 

@@ -227,7 +227,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
 
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""
-        structure, X = unpacked(X)
+        structure, X = self._accepted(X)
         X, Y = self._targets(X, y, reset=True)
         self._operator = _operator_of(structure, Y)
         self._train(X, Y)
@@ -239,10 +239,14 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         Call ``end_epoch`` after each pass over the stream, and ``finalize`` after the last.
         """
         first = not self._in_training()
-        structure, X = unpacked(X)
+        structure, X = self._accepted(X)
         X, Y = self._targets(X, y, reset=first)
         if first:
             self._operator = _operator_of(structure, Y)
+        elif Y.shape[1] != len(self._target_mean):
+            raise ValueError(
+                f"y: expected targets with {len(self._target_mean)} outputs, as before, found {Y.shape[1]}"
+            )
         self._steps(X, Y)
         return self
 

@@ -14,9 +14,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from orbit.core.component import Estimator
+from orbit.core.errors import InputError
 from orbit.core.params import check_params
 from orbit.core.random import RandomState, hold_out, spawn
 from orbit.core.work import Work
+from orbit.kernels.structure import GramStructure, Structure, unpacked
 from orbit.solvers.selection import (
     best_of_path,
     drop_zero_weights,
@@ -148,6 +150,25 @@ class Learner(Estimator):
     def restart(self) -> None:
         """Restart the stream, with products in float64."""
 
+    def _accepted(self, X) -> tuple[Structure | GramStructure | None, Any]:
+        """The structure of features, None for independent outputs, and the features without it.
+
+        Raises
+        ------
+        InputError
+            For kernel values and operator-valued features that this learner does not take.
+        """
+        structure, X = unpacked(X)
+        learner = type(self).__name__
+        if isinstance(structure, GramStructure) and not self.takes_gram:
+            raise InputError(f"{learner} takes no kernel values: set precomputed=False for the features")
+        if isinstance(structure, Structure) and structure.is_coupled and not self.operator_valued:
+            raise InputError(
+                f"{learner} fits each output by itself, and outputs of these operator-valued features depend on one "
+                "another: choose SteinRegressor, SteinClassifier or CGRegressor"
+            )
+        return structure, X
+
     def _criterion(self) -> str:
         return "hold_out"
 
@@ -209,8 +230,8 @@ class SolverLearner(Learner):
     random_state: RandomState
 
     @abstractmethod
-    def _solver(self, value: Any, y: np.ndarray, seed: int) -> Any:
-        """scikit-learn's estimator for one value of the hyperparameter; it will be fitted to the targets ``y``."""
+    def _solver(self, value: Any, y: np.ndarray, weights: np.ndarray | None, seed: int) -> Any:
+        """scikit-learn's estimator for one value of the hyperparameter, to be fitted to the weighted targets ``y``."""
 
     @abstractmethod
     def _score(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None) -> float:
@@ -254,9 +275,9 @@ class SolverLearner(Learner):
 
     def _trained(self, value: float, X, y, weights: np.ndarray | None, seed: int) -> Any:
         if weights is None:
-            return self._solver(self.value_type(value), y, seed).fit(X, y)
+            return self._solver(self.value_type(value), y, None, seed).fit(X, y)
         weights, X, y = drop_zero_weights(weights, X, y)  # libsvm miscounts points of weight zero
-        return self._solver(self.value_type(value), y, seed).fit(X, y, sample_weight=weights)
+        return self._solver(self.value_type(value), y, weights, seed).fit(X, y, sample_weight=weights)
 
     def _points(self, X) -> np.ndarray:
         check_is_fitted(self)
@@ -277,7 +298,7 @@ class SolverClassifier(ClassifierMixin, SolverLearner):
 
     def _fit_classes(self, X, y, sample_weight):
         self.check()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        X, y = validate_data(self, self._accepted(X)[1], y, dtype=[np.float64, np.float32])
         self.classes_ = check_classes(y)
         self._fit(X, y, sample_weight, y)
         return self
@@ -310,6 +331,7 @@ class SolverRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
 
     def _fit_numbers(self, X, y, sample_weight):
         self.check()
+        X = self._accepted(X)[1]
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
         self._fit(X, y.astype(np.float64), sample_weight, None)
         return self

@@ -242,7 +242,7 @@ class EpochClassifier(ClassifierMixin, EpochLearner):
     def fit(self, X, y):
         """Fit to rows ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
         self.check()
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        X, y = validate_data(self, self._accepted(X)[1], y, dtype=[np.float64, np.float32])
         self.classes_ = check_classes(y)
         self._train(X, self._coded(y))
         return self
@@ -255,7 +255,7 @@ class EpochClassifier(ClassifierMixin, EpochLearner):
         """
         self.check()
         first = not self._in_training()
-        X, y = validate_data(self, X, y, reset=first, dtype=[np.float64, np.float32])
+        X, y = validate_data(self, self._accepted(X)[1], y, reset=first, dtype=[np.float64, np.float32])
         if first:
             self.classes_ = np.unique(y if classes is None else classes)
         self._steps(X, self._coded(y))

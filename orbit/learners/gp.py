@@ -100,7 +100,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k): one noise and one amplitude for all outputs."""
         self.check()
-        structure, X = unpacked(X)
+        structure, X = self._accepted(X)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
         self._flat = y.ndim == 1
         Y, self._mean, self._scale = self._scaled(y)

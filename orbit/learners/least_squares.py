@@ -14,7 +14,7 @@ from orbit.core.errors import InputError
 from orbit.core.random import hold_out
 from orbit.core.threads import threads_for
 from orbit.core.work import Work
-from orbit.kernels.structure import Constant, Operator, Structure
+from orbit.kernels.structure import Constant, GramStructure, Operator, Structure
 from orbit.learners.base import checked_weights
 from orbit.learners.targets import ClassTargets, NumberTargets, TargetsLearner
 from orbit.solvers.estimate import factorisation_work, least_squares_work, passes_work
@@ -196,15 +196,21 @@ class LeastSquaresLearner(TargetsLearner):
         self.check()
         first = self._stream is None
         structure, X = self._unpacked(X)
+        if isinstance(structure, GramStructure):
+            raise InputError("partial_fit takes no kernel values: set precomputed=False for the features")
         X, y = self._validated(X, y, reset=first)
         if first:
             self._store_target_properties(y, np.unique(y) if classes is None else classes)
-        X, Y, weights = self._rows(structure, X, self._encoded(y), sample_weight, of_batch=True)
+        encoded = self._encoded(y)
+        if not first:
+            assert self._stream is not None
+            self._stream.check(encoded)
+        X, Y, weights = self._rows(structure, X, encoded, sample_weight, of_batch=True)
         if first:
             path = regularization_path(self.regularization)
             float32 = in_float32(X.dtype, math.inf, path, self.regularization is None) and not self._precise
             sample = RowSample(SAMPLED_ROWS, self.first_row) if self.selection == "loo" and len(path) > 1 else None
-            self._stream = _Stream(structure, Moments(not float32), sample, X.dtype)
+            self._stream = _Stream(structure, Moments(not float32), sample, X.dtype, encoded.shape[1])
             self._precise = False
         assert self._stream is not None
         self._stream.add(X, Y, weights)
@@ -252,6 +258,9 @@ class LeastSquaresRegressor(NumberTargets, LeastSquaresLearner):
     def partial_fit(self, X, y, sample_weight=None):
         """Take in a batch of a stream: of it, moments are kept, d x d numbers. See :meth:`finalize`.
 
+        The first batch after ``fit`` or ``finalize`` begins a new stream; ``coef_`` is that of the stream from the next
+        call of ``predict`` or ``finalize`` on.
+
         Parameters
         ----------
         X : array, shape (m, d)
@@ -266,6 +275,9 @@ class LeastSquaresClassifier(ClassTargets, LeastSquaresLearner):
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Take in a batch of a stream: of it, moments are kept, d x d numbers. See :meth:`finalize`.
+
+        The first batch after ``fit`` or ``finalize`` begins a new stream; ``coef_`` is that of the stream from the next
+        call of ``predict`` or ``finalize`` on.
 
         Parameters
         ----------
@@ -282,10 +294,15 @@ class _Stream:
     """The moments of the batches of a stream so far, and some of their rows for the leave-one-out error."""
 
     def __init__(
-        self, structure: Structure | None, moments: Moments, sample: RowSample | None, dtype: np.dtype
+        self, structure: Structure | None, moments: Moments, sample: RowSample | None, dtype: np.dtype, n_outputs: int
     ) -> None:
         self.structure, self.moments, self.sample, self.dtype = structure, moments, sample, dtype
-        self.changed = False
+        self.n_outputs, self.changed = n_outputs, False
+
+    def check(self, Y: np.ndarray) -> None:
+        """Raise ``ValueError`` if a batch has another number of outputs than those before."""
+        if Y.shape[1] != self.n_outputs:
+            raise ValueError(f"y: expected targets with {self.n_outputs} outputs, as before, found {Y.shape[1]}")
 
     def add(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> None:
         self.moments.add(X, Y, weights)

@@ -70,6 +70,6 @@ class LogisticClassifier(WeightedClassifier):
         X = self._points(X)
         return self.estimator_.predict_proba(X)
 
-    def _solver(self, value: float, y: np.ndarray, seed: int) -> LogisticRegression:
+    def _solver(self, value: float, y: np.ndarray, weights: np.ndarray | None, seed: int) -> LogisticRegression:
         C = 1 / (2 * value * len(y))
         return LogisticRegression(C=C, tol=self.tolerance, max_iter=self.max_iter, random_state=seed)

@@ -89,7 +89,7 @@ class NeighborsClassifier(_Neighbors, SolverClassifier):
         shares = self.predict_proba(X)  # the search for neighbours takes most of the time
         return self.classes_[shares.argmax(1)], shares
 
-    def _solver(self, value: int, y: np.ndarray, seed: int) -> Any:
+    def _solver(self, value: int, y: np.ndarray, weights: np.ndarray | None, seed: int) -> Any:
         return KNeighborsClassifier(value, weights=self.vote)
 
 
@@ -122,5 +122,5 @@ class NeighborsRegressor(_Neighbors, SolverRegressor):
     array([4.])
     """
 
-    def _solver(self, value: int, y: np.ndarray, seed: int) -> Any:
+    def _solver(self, value: int, y: np.ndarray, weights: np.ndarray | None, seed: int) -> Any:
         return KNeighborsRegressor(value, weights=self.vote)

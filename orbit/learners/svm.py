@@ -17,6 +17,17 @@ from orbit.learners.base import SolverRegressor, WeightedClassifier
 from orbit.registry import register
 
 
+class _WeightedScaler(StandardScaler):
+    """Scales by the mean and deviation of weighted rows; ``TransformedTargetRegressor`` passes no weights on."""
+
+    def __init__(self, weights: np.ndarray | None = None) -> None:
+        super().__init__()
+        self.weights = weights
+
+    def fit(self, X, y=None, sample_weight=None):
+        return super().fit(X, y, self.weights if sample_weight is None else sample_weight)
+
+
 @register("classifier", "svm")
 class SVMClassifier(WeightedClassifier):
     """A linear SVM with the squared hinge loss: (1/n) sum_i loss_i + lambda (|w|^2 + b^2), one against all.
@@ -66,7 +77,7 @@ class SVMClassifier(WeightedClassifier):
 
     published = ("coef_", "intercept_", "n_iter_")
 
-    def _solver(self, value: float, y: np.ndarray, seed: int) -> LinearSVC:
+    def _solver(self, value: float, y: np.ndarray, weights: np.ndarray | None, seed: int) -> LinearSVC:
         return LinearSVC(C=1 / (2 * value * len(y)), max_iter=self.max_iter, random_state=seed)
 
 
@@ -122,7 +133,7 @@ class KernelSVMClassifier(WeightedClassifier):
 
     published = ("intercept_", "n_iter_")
 
-    def _solver(self, value: float, y: np.ndarray, seed: int) -> SVC:
+    def _solver(self, value: float, y: np.ndarray, weights: np.ndarray | None, seed: int) -> SVC:
         # a callable kernel is evaluated once and handed to libsvm as a matrix
         return SVC(C=1 / (2 * value * len(y)), kernel=linear_kernel, break_ties=True, max_iter=self.max_iter)
 
@@ -190,9 +201,9 @@ class KernelSVMRegressor(SolverRegressor):
         self.n_iter_ = max(int(np.max(solver.n_iter_)) for solver in solvers)
         return self
 
-    def _solver(self, value: float, y: np.ndarray, seed: int) -> TransformedTargetRegressor:
+    def _solver(self, value: float, y: np.ndarray, weights: np.ndarray | None, seed: int) -> TransformedTargetRegressor:
         C = 1 / (2 * value * len(y))
         solver: Any = SVR(C=C, epsilon=self.epsilon, kernel=linear_kernel, max_iter=self.max_iter)
         if y.ndim == 2 and y.shape[1] > 1:
             solver = MultiOutputRegressor(solver)
-        return TransformedTargetRegressor(solver, transformer=StandardScaler())
+        return TransformedTargetRegressor(solver, transformer=_WeightedScaler(weights))

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from orbit.core.errors import InputError
 from orbit.core.linalg import rows_with_covariance
 from orbit.core.params import PositiveFloat, check_params
 from orbit.core.random import RandomState
@@ -105,12 +104,8 @@ class TargetsLearner(Learner):
         return self
 
     def _unpacked(self, X) -> tuple[Any, np.ndarray]:
-        structure, X = unpacked(X)
-        if not isinstance(structure, GramStructure):
-            return structure if self.operator_valued else None, X
-        if not self.takes_gram:
-            raise InputError(f"{type(self).__name__} takes no kernel values: set precomputed=False for the features")
-        return structure, X
+        structure, X = self._accepted(X)
+        return structure if self.operator_valued or isinstance(structure, GramStructure) else None, X
 
     def _rows(
         self, structure: Structure | None, X: np.ndarray, Y: np.ndarray, sample_weight, of_batch: bool = False

@@ -11,6 +11,9 @@ from orbit.core.params import PositiveInt
 from orbit.registry import register
 from orbit.representations.base import ImageRepresentation
 
+# Images whose deviation is at most this multiple of the rounding of their mean are constant.
+_CONSTANT = 16
+
 
 @register("representation", "crop")
 class Crop(ImageRepresentation):
@@ -128,8 +131,9 @@ class PatchPCA(ImageRepresentation):
         """Centred and scaled images, shape ``(n, height, width, channels)``."""
         images = X if X.ndim == 4 else X[..., None]
         images = images if self.crop is None else middle(images, self.crop)
-        deviation = images.std((1, 2, 3), keepdims=True)
-        return (images - images.mean((1, 2, 3), keepdims=True)) / np.where(deviation > 0, deviation, 1)
+        deviation, mean = images.std((1, 2, 3), keepdims=True), images.mean((1, 2, 3), keepdims=True)
+        constant = deviation <= _CONSTANT * np.finfo(images.dtype).eps * np.abs(mean)
+        return np.where(constant, 0, images - mean) / np.where(constant, 1, deviation)
 
 
 def middle(X: np.ndarray, size: int) -> np.ndarray:

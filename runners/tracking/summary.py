@@ -81,9 +81,9 @@ def _over_seeds(jobs: Jobs) -> str:
 
 
 def _paired(jobs: Jobs, metric: str) -> str:
-    """A Markdown table of paired tests, for every setting with two values: jobs equal in all else, seed included."""
+    """A Markdown table of paired tests of every setting with two values, on the means of each seed."""
     rows = [row for key in _settings(jobs) if (row := _test(jobs, metric, key)) is not None]
-    header = ["setting", "first", "second", "pairs", f"mean of second - first, {metric}", "p (t)", "p (Wilcoxon)"]
+    header = ["setting", "first", "second", "seeds", f"mean of second - first, {metric}", "p (t)", "p (Wilcoxon)"]
     return markdown_table(header, rows) if rows else ""
 
 
@@ -99,7 +99,12 @@ def _test(jobs: Jobs, metric: str, key: str) -> list[str] | None:
             overrides = _overrides(record)
             case = tuple(overrides.get(other, "") for other in others)
             cases.setdefault(case, {})[overrides.get(key, "")] = metrics[metric]
-    pairs = np.array([[case[value] for value in values] for case in cases.values() if len(case) == 2])
+    # cases of one seed have data and draws in common: they are one pair, that of their means
+    by_seed: dict[str, list[list[float]]] = {}
+    for case, found in cases.items():
+        if len(found) == 2:
+            by_seed.setdefault(case[others.index(_SEED)], []).append([found[value] for value in values])
+    pairs = np.array([np.mean(of_seed, axis=0) for of_seed in by_seed.values()])
     if len(pairs) < 2:
         return None
     tested = paired_values_test(*pairs.T)

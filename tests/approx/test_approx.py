@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from orbit import registry
 from orbit.approx import Exact, Nystrom, OperatorRandomFourier, RandomFourier
@@ -95,6 +96,20 @@ def test_template_side_equals_data_side(rng, group, shape):
     angles = np.einsum("rsd,nd->rns", templates, X.reshape(6, -1))
     averaged = [np.einsum("r,rns->ns", fitted.orbit_.weights_, wave(angles)) for wave in (np.cos, np.sin)]
     np.testing.assert_allclose(np.hstack(averaged) / np.sqrt(20), fitted.transform(X), atol=1e-10)
+
+
+def test_exact_coordinates_are_those_of_the_last_fit(rng):
+    X = rng.random((20, 4, 4))
+    phi = Exact(Gaussian(2.0)).fit(X[:10])
+    K = phi.fit_gram(X[10:])
+    with pytest.raises(NotFittedError, match="no coordinates after fit_gram or precomputed=True: call fit"):
+        phi.transform(X)
+    np.testing.assert_allclose(K, phi.gram(X[10:]))
+    phi.set_params(precomputed=True).fit(X).set_params(precomputed=False)
+    with pytest.raises(NotFittedError):
+        phi.transform(X)
+    psi = phi.fit(X).transform(X)
+    np.testing.assert_allclose(psi @ psi.T, phi.gram(X), atol=1e-8)
 
 
 def test_pairs_have_unit_norm_without_averaging(rng):

@@ -5,12 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import torch
 
 import orbit
 from orbit import registry
+from orbit.approx import Exact
 from orbit.core.errors import InputError, UnknownNameError
 from orbit.groups import Identity, Rotation
+from orbit.kernels.base import Kernel
 
 pytestmark = pytest.mark.usefixtures("own_registry")
 
@@ -51,6 +55,30 @@ def test_a_duplicate_name_raises_and_changes_nothing():
 
 def test_registering_the_same_class_again_is_harmless():
     assert orbit.register("group", "rotation")(Rotation) is Rotation
+
+
+def test_a_class_that_is_defined_again_replaces_the_earlier_one():
+    def cell() -> type:  # of a notebook, run twice
+        @orbit.register("group", "notebook")
+        class Notebook(Identity):
+            pass
+
+        return Notebook
+
+    first, second = cell(), cell()
+    assert first is not second
+    assert orbit.get("group", "notebook") is second
+
+
+def test_a_class_need_not_be_registered(rng):
+    class Shifted(Kernel):
+        def against(self, B):
+            return lambda A, columns, out: torch.matmul(A, B[columns].T, out=out).add_(1)
+
+    assert Shifted().label() == "component=Shifted"
+    X = rng.standard_normal((6, 3))
+    psi = Exact(Shifted()).fit_transform(X)
+    np.testing.assert_allclose(psi @ psi.T, 1 + X @ X.T, atol=1e-8)
 
 
 def test_the_same_name_may_stand_for_different_kinds():

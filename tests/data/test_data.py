@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 
 from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.data import MNIST, QM7, Arrays, Dataset, Digits, Points, RotatedDigits, RotatedMNIST, files, mnist, qm7
-from orbit.data.base import check_arrays
+from orbit.data.base import check_arrays, real_numbers
 from orbit.data.move import rotate_randomly
 from orbit.data.rows import NpyFile
 from orbit.testing import DatasetContract
@@ -202,6 +202,13 @@ def test_random_turns_are_cubic_and_clipped(rng):
         assert min(np.abs(expected.clip(0, 1) - turned).max() for expected in both) < 1e-5
     assert rotate_randomly(rng.random((5, 9, 9)), 0).min() >= 0
     assert rotate_randomly(rng.random((5, 9, 9)), 0).max() <= 1
+
+
+def test_integers_that_float32_does_not_hold_stay_different():
+    times = 1_700_000_000 + 10 * np.arange(40)
+    assert len(np.unique(real_numbers(times, "X"))) == 40
+    assert real_numbers(-times, "X").dtype == np.float64
+    assert real_numbers(np.arange(5), "X").dtype == real_numbers(np.zeros(0, int), "X").dtype == np.float32
 
 
 # ---- MNIST -----------------------------------------------------------------------------------------------------------

@@ -512,6 +512,17 @@ def test_principal_components_are_those_of_the_centred_points(rng, n):
     assert encoder.explained_variance_ratio_.sum() == pytest.approx((scales[:4] ** 2).sum() / (scales**2).sum())
 
 
+@pytest.mark.parametrize("offset", [1e2, 1e3, 1e4])
+def test_principal_components_of_float32_points_with_a_large_mean(rng, offset):
+    X = (rng.standard_normal((300, 20)) * np.geomspace(1, 0.01, 20) + offset).astype(np.float32)
+    encoder = PrincipalComponents(n_components=5).fit(X, 0)
+    centred = X.astype(np.float64) - X.mean(0, dtype=np.float64)
+    kept = np.square(centred @ encoder.components_.T).sum() / np.square(centred).sum()
+    scales = np.linalg.svd(centred, compute_uv=False)
+    assert kept == pytest.approx(np.square(scales[:5]).sum() / np.square(scales).sum(), abs=1e-4)
+    assert encoder.explained_variance_ratio_.sum() == pytest.approx(kept, abs=1e-3)
+
+
 @pytest.mark.parametrize(("components", "error"), [(64, 1e-10), (24, 0.02)])
 def test_the_kernel_of_principal_components_is_that_of_moved_points_but_for_the_variance_left_out(
     rng, components, error

@@ -566,3 +566,16 @@ def test_a_product_of_products_has_the_defaults_of_all_factors(inner):
     fitted = Orbit(ProductGroup([outer, {"name": inner}]), size=16).fit(np.zeros((1, *shape)))
     alone = Orbit(orbit.build("group", inner), size=16).fit(np.zeros((1, *shape)))
     assert fitted.elements_.shape == (16, 1 + alone.elements_.shape[1])
+
+
+@pytest.mark.parametrize(
+    ("group", "shape"),
+    [(Permutation("blocks"), (4, 3)), (Cyclic(), (5,)), (Translation("wrap"), (4, 4)), (Rotation(), (4, 4))],
+    ids=repr,
+)
+def test_a_subclass_is_kept_where_parameters_follow_from_the_shape(group, shape):
+    mine = type("Mine", (type(group),), {})(**group.get_params())
+    fitted = mine.for_shape(shape)
+    assert type(fitted) is type(mine)
+    assert fitted.get_params() == group.for_shape(shape).get_params()
+    assert mine.get_params() == group.get_params()

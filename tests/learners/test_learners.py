@@ -26,8 +26,9 @@ from orbit.core.errors import InputError, ParameterError
 from orbit.core.random import hold_out
 from orbit.distributions import VonMises
 from orbit.groups import Rotation
-from orbit.kernels import Decomposable, Gaussian
+from orbit.kernels import CurlFree, Decomposable, Gaussian
 from orbit.learners import (
+    AdaGradRegressor,
     CGRegressor,
     GaussianProcess,
     KernelRidgeRegressor,
@@ -527,6 +528,46 @@ def test_kernel_values_need_a_learner_that_accepts_them(rng):
         KernelRidgeRegressor(selection="hold_out").fit(phi.transform(X), y)
     with pytest.raises(ValueError, match="expected those of all 30 training points"):
         KernelRidgeRegressor(1e-2).fit(phi.transform(X)[:20], y[:20])
+
+
+def test_features_with_a_structure_that_a_learner_does_not_take_are_refused(rng):
+    X, y = rng.random((30, 2)), rng.standard_normal(30)
+    K, classes = Exact(Gaussian(0.4), precomputed=True).fit_transform(X), y > 0
+    for learner in (KernelSVMRegressor(), NeighborsRegressor(), AdaGradRegressor(), CGRegressor()):
+        with pytest.raises(InputError, match=f"{type(learner).__name__} takes no kernel values"):
+            learner.fit(K, y)
+    for learner in (KernelSVMClassifier(), SVMClassifier(), LogisticClassifier(), NeighborsClassifier()):
+        with pytest.raises(InputError, match=f"{type(learner).__name__} takes no kernel values"):
+            learner.fit(K, classes)
+    with pytest.raises(InputError, match="partial_fit takes no kernel values"):
+        RidgeRegressor(1e-3).partial_fit(K, y)
+    Y = rng.standard_normal((30, 2))
+    coupled = OperatorRandomFourier(CurlFree(), n_components=10, random_state=0).fit_transform(X)
+    for learner in (RidgeRegressor(), KernelRidgeRegressor(), GaussianProcess(), KernelSVMRegressor()):
+        with pytest.raises(InputError, match=f"{type(learner).__name__} fits each output by itself"):
+            learner.fit(coupled, Y)
+    single = OperatorRandomFourier(Decomposable(), n_components=10, random_state=0).fit_transform(X)
+    np.testing.assert_allclose(
+        RidgeRegressor(1e-3).fit(single, Y).predict(single), SteinRegressor(1e-3).fit(single, Y).predict(single)
+    )
+
+
+@pytest.mark.parametrize("learner", [RidgeRegressor(1e-3), SteinRegressor(1e-3), AdaGradRegressor(0.1)])
+@pytest.mark.parametrize(("first", "second"), [(2, 1), (1, 2)])
+def test_batches_have_one_number_of_outputs(rng, learner, first, second):
+    X, Y = rng.standard_normal((30, 4)), rng.standard_normal((30, 2))
+    learner = clone(learner).partial_fit(X, Y[:, :first])
+    with pytest.raises(ValueError, match=f"expected targets with {first} outputs, as before, found {second}"):
+        learner.partial_fit(X, Y[:, :second])
+
+
+def test_a_point_without_weight_does_not_move_the_targets_of_kernel_svm(rng):
+    X = rng.standard_normal((60, 4))
+    y, weights = X[:, 0] + 0.1 * rng.standard_normal(60), np.ones(60)
+    wrong = np.append(y[:-1], 1e4)
+    weights[-1] = 1e-9
+    expected = KernelSVMRegressor(1e-3).fit(X[:-1], y[:-1]).predict(X)
+    np.testing.assert_allclose(KernelSVMRegressor(1e-3).fit(X, wrong, weights).predict(X), expected, atol=0.02)
 
 
 def test_selection_curve(rng):

@@ -43,6 +43,16 @@ def test_patch_coordinates_are_scikit_learns_whitened_pca_of_standardised_images
     np.testing.assert_allclose(found * signs, expected * np.sqrt(81 / 80), rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_constant_images_become_zero(rng, dtype):
+    X = rng.random((12, 8, 8, 3)).astype(dtype)
+    X[:4] = np.array([0.1, 0.3, 0.7, 1 / 3]).reshape(4, 1, 1, 1)
+    representation = PatchPCA(size=3, stride=2, n_components=5).fit(X)
+    standardised = representation._standardised(X)
+    np.testing.assert_array_equal(standardised[:4], 0)
+    np.testing.assert_allclose(standardised[4:].std((1, 2, 3)), 1, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("representation", "shape", "message"),
     [

@@ -237,7 +237,7 @@ class TestSweep:
         tables = [line.strip("|").split("|") for line in out.splitlines() if line.startswith("| ")]
         means, tests, jobs = ([cell.strip() for cell in table] for table in tables if "test/accuracy" in str(table))
         assert means[:3] == ["group", "seeds", "test/accuracy"]
-        assert tests[:4] == ["setting", "first", "second", "pairs"]
+        assert tests[:4] == ["setting", "first", "second", "seeds"]
         assert jobs[2:5] == ["group", "seed", "test/accuracy"]
 
         experiment = client.get_experiment_by_name("orbit")

@@ -12,8 +12,9 @@ from runners.app.plan import plan
 from runners.experiments import fit
 from runners.experiments import without_group as checked
 from runners.experiments.without_group import without_group
-from runners.metrics import paired_test
-from runners.tracking.record import RunFolder
+from runners.metrics import paired_test, paired_values_test
+from runners.tracking.record import Record, RunFolder
+from runners.tracking.summary import summary
 
 COMPARE = ("runner=compare", *SMALL[:-1])
 
@@ -37,6 +38,26 @@ def test_squared_errors_of_regressions_are_compared_in_pairs(rng):
     assert found["p_t"] == pytest.approx(2 * stats.t.cdf(t, 59))
     assert found["p_wilcoxon"] < 0.01
     assert paired_test("regression", y, near, near) == {"p_t": 1.0, "p_wilcoxon": 1.0}
+
+
+def test_equal_differences_are_no_certainty():
+    found = paired_values_test(np.array([0.5, 0.75]), np.array([0.625, 0.875]))
+    assert found == {"p_t": 0.5, "p_wilcoxon": 0.5}
+
+
+def test_cases_of_one_seed_are_one_pair_of_a_sweeps_tests():
+    def job(number: int, seed: int, width: int, depth: int, accuracy: float) -> tuple:
+        overrides = [f"seed={seed}", f"width={width}", f"depth={depth}"]
+        return Record(str(number), overrides=overrides, job=number, status="FINISHED"), {"test/accuracy": accuracy}
+
+    rng, jobs = np.random.default_rng(0), []
+    values = rng.random((3, 2, 2))
+    for index, accuracy in np.ndenumerate(values):
+        jobs.append(job(len(jobs), *index, accuracy))
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in summary(jobs).splitlines()]
+    (cells,) = (line for line in lines if line[:3] == ["width", "0", "1"])
+    expected = stats.ttest_rel(values[:, 1].mean(1), values[:, 0].mean(1))
+    assert cells[3:6] == ["3", f"{(values[:, 1] - values[:, 0]).mean():+.4g}", f"{expected.pvalue:.3g}"]
 
 
 def test_both_fits_are_those_of_runner_fit(run, tmp_path):
