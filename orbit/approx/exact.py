@@ -167,8 +167,8 @@ class Exact(FeatureMap):
 
     def _forget_root(self) -> None:
         """Drop the coordinates of an earlier fit, to other points."""
-        for name in ("pivots_", "normalization_"):
-            vars(self).pop(name, None)
+        for name in {"pivots_", "normalization_"} & set(vars(self)):
+            delattr(self, name)
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         self._forget_root()

@@ -181,6 +181,12 @@ class NamedColumns(TransformerMixin, BaseEstimator):
         return True
 
 
+# A column of strings with at most this number of different values is categorical, also if most of them are numbers.
+_FEW_VALUES = 20
+
+#: What to do about a column that holds no numbers, where categories are encoded.
+CORRECT = "leave it out of features, or make all of its values numbers"
+
 _ADVICE = (
     "list the columns to learn from in features, convert it to numbers, or encode columns of strings with "
     "categories='onehot'"
@@ -194,7 +200,15 @@ class Frame:
         self.frame, self.where = frame, where
 
     @classmethod
-    def read(cls, file: Path, where: str, separator: str, texts: Iterable[str] = ()) -> Frame:
+    def read(
+        cls,
+        file: Path,
+        where: str,
+        separator: str,
+        texts: Iterable[str] = (),
+        labels: Iterable[str] = (),
+        missing: list[str] | None = None,
+    ) -> Frame:
         """Read a CSV or Parquet file.
 
         Parameters
@@ -206,6 +220,10 @@ class Frame:
             Column separator of a CSV file.
         texts : iterable of str
             Columns of a CSV file that are read as strings, also where all values are digits.
+        labels : iterable of str
+            Columns of a CSV file that are read as strings if a value has a leading zero, such as 007.
+        missing : list of str or None
+            Texts of a CSV file that stand for a missing value; None: those of pandas.
 
         Raises
         ------
@@ -217,7 +235,15 @@ class Frame:
                 frame = pd.read_parquet(file).rename(columns=str)
                 names = frame.columns
             else:
-                frame = pd.read_csv(file, sep=separator, dtype=dict.fromkeys(texts, str)).rename(columns=str)
+                separator = separator.replace("\\t", "\t")  # a tab, as it is written in a shell
+                options: dict[str, Any] = {"sep": separator, "na_values": missing, "keep_default_na": missing is None}
+                frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), low_memory=False, **options)
+                frame = frame.rename(columns=str)
+                for column in labels:
+                    if column in frame and pd.api.types.is_integer_dtype(frame[column]):
+                        written = pd.read_csv(file, usecols=[column], dtype=str, **options)[column]
+                        if written.str.match(r"[+-]?0\d").any():
+                            frame[column] = written
                 # as they are in the file: pandas renames a second "a" to "a.1"
                 names = pd.read_csv(file, sep=separator, header=None, nrows=1, dtype=str).iloc[0].dropna()
                 if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first column for row labels
@@ -250,13 +276,17 @@ class Frame:
             )
 
     def categorical(self, columns: Sequence[str]) -> list[str]:
-        """Those of the columns that hold strings or categories. A column of numbers with a few strings is not one."""
+        """Those of the columns that hold strings or categories.
+
+        A column of which more than half are numbers is one only if it has at most 20 different values, and no other
+        text is there once, as a typing error is.
+        """
         return [column for column in columns if _is_categorical(self.frame[column])]
 
-    def values(self, columns: Sequence[str], texts: Sequence[str]) -> Values:
+    def values(self, columns: Sequence[str], texts: Sequence[str], advice: str = _ADVICE) -> Values:
         """The columns, those of ``texts`` as strings and the others as numbers."""
         numeric = [column for column in columns if column not in texts]
-        numbers = self.numbers(numeric)
+        numbers = self.numbers(numeric, advice)
         return Values(dict(zip(numeric, numbers.T, strict=True)), {column: self._strings(column) for column in texts})
 
     def encoded(self, encoding: Encoding, imputes: bool) -> np.ndarray:
@@ -336,6 +366,8 @@ class Frame:
         """Raise ``InputError`` naming the columns with missing values, and the number of rows."""
         counts = {column: int(self.frame[column].isna().sum()) for column in columns}
         found = [f"{column} ({count} row{'s' if count > 1 else ''})" for column, count in counts.items() if count]
+        if any(count and not pd.api.types.is_numeric_dtype(self.frame[column]) for column, count in counts.items()):
+            what_to_do += ", or set missing_texts if texts such as NA and None are values"
         if found:
             raise InputError(f"{self.where} has missing values: {', '.join(found)}; {what_to_do}")
 
@@ -352,13 +384,18 @@ def _text(value: Any) -> str:
 
 
 def _is_categorical(values: pd.Series) -> bool:
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return not values.isna().all()
     holds_objects = pd.api.types.is_object_dtype(values) or pd.api.types.is_string_dtype(values)
-    if not (holds_objects or isinstance(values.dtype, pd.CategoricalDtype)) or values.isna().all():
+    if not holds_objects or values.isna().all():
         return False
     if not all(pd.api.types.is_scalar(value) for value in values):
         return False
     numbers, present = int(_parsed(values).notna().sum()), int(values.notna().sum())
-    return not present / 2 < numbers < present
+    if not present / 2 < numbers < present:
+        return True
+    others = values[_parsed(values).isna()].value_counts()
+    return values.nunique() <= _FEW_VALUES and others.min() > 1  # what is there once may be a typing error
 
 
 def _parsed(values: pd.Series) -> Any:

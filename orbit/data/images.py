@@ -104,6 +104,8 @@ class Images(Loader):
         if base.is_file() and base.suffix.lower() not in _SUFFIXES:
             return super()._read_points(path, form)
         files = [base] if base.is_file() else _pictures(base.rglob("*"))
+        if base.is_dir():
+            _warn_about(base, sorted(path for path in {*base.rglob("*")} - {*files} if path.is_file()))
         if not files:
             raise DataFileError(f"{path}: expected a folder with .png or .jpg files, or one such file, found none")
         expected = tuple(form["shape"][:2])
@@ -189,17 +191,18 @@ def _check_links(folder: Path) -> None:
 
 
 def _warn_about_others(folder: Path, files: Mapping[str, list[Path]]) -> None:
-    """Warn about class folders without pictures, and files in them that are none."""
-    others = [
-        str(path.relative_to(folder))
-        for name, pictures in files.items()
-        for path in sorted({*(folder / name).iterdir()} - {*pictures})
-        if not path.name.startswith(".")
-    ]
-    if left_out := others + [f"{name}/" for name, pictures in files.items() if not pictures]:
+    """Warn about class folders without pictures, what is in them beside pictures, and pictures in no class folder."""
+    others = [path for name, found in files.items() for path in sorted({*(folder / name).iterdir()} - {*found})]
+    empty = [folder / name for name, pictures in files.items() if not pictures]
+    _warn_about(folder, others + empty + [path for path in _pictures(folder.iterdir()) if path.is_file()])
+
+
+def _warn_about(folder: Path, left_out: list[Path]) -> None:
+    names = [str(path.relative_to(folder)) for path in left_out if not path.name.startswith(".")]
+    if names:
         warnings.warn(
-            f"{folder}: {len(left_out)} files and folders have no .png or .jpg picture and are left out, e.g. "
-            f"{shortened(left_out[0])}",
+            f"{folder}: {len(names)} files and folders are left out, e.g. {shortened(names[0])}: what is read are .png "
+            "and .jpg files, in training those in the folder of a class and not those in folders inside it",
             stacklevel=2,
         )
 

@@ -43,10 +43,14 @@ class Table(Loader):
         A file with the test part; None: a random part of the data.
     test_fraction : float in (0, 1)
         Share of the points in the random test part.
+    missing_texts : list of str or None
+        Texts of a CSV file that stand for a missing value, such as ``['']`` if NA and None are values; None: those that
+        pandas takes for missing, the empty text, NA, None, null, nan and others.
     task : {"auto", "classification", "regression"}
-        ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression.
+        ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression. Integers of a
+        CSV file are strings if one of them has a leading zero, unless the task is ``regression``.
     separator : str
-        Column separator of a CSV file.
+        Column separator of a CSV file; ``\\t`` is a tab.
     categories : {"refuse", "onehot"}
         Columns of strings or categories are refused by name, or become one column of 0 and 1 for each value in the
         training part (scikit-learn's OneHotEncoder). Other values, in the test part or in new points, are zeros in all
@@ -80,6 +84,7 @@ class Table(Loader):
         features: list[str] | None = None,
         weight: str | None = None,
         missing: Literal["refuse", "mean", "median"] = "refuse",
+        missing_texts: list[str] | None = None,
         test_path: str | None = None,
         test_fraction: Fraction = 0.25,
         task: Literal["auto", "classification", "regression"] = "auto",
@@ -94,6 +99,7 @@ class Table(Loader):
         self.features = features
         self.weight = weight
         self.missing = missing
+        self.missing_texts = missing_texts
         self.test_path = test_path
         self.test_fraction = test_fraction
         self.task = task
@@ -139,7 +145,8 @@ class Table(Loader):
         task: Task = guess_task(y) if self.task == "auto" else self.task
         values = self._values(whole, features, texts)
         if self.test_path is not None:
-            tested = self._read(self.test_path, f"test_path: {self.test_path}", texts)
+            strings = [*texts, *self._targets()] if y.dtype.kind == "U" else texts
+            tested = self._read(self.test_path, f"test_path: {self.test_path}", strings)
             train, test = np.arange(len(y)), np.arange(len(tested.frame))
             test_values, y_test = self._values(tested, features, texts), tested.targets(self._targets())
             check_groups(groups, self._groups(tested), "group_column")
@@ -206,9 +213,9 @@ class Table(Loader):
         return features
 
     def _values(self, part: Frame, features: list[str], texts: list[str]) -> Values:
-        from orbit.data.frames import REMOVE
+        from orbit.data.frames import CORRECT, REMOVE
 
-        values = part.values(features, texts)
+        values = part.values(features, texts, CORRECT) if self.categories == "onehot" else part.values(features, texts)
         if self.missing == "refuse":
             part.refuse_missing(features, REMOVE)
         return values
@@ -216,4 +223,6 @@ class Table(Loader):
     def _read(self, path: str, where: str, texts: Iterable[str] = ()) -> Frame:
         from orbit.data.frames import Frame
 
-        return Frame.read(user_path(path, "path"), where, self.separator, texts)
+        labels = [] if self.task == "regression" or len(self._targets()) > 1 else self._targets()
+        labels += [self.group_column] if self.group_column is not None else []
+        return Frame.read(user_path(path, "path"), where, self.separator, texts, labels, self.missing_texts)

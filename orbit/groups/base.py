@@ -79,7 +79,8 @@ class Group(Component):
     def _with(self, **params: Any) -> Self:
         """A copy with other parameters, of the same class: a user's may override methods of this one."""
         made = copy.copy(self)
-        vars(made).update(params)
+        for name, value in params.items():
+            setattr(made, name, value)
         return made
 
     def canonical(self, X: np.ndarray) -> np.ndarray | None:

@@ -61,6 +61,8 @@ class EpochLearner(Learner):
     epochs_done_: int
     history_: list[float]
     _score_sums: np.ndarray
+    _comparing: bool
+    _steps_done: int
 
     def __init__(
         self,

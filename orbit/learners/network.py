@@ -176,7 +176,7 @@ class NetworkClassifier(EpochClassifier):
             self._optimizers.append(optimizer(network.parameters(), lr=float(rate)))
 
     def _training_arrays(self) -> dict[str, np.ndarray]:
-        tensors = {}
+        tensors = dict[str, Tensor]()
         for rate, (network, optimizer) in enumerate(zip(self._networks, self._optimizers, strict=True)):
             tensors |= {f"network/{rate}/{name}": tensor for name, tensor in network.state_dict().items()}
             for i, parameter in enumerate(network.parameters()):

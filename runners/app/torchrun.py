@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import runners
+from orbit.core.errors import InputError
 
 if TYPE_CHECKING:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -31,6 +33,11 @@ def launch(arguments: Sequence[str]) -> int:
     ----------
     arguments : sequence of str
         Options of ``torchrun``, and settings.
+
+    Raises
+    ------
+    InputError
+        For options that ``torchrun`` does not have, and values that it does not take.
     """
     from torch.distributed import run
     from torch.distributed.elastic.multiprocessing.api import SignalException
@@ -38,7 +45,10 @@ def launch(arguments: Sequence[str]) -> int:
 
     from runners.app.launcher import threads
 
-    options = run.get_args_parser().parse_args([*arguments, ""])  # the first setting takes the place of a script
+    parser = run.get_args_parser()
+    parser.error = _refuse  # type: ignore[method-assign]  # argparse prints the usage and exits
+    options = parser.parse_args([*arguments, ""])  # the first setting takes the place of a script
+    _check(options)
     settings = [options.training_script, *options.training_script_args][:-1]
     options.module, options.training_script, options.training_script_args = True, "runners", settings
     if options.nproc_per_node.isdigit():
@@ -51,8 +61,7 @@ def launch(arguments: Sequence[str]) -> int:
     try:
         run.run(options)
     except ValueError as error:  # such as a number of processes that is none
-        print(f"error: torchrun: {error}", file=sys.stderr)
-        return 2
+        raise InputError(f"torchrun: {error}") from error
     except ChildFailedError as error:
         _end_runs(settings)
         return _report(error)
@@ -61,6 +70,21 @@ def launch(arguments: Sequence[str]) -> int:
     finally:
         logging.disable(logging.NOTSET)
     return 0
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(f"torchrun: {message}")
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raise ``InputError`` for numbers that ``torchrun`` answers with a traceback."""
+    least = {"nproc_per_node": 1, "nnodes": 1, "max_restarts": 0}
+    for name, lowest in least.items():
+        given = str(vars(options)[name])
+        numbers = given.split(":") if name == "nnodes" else [given]
+        words = name == "nproc_per_node" and given.isalpha()  # gpu, cpu, auto
+        if not words and not all(number.isdecimal() and int(number) >= lowest for number in numbers):
+            raise InputError(f"torchrun: --{name.replace('_', '-')}: expected an integer >= {lowest}, found {given}")
 
 
 def _end_runs(settings: Sequence[str]) -> None:

@@ -255,6 +255,52 @@ def test_columns_that_are_no_categories_are_refused(save, values, message):
         Table(path, target="price", features=WITH_COLOUR, categories="onehot").load(0)
 
 
+def test_a_column_of_few_values_is_categorical_also_if_most_are_numbers(save):
+    table = with_categories().assign(colour=(["1", "2", "3", "3+"] * 10))
+    for path in (save(table), save(table.assign(colour=table["colour"].astype("category")), "mine.parquet")):
+        data = Table(path, target="price", features=WITH_COLOUR, categories="onehot", missing="mean").load(0)
+        assert data.reading["categories"]["colour"] == ["1", "2", "3", "3+"]
+
+
+@pytest.mark.parametrize(
+    ("task", "labels", "found"),
+    [
+        ("auto", ["0101", "101", "7"], ["0101", "101", "7"]),
+        ("classification", ["007", "07", "7"], ["007", "07", "7"]),
+        ("auto", ["10", "0", "-7"], [-7, 0, 10]),
+        ("regression", ["010", "9", "8"], [8, 9, 10]),
+    ],
+)
+def test_labels_with_leading_zeros_stay_different(save, task, labels, found):
+    table = frame(60).assign(kind=np.array(labels)[np.arange(60) % 3])
+    data = Table(save(table), target="kind", features=["height"], task=task).load(0)
+    assert np.unique(data.y_train).tolist() == found
+    grouped = Table(save(table.assign(of=table["kind"])), target="price", features=["height"], group_column="of").load(0)
+    assert len({*grouped.groups}) == 2  # the third is the test part
+
+
+def test_the_test_part_has_labels_of_the_kind_of_the_training_part(save):
+    table = frame(60).assign(kind=np.array(["1", "2", "x"])[np.arange(60) % 3])
+    train, test = save(table), save(table[table["kind"] != "x"], "test.csv")
+    data = Table(train, target="kind", features=["height"], test_path=test).load(0)
+    assert {*data.y_test} == {"1", "2"} < {*data.y_train}
+
+
+def test_texts_for_missing_values_are_the_users_choice(save):
+    path = save(frame(60).assign(kind=np.array(["None", "NA", "mild"])[np.arange(60) % 3]))
+    with pytest.raises(InputError, match=r"missing values: kind \(40 rows\).*or set missing_texts if texts such as NA"):
+        Table(path, target="kind", features=["height"]).load(0)
+    data = Table(path, target="kind", features=["height"], missing_texts=[""]).load(0)
+    assert {*data.y_train} == {"None", "NA", "mild"}
+
+
+@pytest.mark.filterwarnings("error")
+def test_tabs_between_columns(save):
+    path = save(frame(), sep="\t")
+    for separator in ("\t", r"\t"):
+        assert Table(path, target="kind", features=["height"], separator=separator).load(0).X_train.shape == (30, 1)
+
+
 def test_names_are_no_categories(save):
     table = pd.DataFrame({"name": [f"n{i}" for i in range(1500)], "y": np.arange(1500.0)})
     with pytest.raises(

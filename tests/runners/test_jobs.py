@@ -24,6 +24,7 @@ import pytest
 from command_line import SMALL, folders, mlflow_runs
 
 from orbit.core import interruption
+from orbit.core.errors import InputError
 from orbit.core.progress import Progress
 from runners import machine
 from runners.app import processes, torchrun
@@ -404,8 +405,19 @@ def test_many_jobs_take_no_more_memory_and_time_than_few(run, monkeypatch, jobs)
     assert seconds[-1] < 1.5 * np.median(seconds)
 
 
-def test_a_number_of_processes_that_is_none_is_one_line(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--nproc-per-node", "two", "torchrun: Unsupported nproc_per_node value: two"),
+        ("--nproc-per-node", "0", "torchrun: --nproc-per-node: expected an integer >= 1, found 0"),
+        ("--nnodes", "0:2", "torchrun: --nnodes: expected an integer >= 1, found 0:2"),
+        ("--max-restarts", "-1", "torchrun: --max-restarts: expected an integer >= 0, found -1"),
+        ("--nope", "1", "torchrun: unrecognized arguments: --nope"),
+        ("--master-port", "a", "torchrun: argument --master-port.*: invalid int value: 'a'"),
+    ],
+)
+def test_options_that_torchrun_does_not_take_are_one_line(monkeypatch, option, value, message):
     monkeypatch.setenv("ORBIT_TORCHRUN", "")  # set by the launcher, and restored after the test
     monkeypatch.setenv("PYTHONPATH", "")
-    assert torchrun.launch(["--nproc-per-node", "two", "seed=0"]) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith("error: torchrun: ")
+    with pytest.raises(InputError, match=f"^{message}"):
+        torchrun.launch([option, value, "seed=0"])
