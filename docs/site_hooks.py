@@ -1,6 +1,7 @@
 """What MkDocs does beside rendering pages: reference pages from the registry, notebooks, README's sections, formulas.
 
-A page takes a section of README, which is written once, with a line ``{{ README: Title of the section }}``. A link
+A page takes a section of README, which is written once, in place of a line that only links to it,
+``[README: Title of the section](../README.md#title-of-the-section)``. A link to a notebook leads to its page, and one
 to a file outside docs/ leads to the repository if ``repo_url`` of mkdocs.yml is set, and is plain text otherwise.
 """
 
@@ -22,7 +23,7 @@ from runners.app.signatures import Signature
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 
-_SECTION = re.compile(r"^\{\{ README: (.+) \}\}$", re.MULTILINE)
+_SECTION = re.compile(r"^\[README: (.+)\]\(.*\)$", re.MULTILINE)
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]*)(#[^)\s]*)?(\))")
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 _SIGN = re.compile(r"(<mo[^>]*>(?:&#x0005B;|&#x00028;|&#x0003D;|=|\(|\[|,)</mo>|<mrow>)<mo>&#x02212;</mo>")
@@ -129,7 +130,7 @@ def _mended(link: re.Match[str], page: str, repository: str | None) -> str:
         return link[0]
     target = posixpath.normpath(posixpath.join(posixpath.dirname(page), link[2]))
     if not target.startswith(".."):
-        return link[0]
+        return f"{link[1]}{re.sub('[.]ipynb$', '.md', link[2])}{link[3] or ''}{link[4]}"
     path = posixpath.normpath(posixpath.join("docs", target))
     if path == "README.md" and (link[3] or "").removeprefix("#") in sections():
         found = posixpath.relpath(sections()[link[3].removeprefix("#")], posixpath.dirname(page) or ".")

@@ -207,12 +207,8 @@ def link_targets(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_to_files(page):
-    generated = {f"reference/{name}.md" for name in ("settings", "experiments", *registered_kinds())}
-    generated |= {f"notebooks/{path.stem}.md" for path in NOTEBOOKS}
-    for target in link_targets(page):
-        path = (page.parent / target).resolve()
-        made = path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in generated
-        assert "://" in target or path.exists() or made, target
+    for target in link_targets(page):  # in the clone too, without the pages that the site generates
+        assert "://" in target or (page.parent / target).exists(), target
 
 
 def registered_kinds() -> list[str]:
