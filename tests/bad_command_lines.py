@@ -42,7 +42,12 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ("hydra/launcher=3", "hydra/launcher: expected a name, found 3; write hydra/launcher=NAME"),
     ("hydra/launcher=null", "hydra/launcher: expected a name, found null"),
     ("hydra/sweeper=[basic]", "hydra/sweeper: expected a name, found ['basic']"),
-    ("hydra/launcher=foo", "hydra/launcher=foo: no such hydra/launcher. Choose from basic, joblib"),
+    (
+        ("hydra.mode=MULTIRUN", "hydra/launcher=foo"),
+        "hydra/launcher=foo: no such hydra/launcher. Choose from basic, joblib",
+    ),
+    ("hydra/launcher=joblib", "hydra/launcher=joblib: is for a sweep, which is started with -m"),
+    ("hydra/sweeper=optuna", "hydra/sweeper=optuna: is for a sweep, which is started with -m"),
     ("hydra=3", "hydra: expected settings hydra.KEY=VALUE, found 3"),
     ("++hydra={}", "hydra: expected settings hydra.KEY=VALUE, found {}"),
     ("schema=3", "schema: expected a name, found 3"),

@@ -44,6 +44,8 @@ def check_arguments(arguments: Sequence[str]) -> None:
         ) from error
     for override in parsed:
         _check(override)
+    if not options.multirun and not any(override.key_or_group == "hydra.mode" for override in parsed):
+        _refuse_sweeps(parsed)
 
 
 def is_dry_run(arguments: Sequence[str]) -> bool:
@@ -51,6 +53,13 @@ def is_dry_run(arguments: Sequence[str]) -> bool:
     parsed = OverridesParser.create().parse_overrides(get_args_parser().parse_args(arguments).overrides)
     given = [override for override in parsed if override.key_or_group == "dry_run"]
     return bool(given) and not given[-1].is_sweep_override() and given[-1].value() is True
+
+
+def _refuse_sweeps(overrides: Sequence[Override]) -> None:
+    """Refuse settings of a sweep for a single run, where they have no effect."""
+    for override in overrides:
+        if override.key_or_group.partition(".")[0] in ("hydra/sweeper", "hydra/launcher"):
+            raise ConfigError(f"{override.input_line}: is for a sweep, which is started with -m")
 
 
 def _refuse(message: str) -> NoReturn:

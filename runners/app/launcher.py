@@ -31,7 +31,6 @@ from joblib.externals.loky import ProcessPoolExecutor
 from omegaconf import DictConfig
 
 from orbit.core import interruption
-from orbit.core.errors import InputError
 from runners.app.processes import GRACE_S, end_with
 from runners.tracking.sweep import job_lost
 
@@ -61,8 +60,6 @@ class JobLauncher(Launcher):
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Run every job, and those whose process died a second time, one by one, if ``retry_failed`` is set."""
-        if not isinstance(self.n_jobs, int) or self.n_jobs < 1:
-            raise InputError(f"hydra.launcher.n_jobs: expected an integer >= 1, or -1, found {self.n_jobs!r}")
         setup_globals()
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
         Path(self.config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)

@@ -67,8 +67,6 @@ class OptunaSweeper(Sweeper):
 
     def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
         """Run the trials that the study does not have yet."""
-        if self.n_trials < 1 or self.n_jobs < 1:
-            raise ConfigError("hydra.sweeper: expected n_trials and n_jobs of at least 1")
         try:
             import optuna
         except ModuleNotFoundError as error:

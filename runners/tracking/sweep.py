@@ -6,6 +6,7 @@ Hydra imports this module for every run, so what takes long to import is importe
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ValueType
 from hydra.core.utils import JobReturn
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, read_write
@@ -38,6 +40,9 @@ PARENT_ENV = "ORBIT_PARENT_RUN_ID"
 SWEEP_ENV = "ORBIT_SWEEP_ID"
 #: Environment variable that tells the jobs of a sweep that features of one are those of others.
 SHARES_ENV = "ORBIT_SWEEP_SHARES_FEATURES"
+
+# Jobs that Hydra composes in about an hour, and in about a minute.
+_MOST_JOBS, _MANY_JOBS = 50_000, 1000
 
 _LONGEST_END_S = 10.0  # from the moment that a process is killed
 
@@ -72,6 +77,8 @@ class SweepCallback(Callback):
         if _shares_features(config.hydra):
             os.environ[SHARES_ENV] = "1"
         try:
+            _check_numbers(config.hydra)
+            _check_count(config.hydra)
             self.folder.path.mkdir(parents=True, exist_ok=True)
             if not (config.resume or config.retry_failed):
                 self._check_is_free()
@@ -111,7 +118,9 @@ class SweepCallback(Callback):
         failed = [record for record, _ in jobs if record.status not in ("FINISHED", "SKIPPED")]
         if jobs:
             print(f"\n{self.folder.description()}")
-            print(f"  {len(jobs) - len(failed)} of {len(jobs)} jobs finished; folder {self.folder.path.absolute()}")
+            started = " that were started" if interrupted else ""
+            finished = f"{len(jobs) - len(failed)} of {len(jobs)} jobs{started} finished"
+            print(f"  {finished}; folder {self.folder.path.absolute()}")
         self.record.status = (
             "KILLED" if interrupted else "FAILED" if failed or not (jobs or self.complete) else "FINISHED"
         )
@@ -169,6 +178,31 @@ class SweepCallback(Callback):
         if self.tracker is not None:
             self.record.run_id = os.environ[PARENT_ENV] = self.tracker.start(self.record)
             self.folder.write_record(self.record)
+
+
+def _check_numbers(hydra_config: DictConfig) -> None:
+    """Raise ``InputError`` for numbers of jobs or trials that are none, which launcher and sweeper take from here."""
+    for part, key in (("sweeper", "n_trials"), ("sweeper", "n_jobs"), ("launcher", "n_jobs")):
+        value = hydra_config[part].get(key, 1)
+        all_cores = part == "launcher" and value == -1
+        if not all_cores and (not isinstance(value, int) or value < 1):
+            expected = "an integer >= 1, or -1" if part == "launcher" else "an integer >= 1"
+            raise InputError(f"hydra.{part}.{key}: expected {expected}, found {value!r}")
+
+
+def _check_count(hydra_config: DictConfig) -> None:
+    """Raise ``InputError`` for more jobs than Hydra composes in an hour; say how many there are, if it takes long."""
+    if not hydra_config.sweeper._target_.endswith("BasicSweeper"):
+        return
+    overrides = OverridesParser.create().parse_overrides(list(hydra_config.overrides.task))
+    varied = [override for override in overrides if override.is_sweep_override()]
+    listed = [override for override in varied if override.value_type != ValueType.GLOB_CHOICE_SWEEP]
+    count = math.prod(sum(1 for _ in override.sweep_iterator()) for override in listed)
+    if count > _MOST_JOBS:
+        keys = ", ".join(override.key_or_group for override in varied)
+        raise InputError(f"{keys}: expected at most {_MOST_JOBS:,} jobs, found {count:,}; give fewer values")
+    if count > _MANY_JOBS:
+        print(f"{count:,} jobs, all composed before the first starts unless hydra.sweeper.max_batch_size is set")
 
 
 def _check_lists_jobs(sweeper: DictConfig) -> None:

@@ -275,8 +275,9 @@ def test_labels_with_leading_zeros_stay_different(save, task, labels, found):
     table = frame(60).assign(kind=np.array(labels)[np.arange(60) % 3])
     data = Table(save(table), target="kind", features=["height"], task=task).load(0)
     assert np.unique(data.y_train).tolist() == found
-    grouped = Table(save(table.assign(of=table["kind"])), target="price", features=["height"], group_column="of").load(0)
-    assert len({*grouped.groups}) == 2  # the third is the test part
+    of_groups = save(table.assign(of=table["kind"]))
+    data = Table(of_groups, target="price", features=["height"], group_column="of").load(0)
+    assert len({*data.groups}) == 2  # the third is the test part
 
 
 def test_the_test_part_has_labels_of_the_kind_of_the_training_part(save):

@@ -12,8 +12,7 @@ import pytest
 from command_line import SMALL, composed, folders
 from test_jobs import start, statuses, wait_for_job
 
-from orbit.core.errors import InputError
-from runners.app.launcher import THREADS, ProcessLauncher, threads
+from runners.app.launcher import THREADS, threads
 from runners.app.messages import ConfigError
 from runners.app.schema import PLUGINS
 from runners.tracking.record import RunFolder
@@ -86,10 +85,32 @@ def test_every_launcher_has_settings_that_compose():
         assert composed(f"hydra/launcher={name}").seed == 0
 
 
-@pytest.mark.parametrize("n_jobs", [0, -2])
-def test_a_number_of_jobs_that_is_none_is_refused(n_jobs):
-    with pytest.raises(InputError, match=rf"^hydra.launcher.n_jobs: expected an integer >= 1, or -1, found {n_jobs}$"):
-        ProcessLauncher(n_jobs=n_jobs).launch([["seed=0"]], 0)
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            ("hydra/launcher=joblib", "hydra.launcher.n_jobs=0"),
+            "hydra.launcher.n_jobs: expected an integer >= 1, or -1, f",
+        ),
+        (
+            ("hydra/launcher=joblib", "hydra.launcher.n_jobs=-2"),
+            "hydra.launcher.n_jobs: expected an integer >= 1, or -1",
+        ),
+        (
+            ("hydra/sweeper=optuna", "hydra.sweeper.n_trials=-1"),
+            "hydra.sweeper.n_trials: expected an integer >= 1, found -1",
+        ),
+        (
+            ("seed=range(0,1000)", "orbit.size=range(1,101)"),
+            "seed, orbit.size: expected at most 50,000 jobs, found 100,000",
+        ),
+    ],
+)
+def test_numbers_of_jobs_are_checked_before_a_sweep_writes_anything(run, tmp_path, capsys, settings, message):
+    with pytest.raises(SystemExit, match="2"):
+        run("-m", *settings)
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {message}")
+    assert not [path for path in (tmp_path / "out").glob("**/*") if path.is_file()]
 
 
 def test_parallel_jobs_share_the_cores(monkeypatch):
