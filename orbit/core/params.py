@@ -24,6 +24,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+import numpy as np
+
 from orbit.core.errors import ParameterError
 
 
@@ -99,10 +101,13 @@ def check_params(component: object) -> None:
 
 def check_value(name: str, value: Any, annotation: Any) -> None:
     """Raise ``ParameterError`` for a value of the parameter ``name`` that its annotation does not allow."""
+    given = value
+    if isinstance(value, range) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        value = list(value)
     if not _are_representable(value):
-        raise ParameterError(name, f"0 or a number of size {1 / LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}", value)
+        raise ParameterError(name, f"0 or a number of size {1 / LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}", given)
     if not _matches(value, annotation):
-        raise ParameterError(name, describe(annotation), value)
+        raise ParameterError(name, describe(annotation), given)
 
 
 def _are_representable(value: Any) -> bool:

@@ -65,7 +65,8 @@ class Dataset:
     sample_weight : array, shape (n_train,), or None
         Weights of the training points.
     groups : array, shape (n_train,), or None
-        The group of each training point: points of one group are never divided between fitting and validation.
+        The group of each training point: loaders and ``selection=k_fold`` do not divide points of one group between two
+        parts. The own rule by which a learner chooses from a path knows no groups.
     columns : tuple of Column
         The columns of a table, in the order of the columns of X; empty for other data.
     test_rows : int array, shape (n_test,), or None

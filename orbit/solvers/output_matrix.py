@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from scipy.linalg import solve_continuous_lyapunov
+from sklearn.exceptions import ConvergenceWarning
 
 from orbit.core.linalg import eigh
 from orbit.kernels.structure import Constant
 
-# Relative change below which a learned matrix has converged; it takes some tens of iterations.
+# Relative change below which a learned matrix has converged; some tens of rounds, and thousands where
+# lambda is small.
 _TOLERANCE = 1e-6
 _MAX_ROUNDS = 200
 
@@ -53,4 +57,11 @@ def learn_output(second: np.ndarray, cross: np.ndarray, regularization: float) -
         change, A = np.linalg.norm(new - A), new
         if change <= _TOLERANCE * np.linalg.norm(A):
             break
+    else:
+        warnings.warn(
+            f"output='learned': the output matrix has not converged in {_MAX_ROUNDS} rounds at a small regularization; "
+            "predictions depend on it little, but its entries are not final: give larger values",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return Constant.of(A)

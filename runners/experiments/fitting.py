@@ -90,6 +90,13 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     with clock.stage("predict"):
         predicted, probabilities = predict_with_probabilities(model, data.X_test, engine)
     problem = problem or _constant(predicted, data.y_test)
+    if data.groups is not None and (curve := learner.selection_curve()) is not None:
+        warnings.warn(
+            f"{curve.parameter}={curve.chosen:g} was chosen by {curve.criterion}, which knows no groups of points and "
+            "may fit what those of one have in common; give one value, or choose by selection=k_fold with "
+            f"'selection.grid={{learner.{curve.parameter}: [...]}}'",
+            stacklevel=2,
+        )
     if problem is not None:
         warnings.warn(problem, stacklevel=2)
 

@@ -96,4 +96,5 @@ class SkeletonLocality(Runner):
             distance = np.maximum(abs(rows - row), abs(columns - column))
             near.append(values[(distance > 0) & (distance <= 2)])
             far.append(values[distance > 12])
-        return float(np.concatenate(near).mean()), float(np.concatenate([*far, [0.0]]).mean())
+        apart = np.concatenate(far)
+        return float(np.concatenate(near).mean()), float(apart.mean()) if len(apart) else 0.0

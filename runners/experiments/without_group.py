@@ -45,7 +45,7 @@ def warning_about_group(plan: Plan, data: Dataset) -> str | None:
     """A line if validation accuracy is lower with the group than without; None otherwise, and where it is not checked.
 
     Ridge on 256 Nyström features is fitted with and without the group to at most 500 training points and compared on
-    as many others, by McNemar's test. Checked are classifications in memory.
+    as many others, by McNemar's test. Checked are classifications in memory whose points do not belong together.
     """
     if not _is_checked(plan, data):
         return None
@@ -77,6 +77,6 @@ def _warning(cheap: Plan, data: Dataset) -> str | None:
 
 def _is_checked(plan: Plan, data: Dataset) -> bool:
     config = plan.config
-    in_memory = data.task == "classification" and not config["engine"]["stream"]
+    in_memory = data.task == "classification" and data.groups is None and not config["engine"]["stream"]
     changes_nothing = config["group"]["name"] == "identity" or config["distribution"]["name"] == "delta"
     return in_memory and not changes_nothing and len(data.X_train) >= 4 and not plan.component("approx").operator_valued

@@ -20,9 +20,9 @@ _ABOUT = (
     "Every table and figure of four papers, with the published value, ours, and their ratio. A status of size=paper "
     "means the numbers of points, components and repetitions of the paper; size=middle is for experiments that take "
     "days at that size, and takes hours; size=small takes minutes, so its values are not to be compared with the "
-    "published ones beyond their order. A deviation is the standard deviation over seeds or folds; a value without one "
-    "is of a single seed. Times are wall clock, of machines that had other work too; processor time is the sum over "
-    "cores. Of rows that have features in common, the first has the time of computing them."
+    "published ones beyond their order. A deviation is the standard deviation over seeds or folds, with divisor n; "
+    "a value without one is of a single seed. Times are wall clock, of machines that had other work too; processor "
+    "time is the sum over cores. Of rows that have features in common, the first has the time of computing them."
 )
 
 

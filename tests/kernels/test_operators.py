@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
@@ -30,6 +31,7 @@ from orbit.orbits import Orbit
 from orbit.solvers.factorisations import Band, Eigen, Tridiagonal
 from orbit.solvers.least_squares import Primal
 from orbit.solvers.moments import System
+from orbit.solvers.output_matrix import learn_output
 from orbit.testing import ComponentContract, KernelMapContract, OperatorKernelContract, oracles
 
 SIGMA = 1.3
@@ -555,6 +557,15 @@ def test_a_learned_output_matrix_finds_that_outputs_are_one(rng):
     assert abs(vectors[:, -1] @ direction) / np.linalg.norm(direction) > 0.99
     with pytest.raises(InputError, match="use SteinRegressor"):
         CGRegressor().fit(phi.transform(X), Y)
+
+
+def test_a_learned_output_matrix_that_has_not_converged_says_so(rng):
+    X, Y = rng.standard_normal((40, 4)), rng.standard_normal((40, 3))
+    for regularization, converges in ((0.3, True), (1e-4, False)):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            learn_output(X.T @ X / 40, X.T @ Y / 40, regularization)
+        assert [each.category for each in found] == ([] if converges else [ConvergenceWarning])
 
 
 # ---- fields ----------------------------------------------------------------------------------------------------------

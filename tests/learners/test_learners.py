@@ -570,6 +570,16 @@ def test_a_point_without_weight_does_not_move_the_targets_of_kernel_svm(rng):
     np.testing.assert_allclose(KernelSVMRegressor(1e-3).fit(X, wrong, weights).predict(X), expected, atol=0.02)
 
 
+@pytest.mark.parametrize("path", [np.array([1e-3, 1.0]), range(1, 3), (1e-3, 1.0)], ids=["array", "range", "tuple"])
+def test_a_path_is_any_sequence_of_numbers(rng, path):
+    X, y = rng.standard_normal((30, 3)), rng.standard_normal(30)
+    for learner in (RidgeRegressor, GaussianProcess, SteinRegressor, AdaGradRegressor, KernelSVMRegressor):
+        found, expected = (learner(each).fit(X, y) for each in (path, [float(value) for value in path]))
+        np.testing.assert_array_equal(found.path_, expected.path_)
+    with pytest.raises(ParameterError, match="regularization: expected"):
+        RidgeRegressor(np.ones((2, 2))).fit(X, y)
+
+
 def test_selection_curve(rng):
     X, y = rng.standard_normal((60, 5)), rng.standard_normal(60)
     ridge = RidgeRegressor(PATH, "loo").fit(X, y)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -228,6 +229,16 @@ def test_importance_is_bounded_and_asked_for():
 
 
 # ---- groups ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_that_knows_no_groups_says_so(table):
+    table.assign(patient=np.arange(len(table)) % 10).to_csv("mine.csv", index=False)
+    of_groups = (COLUMNS, "dataset.target=price", "dataset.group_column=patient")
+    with pytest.warns(UserWarning, match=r"^regularization=\S+ was chosen by loo, which knows no groups of points"):
+        fitted(*of_groups)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*knows no groups")
+        fitted(*of_groups, "learner.regularization=0.1")
 
 
 def test_a_selection_keeps_groups_together(table):
