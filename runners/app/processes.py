@@ -34,10 +34,15 @@ def end_on_signals() -> None:
 
 
 def end_with(parent: int) -> None:
-    """Make this process a worker of a sweep: it ends with the process of the id ``parent`` on the same machine."""
+    """Make this process a worker of a sweep: it ends with the process of the id ``parent`` on the same machine.
+
+    Ctrl-C in a terminal reaches both; the parent then ends its workers, by one SIGTERM.
+    """
     if not _watching.is_set():
         _watching.set()
         end_on_signals()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
 
 

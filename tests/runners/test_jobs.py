@@ -345,12 +345,14 @@ def test_parallel_sweep_that_is_ended_leaves_nothing_running(tmp_path, number):
     sweep = start(tmp_path, *PARALLEL, "seed=0,1,2,3,4,5")
     wait_for_job(tmp_path, sweep)
     workers = psutil.Process(sweep.pid).children(recursive=True)
-    os.kill(sweep.pid, number)
+    for process in (sweep, *workers) if number == signal.SIGINT else (sweep,):  # Ctrl-C in a terminal reaches all
+        os.kill(process.pid, number)
     wait_until_all_ended(sweep, workers, seconds=40)
     if number == signal.SIGKILL:
         assert start(tmp_path, "runner=sync").wait(120) == 0
     else:
         assert sweep.returncode == 130
+        assert "FAILED" not in statuses(tmp_path)
     assert "RUNNING" not in statuses(tmp_path)
     again = start(tmp_path, *PARALLEL, "seed=0,1,2,3,4,5", "resume=true")
     out, err = again.communicate(timeout=240)

@@ -173,7 +173,7 @@ class TestCheckpoints:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"version": np.array(99)}, "it has version 99, this program reads version 2"),
+            ({"version": np.array(99)}, "it has version 99, this program reads version 3"),
             ({"x": np.zeros(30)}, "its checksum is wrong"),
             ({"more": np.zeros(3)}, "its checksum is wrong"),
         ],
