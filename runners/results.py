@@ -16,8 +16,11 @@ import numpy as np
 # Digits that are kept: more than the deviation between seeds or machines leaves meaning for.
 _DIGITS = 6
 
+#: The first word of the metric of a difference between two columns of a row.
+GAP = "gap"
+
 # Metrics of which a ratio means nothing.
-_WITHOUT_RATIO = ("rank", "gap")
+_WITHOUT_RATIO = ("rank", GAP)
 
 #: The part of an experiment that is its table.
 TABLE = "table"

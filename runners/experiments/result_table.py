@@ -26,7 +26,7 @@ from runners.experiments.estimate import Estimate, Fits, estimated
 from runners.experiments.trials import Trials, settings
 from runners.markdown import markdown_table, mean_and_spread
 from runners.metrics import metric_name
-from runners.results import TABLE, Result, curve_results, settings_of
+from runners.results import GAP, TABLE, Result, curve_results, settings_of
 
 _CURVE_KEYS = ("along", "series", "references", "metric", "repeats", "published", "x_label", "y_label")
 
@@ -360,9 +360,8 @@ def _sharing(plan: Plan, metric: str) -> Iterator[None]:
 def _gaps(metric: str, pairs: Pairs, published: Pairs, part: str) -> list[Result]:
     """How much larger the second number of each row is."""
     gap = {row: two - one for row, (one, two) in published.items()}
-    return [
-        Result(part, row, f"gap of {metric}", [two - one], published=gap.get(row)) for row, (one, two) in pairs.items()
-    ]
+    name = f"{GAP} of {metric}"
+    return [Result(part, row, name, [two - one], published=gap.get(row)) for row, (one, two) in pairs.items()]
 
 
 def _ranks(pairs: Pairs, published: Pairs, column: str) -> list[Result]:

@@ -19,7 +19,7 @@ from orbit.core.errors import InputError
 from runners.base import LONGEST_SLUG, slug
 from runners.program import program
 from runners.report.results import Results, Run
-from runners.results import TABLE, Result
+from runners.results import GAP, TABLE, Result
 
 #: The folder of the files, in that of the pages.
 FOLDER = "records"
@@ -146,7 +146,8 @@ class Kept:
     def stem(self) -> str:
         """The name of its file."""
         seed = "" if self.seed in ("", "0") else f"-s{self.seed}"
-        return f"{self.name}{'' if self.is_whole else '-' + _short(' '.join(sorted(self.names)))}{seed}"
+        named = sorted({_name(result) for result in self.results if not result.metric.startswith(GAP)})
+        return f"{self.name}{'' if self.is_whole else '-' + _short(' '.join(named))}{seed}"
 
     def replaces(self, other: Kept) -> bool:
         """Whether it has all that an earlier run of the experiment at this size has, or other settings."""
@@ -301,7 +302,9 @@ def read_kept(folder: Path) -> dict[str, Gathered]:
 
 
 def _name(result: Result) -> str:
-    """The row or curve that a result belongs to."""
+    """The row or curve that a result belongs to; a difference of two columns has one for each row."""
+    if result.metric.startswith(GAP):
+        return f"{result.part}, {result.label}"
     return result.label if result.part == TABLE else result.part
 
 

@@ -194,6 +194,19 @@ def test_runs_of_parts_of_an_experiment_are_put_together(tmp_path):
     assert "4123456789" not in of("Figure 3")[1]
 
 
+def test_differences_of_columns_are_kept_of_each_row():
+    def run(day: int, row: str) -> Kept:
+        results = [Result(TABLE, f"{row} {column}", "test/accuracy", [0.1 * day]) for column in ("one", "two")]
+        results += [Result("two - one", row, "gap of test/accuracy", [0.01 * day])]
+        return Kept("exp", "paper", "", f"2026-01-0{day}", rows=["a one", "a two", "b one", "b two"], results=results)
+
+    both = Gathered([run(1, "a"), run(2, "b")])
+    gaps = {result.label: result.mean for result in both.results if result.metric.startswith("gap")}
+    assert gaps == {"a": 0.01, "b": 0.02}
+    assert not both.missing(None)
+    assert both.runs[0].stem == "exp-paper-a_one_a_two"
+
+
 def test_single_values_of_several_seeds_are_put_together(tmp_path):
     """Of each seed the newest; rows with folds, with other sizes or with other settings are not."""
     command, whole = "python run.py experiment=exp", ["RF", "folds"]
