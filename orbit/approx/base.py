@@ -193,6 +193,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """The operations of :meth:`Embedding.finish` for one point."""
         return Work()
 
+    def get_feature_names_out(self, input_features=None):
+        """Names such as ``nystrom0``; the entries of points of several axes have none."""
+        check_is_fitted(self)
+        return super().get_feature_names_out(input_features if len(self.shape_in_) == 1 else None)
+
     def _fit_parts(self, X) -> tuple[np.ndarray, int]:
         """Validate the points and fit the orbit and the kernel. Returns the points, and a seed for the map."""
         self.check()

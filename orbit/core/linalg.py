@@ -21,6 +21,9 @@ BLOCK_COLUMNS = 2048
 # slower.
 _SINGLE_THREADED = 512
 
+# Sizes of targets whose squares are numbers of float32.
+_SMALLEST_TARGET, _LARGEST_TARGET = 1e-30, 1e30
+
 # Numbers that a thread sums before it takes others.
 _SUMMED = 2**20
 
@@ -34,6 +37,16 @@ def eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     except torch.linalg.LinAlgError:  # divide and conquer can fail if many eigenvalues are equal, such as zero
         return scipy.linalg.eigh(A, driver="ev")
     return values.numpy(), vectors.numpy()
+
+
+def check_target_size(y: np.ndarray, where: str) -> None:
+    """Raise ``InputError`` for targets whose squares overflow or vanish in float32, the precision of many features."""
+    largest = float(np.abs(y.astype(np.float64)).max(initial=0))
+    if largest and not _SMALLEST_TARGET <= largest <= _LARGEST_TARGET:
+        raise InputError(
+            f"{where}: the largest target must be between {_SMALLEST_TARGET:g} and {_LARGEST_TARGET:g} in size, "
+            f"found {largest:g}; divide the targets by a constant"
+        )
 
 
 def sum_is_finite(values: np.ndarray) -> bool:

@@ -14,15 +14,13 @@ import numpy as np
 from orbit.core import distributed
 from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError, shortened, suggestion
-from orbit.core.params import PositiveInt
+from orbit.core.linalg import check_target_size
+from orbit.core.params import PositiveInt, check_value
 from orbit.core.random import RandomState, generator
 from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
 from orbit.data.rows import Rows, SharedSource, distinct, own_rows, subset
 
 Task = Literal["classification", "regression"]
-
-# Limits of the largest target of a regression.
-_SMALLEST_TARGET, _LARGEST_TARGET = 1e-30, 1e30
 
 
 @dataclass(frozen=True)
@@ -278,6 +276,7 @@ class Loader(Component):
             For wrong parameters, missing or corrupt files, and arrays that are
             empty, not finite or of unequal lengths.
         """
+        check_value("random_state", random_state, RandomState)
         self.check()
         self.check_memory()
         full = self._load_lazily(random_state) if lazy else self._load(random_state)
@@ -468,22 +467,12 @@ def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
         found = "fractions" if np.any(y != np.round(y)) else f"{y[np.abs(y).argmax()]:g}"
         raise InputError(f"{where}: class labels must be integers or strings, found {found}; set task='regression'")
     if task == "regression":
-        _check_scale(y, where)
+        check_target_size(y, where)
 
 
 def are_labels(y: np.ndarray) -> bool:
     """Whether floating-point numbers can be class labels: integers, all exact in their precision."""
     return bool(np.all((y == np.round(y)) & (np.abs(y) <= 1 / np.finfo(y.dtype).eps)))
-
-
-def _check_scale(y: np.ndarray, where: str) -> None:
-    """Raise ``InputError`` for targets whose squares overflow or vanish in float32, the precision of many features."""
-    largest = float(np.abs(y.astype(np.float64)).max(initial=0))
-    if largest and not _SMALLEST_TARGET <= largest <= _LARGEST_TARGET:
-        raise InputError(
-            f"{where}: the largest target must be between {_SMALLEST_TARGET:g} and {_LARGEST_TARGET:g} in size, "
-            f"found {largest:g}; divide the targets by a constant"
-        )
 
 
 def check_finite(blocks: Iterable[tuple[Sequence[int] | np.ndarray, np.ndarray]], what: str) -> None:

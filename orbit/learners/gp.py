@@ -11,6 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.errors import InputError
+from orbit.core.linalg import check_target_size
 from orbit.core.params import PositiveFloat, check_params
 from orbit.core.work import Work
 from orbit.kernels.structure import Constant, GramStructure, unpacked
@@ -102,6 +103,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         self.check()
         structure, X = self._accepted(X)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
+        check_target_size(y, type(self).__name__)
         self._flat = y.ndim == 1
         Y, self._mean, self._scale = self._scaled(y)
         problem = _problem(structure, X, Y, self._path())

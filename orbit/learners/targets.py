@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from orbit.core.linalg import rows_with_covariance
+from orbit.core.linalg import check_target_size, rows_with_covariance
 from orbit.core.params import PositiveFloat, check_params
 from orbit.core.random import RandomState
 from orbit.kernels.structure import Constant, GramStructure, Operator, Structure, unpacked
@@ -159,7 +159,9 @@ class NumberTargets(MultiOutputMixin, RegressorMixin, TargetsLearner):
     """Regressors."""
 
     def _validated(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
-        return validate_data(self, X, y, reset=reset, dtype=_FLOATS, multi_output=True, y_numeric=True)
+        X, y = validate_data(self, X, y, reset=reset, dtype=_FLOATS, multi_output=True, y_numeric=True)
+        check_target_size(y, type(self).__name__)
+        return X, y
 
     def _store_target_properties(self, y: np.ndarray, classes: np.ndarray | None = None) -> None:
         self._flat = y.ndim == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import logging
+import warnings
 from collections.abc import Sequence
 from typing import Literal
 
@@ -14,8 +14,6 @@ from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat
 from orbit.registry import register
 from orbit.representations.base import Representation
-
-log = logging.getLogger(__name__)
 
 _MAX_CHARGE = 118
 
@@ -107,11 +105,10 @@ class BagOfBonds(_Molecules):
             unknown &= ~members
             too_long |= members.sum(1) > length
         if (left_out := too_long | unknown.any(1)).any():
-            log.warning(
-                "representation=bag_of_bonds: %d of %d molecules have elements, or more atoms of an element, than any "
-                "training molecule; the smallest entries of their bags are left out",
-                left_out.sum(),
-                len(X),
+            warnings.warn(
+                f"representation=bag_of_bonds: {left_out.sum()} of {len(X)} molecules have elements, or more atoms of "
+                "an element, than any training molecule; the smallest entries of their bags are left out",
+                stacklevel=2,
             )
         return np.concatenate(bags, axis=1)
 
@@ -204,11 +201,10 @@ class ManyBody(_Molecules):
         step = max(1, _BLOCK // atoms**3)
         blocks = [self._columns(X[start : start + step]) for start in range(0, len(X), step)]
         if unknown := sum(block[1] for block in blocks):
-            log.warning(
-                "representation=many_body: %d of %d molecules have elements, or pairs or triples of elements, that no "
-                "training molecule has; those are left out",
-                unknown,
-                len(X),
+            warnings.warn(
+                f"representation=many_body: {unknown} of {len(X)} molecules have elements, or pairs or triples of "
+                "elements, that no training molecule has; those are left out",
+                stacklevel=2,
             )
         return np.concatenate([block[0] for block in blocks])
 

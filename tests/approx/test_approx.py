@@ -8,6 +8,7 @@ from scipy import stats
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
 from orbit import registry
 from orbit.approx import Exact, Nystrom, OperatorRandomFourier, RandomFourier
@@ -18,7 +19,9 @@ from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
 from orbit.groups import Permutation, ProductGroup, Rotation
 from orbit.kernels import CurlFree, Gaussian
+from orbit.learners import RidgeClassifier
 from orbit.orbits import Orbit
+from orbit.representations import UnitNorm
 from orbit.testing import FrequenciesContract, KernelMapContract, LandmarksContract, oracles
 from orbit.testing.samples import signals, smooth_images, unit_mean_norm
 
@@ -96,6 +99,14 @@ def test_template_side_equals_data_side(rng, group, shape):
     angles = np.einsum("rsd,nd->rns", templates, X.reshape(6, -1))
     averaged = [np.einsum("r,rns->ns", fitted.orbit_.weights_, wave(angles)) for wave in (np.cos, np.sin)]
     np.testing.assert_allclose(np.hstack(averaged) / np.sqrt(20), fitted.transform(X), atol=1e-10)
+
+
+def test_features_of_images_have_names_in_a_pipeline(rng):
+    X = rng.random((20, 4, 4))
+    model = make_pipeline(UnitNorm(), Nystrom(n_components=3, random_state=0), RidgeClassifier()).fit(
+        X, X[:, 0, 0] > 0.5
+    )
+    assert model[:-1].get_feature_names_out().tolist() == ["nystrom0", "nystrom1", "nystrom2"]
 
 
 def test_exact_coordinates_are_those_of_the_last_fit(rng):

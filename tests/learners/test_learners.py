@@ -580,6 +580,15 @@ def test_a_path_is_any_sequence_of_numbers(rng, path):
         RidgeRegressor(np.ones((2, 2))).fit(X, y)
 
 
+@pytest.mark.parametrize("size", [1e200, 1e-200])
+def test_targets_whose_squares_are_no_numbers_are_refused(rng, size):
+    X, y = rng.standard_normal((30, 3)), rng.standard_normal(30)
+    for learner in (RidgeRegressor(), KernelRidgeRegressor(), GaussianProcess(), SteinRegressor(), CGRegressor()):
+        with pytest.raises(InputError, match=f"{type(learner).__name__}: the largest target must be between 1e-30 and"):
+            learner.fit(X, size * y)
+    assert RidgeRegressor().fit(X, 0 * y).predict(X).tolist() == [0.0] * 30
+
+
 def test_selection_curve(rng):
     X, y = rng.standard_normal((60, 5)), rng.standard_normal(60)
     ridge = RidgeRegressor(PATH, "loo").fit(X, y)
