@@ -46,6 +46,10 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
         ("hydra.mode=MULTIRUN", "hydra/launcher=foo"),
         "hydra/launcher=foo: no such hydra/launcher. Choose from basic, joblib",
     ),
+    (
+        ("seed=1", "torchrun", "--nproc-per-node"),
+        "torchrun: expected as the first word, as in: torchrun --nproc-per-node",
+    ),
     ("hydra/launcher=joblib", "hydra/launcher=joblib: is for a sweep, which is started with -m"),
     ("hydra/sweeper=optuna", "hydra/sweeper=optuna: is for a sweep, which is started with -m"),
     ("hydra=3", "hydra: expected settings hydra.KEY=VALUE, found 3"),

@@ -30,6 +30,8 @@ def check_arguments(arguments: Sequence[str]) -> None:
         For unknown options, arguments that are not of the form ``KEY=VALUE``, choices that are no names, settings
         deleted by ``~``, and new keys in Hydra's own section.
     """
+    if "torchrun" in arguments:
+        raise ConfigError("torchrun: expected as the first word, as in: torchrun --nproc-per-node 2 KEY=VALUE")
     parser = get_args_parser()
     parser.error = _refuse  # type: ignore[method-assign]  # argparse prints the usage and exits
     options = parser.parse_args(arguments)
