@@ -51,8 +51,9 @@ class Component(Estimator):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not any("kind" in vars(base) for base in cls.__mro__ if base is not Component):
-            cls.name = cls.__name__  # a user's class need not be registered
+        registered = any("kind" in vars(base) for base in cls.__mro__ if base is not Component)
+        if not registered and "name" not in vars(cls):  # as a user's class need not be
+            cls.name = cls.__name__
 
     def check(self) -> None:
         """Raise ``ParameterError`` if a parameter, or one of a part, has the wrong type or range."""

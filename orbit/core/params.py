@@ -102,7 +102,7 @@ def check_params(component: object) -> None:
 def check_value(name: str, value: Any, annotation: Any) -> None:
     """Raise ``ParameterError`` for a value of the parameter ``name`` that its annotation does not allow."""
     given = value
-    if isinstance(value, range) or (isinstance(value, np.ndarray) and value.ndim == 1):
+    if isinstance(value, range) or (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf"):
         value = list(value)
     if not _are_representable(value):
         raise ParameterError(name, f"0 or a number of size {1 / LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}", given)

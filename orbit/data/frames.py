@@ -175,7 +175,12 @@ class NamedColumns(TransformerMixin, BaseEstimator):
         InputError
             Naming the columns that are missing, hold no numbers, or lack values that are not imputed.
         """
-        return Frame(X.infer_objects(), "the table").encoded(self.encoding, self.imputes)
+        if not isinstance(X, pd.DataFrame):
+            names = ", ".join(self.encoding.features)
+            raise InputError(f"expected a data frame with the columns {names}, found {type(X).__name__}")
+        frame = Frame(X.infer_objects(), "the table")
+        frame.check_names(X.columns)
+        return frame.encoded(self.encoding, self.imputes)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -194,10 +199,10 @@ _ADVICE = (
 
 
 class Frame:
-    """A table, and its name ``where`` for error messages."""
+    """A table, its name ``where`` for error messages, and whether texts such as NA and None were read as missing."""
 
-    def __init__(self, frame: pd.DataFrame, where: str) -> None:
-        self.frame, self.where = frame, where
+    def __init__(self, frame: pd.DataFrame, where: str, texts_are_missing: bool = False) -> None:
+        self.frame, self.where, self.texts_are_missing = frame, where, texts_are_missing
 
     @classmethod
     def read(
@@ -237,15 +242,18 @@ class Frame:
             else:
                 separator = separator.replace("\\t", "\t")  # a tab, as it is written in a shell
                 options: dict[str, Any] = {"sep": separator, "na_values": missing, "keep_default_na": missing is None}
-                frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), low_memory=False, **options)
+                fast = len(separator) == 1 or separator == r"\s+"  # pandas has another parser for the others
+                options["engine"] = "c" if fast else "python"
+                whole = {"low_memory": False} if fast else {}  # a column has one type, not one for each chunk
+                frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), **options, **whole)
                 frame = frame.rename(columns=str)
                 for column in labels:
                     if column in frame and pd.api.types.is_integer_dtype(frame[column]):
                         written = pd.read_csv(file, usecols=[column], dtype=str, **options)[column]
-                        if written.str.match(r"[+-]?0\d").any():
+                        if written.str.match(r"\s*[+-]?0\d").any():
                             frame[column] = written
                 # as they are in the file: pandas renames a second "a" to "a.1"
-                names = pd.read_csv(file, sep=separator, header=None, nrows=1, dtype=str).iloc[0].dropna()
+                names = pd.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].dropna()
                 if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first column for row labels
                     raise ValueError("its rows have more entries than the line of column names")
         except Exception as error:
@@ -253,9 +261,14 @@ class Frame:
             raise DataFileError(
                 f"{where} is not a readable .csv or .parquet file ({reason}); separator is {separator!r}"
             ) from error
+        made = cls(frame, where, file.suffix.lower() not in _PARQUET and missing is None)
+        made.check_names(names)
+        return made
+
+    def check_names(self, names: Any) -> None:
+        """Raise ``InputError`` for several columns of one name."""
         if names.duplicated().any():
-            raise InputError(f"{where} has several columns of one name: {', '.join(names[names.duplicated()])}")
-        return cls(frame, where)
+            raise InputError(f"{self.where} has several columns of one name: {', '.join(names[names.duplicated()])}")
 
     def require(self, columns: Sequence[str], what_to_do: str) -> None:
         """Raise ``InputError`` naming the columns that are missing."""
@@ -366,7 +379,8 @@ class Frame:
         """Raise ``InputError`` naming the columns with missing values, and the number of rows."""
         counts = {column: int(self.frame[column].isna().sum()) for column in columns}
         found = [f"{column} ({count} row{'s' if count > 1 else ''})" for column, count in counts.items() if count]
-        if any(count and not pd.api.types.is_numeric_dtype(self.frame[column]) for column, count in counts.items()):
+        texts = [column for column, count in counts.items() if count and not _is_numeric(self.frame[column])]
+        if texts and self.texts_are_missing:
             what_to_do += ", or set missing_texts if texts such as NA and None are values"
         if found:
             raise InputError(f"{self.where} has missing values: {', '.join(found)}; {what_to_do}")
@@ -375,6 +389,10 @@ class Frame:
         """A column as strings, None where a value is missing, shape (n,)."""
         self.require([column], "every part needs it")
         return np.array([None if pd.isna(value) else _text(value) for value in self.frame[column]], dtype=object)
+
+
+def _is_numeric(values: pd.Series) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(values))
 
 
 def _text(value: Any) -> str:

@@ -105,7 +105,8 @@ class Images(Loader):
             return super()._read_points(path, form)
         files = [base] if base.is_file() else _pictures(base.rglob("*"))
         if base.is_dir():
-            _warn_about(base, sorted(path for path in {*base.rglob("*")} - {*files} if path.is_file()))
+            others = sorted(path for path in {*base.rglob("*")} - {*files} if path.is_file())
+            _warn_about(base, others, "only .png and .jpg files are read")
         if not files:
             raise DataFileError(f"{path}: expected a folder with .png or .jpg files, or one such file, found none")
         expected = tuple(form["shape"][:2])
@@ -194,15 +195,15 @@ def _warn_about_others(folder: Path, files: Mapping[str, list[Path]]) -> None:
     """Warn about class folders without pictures, what is in them beside pictures, and pictures in no class folder."""
     others = [path for name, found in files.items() for path in sorted({*(folder / name).iterdir()} - {*found})]
     empty = [folder / name for name, pictures in files.items() if not pictures]
-    _warn_about(folder, others + empty + [path for path in _pictures(folder.iterdir()) if path.is_file()])
+    loose = [path for path in _pictures(folder.iterdir()) if path.is_file()]
+    _warn_about(folder, others + empty + loose, "only .png and .jpg files directly in the folder of a class are read")
 
 
-def _warn_about(folder: Path, left_out: list[Path]) -> None:
+def _warn_about(folder: Path, left_out: list[Path], read: str) -> None:
     names = [str(path.relative_to(folder)) for path in left_out if not path.name.startswith(".")]
     if names:
         warnings.warn(
-            f"{folder}: {len(names)} files and folders are left out, e.g. {shortened(names[0])}: what is read are .png "
-            "and .jpg files, in training those in the folder of a class and not those in folders inside it",
+            f"{folder}: {len(names)} files and folders are left out, e.g. {shortened(names[0])}; {read}",
             stacklevel=2,
         )
 

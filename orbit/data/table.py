@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -138,7 +138,7 @@ class Table(Loader):
 
         self.check_files()
         assert self.path is not None
-        whole = self._read(self.path, f"path: {self.path}")
+        whole = self._read(self.path, f"path: {self.path}", labels=self._targets())
         features = self._features(whole)
         texts = whole.categorical(features) if self.categories == "onehot" else []
         y, groups = whole.targets(self._targets()), self._groups(whole)
@@ -146,7 +146,8 @@ class Table(Loader):
         values = self._values(whole, features, texts)
         if self.test_path is not None:
             strings = [*texts, *self._targets()] if y.dtype.kind == "U" else texts
-            tested = self._read(self.test_path, f"test_path: {self.test_path}", strings)
+            labels = [] if y.dtype.kind in "iu" else self._targets()
+            tested = self._read(self.test_path, f"test_path: {self.test_path}", strings, labels)
             train, test = np.arange(len(y)), np.arange(len(tested.frame))
             test_values, y_test = self._values(tested, features, texts), tested.targets(self._targets())
             check_groups(groups, self._groups(tested), "group_column")
@@ -220,9 +221,9 @@ class Table(Loader):
             part.refuse_missing(features, REMOVE)
         return values
 
-    def _read(self, path: str, where: str, texts: Iterable[str] = ()) -> Frame:
+    def _read(self, path: str, where: str, texts: Iterable[str] = (), labels: Sequence[str] = ()) -> Frame:
         from orbit.data.frames import Frame
 
-        labels = [] if self.task == "regression" or len(self._targets()) > 1 else self._targets()
-        labels += [self.group_column] if self.group_column is not None else []
-        return Frame.read(user_path(path, "path"), where, self.separator, texts, labels, self.missing_texts)
+        names = [] if self.task == "regression" or len(labels) > 1 else [*labels]
+        names += [self.group_column] if self.group_column is not None else []
+        return Frame.read(user_path(path, "path"), where, self.separator, texts, names, self.missing_texts)

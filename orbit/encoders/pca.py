@@ -63,7 +63,8 @@ class PrincipalComponents(Encoder):
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         points, seed = X.reshape(len(X), -1), int(generator(random_state).integers(2**31))
         # scikit-learn may subtract the product of means from that of points, which leaves nothing of a small variance
-        self.mean_ = points.mean(0, dtype=np.float64).astype(points.dtype)
+        dtype = points.dtype if points.dtype.kind == "f" else np.float64
+        self.mean_ = points.mean(0, dtype=np.float64).astype(dtype)
         with np.errstate(invalid="ignore"):  # shares of no variance, if all points are equal
             pca = PCA(min(self.n_components, *points.shape), random_state=seed).fit(points - self.mean_)
         self.components_ = pca.components_

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from orbit.core.errors import InputError
+from orbit.core.linalg import check_target_size
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
@@ -23,6 +24,8 @@ from orbit.learners.epochs import EpochClassifier, EpochLearner
 from orbit.registry import register
 
 _EPSILON = 1e-8
+# Targets whose deviation is at most this multiple of the rounding of their mean, in float32, are constant.
+_CONSTANT = 16
 
 
 class _AdaGrad(EpochLearner):
@@ -62,7 +65,7 @@ class _AdaGrad(EpochLearner):
     def _training_arrays(self) -> dict[str, np.ndarray]:
         tensors = {
             "mean": self._shift,
-            "unit": torch.tensor(self._unit),
+            "unit": torch.tensor(self._unit, dtype=torch.float64),
             "weights": self._weights,
             "offsets": self._offsets,
         }
@@ -177,8 +180,8 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     Parameters
     ----------
     learning_rate : float > 0, list of them, or None
-        Several values are trained in parallel for one epoch, and the one with the least
-        error on points not yet seen is trained further; None is 0.01 to 1,
+        Several values are trained in parallel for one epoch, or until there were 4 steps, and
+        the one with the least error, in one epoch on points not yet seen, is trained further; None is 0.01 to 1,
         divided by the root mean square distance of the features of the first batch from their mean.
     regularization : float >= 0
         lambda.
@@ -196,7 +199,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     coef_, intercept_ : arrays
     learning_rate_, regularization_ : float
     path_, path_scores_ : arrays
-        The learning rates and their negative mean square errors on unseen points.
+        The learning rates and their negative mean square errors in the epoch that compared them.
     history_ : list of float
         The negative mean square error of each epoch, on points before their steps.
 
@@ -258,14 +261,17 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     def _targets(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         self.check()
         X, y = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
+        check_target_size(y, type(self).__name__)
         self._flat = y.ndim == 1
         return X, y.reshape(len(y), -1)
 
     def _steps(self, X: np.ndarray, Y: np.ndarray) -> None:
+        Y = Y.astype(np.float64)  # squares of float32 may be no numbers
         if not self._in_training():
             # a step moves a parameter by about its learning rate, however far the targets are
-            self._target_mean = Y.mean(0)
-            self._target_scale = _spread(Y) / math.sqrt(Y.shape[1])
+            self._target_mean, spread = Y.mean(0), _spread(Y)
+            constant = spread <= _CONSTANT * np.finfo(np.float32).eps * np.abs(self._target_mean).max()
+            self._target_scale = 1.0 if constant else spread / math.sqrt(Y.shape[1])
         super()._steps(X, (Y - self._target_mean) / self._target_scale)
 
     def _publish(self, best: int) -> None:
@@ -280,7 +286,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         return 2 * (scores - y)
 
     def _batch_scores(self, scores: Tensor, y: Tensor) -> Tensor:
-        return -(scores - y[:, None, :]).square().mean(2).sum(0) * self._target_scale**2
+        return -(scores - y[:, None, :]).square().mean(2).sum(0).double() * self._target_scale**2
 
 
 def _operator_of(structure: Any, Y: np.ndarray) -> Operator | None:
@@ -303,8 +309,8 @@ class AdaGradClassifier(EpochClassifier, _AdaGrad):
     loss : {"logistic", "hinge", "squared"}
         Multinomial logistic, or one against all with the hinge or squared loss.
     learning_rate : float > 0, list of them, or None
-        Several values are trained in parallel for one epoch, and the one with the best
-        accuracy on points not yet seen is trained further; None is 0.01 to 1,
+        Several values are trained in parallel for one epoch, or until there were 4 steps, and
+        the one with the best accuracy, in one epoch on points not yet seen, is trained further; None is 0.01 to 1,
         divided by the root mean square distance of the features of the first batch from their mean.
     regularization : float >= 0
         lambda.

@@ -33,8 +33,9 @@ class EpochLearner(Learner):
 
     Each batch is predicted before its step, so the scores of the first epoch are
     scores on unseen data. The rate with the best score is used; the others are
-    dropped after that epoch, or if it has few steps after the first epoch that ends with at least 4 in all.
-    A subclass implements the abstract methods.
+    dropped at the end of the first epoch by which at least 4 steps were taken. If that
+    is a later one, its scores are on points seen before. A subclass implements the
+    abstract methods.
 
     Attributes
     ----------
@@ -138,7 +139,7 @@ class EpochLearner(Learner):
 
     @abstractmethod
     def _training_arrays(self) -> dict[str, np.ndarray]:
-        """The state that only training needs, after the first epoch."""
+        """The state that only training needs."""
 
     @abstractmethod
     def _resume_training(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -221,19 +222,19 @@ class EpochLearner(Learner):
         return default_threads() if self.batch_size * width >= _WIDE_BATCH else 1
 
     def _publish_best(self) -> None:
-        if self._comparing:
+        if self._comparing and self._seen:  # at the end of an epoch they have been set
             self.path_scores_ = self._means()
-            self.learning_rate_ = float(self.path_[self._best()])
-        self._publish(self._best())
+            self.learning_rate_ = float(self._rates[self._best()])
+        self._publish(int(np.flatnonzero(self._rates == self.learning_rate_)[0]))
 
     def _means(self) -> np.ndarray:
         return self._score_sums / max(self._seen, 1)
 
     def _best(self) -> int:
-        """Index of the best rate among those still trained, the largest in a tie; one that diverges has NaN scores."""
+        """Index of the best rate among those still trained, the middle one in a tie; NaN, as of divergence, is worst."""
         means = np.nan_to_num(self._means(), nan=-np.inf)
         best = np.flatnonzero(means == means.max())
-        return int(best[np.argmax(self._rates[best])])
+        return int(best[len(best) // 2])
 
 
 class EpochClassifier(ClassifierMixin, EpochLearner):

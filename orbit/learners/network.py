@@ -84,8 +84,9 @@ class NetworkClassifier(EpochClassifier):
     channels, width : int >= 1
         Units for each node of a convolution, and for each node of a full layer.
     learning_rate : float > 0, list of them, or None
-        Several values are trained for one epoch each, and the one with the best accuracy
-        on points not yet seen is trained further; None is the paper's, 0.0002 to 0.005.
+        Several values are trained for one epoch, or until there were 4 steps, and the one
+        with the best accuracy, in one epoch on points not yet seen, is trained further; None
+        is the paper's, 0.0002 to 0.005.
     batch_size : int >= 1
         Points a step.
     epochs : int >= 1

@@ -17,8 +17,8 @@ _PROJECTIONS = 8
 # Features of one orbit differ by rounding, of up to this multiple of the precision of the rows.
 _ROUNDING = 64
 # Rows that vary little about a large mean differ by as little as rounding; equal ones differ by less than this share of
-# the deviation of all rows.
-_SHARE = 1e-3
+# the deviation of all rows, unless that is rounding itself: at most this multiple of the precision.
+_SHARE, _CONSTANT = 1e-3, 4
 # Neighbours in the order of a projection that are compared; in some order no copies of another row are between.
 _NEIGHBOURS = 3
 
@@ -86,8 +86,10 @@ def equal_rows(X: np.ndarray) -> np.ndarray:
     """
     seen = _projections(X)
     # projections are as large as the rows they come from
-    allowed = _ROUNDING * np.finfo(X.dtype).eps * np.sqrt(np.square(seen).mean(1))
-    allowed = np.minimum(allowed, _SHARE * np.sqrt(seen.var(0).mean()))
+    sizes, deviation = np.sqrt(np.square(seen).mean(1)), np.sqrt(seen.var(0).mean())
+    allowed, of_projections = (_ROUNDING * np.finfo(dtype).eps * sizes for dtype in (X.dtype, seen.dtype))
+    if deviation > _CONSTANT * np.finfo(X.dtype).eps * sizes.max(initial=0):
+        allowed = np.minimum(allowed, np.maximum(of_projections, _SHARE * deviation))
     rows = _close_rows(seen[:, 0], allowed)
     seen, allowed = seen[rows], allowed[rows]
     pairs = []

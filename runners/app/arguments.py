@@ -60,7 +60,7 @@ def is_dry_run(arguments: Sequence[str]) -> bool:
 def _refuse_sweeps(overrides: Sequence[Override]) -> None:
     """Refuse settings of a sweep for a single run, where they have no effect."""
     for override in overrides:
-        if override.key_or_group.partition(".")[0] in ("hydra/sweeper", "hydra/launcher"):
+        if override.key_or_group.startswith(("hydra/sweeper", "hydra/launcher", "hydra.sweep", "hydra.launcher.")):
             raise ConfigError(f"{override.input_line}: is for a sweep, which is started with -m")
 
 

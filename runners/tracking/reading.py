@@ -48,7 +48,8 @@ def with_names(model: Pipeline, X: np.ndarray, folder: RunFolder) -> tuple[Pipel
     if not set(Table.reading) <= set(_form(folder.read_record()) or ()):
         return model, X
     loader, form = data_of(folder)
-    assert isinstance(loader, Table)
+    if not isinstance(loader, Table):
+        return model, X
     columns = loader.named_columns(form)
     return Pipeline([(_COLUMNS, columns), *model.steps]), columns.encoding.decode(X)
 

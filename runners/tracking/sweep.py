@@ -6,6 +6,7 @@ Hydra imports this module for every run, so what takes long to import is importe
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import re
@@ -29,7 +30,7 @@ from runners.interpolations import resolved
 from runners.program import program
 from runners.tracking.passwords import mask
 from runners.tracking.pending import Marker, Pending
-from runners.tracking.record import Record, RunFolder, SweepFolder
+from runners.tracking.record import RECORD, Record, RunFolder, SweepFolder
 from runners.tracking.storage import cannot_write
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ PARENT_ENV = "ORBIT_PARENT_RUN_ID"
 SWEEP_ENV = "ORBIT_SWEEP_ID"
 #: Environment variable that tells the jobs of a sweep that features of one are those of others.
 SHARES_ENV = "ORBIT_SWEEP_SHARES_FEATURES"
+
+# Overrides whose values are counted without the configuration.
+_LISTS = ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP, ValueType.RANGE_SWEEP
 
 # Jobs that Hydra composes in about an hour, and in about a minute.
 _MOST_JOBS, _MANY_JOBS = 50_000, 1000
@@ -151,7 +155,7 @@ class SweepCallback(Callback):
 
     def _check_is_free(self) -> None:
         """Raise ``InputError`` if a sweep is in the folder: its jobs would be taken for those of this one."""
-        if self.folder.read_record() is not None:
+        if any(self.folder.path.glob(f"*/{RECORD}")):
             found = self.folder.path.absolute()
             raise InputError(f"hydra.sweep.dir: expected a folder without a sweep, or resume=true, found {found}")
 
@@ -192,15 +196,20 @@ def _check_numbers(hydra_config: DictConfig) -> None:
 
 def _check_count(hydra_config: DictConfig) -> None:
     """Raise ``InputError`` for more jobs than Hydra composes in an hour; say how many there are, if it takes long."""
-    if not hydra_config.sweeper._target_.endswith("BasicSweeper"):
+    if not hydra_config.sweeper._target_.endswith("BasicSweeper") or hydra_config.sweeper.get("max_batch_size"):
         return
     overrides = OverridesParser.create().parse_overrides(list(hydra_config.overrides.task))
     varied = [override for override in overrides if override.is_sweep_override()]
-    listed = [override for override in varied if override.value_type != ValueType.GLOB_CHOICE_SWEEP]
-    count = math.prod(sum(1 for _ in override.sweep_iterator()) for override in listed)
+    listed = [override for override in varied if override.value_type in _LISTS]
+    count = 0
+    with contextlib.suppress(ValueError):  # of a range of step 0, which Hydra answers in one line
+        count = math.prod(sum(1 for _ in itertools.islice(each.sweep_iterator(), _MOST_JOBS + 1)) for each in listed)
     if count > _MOST_JOBS:
         keys = ", ".join(override.key_or_group for override in varied)
-        raise InputError(f"{keys}: expected at most {_MOST_JOBS:,} jobs, found {count:,}; give fewer values")
+        raise InputError(
+            f"{keys}: expected at most {_MOST_JOBS:,} jobs, which are all composed before the first starts; give fewer "
+            "values, or set hydra.sweeper.max_batch_size"
+        )
     if count > _MANY_JOBS:
         print(f"{count:,} jobs, all composed before the first starts unless hydra.sweeper.max_batch_size is set")
 

@@ -285,6 +285,9 @@ def test_the_test_part_has_labels_of_the_kind_of_the_training_part(save):
     train, test = save(table), save(table[table["kind"] != "x"], "test.csv")
     data = Table(train, target="kind", features=["height"], test_path=test).load(0)
     assert {*data.y_test} == {"1", "2"} < {*data.y_train}
+    train, test = save(table.assign(kind=np.arange(60) % 2 + 1)), save(table.assign(kind=["01", "2"] * 30), "test.csv")
+    data = Table(train, target="kind", features=["height"], test_path=test).load(0)
+    assert {*data.y_test} == {1, 2} == {*data.y_train}
 
 
 def test_texts_for_missing_values_are_the_users_choice(save):
@@ -298,8 +301,10 @@ def test_texts_for_missing_values_are_the_users_choice(save):
 @pytest.mark.filterwarnings("error")
 def test_tabs_between_columns(save):
     path = save(frame(), sep="\t")
-    for separator in ("\t", r"\t"):
+    for separator in ("\t", r"\t", r"\s+"):
         assert Table(path, target="kind", features=["height"], separator=separator).load(0).X_train.shape == (30, 1)
+    Path(path).write_text(Path(path).read_text().replace("\t", "::"))
+    assert Table(path, target="kind", features=["height"], separator="::").load(0).X_train.shape == (30, 1)
 
 
 def test_names_are_no_categories(save):

@@ -170,10 +170,36 @@ class TestAdaGrad:
         assert regressor.score(X, y) > 0.99
         assert AdaGradClassifier(epochs=50, random_state=0).fit(X, y > 0).score(X, y > 0) > 0.9
 
-    def test_the_largest_learning_rate_is_taken_in_a_tie(self):
-        X = np.random.default_rng(0).standard_normal((10, 3))
-        learner = AdaGradRegressor([0.01, 0.1]).partial_fit(X, X[:, 0])  # scored before the first step
-        assert learner.learning_rate_ == 0.1
+    @pytest.mark.parametrize("kind", [AdaGradRegressor, AdaGradClassifier])
+    @pytest.mark.parametrize("epochs", [1, 2, 3, 4, 5])
+    def test_few_steps_do_not_choose_the_largest_learning_rate(self, kind, epochs):
+        X = np.random.default_rng(0).standard_normal((60, 5))
+        y = X[:, 0] if kind is AdaGradRegressor else X[:, 0] > 0
+        learner = kind(learning_rate=[0.1, 0.3, 1e3], epochs=epochs, random_state=0).fit(X, y)
+        assert learner.learning_rate_ <= 0.3 or kind is AdaGradClassifier  # whose predictions do not depend on a scale
+        assert learner.score(X, y) > (0 if kind is AdaGradRegressor else 0.65)
+        assert len(set(learner.path_scores_)) > 1 or epochs == 1  # before the first step all are equal
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("factor", [1e-23, 1.0, 1e22])
+    def test_the_choice_does_not_depend_on_the_scale_of_targets(self, dtype, factor):
+        X = np.random.default_rng(0).standard_normal((1000, 5)).astype(dtype)
+        chosen = [AdaGradRegressor([0.1, 0.3, 100.0], random_state=0).fit(X, f * X[:, 0]) for f in (1.0, factor)]
+        assert chosen[0].learning_rate_ == chosen[1].learning_rate_ < 100
+        scores = chosen[1].path_scores_ / factor**2
+        np.testing.assert_allclose(scores, chosen[0].path_scores_, rtol=1e-2)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_equal_targets_in_the_first_batch_have_no_scale(self, dtype):
+        X = np.random.default_rng(0).standard_normal((1000, 5)).astype(dtype)
+        y = (X[:, 0] + 0.1).astype(dtype)
+        y[:63] = 0.1
+        learner = AdaGradRegressor(random_state=0)
+        for _ in range(5):
+            for rows in (slice(0, 63), *(slice(start, start + 64) for start in range(63, 1000, 64))):
+                learner.partial_fit(X[rows], y[rows])
+            learner.end_epoch()
+        assert learner.finalize().score(X[63:], y[63:]) > 0.95
 
     @pytest.fixture
     def digits(self):

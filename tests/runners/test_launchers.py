@@ -102,7 +102,7 @@ def test_every_launcher_has_settings_that_compose():
         ),
         (
             ("seed=range(0,1000)", "orbit.size=range(1,101)"),
-            "seed, orbit.size: expected at most 50,000 jobs, found 100,000",
+            "seed, orbit.size: expected at most 50,000 jobs, which are all",
         ),
     ],
 )

@@ -530,6 +530,14 @@ def test_rows_that_vary_little_about_a_large_mean_are_not_equal(d, offset, rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [2, 65, 300])
+def test_rows_that_are_all_equal_are_one_group(dtype, n, rng):
+    row = (rng.standard_normal(40) + 3).astype(dtype)
+    assert not equal_rows(np.repeat(row[None], n, 0)).any()
+    assert not equal_rows((row * (1 + np.finfo(dtype).eps * rng.standard_normal((n, 1)))).astype(dtype)).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_equal_rows_are_those_that_differ_by_rounding_only(dtype, rng):
     distinct = (rng.standard_normal((4000, 5)) + 3).astype(dtype)
     rows = rng.integers(0, len(distinct), 12_000)
