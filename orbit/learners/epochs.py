@@ -231,7 +231,7 @@ class EpochLearner(Learner):
         return self._score_sums / max(self._seen, 1)
 
     def _best(self) -> int:
-        """Index of the best rate among those still trained, the middle one in a tie; NaN, as of divergence, is worst."""
+        """Index of the best rate among those still trained, the middle one in a tie; one that diverges is worst."""
         means = np.nan_to_num(self._means(), nan=-np.inf)
         best = np.flatnonzero(means == means.max())
         return int(best[len(best) // 2])

@@ -178,7 +178,8 @@ class TestAdaGrad:
         learner = kind(learning_rate=[0.1, 0.3, 1e3], epochs=epochs, random_state=0).fit(X, y)
         assert learner.learning_rate_ <= 0.3 or kind is AdaGradClassifier  # whose predictions do not depend on a scale
         assert learner.score(X, y) > (0 if kind is AdaGradRegressor else 0.65)
-        assert len(set(learner.path_scores_)) > 1 or epochs == 1  # before the first step all are equal
+        # before the first step all scores are equal, and after one step all accuracies
+        assert len(set(learner.path_scores_)) > 1 or epochs <= (1 if kind is AdaGradRegressor else 2)
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @pytest.mark.parametrize("factor", [1e-23, 1.0, 1e22])
