@@ -287,8 +287,9 @@ def test_of_a_process_ends_it_with_exit_code_2_and_one_line(case, expected, tmp_
         pytest.skip("the operating system passes no null characters")
     (tmp_path / "here.csv").touch()
     given = overrides_of(case)
-    untracked = (*given, "tracking.enabled=false") if given[0].startswith("-") else ("tracking.enabled=false", *given)
-    command = [sys.executable, str(ROOT / "run.py"), *untracked]  # settings stand side by side
+    options_first = given[0].startswith("-") and len(given) > 1  # settings stand side by side
+    untracked = (*given, "tracking.enabled=false") if options_first else ("tracking.enabled=false", *given)
+    command = [sys.executable, str(ROOT / "run.py"), *untracked]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")

@@ -24,8 +24,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-import numpy as np
-
 from orbit.core.errors import ParameterError
 
 
@@ -102,12 +100,17 @@ def check_params(component: object) -> None:
 def check_value(name: str, value: Any, annotation: Any) -> None:
     """Raise ``ParameterError`` for a value of the parameter ``name`` that its annotation does not allow."""
     given = value
-    if isinstance(value, range) or (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf"):
+    if isinstance(value, range) or _is_numbers(value):
         value = list(value)
     if not _are_representable(value):
         raise ParameterError(name, f"0 or a number of size {1 / LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}", given)
     if not _matches(value, annotation):
         raise ParameterError(name, describe(annotation), given)
+
+
+def _is_numbers(value: Any) -> bool:
+    """Whether it is an array of numbers, shape (n,). A refused command line does not import NumPy."""
+    return getattr(value, "ndim", None) == 1 and getattr(value.dtype, "kind", None) in ("i", "u", "f")
 
 
 def _are_representable(value: Any) -> bool:

@@ -241,21 +241,7 @@ class Frame:
                 names = frame.columns
             else:
                 separator = separator.replace("\\t", "\t")  # a tab, as it is written in a shell
-                options: dict[str, Any] = {"sep": separator, "na_values": missing, "keep_default_na": missing is None}
-                fast = len(separator) == 1 or separator == r"\s+"  # pandas has another parser for the others
-                options["engine"] = "c" if fast else "python"
-                whole = {"low_memory": False} if fast else {}  # a column has one type, not one for each chunk
-                frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), **options, **whole)
-                frame = frame.rename(columns=str)
-                for column in labels:
-                    if column in frame and pd.api.types.is_integer_dtype(frame[column]):
-                        written = pd.read_csv(file, usecols=[column], dtype=str, **options)[column]
-                        if written.str.match(r"\s*[+-]?0\d").any():
-                            frame[column] = written
-                # as they are in the file: pandas renames a second "a" to "a.1"
-                names = pd.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].dropna()
-                if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first column for row labels
-                    raise ValueError("its rows have more entries than the line of column names")
+                frame, names = _read_csv(file, separator, texts, labels, missing)
         except Exception as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise DataFileError(
@@ -389,6 +375,31 @@ class Frame:
         """A column as strings, None where a value is missing, shape (n,)."""
         self.require([column], "every part needs it")
         return np.array([None if pd.isna(value) else _text(value) for value in self.frame[column]], dtype=object)
+
+
+def _read_csv(
+    file: Path, separator: str, texts: Iterable[str], labels: Iterable[str], missing: list[str] | None
+) -> tuple[pd.DataFrame, pd.Series]:
+    """The table in a CSV file, and the names of its columns as they are in the file; see :meth:`Frame.read`."""
+    fast = len(separator) == 1 or separator == r"\s+"  # pandas has another parser for the others
+    options: dict[str, Any] = {
+        "sep": separator,
+        "na_values": missing,
+        "keep_default_na": missing is None,
+        "engine": "c" if fast else "python",
+    }
+    whole = {"low_memory": False} if fast else {}  # a column has one type, not one for each chunk
+    frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), **options, **whole).rename(columns=str)
+    for column in labels:
+        if column in frame and pd.api.types.is_integer_dtype(frame[column]):
+            written = pd.read_csv(file, usecols=[column], dtype=str, **options)[column]
+            if written.str.match(r"\s*[+-]?0\d").any():
+                frame[column] = written
+    # pandas renames a second "a" to "a.1"
+    names = pd.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].dropna()
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first column for row labels
+        raise ValueError("its rows have more entries than the line of column names")
+    return frame, names
 
 
 def _is_numeric(values: pd.Series) -> bool:
