@@ -51,7 +51,7 @@ def added(arguments: Sequence[str]) -> list[Path]:
         If a folder of ``hydra.searchpath`` does not exist.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--config-dir", "-cd", type=Path)
+    parser.add_argument("--config-dir", "-cd", type=Path, nargs="?")  # one without a folder is refused with the rest
     given = parser.parse_known_args(arguments)[0].config_dir
     return [*([] if given is None else [given]), *map(_folder, _search_path(arguments))]
 

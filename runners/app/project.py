@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from runners.app.messages import ConfigError
 from runners.program import program
@@ -34,6 +35,7 @@ def init(arguments: Sequence[str]) -> str:
     """
     parser = argparse.ArgumentParser(f"{program()} init", description="Write a package for components of your own.")
     parser.add_argument("folder", nargs="?", default=".", help="a new or an empty folder, whose name the package gets")
+    parser.error = _refuse  # type: ignore[method-assign]  # argparse prints the usage and exits
     given = parser.parse_args(arguments).folder
     folder = Path(given).resolve()
     name = _package_name(folder)
@@ -51,6 +53,10 @@ def init(arguments: Sequence[str]) -> str:
         raise ConfigError(f"init: cannot write {error.filename} ({error.strerror})") from error
     written = "\n".join(f"  {path.relative_to(folder)}" for path in texts)
     return f"{folder} has\n{written}\nRun\n  pip install -e {shlex.quote(given)}\n  {program()} experiment={name}"
+
+
+def _refuse(message: str) -> NoReturn:
+    raise ConfigError(f"init: {message}; it takes one folder")
 
 
 def _package_name(folder: Path) -> str:

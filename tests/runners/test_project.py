@@ -63,6 +63,11 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path, monkeypatch, folder, 
         init([folder])
 
 
+def test_more_than_one_folder_is_refused():
+    with pytest.raises(InputError, match="^init: unrecognized arguments: other; it takes one folder"):
+        init(["mine", "other"])
+
+
 def test_the_notebook_runs(tmp_path, monkeypatch, install):
     monkeypatch.chdir(tmp_path)
     init(["turning"])
