@@ -203,7 +203,7 @@ def paired_values_test(one: np.ndarray, two: np.ndarray) -> dict[str, float]:
     if not difference.any():
         return {"p_t": 1.0, "p_wilcoxon": 1.0}
     p_wilcoxon = float(stats.wilcoxon(difference).pvalue)
-    spread = np.ptp(difference) > 1e-12 * np.abs(difference).max()  # if they are equal, t is infinite whatever n is
+    spread = np.ptp(difference) > 1e-12 * np.abs(difference).max()  # t is infinite for equal differences
     return {"p_t": float(stats.ttest_1samp(difference, 0).pvalue) if spread else p_wilcoxon, "p_wilcoxon": p_wilcoxon}
 
 

@@ -52,7 +52,7 @@ class Component(Estimator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         registered = any("kind" in vars(base) for base in cls.__mro__ if base is not Component)
-        if not registered and "name" not in vars(cls):  # as a user's class need not be
+        if not registered and "name" not in vars(cls):  # classes of users need not be registered
             cls.name = cls.__name__
 
     def check(self) -> None:

@@ -17,7 +17,7 @@ def request() -> None:
 
 
 def clear() -> None:
-    """Withdraw the request: the work has ended, and what is done with its results must not end."""
+    """Withdraw the request, before new work or before the results of interrupted work are written."""
     _requested.clear()
 
 

@@ -114,7 +114,7 @@ class Encoding:
         return encoder.transform(values.texts[name][:, None])
 
     def decode(self, X: np.ndarray) -> pd.DataFrame:
-        """The rows that :meth:`encode` gives the numbers of ``X`` for; categories that it does not know are None."""
+        """The inverse of :meth:`encode`: rows from numbers, shape (n, columns); None where no category is set."""
         table, start = {}, 0
         for column in self.columns():
             block = X[:, start : start + max(1, len(column.categories))]
@@ -277,8 +277,8 @@ class Frame:
     def categorical(self, columns: Sequence[str]) -> list[str]:
         """Those of the columns that hold strings or categories.
 
-        A column of which more than half are numbers is one only if it has at most 20 different values, and no other
-        text is there once, as a typing error is.
+        If more than half of its values are numbers, a column is one only if it has at most 20 different values and each
+        value that is no number occurs at least twice; a single one may be a typing error.
         """
         return [column for column in columns if _is_categorical(self.frame[column])]
 
@@ -365,7 +365,11 @@ class Frame:
         """Raise ``InputError`` naming the columns with missing values, and the number of rows."""
         counts = {column: int(self.frame[column].isna().sum()) for column in columns}
         found = [f"{column} ({count} row{'s' if count > 1 else ''})" for column, count in counts.items() if count]
-        texts = [column for column, count in counts.items() if count and not _is_numeric(self.frame[column])]
+        texts = [
+            column
+            for column, count in counts.items()
+            if count and not pd.api.types.is_numeric_dtype(self.frame[column])
+        ]
         if texts and self.texts_are_missing:
             what_to_do += ", or set missing_texts if texts such as NA and None are values"
         if found:
@@ -400,10 +404,6 @@ def _read_csv(
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first column for row labels
         raise ValueError("its rows have more entries than the line of column names")
     return frame, names
-
-
-def _is_numeric(values: pd.Series) -> bool:
-    return bool(pd.api.types.is_numeric_dtype(values))
 
 
 def _text(value: Any) -> str:

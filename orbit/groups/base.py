@@ -77,7 +77,7 @@ class Group(Component):
         return self
 
     def _with(self, **params: Any) -> Self:
-        """A copy with other parameters, of the same class: a user's may override methods of this one."""
+        """A copy of this group, of its own class if that is a subclass, with other parameters."""
         made = copy.copy(self)
         for name, value in params.items():
             setattr(made, name, value)

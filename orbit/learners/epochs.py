@@ -21,7 +21,7 @@ from orbit.engine import Engine
 from orbit.learners.base import Learner, check_classes
 from orbit.solvers.selection import regularization_path
 
-# Learning rates are compared by the scores before at least this many steps: before the first they are equal.
+# Learning rates are compared after at least this many steps: before the first step their scores are equal.
 _FEWEST_STEPS = 4
 
 # A step on a batch of this many numbers takes a millisecond or more, and less with several threads.

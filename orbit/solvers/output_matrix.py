@@ -11,8 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from orbit.core.linalg import eigh
 from orbit.kernels.structure import Constant
 
-# Relative change below which a learned matrix has converged; some tens of rounds, and thousands where
-# lambda is small.
+# Relative change below which a learned matrix has converged: after tens of rounds, or thousands if lambda is small.
 _TOLERANCE = 1e-6
 _MAX_ROUNDS = 200
 
@@ -59,7 +58,7 @@ def learn_output(second: np.ndarray, cross: np.ndarray, regularization: float) -
             break
     else:
         warnings.warn(
-            f"output='learned': the output matrix has not converged in {_MAX_ROUNDS} rounds ; "
+            f"output='learned': the output matrix has not converged in {_MAX_ROUNDS} rounds; "
             "predictions depend on it little, but its entries are not final: choose a larger regularization",
             ConvergenceWarning,
             stacklevel=2,

@@ -217,7 +217,7 @@ def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
 
 
 def _let_go(error: BaseException) -> None:
-    """Let what follows an interrupted call work: nothing is asked to end any more, and no transaction is open.
+    """Allow what follows an interrupted call: the request to end is withdrawn, and no transaction is open.
 
     The transaction is one that the frames of the call hold, and would lock MLflow's database for the upload.
     """

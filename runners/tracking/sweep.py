@@ -45,7 +45,7 @@ SHARES_ENV = "ORBIT_SWEEP_SHARES_FEATURES"
 # Overrides whose values are counted without the configuration.
 _LISTS = ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP, ValueType.RANGE_SWEEP
 
-# Jobs that Hydra composes in about an hour, and in about a minute.
+# More jobs than the first number are refused; of more than the second, a line says that they are composed first.
 _MOST_JOBS, _MANY_JOBS = 50_000, 1000
 
 _LONGEST_END_S = 10.0  # from the moment that a process is killed
@@ -185,7 +185,7 @@ class SweepCallback(Callback):
 
 
 def _check_numbers(hydra_config: DictConfig) -> None:
-    """Raise ``InputError`` for numbers of jobs or trials that are none, which launcher and sweeper take from here."""
+    """Raise ``InputError`` for numbers of jobs or trials that launcher and sweeper do not take."""
     for part, key in (("sweeper", "n_trials"), ("sweeper", "n_jobs"), ("launcher", "n_jobs")):
         value = hydra_config[part].get(key, 1)
         all_cores = part == "launcher" and value == -1
@@ -195,7 +195,7 @@ def _check_numbers(hydra_config: DictConfig) -> None:
 
 
 def _check_count(hydra_config: DictConfig) -> None:
-    """Raise ``InputError`` for more jobs than Hydra composes in an hour; say how many there are, if it takes long."""
+    """Raise ``InputError`` for too many jobs to compose before the first starts; print their number if it is large."""
     if not hydra_config.sweeper._target_.endswith("BasicSweeper") or hydra_config.sweeper.get("max_batch_size"):
         return
     overrides = OverridesParser.create().parse_overrides(list(hydra_config.overrides.task))
