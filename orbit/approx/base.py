@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
 from orbit.approx.estimate import MapEstimate, Setting
 from orbit.core import store
@@ -284,7 +285,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _features(self, X: np.ndarray) -> np.ndarray:
         """psi(x) for validated points of the engine's dtype, shape ``(n, n_outputs)``."""
 
-    def _average(self, embedding: Embedding, X: Points, **options: Any) -> np.ndarray:
+    def _average(self, embedding: Embedding, X: Points, **options: Any) -> Any:
         """``embedding`` averaged over the orbit; ``options`` as for :meth:`orbit.engine.Engine.average`."""
         encoded_bytes = 0 if self.encoder_.is_identity else self.encoder_.bytes_per_point(X.dtype.itemsize)
         features, route = self.engine_.average(
@@ -334,7 +335,18 @@ class AveragedMap(FeatureMap):
         self._embeddings = Latest()
         return X, map_seed
 
-    def _features(self, X: np.ndarray) -> np.ndarray:
+    def transform_on_device(self, X) -> Tensor:
+        """:meth:`transform` as a tensor on the engine's device, for a learner that is trained there.
+
+        Features are not kept between calls, and each point is computed, also where points share an orbit.
+        """
+        check_is_fitted(self)
+        features = self._features(self._validate(X, reset=False), on_device=True)
+        if not bool(features.sum().isfinite()):
+            self.kernel_.check_finite(features.cpu().numpy(), "features")
+        return features
+
+    def _features(self, X: np.ndarray, on_device: bool = False) -> Any:
         engine, limit = self.engine_, self.engine_.workspace().kept_bytes
 
         def worth(made: Embedding) -> bool:
@@ -342,7 +354,7 @@ class AveragedMap(FeatureMap):
             return isinstance(made, ProjectedEmbedding) and max(nbytes(made), templates) <= limit
 
         embedding = self._embeddings.get((X.dtype, engine.device), lambda: self._embedding(X.dtype), worth)
-        return self._average(embedding, self._prepared(X), plan=self._plan)
+        return self._average(embedding, self._prepared(X), plan=self._plan, on_device=on_device)
 
     def _prepared(self, X: np.ndarray) -> Points:
         """The points that the group acts on."""

@@ -118,10 +118,11 @@ class BinCounts(ProjectedEmbedding):
     def finish(self, total: Tensor) -> Tensor:
         # in place; the last bin, above all thresholds, contributes to no distribution function
         cumulated = total.view(len(total), self.units, self.bins_a_unit).cumsum_(-1)[..., :-1]
-        features = (cumulated * self.scale).view(len(total), -1)
         if self.sketch is None:
-            return features
-        return self.sketch(features if self.centre is None else features.sub_(self.centre))
+            return (cumulated * self.scale).view(len(total), -1)
+        # a single copy, with columns as rows, as the sketch takes them
+        rows = cumulated.permute(1, 2, 0).contiguous().mul_(self.scale[..., None]).flatten(0, 1)
+        return self.sketch((rows if self.centre is None else rows.sub_(self.centre[:, None])).T)
 
 
 @dataclass(frozen=True)

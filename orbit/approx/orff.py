@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -125,10 +127,10 @@ class OperatorRandomFourier(RandomFourier):
         # equivariant features differ within an orbit
         return self._features(X) if self.equivariant else super()._features_by_orbit(X)
 
-    def _features(self, X: np.ndarray) -> np.ndarray:
+    def _features(self, X: np.ndarray, on_device: bool = False) -> Any:
         if not self.equivariant:
-            return super()._features(X)
-        return self._average(self._turned(X.dtype), X, weights=self.output_moves_)
+            return super()._features(X, on_device)
+        return self._average(self._turned(X.dtype), X, weights=self.output_moves_, on_device=on_device)
 
     def _turned(self, dtype: np.dtype) -> Embedding:
         tensor = self.engine_.tensor

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 
 class CountSketch:
@@ -42,7 +45,15 @@ class CountSketch:
         self.signs = rng.choice(np.array([-1, 1], dtype=np.int8), n_columns)
 
     def __call__(self, columns: Tensor) -> Tensor:
-        """The sketch of every row: (n, n_columns) to (n, size). ``columns`` is overwritten."""
-        columns.mul_(torch.tensor(self.signs, device=columns.device))
-        index = torch.tensor(self.buckets, device=columns.device).expand(columns.shape)
-        return columns.new_zeros(len(columns), self.size).scatter_add_(1, index, columns)
+        """The sketch of every row: (n, n_columns) to (n, size)."""
+        order, starts = self._by_bucket
+        index, offsets = (torch.from_numpy(array).to(columns.device) for array in (order, starts))
+        signs = torch.from_numpy(self.signs[order]).to(columns)
+        # a sum of rows of the transpose for each bucket: on a GPU, scattered additions have no fixed order
+        return embedding_bag(index, columns.T.contiguous(), offsets, mode="sum", per_sample_weights=signs).T
+
+    @cached_property
+    def _by_bucket(self) -> tuple[np.ndarray, np.ndarray]:
+        """The columns in the order of their buckets, and where each bucket starts in it."""
+        order = np.argsort(self.buckets, kind="stable")
+        return order, np.searchsorted(self.buckets[order], np.arange(self.size))

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import ClassVar, TypeVar
 
@@ -158,6 +159,19 @@ def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | Non
             raise errors[0]
     finally:
         errors.clear()  # an error referenced by its own traceback would keep the buffers of its tile alive
+
+
+def one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """The same items, none of them None, each made by another thread while the one before it is used.
+
+    >>> list(one_ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    with ThreadPoolExecutor(1) as thread:
+        ahead = thread.submit(next, items, None)
+        while (item := ahead.result()) is not None:
+            ahead = thread.submit(next, items, None)
+            yield item
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from orbit.core.work import Work
@@ -42,18 +41,17 @@ class Direct(Strategy):
         orbit = self.task.orbit
         return len(orbit.weights_) > 1 and not orbit.group_.permutes(self.task.shape)
 
-    def average(self) -> tuple[np.ndarray, Route]:
+    def average(self) -> tuple[Tensor, Route]:
         task, embedding, in_result = self.task, self.task.embedding, self.sums_in_result()
         weights = task.orbit.weights_ if task.weights is None else task.weights
         tiling, batched = self._tiling(weights), self._is_batched(weights)
-        # np.zeros maps pages lazily, so that memory is written only when the features are
-        out = np.zeros((len(task.X), embedding.n_outputs), dtype=task.X.dtype)
+        out = self.result()
         tensor, like = self.workspace.tensor, self.workspace.tensor(task.X[:0], task.X.dtype)
         tile_rows = tiling.rows * (tiling.elements if batched else 1)
 
         def work(rows: slice) -> None:
             points = tensor(task.X[rows], task.X.dtype)
-            total = torch.from_numpy(out[rows]) if in_result else points.new_zeros(len(points), embedding.width)
+            total = out[rows] if in_result else points.new_zeros(len(points), embedding.width)
             is_zero = True
             for elements in slices(len(weights), tiling.elements):
                 moved = task.orbit.points(points, elements)
@@ -62,7 +60,7 @@ class Direct(Strategy):
                 else:
                     is_zero = self._add_each(moved, weights[elements], tiling.units, total, scratch(), is_zero)
             if not in_result:
-                out[rows] = embedding.finish(total).cpu().numpy()
+                self.workspace.copy(embedding.finish(total), out[rows])
 
         with Reused[Scratch]().per_thread(lambda: Scratch(2, tile_rows, tiling.units, like)) as scratch:
             self.workspace.run(work, list(slices(len(task.X), tiling.rows)), task.description)

@@ -199,7 +199,8 @@ class Engine(Component):
         encode: Encode = flatten,
         encoded_bytes: int = 0,
         label: str = "this map",
-    ) -> tuple[np.ndarray, Route]:
+        on_device: bool = False,
+    ) -> tuple[Any, Route]:
         """Compute psi(x) for every row of ``X``: the embedding averaged over the fitted orbit.
 
         No array of size n x r x d or n x r x units is ever held: memory beyond
@@ -221,10 +222,12 @@ class Engine(Component):
             Working memory of ``encode`` for each point, its result included.
         label : str
             The map's name in errors.
+        on_device : bool
+            Whether the features are returned as a tensor on the device.
 
         Returns
         -------
-        array, shape (n, embedding.n_outputs)
+        array or tensor, shape (n, embedding.n_outputs)
         Route
             How it was computed.
 
@@ -233,9 +236,11 @@ class Engine(Component):
         InputError
             If the requested ``path`` does not apply to the embedding or the orbit.
         """
-        task = Task(embedding, orbit, X, self._tolerance(X.dtype), weights, plan, encode, encoded_bytes, description)
+        tolerance = self._tolerance(X.dtype)
+        task = Task(embedding, orbit, X, tolerance, weights, plan, encode, encoded_bytes, description, on_device)
         with self.precision():
-            return self._strategy(task, label).average()
+            features, route = self._strategy(task, label).average()
+        return features if on_device else features.numpy(), route
 
     def work(
         self,

@@ -24,6 +24,9 @@ TILE_ROWS = 256
 # Share of the memory that a map's templates, and likewise its buffers, may take between calls.
 _KEPT_SHARE = 1 / 16
 
+# Bytes that a GPU writes to page-locked memory at a time.
+_STAGED_BYTES = 2**26
+
 # How many times larger tiles are on a GPU: there is no cache to fit, and each call should keep all of it busy.
 _GPU_FACTOR = 64
 
@@ -99,8 +102,20 @@ class Workspace:
 
     def tensor(self, array: np.ndarray, dtype: np.dtype) -> Tensor:
         """``array`` on the device; a copy, so that read-only input is safe."""
-        tensor = torch.from_numpy(np.array(array, dtype=dtype))
-        return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
+        if self.device.type == "cpu":
+            return torch.from_numpy(np.array(array, dtype=dtype))
+        return torch.from_numpy(np.require(array, dtype, ["C", "W"])).pin_memory().to(self.device, non_blocking=True)
+
+    def copy(self, source: Tensor, target: Tensor) -> None:
+        """Write ``source``, a tensor (n, m) on the device, to ``target``, which may be on the processor."""
+        if source.device == target.device:
+            target.copy_(source)
+            return
+        # to other memory than page-locked memory, which torch keeps for the next copy, a GPU writes at a tenth of the
+        # rate (docs/performance_notes.md)
+        for rows in slices(len(source), max(1, _STAGED_BYTES // max(1, source[:1].nbytes))):
+            staged = torch.empty(source[rows].shape, dtype=source.dtype, pin_memory=True)
+            target[rows].copy_(staged.copy_(source[rows]))
 
     def shared(self, array: np.ndarray) -> Tensor:
         """``array`` on the device, without a copy if possible: the tensor must not be written to."""
@@ -129,10 +144,11 @@ class Workspace:
                     _in_halves(work, tile) if halve else work(tile)
                 progress.step()
 
-            if len(tiles) > 1 or self.workers == 1:
+            if self.device.type == "cpu" and (len(tiles) > 1 or self.workers == 1):
                 in_threads(step, tiles, self.workers)
                 return
-            for tile in tiles:  # a single tile: its linear algebra may use the threads of all workers
+            # a single tile: its linear algebra may use the threads of all workers; so may copies of a GPU's results
+            for tile in tiles:
                 step(tile)
 
 

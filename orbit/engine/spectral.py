@@ -307,10 +307,10 @@ class Spectral(Strategy):
         """The plan of the task, or else one for its points."""
         return self.task.plan or self._plan_for_points()
 
-    def average(self) -> tuple[np.ndarray, Route]:
+    def average(self) -> tuple[Tensor, Route]:
         task, plan = self.task, self.plan
         tolerance = math.inf if task.plan is None else task.tolerance
-        out, lost = np.empty((len(task.X), task.embedding.n_outputs), dtype=task.X.dtype), math.inf
+        out, lost = self.result(), math.inf
         with contextlib.suppress(_TooMuchLostError):
             lost = self._average(plan, out, tolerance)
         if lost > tolerance:  # only here, where the exception no longer references the buffers
@@ -324,7 +324,7 @@ class Spectral(Strategy):
         assert plan is not None
         return plan
 
-    def _average(self, plan: SpectralPlan, out: np.ndarray, tolerance: float) -> float:
+    def _average(self, plan: SpectralPlan, out: Tensor, tolerance: float) -> float:
         """The largest omitted share of a point's norm; stops at the first tile where it exceeds ``tolerance``."""
         X, embedding, in_result = self.task.X, self.task.embedding, self.sums_in_result()
         rows, units = self._tile(plan)
@@ -339,10 +339,10 @@ class Spectral(Strategy):
             if spectrum.lost > tolerance:
                 raise _TooMuchLostError
             n = tile.stop - tile.start
-            total = torch.from_numpy(out[tile]).zero_() if in_result else like.new_zeros(n, embedding.width)
+            total = out[tile].zero_() if in_result else like.new_zeros(n, embedding.width)
             projection.add(spectrum, total, buffers())
             if not in_result:
-                out[tile] = embedding.finish(total).cpu().numpy()
+                self.workspace.copy(embedding.finish(total), out[tile])
 
         with projection.buffers.per_thread(make, lambda kept: kept.rows >= rows, at_most) as buffers:
             self.workspace.run(work, list(slices(len(X), rows)), self.task.description)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from orbit.core.errors import InputError
 from orbit.core.work import Work
@@ -82,6 +84,8 @@ class Task:
         Working memory of ``encode`` for each point.
     description : str
         Shown with the progress.
+    on_device : bool
+        Whether the result stays on the device.
     """
 
     embedding: Embedding
@@ -93,6 +97,7 @@ class Task:
     encode: Encode = flatten
     encoded_bytes: int = 0
     description: str = "features"
+    on_device: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -162,12 +167,24 @@ class Strategy(ABC):
         return Work.of(task.X.dtype, projections * multiplications, values)
 
     @abstractmethod
-    def average(self) -> tuple[np.ndarray, Route]:
-        """The features, shape (n, n_outputs), and how they were computed."""
+    def average(self) -> tuple[Tensor, Route]:
+        """The features, shape (n, n_outputs), on the processor or on the device, and how they were computed."""
+
+    def result(self) -> Tensor:
+        """Memory for the features, all zero."""
+        shape, dtype = (len(self.task.X), self.task.embedding.n_outputs), self.task.X.dtype
+        if self._result_on_processor():
+            # np.zeros maps pages lazily, so that memory is written only when the features are
+            return torch.from_numpy(np.zeros(shape, dtype))
+        return self.workspace.tensor(np.empty(0), dtype).new_zeros(shape)
 
     def sums_in_result(self) -> bool:
-        """Whether sums over the orbit can be accumulated in the result itself; on a GPU they cannot."""
-        return self.task.embedding.sums_are_features and self.workspace.device.type == "cpu"
+        """Whether sums over the orbit can be accumulated in the result itself."""
+        is_shared = self._result_on_processor() == (self.workspace.device.type == "cpu")
+        return self.task.embedding.sums_are_features and is_shared
+
+    def _result_on_processor(self) -> bool:
+        return not self.task.on_device or self.workspace.device.type == "cpu"
 
 
 def choose(strategies: Sequence[Strategy], path: str, label: str) -> Strategy:

@@ -38,10 +38,10 @@ class Template(Strategy):
     def work(self) -> Work:
         return self._work(self.task.n_features, self.cost().moved * len(self.task.orbit.weights_))
 
-    def average(self) -> tuple[np.ndarray, Route]:
+    def average(self) -> tuple[Tensor, Route]:
         task, workspace, embedding = self.task, self.workspace, self.task.embedding
         X, d, itemsize = task.X, task.n_features, task.X.dtype.itemsize
-        out = np.empty((len(X), embedding.n_outputs), dtype=X.dtype)
+        out = self.result()
         units = max(1, min(SINGLE.units, -(-embedding.units // workspace.workers)))
         sums = 2 * embedding.width + embedding.n_outputs
         tile = (d * (3 * min(len(task.orbit.weights_), SINGLE.elements) + 4) + sums + 3 * units) * itemsize
@@ -50,10 +50,10 @@ class Template(Strategy):
         per_row = itemsize * (sums + len(task.orbit.weights_) + 4 * d)
         left = max(0.0, workspace.budget - tile_bytes)
         for batch in slices(len(X), max(1, min(len(X), int(left // per_row)))):
-            out[batch] = self._batch_in_halves(X[batch], units, rows)
+            self.workspace.copy(self._batch_in_halves(X[batch], units, rows), out[batch])
         return out, Route("template", operations=self.cost().projection)
 
-    def _batch_in_halves(self, X: np.ndarray, units: int, tile_rows: int) -> np.ndarray:
+    def _batch_in_halves(self, X: np.ndarray, units: int, tile_rows: int) -> Tensor:
         """Features of a batch, repeated with half the units per tile if memory runs out: tiles add to shared sums."""
         while True:
             try:
@@ -64,7 +64,7 @@ class Template(Strategy):
             torch.cuda.empty_cache()
             units = -(-units // 2)
 
-    def _batch(self, X: np.ndarray, units: int, tile_rows: int) -> np.ndarray:
+    def _batch(self, X: np.ndarray, units: int, tile_rows: int) -> Tensor:
         embedding, orbit = self.task.embedding, self.task.orbit
         assert isinstance(embedding, ProjectedEmbedding)
         points, weights = self.workspace.tensor(X, X.dtype), self.workspace.tensor(orbit.weights_, X.dtype)
@@ -85,7 +85,7 @@ class Template(Strategy):
 
         self.workspace.run(work, list(slices(embedding.units, units)), self.task.description, halve=False)
         with torch.inference_mode():
-            return embedding.finish(total).cpu().numpy()
+            return embedding.finish(total)
 
     def _squares(self, points: Tensor) -> Tensor:
         """``|g_i x|^2`` for all orbit points, shape (r, n)."""

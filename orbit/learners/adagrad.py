@@ -36,6 +36,7 @@ class _AdaGrad(EpochLearner):
     """
 
     default_rates = (0.01, 0.03, 0.1, 0.3, 1.0)
+    takes_tensors = True
 
     regularization: NonNegativeFloat
 
@@ -89,9 +90,9 @@ class _AdaGrad(EpochLearner):
     def _in_training(self) -> bool:
         return "_weights" in vars(self)
 
-    def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
+    def _step(self, x: Any, y: np.ndarray) -> Tensor:
         features, targets = self._centred(x), self._tensor(y)
-        rates = self._tensor(self._rates[:, None].astype(x.dtype))
+        rates = self._tensor(self._rates[:, None].astype(y.dtype))
         scores = torch.addmm(self._offsets.flatten(), features, self._by_output(self._weights).flatten(1))
         scores = scores.reshape(len(x), *self._offsets.shape)
         slope = self._slope(scores, targets[:, None, :]) / len(x)
@@ -104,14 +105,14 @@ class _AdaGrad(EpochLearner):
             part.sub_(step.mul_(rates * size).div_(squares.sqrt()))
         return self._batch_scores(scores, targets)
 
-    def _centred(self, x: np.ndarray) -> Tensor:
+    def _centred(self, x: Any) -> Tensor:
         """The features of a batch less their mean.
 
         All steps share the memory of the result, because new pages would take as long as the products with it.
         """
         if self._batch is None or len(self._batch) < len(x):
             self._batch = self._shift.new_empty(x.shape)
-        points = (self.engine or Engine()).workspace().shared(x)
+        points = x if isinstance(x, Tensor) else (self.engine or Engine()).workspace().shared(x)
         return torch.sub(points, self._shift, out=self._batch[: len(x)])
 
     def _by_output(self, weights: Tensor) -> Tensor:
@@ -237,7 +238,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         return self
 
     def partial_fit(self, X, y):
-        """Take steps on a batch, ``X`` (m, d) and ``y`` (m,) or (m, k).
+        """Take steps on a batch, ``X`` (m, d), also a tensor on the engine's device, and ``y`` (m,) or (m, k).
 
         Call ``end_epoch`` after each pass over the stream, and ``finalize`` after the last.
         """
@@ -258,14 +259,14 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         scores = self._scores(X)
         return scores[:, 0] if self._flat else scores
 
-    def _targets(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _targets(self, X, y, reset: bool) -> tuple[Any, np.ndarray]:
         self.check()
-        X, y = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
+        X, y = self._batch_of(X, y, reset, multi_output=True, y_numeric=True)
         check_target_size(y, type(self).__name__)
         self._flat = y.ndim == 1
         return X, y.reshape(len(y), -1)
 
-    def _steps(self, X: np.ndarray, Y: np.ndarray) -> None:
+    def _steps(self, X: Any, Y: np.ndarray) -> None:
         Y = Y.astype(np.float64)  # squares of float32 may be no numbers
         if not self._in_training():
             # a step moves a parameter by about its learning rate, however far the targets are

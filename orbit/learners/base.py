@@ -65,6 +65,8 @@ class Learner(Estimator):
     path_parameter : str or None
         The constructor parameter that is a value or a list of values to choose from; the
         chosen one is the fitted attribute of that name with ``_``.
+    takes_tensors : bool
+        ``partial_fit`` also takes features as a tensor on the device of its engine, which are not checked.
     takes_weights : bool
         ``fit``, and ``partial_fit`` if there is one, take ``sample_weight``.
     streams : bool
@@ -90,6 +92,7 @@ class Learner(Estimator):
     takes_points: ClassVar[bool] = False
     needs_norms: ClassVar[bool] = False
     takes_gram: ClassVar[bool] = False
+    takes_tensors: ClassVar[bool] = False
     path_parameter: ClassVar[str | None] = None
     takes_weights: ClassVar[bool] = False
     streams: ClassVar[bool] = False

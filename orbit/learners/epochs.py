@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -154,7 +154,7 @@ class EpochLearner(Learner):
         """Whether a training is under way, not yet ended by ``_discard_training_state``."""
 
     @abstractmethod
-    def _step(self, x: np.ndarray, y: np.ndarray) -> Tensor:
+    def _step(self, x: Any, y: np.ndarray) -> Tensor:
         """Take one step for every rate; return the scores before it, summed over the batch: shape (rates,)."""
 
     @abstractmethod
@@ -199,18 +199,29 @@ class EpochLearner(Learner):
             self.end_epoch()
         self.finalize()
 
-    def _steps(self, X: np.ndarray, Y: np.ndarray) -> None:
+    def _batch_of(self, X, y, reset: bool, **checks: bool) -> tuple[Any, np.ndarray]:
+        """Validated features, an array or a tensor, and targets."""
+        X = self._accepted(X)[1]
+        if not isinstance(X, Tensor):
+            return validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32], **checks)
+        if reset:
+            self.n_features_in_ = X.shape[1]
+        return X, np.asarray(y)
+
+    def _steps(self, X: Any, Y: np.ndarray) -> None:
         if not self._in_training():
-            self.path_ = self._rates = self._rates_for(X)
+            first = X.cpu().numpy() if isinstance(X, Tensor) else X
+            self.path_ = self._rates = self._rates_for(first)
             self._score_sums, self._seen = np.zeros(len(self.path_)), 0
             self.epochs_done_, self.history_, self._comparing, self._steps_done = 0, [], True, 0
-            self._begin(X, Y.shape[1])
+            self._begin(first, Y.shape[1])
+        Y = Y.astype(str(X.dtype).removeprefix("torch."))
         threads = self._threads(X.shape[1])
         with single_threaded(), (self.engine or Engine()).precision():
             torch.set_num_threads(threads)  # single_threaded restores the number before
             for start in range(0, len(X), self.batch_size):
                 rows = slice(start, start + self.batch_size)
-                self._score_sums += self._step(X[rows], Y[rows].astype(X.dtype)).double().cpu().numpy()
+                self._score_sums += self._step(X[rows], Y[rows]).double().cpu().numpy()
                 self._seen, self._steps_done = self._seen + len(X[rows]), self._steps_done + 1
         self._publish_best()
 
@@ -258,7 +269,7 @@ class EpochClassifier(ClassifierMixin, EpochLearner):
         """
         self.check()
         first = not self._in_training()
-        X, y = validate_data(self, self._accepted(X)[1], y, reset=first, dtype=[np.float64, np.float32])
+        X, y = self._batch_of(X, y, reset=first)
         if first:
             self.classes_ = np.unique(y if classes is None else classes)
         self._steps(X, self._coded(y))

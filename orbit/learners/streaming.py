@@ -14,6 +14,7 @@ from orbit.core import distributed
 from orbit.core.errors import InputError
 from orbit.core.progress import Progress
 from orbit.core.random import RandomState, generator
+from orbit.core.threads import one_ahead
 from orbit.data.rows import distinct, own_rows
 from orbit.engine import Engine
 
@@ -67,14 +68,19 @@ class FeatureStream:
         """Pairs of row indices and the features of those rows."""
         # sorted first, so that shuffled orders are the same for rows of a file and rows in memory
         order = self._rng.permutation(np.sort(self._rows)) if shuffle else self._rows
+        points: Iterator[tuple[np.ndarray, np.ndarray]]
+        points = (self._points(np.asarray(order[batch])) for batch in self._batches)
+        if self.engine.torch_device().type == "cuda":  # which waits for the next points otherwise
+            points = one_ahead(points)
         with Progress(len(self._batches), "stream", self.engine.progress) as progress:
-            for batch in self._batches:
-                rows = np.asarray(order[batch])
-                points = self.X[rows]
-                if self.augment is not None:
-                    points = self.augment(points, self._rng)
-                yield rows, self.transform(points)
+            for rows, batch in points:
+                yield rows, self.transform(batch)
                 progress.step()
+
+    def _points(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Row indices, and the points of those rows."""
+        points = self.X[rows]
+        return rows, points if self.augment is None else self.augment(points, self._rng)
 
     def first_row(self) -> int:
         """The number of rows in the processes before this one; to be called by all of them."""

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from orbit.approx import Exact
+from orbit.approx import AveragedMap, Exact
 from orbit.core.errors import InputError
 from orbit.distributions import Delta, Haar, VonMises
 from orbit.engine import Engine
 from orbit.groups import Identity, Rotation
 from orbit.kernels import Gaussian
+from orbit.kernels.structure import unpacked
 from orbit.orbits import Orbit
 from orbit.testing import oracles
 from orbit.testing.component import FLOATS, ComponentContract, no_warnings
@@ -166,6 +167,13 @@ class FeatureMapContract(ComponentContract):
         if self.random:
             plain = [self.create(random_state=seed).fit_transform(X) for seed in (7, 8)]
             assert np.abs(plain[0] - plain[1]).max() > 1e-3
+
+    def test_features_on_the_device_are_those_of_transform(self, rng):
+        orb, X, _ = self.case(rng, "cartesian")
+        fitted = self.create(orbit=orb).fit(X)
+        if isinstance(fitted, AveragedMap):
+            features = fitted.transform_on_device(X).cpu().numpy()
+            np.testing.assert_allclose(features, unpacked(fitted.transform(X))[1], atol=1e-12)
 
     def test_seed_of_the_orbit_is_kept(self, rng):
         _, X, _ = self.case(rng, "polar-even")

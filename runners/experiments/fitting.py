@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from orbit.approx import diagnose
+from orbit.approx import AveragedMap, diagnose
+from orbit.approx.hyper import LinearLayer
 from orbit.core import store
 from orbit.core.errors import shortened
 from orbit.data import Dataset
+from orbit.engine import Engine
 from orbit.learners.streaming import FeatureStream, fit_stream, is_repeated, sample_rows
 from runners.app.features import shared_in_job
 from runners.app.memory import check_fit
@@ -152,18 +154,34 @@ def _fit_streamed(
         hyper.fit(features.transform(X[rows]))
     with clock.stage("learner"):
         augment = None if plan.config["augmentation"]["name"] == "none" else plan.component("augmentation").apply
-
-        def transform(points: np.ndarray) -> Any:
-            psi = model[:_LAYER].transform(points)
-            with store.storing(None):  # only features of the first layer, which averages over orbits, are kept
-                return hyper.transform(psi)
-
+        transform = _on_device(model) if _stay_on_device(model, engine) else _through_layers(model)
         stream = FeatureStream(transform, data.X_train, width(model), engine, plan.seed("learner"), augment)
         if training is not None:
             training.resume(learner, stream)
         nbytes = len(data.X_train) * columns * engine.result_dtype(X).itemsize
         with _kept_between_passes(plan, nbytes, is_repeated(learner, stream.n_outputs, engine)):
             fit_stream(learner, stream, data.y_train, data.task, weighted.get("sample_weight"), training)
+
+
+def _stay_on_device(model: Pipeline, engine: Engine) -> bool:
+    """Whether a GPU's features stay there, because a linear learner is trained on them and nothing is in between."""
+    features, hyper, learner = model["features"], model["hyper"], model["learner"]
+    averages = isinstance(features, AveragedMap) and not features.operator_valued
+    on_gpu = engine.torch_device().type == "cuda"
+    return on_gpu and averages and learner.takes_tensors and isinstance(hyper, LinearLayer)
+
+
+def _on_device(model: Pipeline) -> Callable[[np.ndarray], Any]:
+    return lambda points: model["features"].transform_on_device(model["representation"].transform(points))
+
+
+def _through_layers(model: Pipeline) -> Callable[[np.ndarray], Any]:
+    def transform(points: np.ndarray) -> Any:
+        psi = model[:_LAYER].transform(points)
+        with store.storing(None):  # only features of the first layer, which averages over orbits, are kept
+            return model["hyper"].transform(psi)
+
+    return transform
 
 
 @contextlib.contextmanager

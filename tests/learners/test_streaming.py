@@ -232,6 +232,18 @@ class TestAdaGrad:
         np.testing.assert_allclose(learner.coef_, W.T, atol=1e-12)
         np.testing.assert_allclose(learner.intercept_, b - X.mean(0) @ W, atol=1e-12)
 
+    @pytest.mark.parametrize("cls", [AdaGradClassifier, AdaGradRegressor])
+    def test_tensors_are_learned_from_as_arrays_are(self, digits, cls):
+        X, y = digits[0].astype(np.float32), digits[1]
+        known = {"classes": range(10)} if cls is AdaGradClassifier else {}
+        by_array, by_tensor = (cls(epochs=2, random_state=0) for _ in range(2))
+        for rows in (slice(0, 900), slice(900, None)):
+            by_array.partial_fit(X[rows], y[rows], **known)
+            by_tensor.partial_fit(torch.from_numpy(X[rows]), y[rows], **known)
+        assert by_tensor.n_features_in_ == 64
+        np.testing.assert_array_equal(by_tensor.coef_, by_array.coef_)
+        np.testing.assert_array_equal(by_tensor.predict(X), by_array.predict(X))
+
     def test_batches_of_many_numbers_take_the_same_steps_with_several_threads(self, digits, monkeypatch):
         X, y = digits
         seen, step = [], AdaGradClassifier._step

@@ -1,0 +1,112 @@
+"""A GPU gives the results of the processor. Every test here needs one: pytest -m gpu."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from command_line import composed
+
+from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier, RandomSkeleton
+from orbit.approx.base import AveragedMap
+from orbit.distributions import VonMises
+from orbit.engine import Engine
+from orbit.groups import Rotation
+from orbit.kernels import Gaussian, Laplacian, SkeletonKernel
+from orbit.learners import AdaGradClassifier
+from orbit.orbits import Orbit
+from orbit.testing.samples import signals
+from runners.app.plan import plan
+from runners.base import Stopwatch
+from runners.experiments.fitting import fit_and_score
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),
+]
+
+TOLERANCE = {"float64": 1e-10, "float32": 1e-4}
+LAYERS = [{"kind": "conv", "size": 3, "stride": 2}, {"kind": "full"}]
+
+MAPS = {
+    "rf": lambda **parts: RandomFourier(Gaussian(0.6), n_components=40, **parts),
+    "nystrom": lambda **parts: Nystrom(Gaussian(0.6), n_components=20, **parts),
+    "nystrom, L1": lambda **parts: Nystrom(Laplacian(2.0), n_components=20, **parts),
+    "exact": lambda **parts: Exact(Gaussian(0.6), **parts),
+    "cdf": lambda **parts: CumulativeDistribution(n_components=12, n_bins=8, **parts),
+    "cdf, sketched": lambda **parts: CumulativeDistribution(n_components=12, n_bins=8, sketch=30, **parts),
+    "skeleton": lambda **parts: RandomSkeleton(SkeletonKernel(layers=LAYERS), n_components=60, **parts),
+}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("path", ["direct", "template", "spectral"])
+@pytest.mark.parametrize("name", MAPS)
+def test_features_are_those_of_the_processor(rng, name, path, dtype):
+    X = signals(rng, 60, (9, 10)).astype(dtype)
+    polar = path == "spectral"
+    orb = Orbit(Rotation("polar" if polar else "cartesian"), VonMises(0.5), size=9)
+    projected = name not in ("skeleton", "nystrom, L1", "exact")
+    make = lambda device: MAPS[name](  # noqa: E731
+        orbit=orb, engine=Engine(device=device, path=path if projected else "direct"), random_state=0
+    )
+    cpu, gpu = (make(device).fit(X) for device in ("cpu", "cuda"))
+    psi, expected = gpu.transform(X), cpu.transform(X)
+    # a rounded projection on the other side of a threshold is one count of nine, times the scale of a column
+    counts = float(np.max(cpu.scale_)) / 4 if "cdf" in name and dtype == "float32" else 0.0
+    np.testing.assert_allclose(psi @ psi.T, expected @ expected.T, atol=TOLERANCE[dtype] + counts)
+    np.testing.assert_array_equal(gpu.transform(X[:7]).shape, expected[:7].shape)
+    if isinstance(gpu, AveragedMap):
+        resident = gpu.transform_on_device(X)
+        assert resident.is_cuda
+        np.testing.assert_allclose(resident.cpu().numpy(), psi, atol=TOLERANCE[dtype] / 10)
+
+
+@pytest.mark.parametrize("memory", [1.0, 1e-4])
+def test_results_of_many_copies_are_those_of_one(rng, memory, monkeypatch):
+    monkeypatch.setattr("orbit.engine.memory._STAGED_BYTES", 1000)
+    X = signals(rng, 300, (6, 7)).astype(np.float32)
+    orb = Orbit(Rotation("cartesian"), size=5)
+    psi = [
+        RandomFourier(Gaussian(0.6), orb, 33, engine=Engine(memory, device=device), random_state=0).fit_transform(X)
+        for device in ("cpu", "cuda")
+    ]
+    np.testing.assert_allclose(psi[1], psi[0], atol=1e-4)
+
+
+def test_learning_from_tensors_is_learning_from_arrays(rng):
+    X, y = rng.standard_normal((200, 30)).astype(np.float32), rng.integers(0, 3, 200)
+    learners = []
+    for device, points in (("cpu", X), ("cuda", X), ("cuda", torch.from_numpy(X).cuda())):
+        learner = AdaGradClassifier("hinge", learning_rate=[0.03, 0.1], epochs=2, engine=Engine(device=device))
+        for _ in range(2):
+            for rows in (slice(0, 100), slice(100, 200)):
+                learner.partial_fit(points[rows], y[rows], classes=[0, 1, 2])
+            learner.end_epoch()
+        learners.append(learner.finalize())
+    for learner in learners[1:]:
+        assert learner.learning_rate_ == learners[0].learning_rate_
+        np.testing.assert_allclose(learner.coef_, learners[0].coef_, atol=1e-4)
+        np.testing.assert_allclose(learner.predict(X), learners[0].predict(X))
+
+
+RUNS = {
+    "ridge": ["approx=rf", "learner=ridge"],
+    "ridge, stream": ["approx=rf", "learner=ridge", "engine.stream=true", "engine.memory=0.01"],
+    "adagrad, stream": ["approx=rf", "learner=adagrad", "engine.stream=true", "engine.memory=0.001"],
+    "skeleton": ["group=identity", "approx=skeleton", "kernel=skeleton", "learner=adagrad", "engine.stream=true"],
+    "second layer": ["approx=nystrom", "hyper=gaussian", "learner=adagrad", "engine.stream=true"],
+    "network": ["group=identity", "kernel=skeleton", "approx=points", "learner=network", "engine.stream=true"],
+    "operators": ["dataset=vector_field", "group=identity", "approx=orff", "kernel=curl_free", "learner=adagrad"],
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_is_as_accurate_as_on_the_processor(name):
+    found = []
+    for device in ("cpu", "cuda"):
+        made = plan(composed(*RUNS[name], "engine.progress=false", "seed=3", f"engine.device={device}"))
+        metrics = fit_and_score(made, made.load(), Stopwatch()).metrics
+        found.append(metrics.get("test/accuracy", metrics.get("test/r2")))
+    # gradient steps enlarge rounding: 15 of 797 points
+    assert found[1] == pytest.approx(found[0], abs=0.02)
