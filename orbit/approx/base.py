@@ -116,6 +116,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def metrics(self) -> dict[str, float]:
         """Fitted values for the record of a run, by flat names such as ``kernel/lengthscale``."""
+        check_is_fitted(self)
         metrics = self.orbit_.metrics() | self.kernel_.metrics() | self.encoder_.metrics()
         return metrics | (self.route_.metrics() if self.route_ is not None else {})
 

@@ -155,17 +155,22 @@ class Kernel(Component):
         """k(x_i, z_j) in float64, shape ``(n, m)``; None as ``Z`` means ``X``.
 
         A kernel that is not fitted is cloned and fitted to ``X``.
+
+        Raises
+        ------
+        InputError
+            If there is no point, or ``X`` and ``Z`` are points of different numbers of entries.
         """
-        A, kernel = _points(X), self._fitted(X)
-        B = A if Z is None else _points(Z)
+        A, B = (torch.from_numpy(array) for array in pair(X, Z))
+        kernel = self._fitted(X)
         values = kernel.against(B)(A, slice(0, len(B)), A.new_empty(len(A), len(B))).numpy()
         self.check_finite(values, "kernel matrix")
         return values
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         """k(x_i, x_i) in float64, shape ``(n,)``, without computing the Gram matrix."""
+        blocks = torch.from_numpy(_points(X, "X")).split(_DIAGONAL_BLOCK)
         kernel = self._fitted(X)
-        blocks = _points(X).split(_DIAGONAL_BLOCK)
         tiles = (kernel.against(b)(b, slice(0, len(b)), b.new_empty(len(b), len(b))) for b in blocks)
         return torch.cat([tile.diagonal() for tile in tiles]).numpy()
 
@@ -174,8 +179,26 @@ class Kernel(Component):
         return self if is_fitted else clone(self).fit(X)
 
 
-def _points(X: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.array(X, dtype=np.float64)).reshape(len(X), -1)
+def pair(X: np.ndarray, Z: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Points ``X`` (n, d) and ``Z`` (m, d), or ``X`` again, flattened, in float64.
+
+    Raises
+    ------
+    InputError
+        If there is no point, or points of ``X`` and ``Z`` have different numbers of entries.
+    """
+    A = _points(X, "X")
+    B = A if Z is None else _points(Z, "Z")
+    if A.shape[1] != B.shape[1]:
+        raise InputError(f"Z: expected points of {A.shape[1]} numbers, as those of X, found {B.shape[1]}")
+    return A, B
+
+
+def _points(X: np.ndarray, name: str) -> np.ndarray:
+    array = np.array(X, dtype=np.float64)
+    if not array.ndim or not array.size:
+        raise InputError(f"{name}: expected an array of points, found one of shape {array.shape}")
+    return array.reshape(len(array), -1)
 
 
 class LengthscaleKernel(Kernel):

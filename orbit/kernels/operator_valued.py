@@ -26,7 +26,7 @@ from orbit.core.linalg import eigh
 from orbit.core.params import Lengthscale, PositiveInt, Range, parameters
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
-from orbit.kernels.base import Kernel
+from orbit.kernels.base import Kernel, pair
 from orbit.kernels.gaussian import Gaussian
 from orbit.registry import build, get, register
 
@@ -143,10 +143,14 @@ class OperatorKernel(Component):
         """K(x_i, z_j) as one matrix, shape ``(n p, m p)``, ordered by point.
 
         A kernel that is not fitted is cloned and fitted to ``X``.
+
+        Raises
+        ------
+        InputError
+            If there is no point, or ``X`` and ``Z`` are points of different numbers of entries.
         """
+        A, B = pair(X, Z)
         kernel = self if "base_" in vars(self) else clone(self).fit(X)
-        A = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
-        B = A if Z is None else np.asarray(Z, dtype=np.float64).reshape(len(Z), -1)
         blocks = kernel.signatures((A[:, None] - B[None]).reshape(len(A) * len(B), -1))
         p = blocks.shape[-1]
         return blocks.reshape(len(A), len(B), p, p).swapaxes(1, 2).reshape(len(A) * p, len(B) * p)

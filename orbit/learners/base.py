@@ -124,13 +124,15 @@ class Learner(Estimator):
         return None
 
     def metrics(self) -> dict[str, float]:
-        """Fitted values for the record of a run, by names ``learner/...``."""
+        """Fitted values for the record of a run, by names ``learner/...``; ``NotFittedError`` before ``fit``."""
+        check_is_fitted(self)
         if self.path_parameter is None:
             return {}
         return {f"learner/{self.path_parameter}": float(self._chosen())}
 
     def selection_curve(self) -> Curve | None:
         """The scores by which the parameter was chosen; None if there was no choice."""
+        check_is_fitted(self)
         if self.path_parameter is None or len(self.path_) < 2 or not np.isfinite(self.path_scores_).any():
             return None
         return Curve(self.path_parameter, self.path_, self.path_scores_, self._chosen(), self._criterion())

@@ -206,8 +206,9 @@ class FeatureMapContract(ComponentContract):
             fitted.transform(rng.random((6, 4, 4)))
 
     def test_transform_before_fit_is_refused(self, rng):
-        with pytest.raises(NotFittedError):
-            self.create().transform(rng.random((6, 4)))
+        for call in (lambda: self.create().transform(rng.random((6, 4))), self.create().metrics):
+            with pytest.raises(NotFittedError):
+                call()
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf])
     def test_values_that_are_not_finite_are_refused(self, rng, bad):

@@ -61,6 +61,12 @@ class KernelContract(ComponentContract):
         assert np.linalg.eigvalsh(K).min() > -1e-12
         np.testing.assert_allclose(K, self.create().gram(X, X), atol=1e-13)
 
+    def test_points_of_other_shapes_are_refused(self, X):
+        with pytest.raises(InputError, match=f"Z: expected points of {self.n_features} numbers.*{self.n_features + 1}"):
+            self.create().gram(X, np.ones((4, self.n_features + 1)))
+        with pytest.raises(InputError, match="X: expected an array of points, found one of shape"):
+            self.create().gram(X[:0])
+
     def test_points_of_any_shape_are_flattened(self, X):
         np.testing.assert_array_equal(self.create().gram(X[..., None]), self.create().gram(X))
 

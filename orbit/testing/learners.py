@@ -59,8 +59,10 @@ class LearnerContract(ComponentContract):
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
 
     def test_predict_before_fit_is_refused(self, rng):
-        with pytest.raises(NotFittedError):
-            self.create().predict(self.problem(rng)[0])
+        learner = self.create()
+        for call in (lambda: learner.predict(self.problem(rng)[0]), learner.metrics, learner.selection_curve):
+            with pytest.raises(NotFittedError):
+                call()
 
     def test_float32_is_close_to_float64(self, rng):
         X, y = self.problem(rng)
