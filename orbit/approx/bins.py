@@ -118,11 +118,14 @@ class BinCounts(ProjectedEmbedding):
     def finish(self, total: Tensor) -> Tensor:
         # in place; the last bin, above all thresholds, contributes to no distribution function
         cumulated = total.view(len(total), self.units, self.bins_a_unit).cumsum_(-1)[..., :-1]
+        features = (cumulated * self.scale).view(len(total), -1)
         if self.sketch is None:
-            return (cumulated * self.scale).view(len(total), -1)
-        # a single copy, with columns as rows, as the sketch takes them
-        rows = cumulated.permute(1, 2, 0).contiguous().mul_(self.scale[..., None]).flatten(0, 1)
-        return self.sketch((rows if self.centre is None else rows.sub_(self.centre[:, None])).T)
+            return features
+        if self.centre is not None:
+            features.sub_(self.centre)
+        # the sketch takes columns as rows: in the memory of the counts, which are not needed any more
+        rows = total.view(-1)[: features.numel()].view(features.shape[1], -1)
+        return self.sketch(rows.copy_(features.T).T)
 
 
 @dataclass(frozen=True)
