@@ -19,19 +19,16 @@ class LiveBytes(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        given = {storage._cdata for storage in _storages((args, kwargs))}  # a view of it is no new memory
-        for storage in _storages(result):
-            key, size = storage._cdata, storage.nbytes()
-            if key not in self.live and key not in given:
-                self.live[key] = size
-                self.total += size
-                weakref.finalize(storage, self.forget, key)
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                key, size = storage._cdata, storage.nbytes()
+                if key not in self.live:
+                    self.live[key] = size
+                    self.total += size
+                    weakref.finalize(storage, self.forget, key)
         self.most = max(self.most, self.total)
         return result
 
     def forget(self, key: int) -> None:
         self.total -= self.live.pop(key)
-
-
-def _storages(values: object) -> list[torch.UntypedStorage]:
-    return [leaf.untyped_storage() for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]

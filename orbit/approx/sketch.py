@@ -52,6 +52,10 @@ class CountSketch:
         # a sum of rows of the transpose for each bucket: on a GPU, scattered additions have no fixed order
         return embedding_bag(index, columns.T.contiguous(), offsets, mode="sum", per_sample_weights=signs).T
 
+    def __getstate__(self) -> dict[str, object]:
+        """Without what follows from the rest, so that a map that was used is equal to one that was not."""
+        return {name: value for name, value in vars(self).items() if name != "_by_bucket"}
+
     @cached_property
     def _by_bucket(self) -> tuple[np.ndarray, np.ndarray]:
         """The columns in the order of their buckets, and where each bucket starts in it."""

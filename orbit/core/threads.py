@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import os
 import threading
@@ -167,10 +168,15 @@ def one_ahead(items: Iterator[T]) -> Iterator[T]:
     >>> list(one_ahead(iter("abc")))
     ['a', 'b', 'c']
     """
+    context = contextvars.copy_context()  # of this thread, such as NumPy's handling of errors
+
+    def following() -> T | None:
+        return context.run(lambda: next(items, None))
+
     with ThreadPoolExecutor(1) as thread:
-        ahead = thread.submit(next, items, None)
+        ahead = thread.submit(following)
         while (item := ahead.result()) is not None:
-            ahead = thread.submit(next, items, None)
+            ahead = thread.submit(following)
             yield item
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from orbit.core.work import Work
@@ -52,6 +53,15 @@ class Direct(Strategy):
         def work(rows: slice) -> None:
             points = tensor(task.X[rows], task.X.dtype)
             total = out[rows] if in_result else points.new_zeros(len(points), embedding.width)
+            try:
+                add(points, total)
+            except torch.OutOfMemoryError:
+                total.zero_()  # the rows will be repeated as two halves
+                raise
+            if not in_result:
+                self.workspace.copy(embedding.finish(total), out[rows])
+
+        def add(points: Tensor, total: Tensor) -> None:
             is_zero = True
             for elements in slices(len(weights), tiling.elements):
                 moved = task.orbit.points(points, elements)
@@ -59,8 +69,6 @@ class Direct(Strategy):
                     self._add_batch(moved, weights[elements], tiling.units, total, scratch())
                 else:
                     is_zero = self._add_each(moved, weights[elements], tiling.units, total, scratch(), is_zero)
-            if not in_result:
-                self.workspace.copy(embedding.finish(total), out[rows])
 
         with Reused[Scratch]().per_thread(lambda: Scratch(2, tile_rows, tiling.units, like)) as scratch:
             self.workspace.run(work, list(slices(len(task.X), tiling.rows)), task.description)

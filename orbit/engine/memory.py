@@ -104,7 +104,7 @@ class Workspace:
         """``array`` on the device; a copy, so that read-only input is safe."""
         if self.device.type == "cpu":
             return torch.from_numpy(np.array(array, dtype=dtype))
-        return torch.from_numpy(np.require(array, dtype, ["C", "W"])).pin_memory().to(self.device, non_blocking=True)
+        return _tensor(np.require(array, dtype, ["C", "W"])).pin_memory().to(self.device, non_blocking=True)
 
     def copy(self, source: Tensor, target: Tensor) -> None:
         """Write ``source``, a tensor (n, m) on the device, to ``target``, which may be on the processor."""
@@ -120,8 +120,7 @@ class Workspace:
     def shared(self, array: np.ndarray) -> Tensor:
         """``array`` on the device, without a copy if possible: the tensor must not be written to."""
         if self.device.type == "cpu" and array.flags.c_contiguous and array.flags.writeable:
-            # flat first: an axis of length one may have any stride in NumPy, even a negative one
-            return torch.from_numpy(array.reshape(-1)).view(array.shape)
+            return _tensor(array)
         return self.tensor(array, array.dtype)
 
     def affordable(self, bytes_per_row: float) -> int:
@@ -147,7 +146,7 @@ class Workspace:
             if self.device.type == "cpu" and (len(tiles) > 1 or self.workers == 1):
                 in_threads(step, tiles, self.workers)
                 return
-            # a single tile: its linear algebra may use the threads of all workers; so may copies of a GPU's results
+            # a single tile, whose linear algebra may use all threads, or tiles of a GPU, whose results they may copy
             for tile in tiles:
                 step(tile)
 
@@ -166,6 +165,12 @@ def even_step(length: int, largest: int, workers: int) -> int:
     """The length of a tile, at most ``largest``, that divides the work about evenly among the workers."""
     tiles = -(-length // largest)
     return -(-length // (-(-tiles // workers) * workers)) if tiles > 1 else largest
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    """A tensor of the same memory as an array that is contiguous and may be written to."""
+    # flat first: an axis of length one may have any stride in NumPy, even a negative one
+    return torch.from_numpy(array.reshape(-1)).view(array.shape)
 
 
 def _in_halves(work: Callable[[slice], None], tile: slice) -> None:

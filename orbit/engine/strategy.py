@@ -176,7 +176,7 @@ class Strategy(ABC):
         if self._result_on_processor():
             # np.zeros maps pages lazily, so that memory is written only when the features are
             return torch.from_numpy(np.zeros(shape, dtype))
-        return self.workspace.tensor(np.empty(0), dtype).new_zeros(shape)
+        return torch.zeros(shape, dtype=torch.from_numpy(np.empty(0, dtype)).dtype, device=self.workspace.device)
 
     def sums_in_result(self) -> bool:
         """Whether sums over the orbit can be accumulated in the result itself."""

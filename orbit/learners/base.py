@@ -66,7 +66,7 @@ class Learner(Estimator):
         The constructor parameter that is a value or a list of values to choose from; the
         chosen one is the fitted attribute of that name with ``_``.
     takes_tensors : bool
-        ``partial_fit`` also takes features as a tensor on the device of its engine, which are not checked.
+        ``partial_fit`` also takes features as a tensor on the device of its engine, whose values are not checked.
     takes_weights : bool
         ``fit``, and ``partial_fit`` if there is one, take ``sample_weight``.
     streams : bool

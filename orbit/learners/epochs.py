@@ -61,6 +61,7 @@ class EpochLearner(Learner):
     learning_rate_: float
     epochs_done_: int
     history_: list[float]
+    n_features_in_: int
     _score_sums: np.ndarray
     _comparing: bool
     _steps_done: int
@@ -202,11 +203,16 @@ class EpochLearner(Learner):
     def _batch_of(self, X, y, reset: bool, **checks: bool) -> tuple[Any, np.ndarray]:
         """Validated features, an array or a tensor, and targets."""
         X = self._accepted(X)[1]
-        if not isinstance(X, Tensor):
+        if not (self.takes_tensors and isinstance(X, Tensor)):
             return validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32], **checks)
-        if reset:
-            self.n_features_in_ = X.shape[1]
-        return X, np.asarray(y)
+        y, width = np.asarray(y), None if reset else self.n_features_in_
+        if X.ndim != 2 or X.dtype not in (torch.float32, torch.float64) or X.shape[1] != (width or X.shape[1]):
+            expected = f"a tensor of shape (m, {width or 'd'}), float32 or float64"
+            raise ValueError(f"X: expected {expected}, found {tuple(X.shape)}, {X.dtype}")
+        if len(X) != len(y):
+            raise ValueError(f"y: expected as many targets as points, {len(X)}, found {len(y)}")
+        self.n_features_in_ = X.shape[1]
+        return X, y
 
     def _steps(self, X: Any, Y: np.ndarray) -> None:
         if not self._in_training():
@@ -215,13 +221,13 @@ class EpochLearner(Learner):
             self._score_sums, self._seen = np.zeros(len(self.path_)), 0
             self.epochs_done_, self.history_, self._comparing, self._steps_done = 0, [], True, 0
             self._begin(first, Y.shape[1])
-        Y = Y.astype(str(X.dtype).removeprefix("torch."))
+        dtype = str(X.dtype).removeprefix("torch.")
         threads = self._threads(X.shape[1])
         with single_threaded(), (self.engine or Engine()).precision():
             torch.set_num_threads(threads)  # single_threaded restores the number before
             for start in range(0, len(X), self.batch_size):
                 rows = slice(start, start + self.batch_size)
-                self._score_sums += self._step(X[rows], Y[rows]).double().cpu().numpy()
+                self._score_sums += self._step(X[rows], Y[rows].astype(dtype)).double().cpu().numpy()
                 self._seen, self._steps_done = self._seen + len(X[rows]), self._steps_done + 1
         self._publish_best()
 
@@ -262,7 +268,7 @@ class EpochClassifier(ClassifierMixin, EpochLearner):
         return self
 
     def partial_fit(self, X, y, classes=None):
-        """Take steps on a batch, ``X`` (m, d) and labels ``y`` (m,).
+        """Take steps on a batch, ``X`` (m, d), also a tensor if the learner ``takes_tensors``, and labels ``y`` (m,).
 
         Call ``end_epoch`` after each pass over the stream, and ``finalize`` after the last.
         ``classes``, given with the first batch, are all labels of the stream; None: those in that batch.

@@ -74,7 +74,9 @@ class FeatureStream:
             points = one_ahead(points)
         with Progress(len(self._batches), "stream", self.engine.progress) as progress:
             for rows, batch in points:
-                yield rows, self.transform(batch)
+                held = [batch]
+                del batch  # so that it is gone when the next points are made
+                yield rows, self.transform(held.pop())
                 progress.step()
 
     def _points(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

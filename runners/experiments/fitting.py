@@ -154,12 +154,14 @@ def _fit_streamed(
         hyper.fit(features.transform(X[rows]))
     with clock.stage("learner"):
         augment = None if plan.config["augmentation"]["name"] == "none" else plan.component("augmentation").apply
-        transform = _on_device(model) if _stay_on_device(model, engine) else _through_layers(model)
-        stream = FeatureStream(transform, data.X_train, width(model), engine, plan.seed("learner"), augment)
+        layers = _through_layers(model)
+        stream = FeatureStream(layers, data.X_train, width(model), engine, plan.seed("learner"), augment)
         if training is not None:
             training.resume(learner, stream)
         nbytes = len(data.X_train) * columns * engine.result_dtype(X).itemsize
-        with _kept_between_passes(plan, nbytes, is_repeated(learner, stream.n_outputs, engine)):
+        with _kept_between_passes(plan, nbytes, is_repeated(learner, stream.n_outputs, engine)) as are_kept:
+            if not are_kept and _stay_on_device(model, engine):
+                stream.transform = _on_device(model)
             fit_stream(learner, stream, data.y_train, data.task, weighted.get("sample_weight"), training)
 
 
@@ -185,12 +187,13 @@ def _through_layers(model: Pipeline) -> Callable[[np.ndarray], Any]:
 
 
 @contextlib.contextmanager
-def _kept_between_passes(plan: Plan, nbytes: float, repeated: bool) -> Iterator[None]:
+def _kept_between_passes(plan: Plan, nbytes: float, repeated: bool) -> Iterator[bool]:
     """Context manager in which the features of a stream, ``nbytes`` in all, are kept for its next pass or another fit.
 
-    They are not where they have no room, nor those of augmented points, which differ in every pass.
+    Yields whether they are. They are not where they have no room, nor those of augmented points, which differ in every
+    pass.
     """
     with shared_in_job(plan) if repeated else contextlib.nullcontext():
         is_kept = store.keeps(nbytes) and plan.config["augmentation"]["name"] == "none"
         with store.storing(store.in_use() if is_kept else None):
-            yield
+            yield is_kept

@@ -319,7 +319,7 @@ def test_a_tile_of_many_columns_stays_within_its_memory_budget(rng, sketch):
     with LiveBytes() as live:
         psi = fitted.transform(X)
     constant = fitted.templates_.size * 4 + columns * (8 + 1 + 4 + 4)  # templates; buckets, signs, centre and scale
-    assert live.most <= megabytes * 2**20 + constant
+    assert live.most <= megabytes * 2**20 + constant + psi.nbytes  # the result, of which torch has views
     assert psi.shape == (40, sketch or columns)
 
 

@@ -161,3 +161,19 @@ def test_a_tile_that_does_not_fit_is_halved(rng, monkeypatch):
     monkeypatch.setattr(Orbit, "points", lambda *args: (_ for _ in ()).throw(torch.OutOfMemoryError("always")))
     with pytest.raises(torch.OutOfMemoryError, match="always"):
         fitted.transform(X)
+
+
+def test_a_tile_that_stops_fitting_after_some_sums_repeats_none(rng, monkeypatch):
+    X, orb = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=16)
+    for feature_map in (MAPS["pairs"], RawPoints, Nystrom):
+        fitted = feature_map(orbit=orb, engine=Engine(path="direct", workers=1)).fit(X)
+        expected, points = fitted.transform(X), Orbit.points
+
+        def scarce(self, X, elements, points=points):
+            if len(X) > 6 and elements.start > 0:
+                raise torch.OutOfMemoryError("pretended")
+            return points(self, X, elements)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Orbit, "points", scarce)
+            np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-12)

@@ -13,11 +13,12 @@ import time
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from orbit.approx.bins import BinCounts, QuantileBins
-from orbit.core.threads import default_threads, in_threads, single_threaded
+from orbit.core.threads import default_threads, in_threads, one_ahead, single_threaded
 from orbit.engine.embedding import nbytes
 from orbit.engine.kept import Reused
 
@@ -268,3 +269,39 @@ def test_bytes_of_an_embedding_are_those_of_all_its_parts_once():
     made = BinCounts(templates, QuantileBins(thresholds), scale, None, None)
     made.again = templates
     assert nbytes(made) == 4 * (70 + 50 + 50)
+
+
+# ---- one ahead -------------------------------------------------------------------------------------------------------
+
+
+def numbers(made: list[int], broken: int | None = None):
+    for i in range(6):
+        if i == broken:
+            raise ValueError("item is broken")
+        made.append(i)
+        yield i
+
+
+def test_one_ahead_makes_each_item_in_turn_and_at_most_one_too_many():
+    made: list[int] = []
+    items = one_ahead(numbers(made))
+    assert next(items) == 0
+    time.sleep(0.02)
+    assert made == [0, 1]
+    before = threading.active_count()
+    items.close()
+    assert threading.active_count() < before
+    assert made == [0, 1]
+    assert list(one_ahead(numbers([]))) == list(range(6))
+
+
+def test_one_ahead_raises_the_error_of_an_item_after_those_before_it():
+    items = one_ahead(numbers([], broken=3))
+    assert [next(items) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="item is broken"):
+        next(items)
+
+
+def test_one_ahead_makes_items_with_the_settings_of_its_caller():
+    with np.errstate(over="raise"):
+        assert next(one_ahead(np.geterr() for _ in range(1)))["over"] == "raise"

@@ -11,7 +11,7 @@ from command_line import composed
 from samples import noisy_digits, npy_files, points_in_clusters
 from sklearn.linear_model import SGDClassifier
 
-from orbit.approx import RandomFourier
+from orbit.approx import AveragedMap, RandomFourier
 from orbit.core import store
 from orbit.core.errors import InputError
 from orbit.data import Arrays
@@ -244,6 +244,20 @@ class TestAdaGrad:
         np.testing.assert_array_equal(by_tensor.coef_, by_array.coef_)
         np.testing.assert_array_equal(by_tensor.predict(X), by_array.predict(X))
 
+    @pytest.mark.parametrize(
+        ("wrong", "targets", "message"),
+        [
+            (torch.ones(5, 1), 5, r"X: expected a tensor of shape \(m, 4\), float32 or float64, found \(5, 1\)"),
+            (torch.ones(4), 4, r"found \(4,\)"),
+            (torch.ones(5, 4, dtype=torch.float16), 5, "found .*float16"),
+            (torch.ones(5, 4), 1, "y: expected as many targets as points, 5, found 1"),
+        ],
+    )
+    def test_tensors_of_another_shape_are_refused(self, wrong, targets, message):
+        learner = AdaGradClassifier().partial_fit(torch.ones(6, 4), np.arange(6) % 2)
+        with pytest.raises(ValueError, match=message):
+            learner.partial_fit(wrong, np.zeros(targets, dtype=int))
+
     def test_batches_of_many_numbers_take_the_same_steps_with_several_threads(self, digits, monkeypatch):
         X, y = digits
         seen, step = [], AdaGradClassifier._step
@@ -307,6 +321,31 @@ class TestStream:
             rows = np.concatenate([rows for rows, _ in found])
             np.testing.assert_array_equal(np.sort(rows), np.arange(50))
             np.testing.assert_array_equal(np.concatenate([psi for _, psi in found]), X[rows] ** 2)
+
+    def test_points_read_ahead_are_those_read_in_between(self, rng, monkeypatch):
+        X, noise = rng.random((50, 3)), lambda points, rng: points + rng.standard_normal(points.shape)
+        streams = [FeatureStream(np.square, X, 3, Engine(memory=800 / 2**30), 0, noise) for _ in range(2)]
+        expected = [batch for _ in range(2) for batch in streams[0].batches(True)]
+        monkeypatch.setattr(Engine, "torch_device", lambda self: torch.device("cuda"))
+        found = [batch for _ in range(2) for batch in streams[1].batches(True)]
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one[0], other[0])
+            np.testing.assert_array_equal(one[1], other[1])
+        assert streams[1].state == streams[0].state
+
+    @pytest.mark.parametrize("approx", ["rf", "nystrom", "cdf"])
+    def test_a_run_whose_features_stay_on_the_device_is_the_same(self, approx, monkeypatch):
+        settings = "dataset=digits", f"approx={approx}", "approx.n_components=30", "dataset.n_train=300", "orbit.size=4"
+        settings += "learner=adagrad", "engine.stream=true", "engine.memory=0.001", "feature_cache=0"
+        expected, calls = fitted(*settings), []
+        transform = AveragedMap.transform_on_device
+        counted = lambda self, X: calls.append(len(X)) or transform(self, X)  # noqa: E731
+        monkeypatch.setattr(AveragedMap, "transform_on_device", counted)
+        monkeypatch.setattr("runners.experiments.fitting._stay_on_device", lambda model, engine: True)
+        found = fitted(*settings)
+        assert sum(calls) == 300 * 5
+        np.testing.assert_array_equal(found.model["learner"].coef_, expected.model["learner"].coef_)
+        assert found.metrics["test/accuracy"] == expected.metrics["test/accuracy"] > 0.5
 
     def test_a_learner_that_needs_all_data_is_rejected(self, rng):
         stream = FeatureStream(lambda x: x, rng.random((5, 2)), 2, Engine())
@@ -435,7 +474,7 @@ def test_the_first_layer_is_computed_once_for_all_passes(changes, times, tmp_pat
     monkeypatch.setattr(RandomFourier, "_finite_features", counted)
     monkeypatch.setattr("runners.experiments.fitting.fit_stream", streamed)
     settings = ("dataset=digits", "dataset.n_train=100", "approx=rf", "approx.n_components=20", "orbit.size=2")
-    settings += ("representation=raw", "engine.stream=true", f"outputs={tmp_path}")
+    settings += ("representation=raw", "engine.stream=true", f"outputs={tmp_path}", "engine.device=cpu")
     learner = () if "learner=ridge" in changes else ("learner=adagrad", "learner.epochs=3")
     found = fitted(*settings, *learner, *changes).metrics
     assert in_stream == [100 * times]
