@@ -226,18 +226,39 @@ def aliases(response: np.ndarray) -> Aliases:
     n_modes = response.shape[1]
     classes, conjugate, factors = np.full(n_modes, -1), np.zeros(n_modes, dtype=bool), np.zeros(n_modes, dtype=complex)
     found: list[np.ndarray] = []
+    marks, doubts = _marks(response)
     while (classes < 0).any():
-        own = response[:, classes.argmin()]
+        first = classes.argmin()
+        alike = (np.abs(marks - marks[first]) <= doubts + doubts[first]).all(1) & (classes < 0)
+        own, likely = response[:, first], np.flatnonzero(alike)
         largest = own[np.abs(own).argmax()]
         own = own * (np.conj(largest) / max(abs(largest), np.finfo(float).tiny))  # real, if it is real up to a factor
         square = max(float(np.vdot(own, own).real), np.finfo(float).tiny)
         for mirrored in (False, True):
-            others = response.conj() if mirrored else response
+            others = response[:, likely].conj() if mirrored else response[:, likely]
             factor = own.conj() @ others / square
-            same = (classes < 0) & (np.abs(others - own[:, None] * factor).max(0) <= _EQUAL)
-            classes[same], conjugate[same], factors[same] = len(found), mirrored, factor[same]
+            same = np.abs(others - own[:, None] * factor).max(0) <= _EQUAL
+            members, likely = likely[same], likely[~same]
+            classes[members], conjugate[members], factors[members] = len(found), mirrored, factor[same]
         found.append(own)
     return Aliases(np.stack(found, axis=1), classes, conjugate, factors)
+
+
+def _marks(response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (K, 4) of modes that a factor and conjugation do not change, and how far equal ones may differ (K, 1).
+
+    Only modes with equal marks need to be compared in full, which for all pairs of many modes would take minutes.
+    """
+    sizes = np.linalg.norm(response, axis=0)[:, None]
+    marks = np.abs(response.T @ _unit_vectors(len(response))) / np.maximum(sizes, np.finfo(float).tiny)
+    # an error of _EQUAL in every entry, relative to the mode's size, and rounding
+    return marks, 2 * _EQUAL * math.sqrt(len(response)) / np.maximum(sizes, np.finfo(float).tiny) + _EQUAL
+
+
+def _unit_vectors(length: int) -> np.ndarray:
+    """Four random vectors, shape (length, 4)."""
+    vectors = np.random.default_rng(0).standard_normal((length, 4))
+    return vectors / np.linalg.norm(vectors, axis=0)
 
 
 @dataclass(frozen=True)
@@ -369,15 +390,19 @@ def _mirrored_pairs(response: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
 
 def _pairs(response: np.ndarray, signs: np.ndarray) -> np.ndarray | None:
     unpaired = np.ones(len(response), dtype=bool)
+    vectors = _unit_vectors(response.shape[1])
+    marks, wanted = response @ vectors, (response * signs) @ vectors  # compared first, as in _marks
     pairs = []
     for i in range(len(response)):
         if not unpaired[i]:
             continue
         unpaired[i] = False
-        distance = np.where(unpaired, np.abs(response - signs * response[i]).max(1), np.inf)
-        j = int(distance.argmin())
-        if distance[j] > _EQUAL:
+        doubt = _EQUAL * (math.sqrt(response.shape[1]) + 1)
+        likely = np.flatnonzero(unpaired & (np.abs(marks - wanted[i]) <= doubt).all(1))
+        distance = np.abs(response[likely] - signs * response[i]).max(1)
+        if not len(likely) or distance.min() > _EQUAL:
             return None
+        j = int(likely[distance.argmin()])
         unpaired[j] = False
         pairs.append((i, j))
     return np.array(pairs)

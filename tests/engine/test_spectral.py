@@ -339,6 +339,30 @@ def test_turns_equally_apart_cannot_tell_more_modes_apart_than_half_their_number
     assert found.response.shape[1] == n_classes
 
 
+def test_aliases_are_found_among_any_responses(rng):
+    own = rng.standard_normal((9, 5)) + 1j * rng.standard_normal((9, 5))
+    factors = rng.standard_normal(20) + 1j * rng.standard_normal(20)
+    response = own[:, np.arange(20) % 5] * factors
+    response[:, 10:] = response[:, 10:].conj()
+    response[:, 13] = 0  # a multiple of any mode
+    response[:, 14] = 1e-12
+    found = fourier.aliases(response)
+    others = np.delete(np.arange(20), [13, 14])
+    np.testing.assert_array_equal(found.classes[others], others % 5)
+    np.testing.assert_array_equal(found.conjugate[others], others >= 10)
+    assert found.response.shape == (9, 5)
+
+
+def test_all_shifts_of_a_long_signal(rng):
+    """As many classes of modes and pairs of shifts as take minutes to find by comparing each with each."""
+    X, orb = signals(rng, 4, (1200,)), Orbit(Cyclic())
+    psi = [
+        RandomFourier(Gaussian(40.0), orb, 6, engine=Engine(path=path), random_state=0).fit_transform(X)
+        for path in ("spectral", "direct")
+    ]
+    np.testing.assert_allclose(*psi, atol=1e-10)
+
+
 @pytest.mark.parametrize(("size", "paired"), [(8, True), (6, True), (5, False)])
 def test_turns_half_a_turn_apart_are_paired(size, paired):
     orb = Orbit(Rotation("polar"), VonMises(0.8), size=size).fit(np.zeros((1, 2, 16)))
