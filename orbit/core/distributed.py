@@ -61,6 +61,11 @@ def broadcast(array: np.ndarray) -> np.ndarray:
     return shared.cpu().numpy()
 
 
+def of_the_first(answer: bool) -> bool:
+    """The answer of the first process, in all processes."""
+    return bool(broadcast(np.array([float(answer)]))[0])
+
+
 def all_reduce(*arrays: np.ndarray) -> None:
     """Replace each array, in place, by its sum over all processes."""
     if world_size() == 1:

@@ -212,7 +212,7 @@ def _finalize(learner: Any) -> None:
 
 
 def _needs_float64(learner: Any) -> bool:
-    return bool(distributed.broadcast(np.array([float(learner.needs_float64())]))[0])
+    return distributed.of_the_first(learner.needs_float64())
 
 
 def check_streams(learner: Any) -> None:

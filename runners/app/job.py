@@ -80,10 +80,14 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
         record.tags |= {"sweep": os.environ.get(SWEEP_ENV, ""), "job": str(record.job)}
     job = Job(plan_, folder, record)
     tracker = _tracker(plan_) if runner.tracked else None
+    is_done = False
     if tracker is not None:
         marker = tracker.mark(folder)  # before MLflow knows the run, which the next start must end if this process dies
-        if plan_.resumes and _is_done(job, tracker, marker):
-            return _main_metric(job)
+        is_done = plan_.resumes and _is_done(job, tracker, marker)
+    if plan_.resumes and distributed.of_the_first(is_done):
+        distributed.end_other_processes()
+        return _main_metric(job)
+    if tracker is not None:
         afterwards.callback(_upload, tracker, folder)  # after the final record is written, also if begin is interrupted
         tracker.begin(record, folder)
     garbage.started()

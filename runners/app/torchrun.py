@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -97,9 +98,12 @@ def _end_runs(settings: Sequence[str]) -> None:
 
 def _report(error: ChildFailedError) -> int:
     """Say which process was lost first, unless a process has said what is wrong; returns the exit code."""
-    lost = {rank: failure for rank, failure in error.failures.items() if failure.exitcode not in _SAID}
+    said = [failure for failure in error.failures.values() if failure.exitcode in _SAID]
+    known = {*_SAID, *([-signal.SIGTERM] if any(failure.exitcode == 2 for failure in said) else [])}
+    # torchrun ends the others by SIGTERM when one has refused its settings
+    lost = {rank: failure for rank, failure in error.failures.items() if failure.exitcode not in known}
     if not lost:
-        return int(error.get_first_failure()[1].exitcode)
+        return int(min(said, key=lambda failure: failure.timestamp).exitcode)
     rank, failure = min(lost.items(), key=lambda item: item[1].timestamp)
     how = (
         f"was killed by {failure.signal_name()}" if failure.exitcode < 0 else f"ended with exit code {failure.exitcode}"

@@ -16,6 +16,7 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import mlflow
 import numpy as np
@@ -266,6 +267,40 @@ def test_killed_process_of_several_is_one_line_and_a_failed_run(tmp_path, rank):
     assert "Traceback" not in err
     (folder,) = folders(tmp_path)
     assert RunFolder(folder).read_record().status == "FAILED"
+
+
+@pytest.mark.slow
+def test_a_finished_job_of_several_processes_is_skipped_by_all(tmp_path):
+    work = ("engine.stream=true", "approx=rf", *SMALL, "resume=true")
+    for expected in ("finished", "skipped: run"):
+        done = start(tmp_path, "torchrun", "--nproc-per-node", "2", *work)
+        out, err = done.communicate(timeout=240)
+        assert done.returncode == 0
+        assert expected in out + err
+        assert "rror" not in out + err
+
+
+@pytest.mark.parametrize(
+    ("exit_codes", "code", "line"),
+    [
+        ((2, -15), 2, ""),
+        ((-15, 2), 2, ""),
+        ((2, 2), 2, ""),
+        ((1, 1), 1, ""),
+        ((1, -9), 1, "error: process 1 was killed by SIGKILL; the job was ended, start it again\n"),
+        ((2, -9), 1, "error: process 1 was killed by SIGKILL; the job was ended, start it again\n"),
+        ((-15, 1), 1, "error: process 0 was killed by SIGTERM; the job was ended, start it again\n"),
+    ],
+)
+def test_processes_that_torchrun_ended_because_settings_were_refused_are_not_lost(exit_codes, code, line, capsys):
+    def failure(exitcode: int, timestamp: int) -> SimpleNamespace:
+        return SimpleNamespace(
+            exitcode=exitcode, timestamp=timestamp, signal_name=lambda: signal.Signals(-exitcode).name
+        )
+
+    failures = {rank: failure(exitcode, rank) for rank, exitcode in enumerate(exit_codes)}
+    assert torchrun._report(SimpleNamespace(failures=failures)) == code
+    assert capsys.readouterr().err == line
 
 
 def start(tmp_path: Path, *arguments: str) -> subprocess.Popen:
