@@ -123,5 +123,5 @@ def test_the_package_that_init_writes(installed):
     assert install[:3] == ["pip", "install", "-e"]
     installed.install(*install[2:])
     out = installed(*run, *SMALL)
-    assert "group=quarter_turns" in out
+    assert "group=my_turns_turns" in out
     assert " passed" in installed("python", "-m", "pytest", "-p", "no:cacheprovider", cwd=installed.work / "my_turns")

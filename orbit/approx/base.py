@@ -21,7 +21,7 @@ from torch import Tensor
 
 from orbit.approx.estimate import MapEstimate, Setting
 from orbit.core import store
-from orbit.core.component import Estimator, check_with_parts
+from orbit.core.component import Estimator, check_point_shape, check_with_parts
 from orbit.core.distinct import distinct
 from orbit.core.random import RandomState, spawn
 from orbit.core.work import DRAWN, Work
@@ -306,11 +306,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self.orbit or Orbit(), self.kernel or default(), self.engine or Engine()
 
     def _validate(self, X, reset: bool) -> np.ndarray:
+        if not reset and len(self.shape_in_) > 1:  # scikit-learn would call the rows of an image features
+            check_point_shape(self, X)
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
-        if not reset and X.shape[1:] != self.shape_in_:
-            raise ValueError(
-                f"{type(self).__name__} was fitted on points of shape {self.shape_in_}, found {X.shape[1:]}"
-            )
+        if not reset:
+            check_point_shape(self, X)
         engine = self.engine or Engine()
         return engine.cast(X) if reset else X.astype(engine.result_dtype(X), copy=False)
 

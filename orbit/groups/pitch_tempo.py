@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from orbit.core.params import PositiveInt
+from orbit.core.params import Range
 from orbit.groups.base import Group
 from orbit.groups.domains import Line, ProductDomain
 from orbit.groups.resample import Resampling, gather, images_first, pixels_first, scatter, windowed_sinc
@@ -20,6 +20,7 @@ from orbit.registry import register
 _CENTS = 1200.0  # in an octave
 _LONGEST_WINDOW = 512
 _SHORTEST = 16
+Window = Annotated[int, Range(low=_SHORTEST)]
 # Frames whose powers differ by less than this share are equally loud, as all frames of a tone but for rounding.
 _EQUALLY_LOUD = 1e-3
 
@@ -57,7 +58,7 @@ class PitchTempo(Group):
     default_rule = "qmc"
     domain = ProductDomain((Line(unit="cents"), Line(unit="log tempo", largest=50.0)), ("pitch", "tempo"))
 
-    def __init__(self, mode: Literal["vocoder", "resample"] = "vocoder", window: PositiveInt | None = None) -> None:
+    def __init__(self, mode: Literal["vocoder", "resample"] = "vocoder", window: Window | None = None) -> None:
         self.mode = mode
         self.window = window
 

@@ -208,7 +208,7 @@ def check_classes(y: np.ndarray) -> np.ndarray:
     check_classification_targets(y)
     classes = np.unique(y)
     if len(classes) < 2:
-        raise ValueError(f"a classifier needs at least 2 classes, found one class: {classes[0]!r}")
+        raise ValueError(f"a classifier needs at least 2 classes, found one class: {classes.tolist()[0]!r}")
     return classes
 
 

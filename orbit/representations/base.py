@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from orbit.core.component import Component
+from orbit.core.component import Component, check_point_shape
 from orbit.core.errors import InputError
 from orbit.core.linalg import row_norms
 
@@ -50,12 +50,7 @@ class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
     def transform(self, X):
         """The represented points, shape ``(n, *shape_out_)``. ``X``: array, shape ``(n, *shape_in_)``."""
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
-        if X.shape[1:] != self.shape_in_:
-            raise ValueError(
-                f"{type(self).__name__} was fitted on points of shape {self.shape_in_}, found {X.shape[1:]}"
-            )
-        return self._transform(X)
+        return self._transform(self._validate(X, reset=False))
 
     def get_feature_names_out(self, input_features=None):
         """Names of the entries of a represented point, flattened.
@@ -76,7 +71,12 @@ class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
         return X
 
     def _validate(self, X, reset: bool) -> np.ndarray:
-        return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
+        if not reset and len(self.shape_in_) > 1:  # scikit-learn would call the rows of an image features
+            check_point_shape(self, X)
+        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
+        if not reset:
+            check_point_shape(self, X)
+        return X
 
     def _refuse(self, X: np.ndarray, expected: str) -> InputError:
         return InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from typing import Any, ClassVar
 
 import numpy as np
@@ -202,8 +203,10 @@ class FeatureMapContract(ComponentContract):
 
     def test_transform_refuses_another_shape(self, rng):
         fitted = self.create().fit(rng.random((6, 4, 5)))
-        with pytest.raises(ValueError, match=r"\(4, 5\).*\(4, 4\)|\(4, 4\).*\(4, 5\)|4 features|5 features"):
-            fitted.transform(rng.random((6, 4, 4)))
+        for shape in ((4, 4), (3, 5), (20,), (1, 4, 5)):
+            message = f"was fitted on points of shape (4, 5), found {shape}"
+            with pytest.raises(ValueError, match=re.escape(message)):
+                fitted.transform(rng.random((6, *shape)))
 
     def test_transform_before_fit_is_refused(self, rng):
         for call in (lambda: self.create().transform(rng.random((6, 4))), self.create().metrics):

@@ -56,8 +56,11 @@ class RepresentationContract(ComponentContract):
         assert np.isfinite(self.create().fit_transform(X)).all()
 
     def test_transform_refuses_another_shape(self, X):
-        with pytest.raises(ValueError, match=r"shape|features"):
-            self.create().fit(X).transform(np.ones((2, self.shape[0] + 1, *self.shape[1:])))
+        fitted, message = self.create().fit(X), "was fitted on points of shape" if len(self.shape) > 1 else "features"
+        with pytest.raises(ValueError, match=message):
+            fitted.transform(np.ones((2, self.shape[0] + 1, *self.shape[1:])))
+        with pytest.raises(ValueError, match="was fitted on points of shape"):
+            fitted.transform(np.ones((2, self.shape[0], 1, *self.shape[1:])))
 
     def test_transform_before_fit_is_refused(self, X):
         with pytest.raises(NotFittedError):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from runners.app import config_dirs
 from runners.app.messages import ConfigError
 from runners.program import program
 
@@ -31,12 +32,15 @@ def init(arguments: Sequence[str]) -> str:
     Raises
     ------
     ConfigError
-        If the folder's name cannot be that of a package, or a file exists or cannot be written.
+        If the folder's name cannot be that of a package, or is that of an experiment of this one, or a file exists or
+        cannot be written.
     """
     parser = argparse.ArgumentParser(f"{program()} init", description="Write a package for components of your own.")
     parser.add_argument("folder", nargs="?", default=".", help="a new or an empty folder, whose name the package gets")
     parser.error = _refuse  # type: ignore[method-assign]  # argparse prints the usage and exits
     given = parser.parse_args(arguments).folder
+    if not given:
+        raise ConfigError("init: expected the name of a folder, found ''")
     folder = Path(given).resolve()
     name = _package_name(folder)
     texts = {
@@ -61,9 +65,14 @@ def _refuse(message: str) -> NoReturn:
 
 def _package_name(folder: Path) -> str:
     """The folder's name as that of a Python package that does not hide another one."""
-    name = re.sub(r"\W", "_", folder.name.lower())
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise ConfigError(f"init: {folder.name!r} cannot be the name of a Python package, choose another folder")
+    name = re.sub(r"\W", "_", folder.name.lower(), flags=re.ASCII)
+    if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", name) or keyword.iskeyword(name):
+        raise ConfigError(
+            f"init: {folder.name!r} cannot be the name of a Python package, which has letters a to z, digits and _ and "
+            "begins with a letter; choose another folder"
+        )
+    if (config_dirs.own() / "experiment" / f"{name}.yaml").exists():
+        raise ConfigError(f"init: experiment={name} exists, choose another folder")
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.origin is not None:
         raise ConfigError(f"init: there is a Python package {name} at {spec.origin}, choose another folder")

@@ -46,7 +46,7 @@ class Predict(Runner):
         New points: an .npz or .npy file; for a model of ``dataset=table`` a CSV or Parquet file, of
         ``dataset=images`` or ``spoken_digits`` also a folder. Required.
     output : str or None
-        File of the predictions; None is ``predictions.csv`` in the run folder.
+        File of the predictions; None is ``predictions.csv`` in the folder of this run.
     trust : bool
         Load a model from elsewhere, or from MLflow, and with it run the code in it.
     """

@@ -11,11 +11,12 @@ from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.registry import register
+from runners.app.plan import Plan
 from runners.base import Job, Runner
 from runners.machine import describe_machine
 from runners.markdown import markdown_table
 from runners.timing import sizes
-from runners.timing.comparisons import COMPARISONS, Comparison
+from runners.timing.comparisons import COMPARISONS, NEEDS, Comparison
 from runners.timing.rounds import interleaved, pinned_threads
 
 Compared = Literal[
@@ -82,6 +83,15 @@ class Timing(Runner):
                     f"runner.sweep: expected lists of integers >= 1 for any of {', '.join(sizes.SIZES)}, "
                     f"found {key}: {values!r}"
                 )
+
+    def plans(self, base: Plan) -> list[Plan]:
+        for kind, name in NEEDS.get(self.compare or "", {}).items():
+            if (found := base.config[kind]["name"]) != name:
+                raise InputError(
+                    f"runner.compare={self.compare} needs {kind}={name}, found {kind}={found}: choose it, or "
+                    f"experiment=bench_{self.compare}"
+                )
+        return [base]
 
     def run(self, job: Job) -> None:
         threads = job.plan.config["engine"]["workers"] or torch.get_num_threads()

@@ -220,7 +220,7 @@ class Tracker:
         shown = views.page(self._opened, record.key if record and folder.view() else None)
         if stores.is_server(self.uri):
             return f"{self.uri.rstrip('/')}/{shown}"
-        return f"mlflow ui --backend-store-uri {self.uri}, then http://127.0.0.1:5000/{shown}"
+        return f"mlflow ui --backend-store-uri {shlex.quote(self.uri)}, then http://127.0.0.1:5000/{shown}"
 
     def _upload(self, folder: RunFolder) -> None:
         record = folder.read_record()

@@ -49,6 +49,11 @@ def test_the_command_line_runs_it(run, tmp_path, monkeypatch):
     [
         ("mine", "init: .*/mine/pyproject.toml exists, choose another folder"),
         ("1st", "init: '1st' cannot be the name of a Python package"),
+        ("_x", "init: '_x' cannot be the name of a Python package, which has letters a to z, digits and _ and begins"),
+        ("ünï", "init: 'ünï' cannot be the name of a Python package"),
+        ("lambda", "init: 'lambda' cannot be the name of a Python package"),
+        ("", "init: expected the name of a folder, found ''"),
+        ("xperm", "init: experiment=xperm exists, choose another folder"),
         ("numpy", "init: there is a Python package numpy at "),
         ("sys", "init: there is a Python package sys at built-in"),
         ("file/below", "init: cannot write .* .Not a directory."),
@@ -81,7 +86,7 @@ def test_the_notebook_runs(tmp_path, monkeypatch, install):
     definition, _, last = accuracies.rpartition("\n\n\n")
     exec(definition, names)
     found = eval(last, names)
-    assert found["quarter_turns"] > found["identity"] + 0.02
+    assert found["turning_turns"] > found["identity"] + 0.02
     *lines, last = figure.splitlines()
     exec("\n".join(lines), names)
     assert len(eval(last, names).axes[0].images) == 12

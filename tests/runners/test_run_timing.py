@@ -148,6 +148,31 @@ def test_nothing_to_time_is_refused(run):
     assert "found neither runner.compare nor runner.sweep" in err
 
 
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (
+            ["runner.compare=direct"],
+            "runner.compare=direct needs approx=rf, found approx=nystrom: choose it, or exp",
+        ),
+        (["runner.compare=hadamard"], "runner.compare=hadamard needs hyper=gaussian, found hyper=linear"),
+        (["runner.compare=skeleton"], "runner.compare=skeleton needs approx=skeleton, found approx=nystrom"),
+        (
+            ["runner.compare=scipy", "approx=rf"],
+            "runner.compare=scipy needs a number as kernel.lengthscale",
+        ),
+        (
+            ["runner.compare=direct", "approx=rf", "dataset=low_rank_multitask", "group=identity"],
+            "this comparison needs images of one",
+        ),
+    ],
+)
+def test_a_comparison_without_what_it_compares_is_refused(run, settings, expected):
+    code, _, err = run("runner=timing", *settings, "runner.n_points=20", "tracking.enabled=false")
+    assert code == 2
+    assert f"error: {expected}" in err
+
+
 @pytest.mark.parametrize("sweep", ["{Q: [1]}", "{N: [0]}", "{N: 5}", "{N: []}"])
 def test_a_wrong_sweep_is_refused_before_any_work(run, sweep):
     code, _, err = run("runner=timing", f"runner.sweep={sweep}", "tracking.enabled=false")

@@ -26,4 +26,13 @@ COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
     "start": start,
 }
 
-__all__ = ["COMPARISONS", "Comparison", "represented_images"]
+#: ``runner.compare`` -> the components that a comparison is about, by their kinds.
+NEEDS: dict[str, dict[str, str]] = {
+    "scipy": {"group": "rotation", "approx": "rf", "kernel": "gaussian"},
+    "direct": {"approx": "rf"},
+    "skeleton": {"approx": "skeleton"},
+    "hadamard": {"hyper": "gaussian"},
+    "laplacian": {"kernel": "laplacian"},
+}
+
+__all__ = ["COMPARISONS", "NEEDS", "Comparison", "represented_images"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
+from orbit.core.errors import InputError
 from orbit.engine import Engine
 from runners.app.plan import Plan
 
@@ -43,6 +44,10 @@ def images(plan: Plan, n_points: int, side: int = _SIDE) -> np.ndarray:
     Images of another size are resized by cubic splines; a data set with fewer than ``n_points`` images is repeated.
     """
     X = plan.load().X_train[:n_points]
+    if X.ndim != 3:
+        raise InputError(
+            f"this comparison needs images of one channel, found points of shape {X.shape[1:]}: change dataset"
+        )
     factor = side / X.shape[1]
     if factor != 1:
         X = np.clip(ndimage.zoom(X, (1, factor, factor), order=3), 0, None)

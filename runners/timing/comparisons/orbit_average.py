@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 
 import orbit
+from orbit.core.errors import InputError
 from orbit.core.threads import in_threads
 from orbit.orbits import Orbit
 from orbit.representations import UnitNorm
@@ -40,6 +41,8 @@ def against_scipy(plan: Plan, n_points: int, threads: int) -> Comparison:
     ``first/orbit_s``, seconds of orbit's first call in the process.
     """
     X, features = images(plan, n_points), plan.approx()
+    if not isinstance(features.kernel.lengthscale, float):
+        raise InputError("runner.compare=scipy needs a number as kernel.lengthscale, such as 0.5")
     X64 = X.astype(np.float64)
     represent = plan.component("representation").fit(X)
     features.fit(represent.transform(X))

@@ -11,7 +11,7 @@ from orbit.groups import Group
 from orbit.groups.domains import Finite
 
 
-@register("group", "quarter_turns")
+@register("group", "my_orbit_turns")
 class QuarterTurns(Group):
     """Square images of shape (size, size), turned by multiples of 90 degrees. Elements are numbers of turns.
 
