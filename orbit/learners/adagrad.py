@@ -327,7 +327,7 @@ class AdaGradClassifier(EpochClassifier, _AdaGrad):
     Attributes
     ----------
     classes_ : array, shape (k,)
-    coef_, intercept_ : arrays, shape (k, d) and (k,)
+    coef_, intercept_ : arrays, shape (k, d) and (k,), or (1, d) and (1,) for two classes
     regularization_ : float
     learning_rate_, path_, path_scores_, history_ : as of :class:`~orbit.learners.epochs.EpochLearner`
         Scores are accuracies.
@@ -364,6 +364,8 @@ class AdaGradClassifier(EpochClassifier, _AdaGrad):
     def _publish(self, best: int) -> None:
         super()._publish(best)
         self.coef_, self.intercept_ = self._coefficients.T, self._intercept
+        if len(self.classes_) == 2:  # one row, of the second class, as of scikit-learn's classifiers
+            self.coef_, self.intercept_ = np.diff(self.coef_, axis=0), np.diff(self.intercept_)
 
     def _slope(self, scores: Tensor, y: Tensor) -> Tensor:
         if self.loss == "logistic":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from orbit.core.paths import user_path
 from orbit.data import Loader
 from orbit.learners.base import Learner
 from orbit.registry import register
+from runners.app.signatures import KINDS
 from runners.base import Job, Runner
 from runners.tracking.mlflow import Tracker
 from runners.tracking.models import MODEL, load_model
@@ -79,6 +80,7 @@ class Predict(Runner):
 
     def run(self, job: Job) -> None:
         assert self.input is not None
+        _refuse_components(job.record.overrides)
         with job.stage("load"):
             model, loader, form = self._load(job)
             with _naming_input():
@@ -176,6 +178,14 @@ def _model(folder: RunFolder, trust: bool) -> Pipeline:
             f"ends in a learner, found {shortened(type(model).__name__)}"
         )
     return model
+
+
+def _refuse_components(overrides: Sequence[str]) -> None:
+    """Raise ``InputError`` for settings of components, which are those of the model."""
+    keys = [override.lstrip("+~").partition("=")[0] for override in overrides]
+    for key in keys:
+        if key.partition(".")[0] in {*KINDS, "orbit"} - {"runner"}:
+            raise InputError(f"{key}: runner=predict takes the components of its model: leave {key} out")
 
 
 def _data_of(folder: RunFolder) -> tuple[Loader, Mapping[str, Any]]:

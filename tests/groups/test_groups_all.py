@@ -12,7 +12,7 @@ from scipy import stats
 
 import orbit
 from orbit.approx import Nystrom, RandomFourier
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, ParameterError
 from orbit.groups import (
     Affine,
     Cyclic,
@@ -442,6 +442,12 @@ def test_euler_rule_integrates_polynomials_exactly(special):
 
 def peak(X):
     return int(np.abs(np.fft.rfft(X * np.hanning(len(X)))).argmax())
+
+
+@pytest.mark.parametrize("window", [0, 1, 15])
+def test_a_window_is_long_enough_for_frequencies(window):
+    with pytest.raises(ParameterError, match=f"window: expected an integer >= 16 or null, found {window}"):
+        PitchTempo(window=window).check()
 
 
 def test_pitch_and_tempo_change_independently():

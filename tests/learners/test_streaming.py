@@ -258,6 +258,13 @@ class TestAdaGrad:
         with pytest.raises(ValueError, match=message):
             learner.partial_fit(wrong, np.zeros(targets, dtype=int))
 
+    def test_coefficients_of_two_classes_give_the_decision_function(self, digits):
+        X, y = digits
+        learner = AdaGradClassifier(epochs=1, random_state=0).fit(X, y > 4)
+        assert (learner.coef_.shape, learner.intercept_.shape) == ((1, 64), (1,))
+        scores = X @ learner.coef_.T + learner.intercept_
+        np.testing.assert_allclose(learner.decision_function(X), scores[:, 0], atol=1e-10)
+
     def test_batches_of_many_numbers_take_the_same_steps_with_several_threads(self, digits, monkeypatch):
         X, y = digits
         seen, step = [], AdaGradClassifier._step

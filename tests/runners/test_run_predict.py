@@ -139,6 +139,15 @@ def test_a_model_in_mlflow_predicts_what_its_folder_does(run, tmp_path):
     assert "has no run nonsense with a model" in err
 
 
+@pytest.mark.parametrize("setting", ["group=reflection", "approx.n_components=7", "orbit.size=3", "dataset=mnist"])
+def test_components_are_those_of_the_model(run, digits, tmp_path, setting):
+    key = setting.partition("=")[0]
+    np.save(tmp_path / "new.npy", np.zeros((3, 8, 8)))
+    code, _, err = run("runner=predict", f"runner.model={digits}", f"runner.input={tmp_path / 'new.npy'}", setting)
+    assert code == 2
+    assert f"error: {key}: runner=predict takes the components of its model: leave {key} out" in err
+
+
 def test_errors_are_one_line_on_the_command_line(run, digits, tmp_path):
     np.save(tmp_path / "other.npy", np.ones((2, 7, 7)))
     code, _, err = run("runner=predict", f"runner.model={digits}", f"runner.input={tmp_path / 'other.npy'}")
