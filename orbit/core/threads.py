@@ -153,8 +153,9 @@ def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | Non
         except BaseException as error:
             errors.append(error)
 
+    count = min(count or default_threads(), len(tasks))  # before the default is one
     try:
-        with single_threaded(), _helped(take_tiles, min(count or default_threads(), len(tasks)) - 1):
+        with single_threaded(), _helped(take_tiles, count - 1):
             take_tiles()
         if errors:
             raise errors[0]

@@ -15,6 +15,8 @@ from orbit.core.threads import default_threads, in_threads
 # Sides of the products, and numbers and passes of cosines in a core's cache, by which the speed is measured: a few
 # milliseconds each.
 _SIDE, _NUMBERS, _PASSES = 512, 2**14, 64
+# Share of that speed which whole runs reach, by the table in docs/howto/scale.md.
+_REACHED = 0.5
 # Calls of each thread in a round, and rounds.
 _CALLS, _ROUNDS = 4, 2
 
@@ -83,13 +85,13 @@ class Speed:
         """The speed of this process at this moment, from a few tenths of a second of products and cosines.
 
         They are computed as the tiles of the engine are, one in each thread, so that other work
-        on the cores lowers the speed by its share.
+        on the cores lowers the speed by its share; half of their speed is what whole runs reach.
         """
         dtypes = torch.float32, torch.float64
         factors = [torch.full((_SIDE, _SIDE), 0.5, dtype=dtype) for dtype in dtypes]
         numbers = [torch.linspace(0.0, 1.0, _NUMBERS, dtype=dtype) for dtype in dtypes]
-        products = (_SIDE**3 * _calls_a_second(partial(torch.mm, factor, factor)) for factor in factors)
-        cosines = (_PASSES * _NUMBERS * _calls_a_second(partial(_cosines, each)) for each in numbers)
+        products = (_REACHED * _SIDE**3 * _calls_a_second(partial(torch.mm, factor, factor)) for factor in factors)
+        cosines = (_REACHED * _PASSES * _NUMBERS * _calls_a_second(partial(_cosines, each)) for each in numbers)
         return cls(*products, *cosines)
 
     def seconds(self, work: Work) -> float:

@@ -31,6 +31,22 @@ def test_every_tile_is_worked_on_once(count, n_tiles):
     assert sorted(seen) == list(range(n_tiles))
 
 
+@pytest.mark.parametrize(("count", "n_threads"), [(1, 1), (3, 3), (None, 2)])
+def test_tiles_are_worked_on_by_as_many_threads(count, n_threads):
+    before, threads, together = torch.get_num_threads(), set[int](), threading.Barrier(n_threads)
+
+    def work(tile: int) -> None:
+        threads.add(threading.get_ident())
+        together.wait(20)
+
+    torch.set_num_threads(2)
+    try:
+        in_threads(work, range(n_threads), count)
+    finally:
+        torch.set_num_threads(before)
+    assert len(threads) == n_threads
+
+
 def test_tiles_are_shared_and_the_caller_helps():
     meeting, names = threading.Barrier(3, timeout=10), set()
 
