@@ -306,8 +306,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self.orbit or Orbit(), self.kernel or default(), self.engine or Engine()
 
     def _validate(self, X, reset: bool) -> np.ndarray:
-        if not reset and len(self.shape_in_) > 1:  # scikit-learn would call the rows of an image features
-            check_point_shape(self, X)
+        if not reset and len(self.shape_in_) > 1 and isinstance(X, np.ndarray):
+            check_point_shape(self, X)  # scikit-learn would call the rows of an image features
         X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
         if not reset:
             check_point_shape(self, X)

@@ -39,9 +39,9 @@ def brief(value: object) -> str:
     return text if whole else f"{text[: _LONGEST_VALUE - 3]}..."
 
 
-def check_point_shape(estimator: Any, X: Any) -> None:
+def check_point_shape(estimator: Any, X: np.ndarray) -> None:
     """Raise ``ValueError`` if points have another shape than ``shape_in_``, that of the points of ``fit``."""
-    found = np.shape(X)[1:]
+    found = X.shape[1:]
     if found != estimator.shape_in_:
         name = type(estimator).__name__
         raise ValueError(f"{name} was fitted on points of shape {estimator.shape_in_}, found {found}")

@@ -110,6 +110,7 @@ class LeastSquares(ABC):
             with contextlib.suppress(np.linalg.LinAlgError):  # which is raised again for the value that is asked for
                 found[regularization] = self.factorisation.inverse_form(in_basis, regularization)
 
+        # Cholesky keeps one factor at a time, and is used for a single value only
         in_threads(compute, [float(value) for value in self.path])
         return lambda value: found[value] if value in found else self.factorisation.inverse_form(in_basis, value)
 

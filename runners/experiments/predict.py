@@ -18,6 +18,7 @@ from orbit.core.paths import user_path
 from orbit.data import Loader
 from orbit.learners.base import Learner
 from orbit.registry import register
+from runners.app.schema import FILE_GROUPS
 from runners.app.signatures import KINDS
 from runners.base import Job, Runner
 from runners.tracking.mlflow import Tracker
@@ -184,7 +185,7 @@ def _refuse_components(overrides: Sequence[str]) -> None:
     """Raise ``InputError`` for settings of components, which are those of the model."""
     keys = [override.lstrip("+~").partition("=")[0] for override in overrides]
     for key in keys:
-        if key.partition(".")[0] in {*KINDS, "orbit"} - {"runner"}:
+        if key.partition(".")[0] in {*KINDS, *FILE_GROUPS, "orbit"} - {"runner"}:
             raise InputError(f"{key}: runner=predict takes the components of its model: leave {key} out")
 
 

@@ -139,7 +139,10 @@ def test_a_model_in_mlflow_predicts_what_its_folder_does(run, tmp_path):
     assert "has no run nonsense with a model" in err
 
 
-@pytest.mark.parametrize("setting", ["group=reflection", "approx.n_components=7", "orbit.size=3", "dataset=mnist"])
+@pytest.mark.parametrize(
+    "setting",
+    ["group=reflection", "approx.n_components=7", "orbit.size=3", "dataset=mnist", "architecture=full", "size=small"],
+)
 def test_components_are_those_of_the_model(run, digits, tmp_path, setting):
     key = setting.partition("=")[0]
     np.save(tmp_path / "new.npy", np.zeros((3, 8, 8)))

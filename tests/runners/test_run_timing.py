@@ -155,6 +155,10 @@ def test_nothing_to_time_is_refused(run):
             ["runner.compare=direct"],
             "runner.compare=direct needs approx=rf, found approx=nystrom: choose it, or exp",
         ),
+        (
+            ["runner.compare=direct", "encoder=patches"],
+            "runner.compare=direct needs encoder=none, found encoder=patches",
+        ),
         (["runner.compare=hadamard"], "runner.compare=hadamard needs hyper=gaussian, found hyper=linear"),
         (["runner.compare=skeleton"], "runner.compare=skeleton needs approx=skeleton, found approx=nystrom"),
         (

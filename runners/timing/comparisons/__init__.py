@@ -28,8 +28,8 @@ COMPARISONS: dict[str, Callable[[Plan, int, int], Comparison]] = {
 
 #: ``runner.compare`` -> the components that a comparison is about, by their kinds.
 NEEDS: dict[str, dict[str, str]] = {
-    "scipy": {"group": "rotation", "approx": "rf", "kernel": "gaussian"},
-    "direct": {"approx": "rf"},
+    "scipy": {"group": "rotation", "encoder": "none", "approx": "rf", "kernel": "gaussian"},
+    "direct": {"encoder": "none", "approx": "rf"},
     "skeleton": {"approx": "skeleton"},
     "hadamard": {"hyper": "gaussian"},
     "laplacian": {"kernel": "laplacian"},

@@ -41,7 +41,7 @@ def against_scipy(plan: Plan, n_points: int, threads: int) -> Comparison:
     ``first/orbit_s``, seconds of orbit's first call in the process.
     """
     X, features = images(plan, n_points), plan.approx()
-    if not isinstance(features.kernel.lengthscale, float):
+    if not isinstance(features.kernel.lengthscale, (int, float)):
         raise InputError("runner.compare=scipy needs a number as kernel.lengthscale, such as 0.5")
     X64 = X.astype(np.float64)
     represent = plan.component("representation").fit(X)
