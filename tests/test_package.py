@@ -82,7 +82,7 @@ def test_a_run_a_prediction_and_a_sweep_from_an_empty_folder(installed):
     assert re.search(rf"^ *run folder +{folder}$", out, re.MULTILINE)
     assert not [path for path in installed.work.iterdir() if path.name != "outputs"]
     np.savez(installed.work / "new.npz", X=load_digits().images[:20].astype(np.float32) / 16)
-    installed("orbit", "runner=predict", f"runner.model={folder}", "runner.input=new.npz", *SMALL)
+    installed("orbit", "runner=predict", f"runner.model={folder}", "runner.input=new.npz")
     (predictions,) = installed.work.rglob("predictions.csv")
     with predictions.open() as file:
         assert len(list(csv.DictReader(file))) == 20
