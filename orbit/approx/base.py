@@ -339,7 +339,20 @@ class AveragedMap(FeatureMap):
     def transform_on_device(self, X) -> Tensor:
         """:meth:`transform` as a tensor on the engine's device, for a learner that is trained there.
 
-        Features are not kept between calls, and each point is computed, also where points share an orbit.
+        Features are not kept between calls, and are computed for each point, also where points share an orbit.
+
+        Parameters
+        ----------
+        X : array, shape (n, *shape)
+
+        Returns
+        -------
+        tensor, shape (n, n_outputs), float32 or float64
+
+        Raises
+        ------
+        InputError
+            If features are NaN or infinite.
         """
         check_is_fitted(self)
         features = self._features(self._validate(X, reset=False), on_device=True)

@@ -40,7 +40,7 @@ def brief(value: object) -> str:
 
 
 def check_point_shape(estimator: Any, X: np.ndarray) -> None:
-    """Raise ``ValueError`` if points have another shape than ``shape_in_``, that of the points of ``fit``."""
+    """Raise ``ValueError`` if points ``X`` (n, *shape) do not have ``shape_in_``, the shape of those of ``fit``."""
     found = X.shape[1:]
     if found != estimator.shape_in_:
         name = type(estimator).__name__

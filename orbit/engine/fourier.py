@@ -226,11 +226,11 @@ def aliases(response: np.ndarray) -> Aliases:
     n_modes = response.shape[1]
     classes, conjugate, factors = np.full(n_modes, -1), np.zeros(n_modes, dtype=bool), np.zeros(n_modes, dtype=complex)
     found: list[np.ndarray] = []
-    marks, doubts = _marks(response)
+    invariants, tolerances = _invariants(response)
     while (classes < 0).any():
         first = classes.argmin()
-        alike = (np.abs(marks - marks[first]) <= doubts + doubts[first]).all(1) & (classes < 0)
-        own, likely = response[:, first], np.flatnonzero(alike)
+        equal = (np.abs(invariants - invariants[first]) <= tolerances + tolerances[first]).all(1)
+        own, likely = response[:, first], np.flatnonzero(equal & (classes < 0))
         largest = own[np.abs(own).argmax()]
         own = own * (np.conj(largest) / max(abs(largest), np.finfo(float).tiny))  # real, if it is real up to a factor
         square = max(float(np.vdot(own, own).real), np.finfo(float).tiny)
@@ -244,15 +244,16 @@ def aliases(response: np.ndarray) -> Aliases:
     return Aliases(np.stack(found, axis=1), classes, conjugate, factors)
 
 
-def _marks(response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (K, 4) of modes that a factor and conjugation do not change, and how far equal ones may differ (K, 1).
+def _invariants(response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Invariants of modes under factors and conjugation, shape (K, 4), and their tolerances, shape (K, 1).
 
-    Only modes with equal marks need to be compared in full, which for all pairs of many modes would take minutes.
+    They are the sizes of four random projections of each mode of a response (r, K), relative to its norm. Only modes
+    with equal invariants are compared in full: comparing all pairs of a thousand modes would take minutes.
     """
     sizes = np.linalg.norm(response, axis=0)[:, None]
-    marks = np.abs(response.T @ _unit_vectors(len(response))) / np.maximum(sizes, np.finfo(float).tiny)
-    # an error of _EQUAL in every entry, relative to the mode's size, and rounding
-    return marks, 2 * _EQUAL * math.sqrt(len(response)) / np.maximum(sizes, np.finfo(float).tiny) + _EQUAL
+    projections = np.abs(response.T @ _unit_vectors(len(response))) / np.maximum(sizes, np.finfo(float).tiny)
+    # an error of _EQUAL in every entry, relative to the norm of the mode, and rounding
+    return projections, 2 * _EQUAL * math.sqrt(len(response)) / np.maximum(sizes, np.finfo(float).tiny) + _EQUAL
 
 
 def _unit_vectors(length: int) -> np.ndarray:
@@ -391,14 +392,14 @@ def _mirrored_pairs(response: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
 def _pairs(response: np.ndarray, signs: np.ndarray) -> np.ndarray | None:
     unpaired = np.ones(len(response), dtype=bool)
     vectors = _unit_vectors(response.shape[1])
-    marks, wanted = response @ vectors, (response * signs) @ vectors  # compared first, as in _marks
+    projections, wanted = response @ vectors, (response * signs) @ vectors  # compared first, as in _invariants
     pairs = []
     for i in range(len(response)):
         if not unpaired[i]:
             continue
         unpaired[i] = False
-        doubt = _EQUAL * (math.sqrt(response.shape[1]) + 1)
-        likely = np.flatnonzero(unpaired & (np.abs(marks - wanted[i]) <= doubt).all(1))
+        tolerance = _EQUAL * (math.sqrt(response.shape[1]) + 1)
+        likely = np.flatnonzero(unpaired & (np.abs(projections - wanted[i]) <= tolerance).all(1))
         distance = np.abs(response[likely] - signs * response[i]).max(1)
         if not len(likely) or distance.min() > _EQUAL:
             return None
