@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -12,10 +13,13 @@ import torch
 from scipy.linalg import lapack
 
 from orbit.core.errors import InputError
-from orbit.core.threads import in_threads, single_threaded, threads_for
+from orbit.core.threads import default_threads, in_threads, single_threaded, threads_for
 
 # Number of columns of second moments updated at once, which limits temporary arrays.
 BLOCK_COLUMNS = 2048
+
+# Rows and columns of a tile of second moments.
+_TILE = 1024
 
 # Up to this size a second thread does not speed up an eigendecomposition, and on shared cores makes it up to ten times
 # slower.
@@ -102,12 +106,21 @@ def row_norms(X: np.ndarray) -> np.ndarray:
 
 
 def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
-    """``total += Z^T Z`` in the upper triangle; products in the dtype of ``Z`` (m, d), sums in that of ``total``."""
-    for start in range(0, len(total), BLOCK_COLUMNS):
-        columns, after = slice(start, start + BLOCK_COLUMNS), slice(start + BLOCK_COLUMNS, None)
-        part = Z[:, columns]
-        total[columns, columns] += part.T @ part  # of which BLAS computes one triangle
-        total[columns, after] += part.T @ Z[:, after]
+    """``total += Z^T Z`` in the upper triangle; products in the dtype of ``Z`` (m, d), sums in that of ``total``.
+
+    Entries below the diagonal are left undefined.
+    """
+    if len(total) <= BLOCK_COLUMNS:
+        total += Z.T @ Z  # of which BLAS computes one triangle
+        return
+
+    def add(tile: tuple[slice, slice]) -> None:
+        total[tile] += Z[:, tile[0]].T @ Z[:, tile[1]]
+
+    blocks = [slice(start, start + _TILE) for start in range(0, len(total), _TILE)]
+    threads = default_threads()
+    with threads_for(0):  # a thread adds to the total, for which it waits for memory, while another one multiplies
+        in_threads(add, itertools.combinations_with_replacement(blocks, 2), threads)
 
 
 def add_outers(total: np.ndarray, columns: np.ndarray, signs: Sequence[float]) -> None:
@@ -119,9 +132,14 @@ def add_outers(total: np.ndarray, columns: np.ndarray, signs: Sequence[float]) -
 
 def mirror_upper(A: np.ndarray) -> None:
     """Copy the upper triangle of a square matrix to its lower one."""
-    for start in range(0, len(A), BLOCK_COLUMNS):
-        rows = slice(start, start + BLOCK_COLUMNS)
-        A[start:, rows] = A[rows, start:].T
+
+    def mirror(start: int) -> None:
+        rows, below = slice(start, start + _TILE), slice(start + _TILE, None)
+        block = A[rows, rows]
+        np.copyto(block, block.T.copy(), where=np.tri(len(block), k=-1, dtype=bool))
+        A[below, rows] = A[rows, below].T
+
+    in_threads(mirror, range(0, len(A), _TILE))
 
 
 def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.finfo(np.float64).eps) -> np.ndarray:

@@ -102,9 +102,9 @@ class LeastSquares(ABC):
             To residuals times the roots of the weights, shape (r, p), and 1 - leverage, shape (r,).
         """
 
-    def _inverse_form(self, columns: np.ndarray) -> Callable[[float], np.ndarray]:
-        """c^T (A + lambda I)^-1 c of columns (m, k) as a function of lambda, at once for all of the path."""
-        in_basis, found = self.factorisation.to_basis(columns), dict[float, np.ndarray]()
+    def _inverse_form(self, in_basis: np.ndarray) -> Callable[[float], np.ndarray]:
+        """c^T (A + lambda I)^-1 c of columns in the basis (m, k) as a function of lambda, at once for all of the path."""
+        found = dict[float, np.ndarray]()
 
         def compute(regularization: float) -> None:
             with contextlib.suppress(np.linalg.LinAlgError):  # which is raised again for the value that is asked for
@@ -159,11 +159,13 @@ class Primal(LeastSquares):
     def left_out(self, rows, X, Y, weights):
         root = np.sqrt(weights[rows])[:, None]
         centred, targets = (X[rows] - self.x_offset) * root, (Y[rows] - self.y_offset) * root
-        form, of_intercept = self._inverse_form(centred.T), self.fit_intercept * weights[rows] / self.n
+        in_basis = self.factorisation.to_basis(centred.T)
+        form, of_intercept = self._inverse_form(in_basis), self.fit_intercept * weights[rows] / self.n
 
         def at(regularization: float) -> tuple[np.ndarray, np.ndarray]:
             leverage = form(regularization) / self.n + of_intercept
-            return targets - centred @ self.solve(regularization)[0], 1 - leverage
+            fitted = self.operator.from_columns(in_basis.T @ self.factorisation.solve(regularization)[0])
+            return targets - fitted, 1 - leverage
 
         return at
 
@@ -213,7 +215,8 @@ class Dual(LeastSquares):
 
     def _coefficients(self, z: np.ndarray) -> np.ndarray:
         by_output = self.operator.rows_to_outputs(z)  # (n, p)
-        W = np.concatenate([rows.T @ by_output for _, rows in self._rows.tiles()])
+        # NumPy converts float32 rows four times as fast as their transpose
+        W = np.concatenate([(by_output.T @ rows).T for _, rows in self._rows.tiles()])
         return self.operator.coefficients(self.operator.adjoint(W)) / self.n
 
     def _errors(self, z: np.ndarray, regularization: float) -> np.ndarray:
@@ -222,11 +225,12 @@ class Dual(LeastSquares):
     def left_out(self, rows, X, Y, weights):
         of_rows = np.zeros((self.n, len(rows)))
         of_rows[rows, np.arange(len(rows))] = 1.0
-        form, of_intercept = self._inverse_form(of_rows), self.fit_intercept * weights[rows] / self.n
+        in_basis = self.factorisation.to_basis(of_rows)
+        form, of_intercept = self._inverse_form(in_basis), self.fit_intercept * weights[rows] / self.n
 
         def at(regularization: float) -> tuple[np.ndarray, np.ndarray]:
-            dual = self.operator.rows_to_outputs(self.factorisation.expand(self.factorisation.solve(regularization)[0]))
-            return regularization * dual[rows], regularization * form(regularization) - of_intercept
+            dual = self.operator.rows_to_outputs(in_basis.T @ self.factorisation.solve(regularization)[0])
+            return regularization * dual, regularization * form(regularization) - of_intercept
 
         return at
 

@@ -180,3 +180,14 @@ def test_one_value_in_any_block_of_rows_makes_a_sum_infinite(monkeypatch, rows, 
         wrong[row, 1] = value
         assert not linalg.sum_is_finite(wrong)
     assert linalg.sum_is_finite(np.ones((3, 0)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [3, 2048, 2049, 3300])
+def test_second_moments_are_added_to_and_made_symmetric(rng, dtype, d):
+    parts = [rng.integers(-3, 4, (n, d)).astype(dtype) for n in (5, 2)]  # of which sums are exact
+    total = np.zeros((d, d))
+    for part in parts:
+        linalg.add_second_moments(total, part)
+    linalg.mirror_upper(total)
+    np.testing.assert_array_equal(total, sum(part.T.astype(np.float64) @ part.astype(np.float64) for part in parts))
