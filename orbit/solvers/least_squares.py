@@ -103,7 +103,7 @@ class LeastSquares(ABC):
         """
 
     def _inverse_form(self, in_basis: np.ndarray) -> Callable[[float], np.ndarray]:
-        """c^T (A + lambda I)^-1 c of columns in the basis (m, k) as a function of lambda, at once for all of the path."""
+        """c^T (A + lambda I)^-1 c of columns in the basis as a function of lambda: at once for all of the path."""
         found = dict[float, np.ndarray]()
 
         def compute(regularization: float) -> None:
