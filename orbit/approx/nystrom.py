@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+import torch
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
@@ -15,6 +18,7 @@ from orbit.core.work import Work
 from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Outline, ProjectedEmbedding, Scratch, add_weighted
+from orbit.engine.memory import slices
 from orbit.kernels import Kernel
 from orbit.kernels.base import Against, AgainstProjections
 from orbit.orbits import Orbit
@@ -116,7 +120,9 @@ class Nystrom(AveragedMap):
         return gram + root_work(m, self.rank_tolerance)
 
     def _finish_work(self, outline: Outline, dtype: np.dtype) -> Work:
-        return Work.of(dtype, float(outline.width) * outline.n_outputs)
+        if self.rank_tolerance is not None:
+            return Work.of(dtype, float(outline.width) * outline.n_outputs)
+        return Work.of(dtype, float(sum((rows.stop - rows.start) * rows.stop for rows in _blocks(outline.n_outputs))))
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rule = self.landmarks or Uniform()
@@ -130,16 +136,22 @@ class Nystrom(AveragedMap):
     def _embedding(self, dtype: np.dtype) -> Embedding:
         tensor = self.engine_.tensor
         columns, linear = self.kernel_.against(tensor(self.landmarks_, dtype)), tensor(self.normalization_, dtype)
-        if isinstance(columns, AgainstProjections):
-            return ProjectedKernelColumns(columns, linear)
-        return KernelColumns(columns, linear)
+        kind = ProjectedKernelColumns if isinstance(columns, AgainstProjections) else KernelColumns
+        return kind(columns, linear, is_triangular=self.rank_tolerance is None)
 
 
 class KernelColumns(Embedding):
-    """k(x, z_j) for fixed points z_j, then a linear map L: the embedding of Nyström features."""
+    """k(x, z_j) for fixed points z_j, then a linear map L: the embedding of Nyström features.
 
-    def __init__(self, columns: Against, linear: Tensor) -> None:
-        self.columns, self.linear = columns, linear
+    Parameters
+    ----------
+    columns : the kernel against the z_j
+    linear : tensor L, shape (n_outputs, m)
+    is_triangular : whether L is lower triangular
+    """
+
+    def __init__(self, columns: Against, linear: Tensor, is_triangular: bool) -> None:
+        self.columns, self.linear, self.is_triangular = columns, linear, is_triangular
         self.n_outputs, self.units = linear.shape
         self.width = self.units
 
@@ -148,7 +160,17 @@ class KernelColumns(Embedding):
         total[:, units].add_(values, alpha=weight)
 
     def finish(self, total: Tensor) -> Tensor:
-        return total @ self.linear.T
+        if not self.is_triangular:
+            return total @ self.linear.T
+        out = total.new_empty(len(total), self.n_outputs)
+        for rows in _blocks(self.n_outputs):
+            torch.mm(total[:, : rows.stop], self.linear[rows, : rows.stop].T, out=out[:, rows])
+        return out
+
+
+def _blocks(n_rows: int) -> Iterator[slice]:
+    """The rows of a triangular matrix, in blocks whose columns beyond the last row are not multiplied."""
+    return slices(n_rows, 1024)
 
 
 class ProjectedKernelColumns(KernelColumns, ProjectedEmbedding):
@@ -157,9 +179,9 @@ class ProjectedKernelColumns(KernelColumns, ProjectedEmbedding):
     needs_squares = True
     columns: AgainstProjections
 
-    def __init__(self, columns: AgainstProjections, linear: Tensor) -> None:
+    def __init__(self, columns: AgainstProjections, linear: Tensor, is_triangular: bool) -> None:
         ProjectedEmbedding.__init__(self)
-        super().__init__(columns, linear)
+        super().__init__(columns, linear, is_triangular)
 
     def templates(self, units: slice) -> Tensor:
         return self.columns.points[units]
