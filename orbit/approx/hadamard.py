@@ -8,12 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# The Hadamard matrix is a product of factors of at most this side: on a processor with wide
-# vectors twice as fast as two factors of side sqrt(d), and four times as fast as passes of additions.
+from orbit.core.compiled import loops
+
+# Without compiled loops, the Hadamard matrix is a product of factors of at most this side: on a processor with wide
+# vectors twice as fast as two factors of side sqrt(d), and four times as fast as passes of additions by torch.
 _SIDE_BITS = 5
 
-# Speed of products with these small factors, relative to one large matrix product (docs/performance.md).
-_RATE = 0.3
+# Time of one block and point, and of one number in a pass of the compiled loops, three bits of an index or a diagonal,
+# in operations of a large matrix product (docs/performance.md).
+_BLOCK_COST, _PASS_COST = 5e4, 16.0
 
 # Columns of the dense matrix that are computed at once.
 _DENSE_COLUMNS = 256
@@ -75,8 +78,9 @@ class FastProjection:
     def __init__(self, blocks: HadamardBlocks, like: Tensor) -> None:
         tensor = lambda array: torch.from_numpy(np.array(array)).to(like)  # noqa: E731
         self.blocks, self.block = blocks, blocks.block
-        self.signs, self.lengths = tensor(blocks.signs), tensor(blocks.lengths)
-        self.factors = [tensor(walsh_hadamard(np.eye(side))) for side in _sides(self.block)]
+        self.diagonals = tensor(blocks.signs * self.block**-0.5)  # with what normalises H
+        self.lengths = tensor(blocks.lengths)
+        self.factors = [tensor(walsh_hadamard(np.eye(side))) * side**0.5 for side in _sides(self.block)]
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -88,21 +92,30 @@ class FastProjection:
 
     def __call__(self, points: Tensor, units: slice, out: Tensor) -> Tensor:
         """Write ``points`` (n, d) times the rows ``units``, which are whole blocks, to ``out``, shape (n, units)."""
-        n, d = points.shape
-        buffers = [points.new_empty(n * self.block) for _ in range(2)]
+        points, types = points.contiguous(), (torch.float32, torch.float64)
+        compiled = loops("orbit.approx.hadamard_loops", points, self.lengths, types=types)
         for start in range(units.start, units.stop, self.block):
             stop = min(start + self.block, units.stop)
-            first, second, third = self.signs[start // self.block]
-            padded = buffers[0].view(n, self.block)
-            padded[:, d:] = 0
-            torch.mul(points, first[:d], out=padded[:, :d])
-            for diagonal in (second, third):
-                buffers = self._transformed(buffers, n, self.block)
-                buffers[0].view(n, self.block).mul_(diagonal)
-            buffers = self._transformed(buffers, n, stop - start)
-            values = buffers[0][: n * self._kept(stop - start)].view(n, -1)[:, : stop - start]
-            torch.mul(values, self.lengths[start:stop], out=out[:, start - units.start : stop - units.start])
+            block = self.diagonals[start // self.block], self.lengths[start:stop]
+            columns = out[:, start - units.start : stop - units.start]
+            if compiled:
+                compiled.project(*(array.numpy() for array in (points, *block, columns)))
+            else:
+                self._project(points, *block, columns)
         return out
+
+    def _project(self, points: Tensor, diagonals: Tensor, lengths: Tensor, out: Tensor) -> None:
+        """Write the products with the rows of one block, by small matrix products, to ``out``, shape (n, rows)."""
+        (n, d), kept = points.shape, self._kept(len(lengths))
+        buffers = [points.new_empty(n * self.block) for _ in range(2)]
+        padded = buffers[0].view(n, self.block)
+        padded[:, d:] = 0
+        torch.mul(points, diagonals[0, :d], out=padded[:, :d])
+        for diagonal in diagonals[1:]:
+            buffers = self._transformed(buffers, n, self.block)
+            buffers[0].view(n, self.block).mul_(diagonal)
+        buffers = self._transformed(buffers, n, len(lengths))
+        torch.mul(buffers[0][: n * kept].view(n, kept)[:, : len(lengths)], lengths, out=out)
 
     def _kept(self, rows: int) -> int:
         """Rows that a transform computes if ``rows`` are needed: a multiple of the block size over its first side."""
@@ -131,9 +144,8 @@ class FastProjection:
 
 def blocks_cost(size: int, block: int) -> float:
     """:attr:`HadamardBlocks.cost` of ``size`` rows in blocks of ``block``."""
-    count = -(-size // block)
-    stages = 3 * count - 1 + (size - (count - 1) * block) / block
-    return stages * 2 * block * sum(_sides(block)) / _RATE
+    passes = -(-(block.bit_length() - 1) // 3) + 1
+    return -(-size // block) * (_BLOCK_COST + 3 * block * passes * _PASS_COST)
 
 
 def _sides(length: int) -> list[int]:

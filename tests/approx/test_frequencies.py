@@ -17,6 +17,7 @@ import orbit
 from orbit.approx import RandomFourier
 from orbit.approx.frequencies import Automatic, MonteCarlo, Orthogonal, QuasiMonteCarlo, Structured
 from orbit.approx.hadamard import FastProjection, walsh_hadamard
+from orbit.core.compiled import is_available
 from orbit.core.errors import InputError
 from orbit.engine import Engine
 from orbit.engine.kept import Latest
@@ -179,8 +180,15 @@ def signs_and_hadamard(blocks):
 @pytest.mark.parametrize(
     ("size", "d"), [(1, 1), (5, 2), (3, 20), (40, 20), (64, 64), (70, 33), (300, 200), (1500, 1024)]
 )
+@pytest.mark.parametrize(
+    "available",
+    [False, pytest.param(True, marks=pytest.mark.skipif(not is_available(), reason="needs numba"))],
+    ids=["torch", "compiled"],
+)
 @pytest.mark.filterwarnings("ignore:frequencies=structured is biased")
-def test_fast_products_are_those_with_the_matrix(rng, size, d):
+def test_fast_products_are_those_with_the_matrix(rng, monkeypatch, available, size, d):
+    if not available:
+        monkeypatch.setattr("orbit.approx.hadamard.loops", lambda *args, **kwargs: None)
     kernel, rule = Matern(2.0).fit(np.zeros((1, d))), Structured()
     blocks = rule.blocks(kernel, size, d, np.random.default_rng(3))
     W = signs_and_hadamard(blocks)
