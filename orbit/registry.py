@@ -93,6 +93,8 @@ def available(kind: str | None = None) -> list[str]:
 
     Raises
     ------
+    UnknownNameError
+        If there is no such kind.
     InputError
         If the components of another package cannot be imported.
     """
@@ -100,7 +102,12 @@ def available(kind: str | None = None) -> list[str]:
     _load_entry_points()
     if kind is None:
         return sorted(_classes)
-    return sorted({name for part in _parts(kind) for name in _classes.get(part, {})})
+    names = sorted({name for part in _parts(kind) for name in _classes.get(part, {})})
+    if not names:
+        raise UnknownNameError(
+            f"unknown kind of component {kind!r}{suggestion(str(kind), _classes)} Choose from {sorted(_classes)}"
+        )
+    return names
 
 
 def registered() -> set[type]:
@@ -121,12 +128,7 @@ def classes(kind: str, name: str) -> list[type]:
     UnknownNameError
         With the closest match and the list of names.
     """
-    names = available(kind)
-    if not names:
-        raise UnknownNameError(
-            f"unknown kind of component {kind!r}{suggestion(kind, _classes)}: choose from {available()}"
-        )
-    check_known(kind, name, names)
+    check_known(kind, name, available(kind))
     return [_classes[part][name] for part in _parts(kind) if name in _classes.get(part, {})]
 
 

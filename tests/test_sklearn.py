@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
@@ -172,6 +173,17 @@ def test_representations_of_vectors_keep_their_columns(table, representation):
     frame = clone(representation).set_output(transform="pandas").fit_transform(table[0])
     assert list(frame.columns) == list(table[0].columns)
     np.testing.assert_allclose(frame, clone(representation).fit_transform(table[0].to_numpy()), rtol=1e-5)
+
+
+def test_images_are_no_data_frames_in_a_pipeline_that_makes_them(rng):
+    X = rng.random((20, 8, 8))
+    model = make_pipeline(UnitNorm(), Nystrom(orbit=orbit.Orbit(orbit.Rotation(), size=4), n_components=6))
+    for configured in (model.set_output(transform="pandas").fit(X), model.fit(X).set_output(transform="pandas")):
+        assert list(configured.transform(X).columns) == [f"nystrom{i}" for i in range(6)]
+        assert isinstance(configured[0].transform(X), np.ndarray)
+        assert list(clone(configured).fit_transform(X).columns) == [f"nystrom{i}" for i in range(6)]
+    with config_context(transform_output="pandas"):
+        assert list(clone(model).fit_transform(X).columns) == [f"nystrom{i}" for i in range(6)]
 
 
 @pytest.mark.parametrize("learner", [RidgeClassifier(), LogisticClassifier(1e-3)], ids=repr)

@@ -11,6 +11,7 @@ from scipy.stats import qmc
 from orbit.approx.hadamard import HadamardBlocks, blocks_cost
 from orbit.core.component import Component
 from orbit.core.errors import InputError
+from orbit.core.threads import threads_for
 from orbit.kernels import Kernel
 from orbit.kernels.radial import RadialKernel
 from orbit.registry import register
@@ -277,5 +278,6 @@ class Automatic(Frequencies):
 
 def _orthonormal_rows(count: int, d: int, rng: np.random.Generator) -> np.ndarray:
     """The first rows of a Haar-distributed orthogonal matrix, shape ``(count, d)``."""
-    Q, R = np.linalg.qr(rng.standard_normal((d, count)))
+    with threads_for(float(d) * count**2):
+        Q, R = np.linalg.qr(rng.standard_normal((d, count)))
     return (Q * np.sign(np.diag(R))).T  # without the signs Q is not Haar distributed

@@ -20,6 +20,9 @@ from orbit.core.random import RandomState, generator
 from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
 from orbit.data.rows import Rows, SharedSource, distinct, own_rows, subset
 
+# Factor between the largest values of new points and of training points from which they seem to be scaled otherwise.
+_OTHER_SCALE = 10.0
+
 Task = Literal["classification", "regression"]
 
 
@@ -202,8 +205,14 @@ class Dataset:
 
     @property
     def form(self) -> dict[str, Any]:
-        """The form of points, serialisable as JSON: their ``shape``, and ``reading``."""
-        return {"shape": list(self.X_train.shape[1:]), **self.reading}
+        """The form of points, serialisable as JSON: ``shape``, ``reading``, and the ``largest`` size of a value.
+
+        It is that of the training points, if they are in memory.
+        """
+        form = {"shape": list(self.X_train.shape[1:]), **self.reading}
+        if isinstance(self.X_train, np.ndarray) and self.X_train.size:
+            form["largest"] = float(max(self.X_train.max(), -self.X_train.min()))
+        return form
 
     def describe(self) -> str:
         return (
@@ -226,6 +235,17 @@ class Points:
 
     def __repr__(self) -> str:
         return f"Points({_arrays(self)})"
+
+
+def _warn_of_scale(X: np.ndarray, largest: float | None, path: str) -> None:
+    """Warn if the ``largest`` size of a value that a model was fitted to is far from that in new points."""
+    found = float(max(X.max(initial=0), -X.min(initial=0)))
+    if largest and not largest / _OTHER_SCALE <= found <= largest * _OTHER_SCALE:
+        warnings.warn(
+            f"{path}: the largest value has size {found:.3g}, that of the points that the model was fitted to "
+            f"{largest:.3g}; predictions mean nothing if the points are not scaled alike",
+            stacklevel=2,
+        )
 
 
 class Loader(Component):
@@ -316,6 +336,7 @@ class Loader(Component):
         if len(points.X) == 0:
             raise InputError(f"{path}: expected at least one point, found none")
         check_finite(_whole(points.X), path)
+        _warn_of_scale(points.X, form.get("largest"), path)
         return points
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:

@@ -15,6 +15,7 @@ from orbit.core.errors import InputError, ParameterError, suggestion
 from orbit.core.linalg import eigh
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt, Range, check_params, parameters
 from orbit.core.random import RandomState, generator
+from orbit.core.threads import threads_for
 from orbit.core.work import Work
 from orbit.encoders.base import Encoder
 from orbit.encoders.layer import KernelName, Layer, LayerOptions, LayerRun, Normalization
@@ -383,11 +384,17 @@ def leading_directions(V: Tensor, size: int, rng: np.random.Generator) -> Tensor
     tensor([[0., 1., 0.]])
     """
     rows = torch.from_numpy(rng.choice(len(V), min(size + _MORE_DIRECTIONS, *V.shape), replace=False))
-    Q = torch.linalg.qr(V[rows].T)[0]
+    Q = _basis(V[rows].T)
     for _ in range(_POWER_ITERATIONS):
-        Q = torch.linalg.qr(V.T @ (V @ Q))[0]
+        Q = _basis(V.T @ (V @ Q))
     vectors = eigh(((V @ Q).T @ (V @ Q)).numpy())[1][:, ::-1]
     return (Q @ torch.tensor(vectors[:, :size].copy(), dtype=Q.dtype)).T.contiguous()
+
+
+def _basis(A: Tensor) -> Tensor:
+    """Orthonormal columns that span those of ``A``, shape (d, k)."""
+    with threads_for(float(A.numel()) * A.shape[1]):
+        return torch.linalg.qr(A)[0]
 
 
 def _channels_first(points: Tensor) -> Tensor:

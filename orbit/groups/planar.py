@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from abc import abstractmethod
 
 import numpy as np
@@ -18,6 +19,9 @@ from torch import Tensor
 
 from orbit.groups.base import Group
 from orbit.groups.resample import Resampling, bilinear, gather, images_first, interleaved, pixels_first, scatter
+
+# Largest number of channels of usual pictures.
+_FEW_CHANNELS = 4
 
 
 class PlanarMap(Group):
@@ -43,6 +47,16 @@ class PlanarMap(Group):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) not in (2, 3):
             raise self._refuse(shape, "images of shape (height, width) or (height, width, channels)")
+
+    def for_shape(self, shape: tuple[int, ...]) -> Group:
+        self.check_shape(shape)
+        if len(shape) == 3 and shape[0] <= _FEW_CHANNELS < min(shape[1:]):
+            warnings.warn(
+                f"{self.label()} takes points of shape {shape} for images of {shape[0]} x {shape[1]} pixels with "
+                f"{shape[2]} channels; if their first axis holds channels, move it to the end: np.moveaxis(X, 1, -1)",
+                stacklevel=2,
+            )
+        return self
 
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
         shape, pixels = tuple(X.shape[1:]), pixels_first(X)

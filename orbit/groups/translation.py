@@ -62,7 +62,7 @@ class Translation(PlanarMap):
         return self.fill == "wrap"
 
     def for_shape(self, shape: tuple[int, ...]) -> Translation:
-        self.check_shape(shape)
+        super().for_shape(shape)
         return self._with(period=list(shape[:2])) if self.wraps else self
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

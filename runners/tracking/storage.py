@@ -24,7 +24,9 @@ def writing(folder: Path) -> Iterator[None]:
 def cannot_write(folder: Path | str, error: OSError) -> InputError:
     """The error for a folder of the outputs that cannot be written."""
     hint = "make room there, or set" if error.errno in NO_ROOM else "set"
-    problem = f"outputs: cannot write to {shortened(str(folder))} ({error.strerror or error})"
+    file = next((path for path in (Path(folder), *Path(folder).parents) if path.is_file()), None)
+    reason = "it is a file" if file else error.strerror or error
+    problem = f"outputs: cannot write to {shortened(str(file or folder))} ({reason})"
     return InputError(f"{problem}; {hint} outputs to a folder you can write to")
 
 

@@ -372,6 +372,17 @@ def test_invalid_splits_and_sizes_are_rejected(spoken, params, message):
     assert message in str(error.value)
 
 
+def test_one_new_recording_or_a_folder_of_them(tmp_path):
+    write_recordings(tmp_path, recordings())
+    loader = SpokenDigits(root=str(tmp_path))
+    folder, form = tmp_path, loader.load(0).form
+    together = loader.read_points(str(folder), form)
+    assert len(together.ids) == len(recordings())
+    alone = loader.read_points(str(folder / together.ids[1]), form)
+    assert alone.ids == [together.ids[1]]
+    np.testing.assert_array_equal(alone.X, together.X[1:2])
+
+
 def test_waveforms_lie_in_the_middle_of_their_time(tmp_path):
     samples = (np.arange(1, 301) * 100).astype(np.int16)
     write_recordings(tmp_path, recordings() | {"0_ann_0.wav": wav(samples)})

@@ -68,7 +68,7 @@ def test_a_table_is_read_by_its_names(save, name):
         assert expected[tuple(x)] == (y, weight)
     assert data.task == "classification"
     form = {"shape": [2], "features": ["width", "height"], "targets": ["kind"], "fill": {}, "categories": {}}
-    assert data.form == form
+    assert data.form == form | {"largest": float(np.abs(data.X_train).max())}
 
 
 def test_features_are_all_other_columns(save):
@@ -618,6 +618,15 @@ def test_jpeg_in_colour_and_grey(tmp_path):
     red[..., 0] = 255
     np.testing.assert_allclose(one_picture(tmp_path, "red.jpg", red, "rgb"), red / 255, atol=0.02)
     np.testing.assert_allclose(one_picture(tmp_path, "red.JPEG", red), 0.299, atol=0.02)
+
+
+def test_what_lies_beside_train_and_test_is_left_out_with_a_warning(tmp_path):
+    for part in ("train", "test", "val"):
+        draw_classes(tmp_path / "new" / part, 3)
+    with pytest.warns(
+        UserWarning, match="1 files and folders are left out, e.g. val; beside the folders train and test"
+    ):
+        Images(str(tmp_path / "new")).load(0)
 
 
 def test_new_pictures_are_read_by_their_names(tmp_path):

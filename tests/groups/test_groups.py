@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -273,3 +275,13 @@ def test_images_first_inverts_pixels_first(rng, shape):
     pixels = pixels_first(X)
     assert pixels.shape[0] == 12
     np.testing.assert_array_equal(images_first(pixels, shape, 5), X)
+
+
+@pytest.mark.parametrize("group", [orbit.Rotation(), orbit.Translation(), orbit.SmallMoves()], ids=repr)
+def test_images_whose_first_axis_seems_to_hold_channels_are_warned_of(group):
+    with pytest.warns(UserWarning, match=r"images of 3 x 9 pixels with 8 channels; .* np.moveaxis\(X, 1, -1\)"):
+        group.for_shape((3, 9, 8))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for shape in ((9, 8, 3), (3, 9), (3, 9, 1), (9, 9, 9)):
+            group.for_shape(shape)
