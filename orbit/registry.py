@@ -105,7 +105,7 @@ def available(kind: str | None = None) -> list[str]:
     names = sorted({name for part in _parts(kind) for name in _classes.get(part, {})})
     if not names:
         raise UnknownNameError(
-            f"unknown kind of component {kind!r}{suggestion(str(kind), _classes)} Choose from {sorted(_classes)}"
+            f"unknown kind of component {kind!r}{suggestion(kind, _classes)} Choose from {', '.join(sorted(_classes))}."
         )
     return names
 

@@ -178,12 +178,12 @@ def test_representations_of_vectors_keep_their_columns(table, representation):
 def test_images_are_no_data_frames_in_a_pipeline_that_makes_them(rng):
     X = rng.random((20, 8, 8))
     model = make_pipeline(UnitNorm(), Nystrom(orbit=orbit.Orbit(orbit.Rotation(), size=4), n_components=6))
+    with config_context(transform_output="pandas"):
+        assert list(clone(model).fit_transform(X).columns) == [f"nystrom{i}" for i in range(6)]
     for configured in (model.set_output(transform="pandas").fit(X), model.fit(X).set_output(transform="pandas")):
         assert list(configured.transform(X).columns) == [f"nystrom{i}" for i in range(6)]
         assert isinstance(configured[0].transform(X), np.ndarray)
         assert list(clone(configured).fit_transform(X).columns) == [f"nystrom{i}" for i in range(6)]
-    with config_context(transform_output="pandas"):
-        assert list(clone(model).fit_transform(X).columns) == [f"nystrom{i}" for i in range(6)]
 
 
 @pytest.mark.parametrize("learner", [RidgeClassifier(), LogisticClassifier(1e-3)], ids=repr)

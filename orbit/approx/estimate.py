@@ -12,14 +12,14 @@ from orbit.orbits import Orbit
 
 # Multiplications for an m x m matrix, as multiples of m^3: a symmetric eigendecomposition, and a Cholesky factorisation
 # with the inverse of the factor at full rank (Golub and Van Loan, 8.3 and 4.2).
-_EIGEN, _CHOLESKY_AND_INVERSE = 4.5, 1 / 3
+_EIGEN, _CHOLESKY_AND_INVERSE = 4.5, 1 / 6 + 1 / 4
 
 
 def root_work(m: int, tolerance: float | None = None) -> Work:
     """The operations of :func:`orbit.core.linalg.pivoted_root` at full rank.
 
     >>> root_work(3).double, root_work(2, tolerance=0.0).double
-    (9.0, 36.0)
+    (11.25, 36.0)
     """
     return Work(double=(_CHOLESKY_AND_INVERSE if tolerance is None else _EIGEN) * m**3)
 

@@ -23,8 +23,8 @@ _STRUCTURED_MIN_LENGTH = 16
 # Orthogonal frequencies overtake a Sobol sequence of 256 points at 12 features, of 1024 points at 24.
 _QMC_MAX_FEATURES = 12
 
-# Above this structured frequencies have at most 7 % more error than orthogonal ones, whose products take about five
-# times as long (docs/choose/frequencies.md).
+# Above this structured frequencies have at most 7 % more error than orthogonal ones, whose products take more
+# than ten times as long (docs/choose/frequencies.md, docs/performance.md).
 _ORTHOGONAL_MAX_FEATURES = 2048
 
 _SOBOL_BITS = 30

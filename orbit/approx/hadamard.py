@@ -14,9 +14,10 @@ from orbit.core.compiled import loops
 # vectors twice as fast as two factors of side sqrt(d), and four times as fast as passes of additions by torch.
 _SIDE_BITS = 5
 
-# Time of one block and point, and of one number in a pass of the compiled loops, three bits of an index or a diagonal,
-# in operations of a large matrix product (docs/performance.md).
-_BLOCK_COST, _PASS_COST = 5e4, 16.0
+# Costs in operations of a large matrix product: of each block and point, and of each number in each pass of the
+# compiled loops. A pass transforms three bits of the index; multiplying by a diagonal counts as one pass. Without the
+# loops products take two to three times as long.
+_BLOCK_COST, _PASS_COST = 7.5e4, 16.0
 
 # Columns of the dense matrix that are computed at once.
 _DENSE_COLUMNS = 256

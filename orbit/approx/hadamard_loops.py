@@ -52,7 +52,7 @@ def _multiply(x, diagonal, y):
 
 @compiled()
 def _transform(x, y):
-    """The transform of ``x``, not normalised, and the other of both arrays."""
+    """The transform of ``x``, not normalised, and the array that does not hold it; both are overwritten."""
     left = len(x)
     while left >= 8:
         _eight(x, y)
@@ -72,7 +72,7 @@ def project(points, diagonals, lengths, out):
 
     Parameters
     ----------
-    points : array, shape (n, d), contiguous like the others, and of their type
+    points : array, shape (n, d), contiguous like diagonals and lengths; all have one type
     diagonals : array, shape (3, 2^k): those of D3, D2 and D1; points are padded with zeros
     lengths : array, shape (u,), with u <= 2^k
     out : array, shape (n, u)

@@ -24,6 +24,9 @@ from orbit.kernels.base import Against, AgainstProjections
 from orbit.orbits import Orbit
 from orbit.registry import register
 
+# Rows of a block of the linear map.
+_LINEAR_ROWS = 1024
+
 
 @register("approx", "nystrom")
 class Nystrom(AveragedMap):
@@ -130,14 +133,14 @@ class Nystrom(AveragedMap):
         landmarks = rule.select(X, self.kernel_, self.orbit_, self.engine_, self.n_components, rng, self.encode)
         K, precision = self.kernel_.gram(landmarks), float(np.finfo(X.dtype).eps)
         pivots, self.normalization_ = pivoted_root(K, self.rank_tolerance, precision)
-        self.landmarks_ = landmarks[pivots]
+        self.landmarks_, self._is_triangular = landmarks[pivots], self.rank_tolerance is None
         self._n_features_out = len(self.normalization_)
 
     def _embedding(self, dtype: np.dtype) -> Embedding:
         tensor = self.engine_.tensor
         columns, linear = self.kernel_.against(tensor(self.landmarks_, dtype)), tensor(self.normalization_, dtype)
         kind = ProjectedKernelColumns if isinstance(columns, AgainstProjections) else KernelColumns
-        return kind(columns, linear, is_triangular=self.rank_tolerance is None)
+        return kind(columns, linear, is_triangular=self._is_triangular)
 
 
 class KernelColumns(Embedding):
@@ -169,8 +172,8 @@ class KernelColumns(Embedding):
 
 
 def _blocks(n_rows: int) -> Iterator[slice]:
-    """The rows of a triangular matrix, in blocks whose columns beyond the last row are not multiplied."""
-    return slices(n_rows, 1024)
+    """The rows of a triangular matrix in blocks; only the columns up to the last row of a block are not zero."""
+    return slices(n_rows, _LINEAR_ROWS)
 
 
 class ProjectedKernelColumns(KernelColumns, ProjectedEmbedding):

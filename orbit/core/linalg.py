@@ -15,11 +15,11 @@ from scipy.linalg import lapack
 from orbit.core.errors import InputError
 from orbit.core.threads import default_threads, in_threads, single_threaded, threads_for
 
-# Number of columns of second moments updated at once, which limits temporary arrays.
+# Columns up to which second moments are one product, and rows of a block of other updates: it limits temporary arrays.
 BLOCK_COLUMNS = 2048
 
-# Rows and columns of a tile of second moments.
-_TILE = 1024
+# Rows and columns of a tile of second moments, and the fewest if there are many threads.
+_TILE, _SMALL_TILE = 1024, 256
 
 # Size up to which a triangular matrix is inverted by substitution.
 _TRIANGLE = 512
@@ -120,8 +120,9 @@ def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
     def add(tile: tuple[slice, slice]) -> None:
         total[tile] += Z[:, tile[0]].T @ Z[:, tile[1]]
 
-    blocks = [slice(start, start + _TILE) for start in range(0, len(total), _TILE)]
     threads = default_threads()
+    side = max(min(_TILE, len(total) // (2 * threads)), _SMALL_TILE)  # some tiles for each thread
+    blocks = [slice(start, start + side) for start in range(0, len(total), side)]
     with threads_for(0):  # a thread adds to the total, for which it waits for memory, while another one multiplies
         in_threads(add, itertools.combinations_with_replacement(blocks, 2), threads)
 
@@ -225,8 +226,8 @@ def pivoted_root(
     m = len(K)
     share = max(precision / 2 * np.sqrt(m), m * np.finfo(np.float64).eps)
     with threads_for(m**3):
-        # K^T = K is a copy in LAPACK's order
-        factor, pivots, rank, _ = lapack.dpstrf(K.T.copy(order="K"), tol=share * np.abs(np.diagonal(K)).max())
+        # K^T, which equals K, is in LAPACK's order
+        factor, pivots, rank, _ = lapack.dpstrf(K.T, tol=share * np.abs(np.diagonal(K)).max())
         _check_rank(rank)
         root = np.tril(factor[:rank, :rank].T)
         _invert_lower(torch.from_numpy(root))

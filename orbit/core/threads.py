@@ -79,6 +79,7 @@ def _single_after_fork() -> None:
     """A process forked from one in which torch has used threads has none of them, and would wait for them for ever."""
     _TO_RESTORE.clear()
     _Helper.idle.clear()
+    _BLAS.lock = threading.Lock()
     torch.set_num_threads(1)
 
 
@@ -117,13 +118,38 @@ def threads_for(multiplications: float) -> Iterator[None]:
     if multiplications > _SMALL_PRODUCT:
         yield
         return
-    with single_threaded(), _libraries().limit(limits=1, user_api="blas"):
+    with single_threaded(), _BLAS.single_threaded():
         yield
+
+
+class _Blas:
+    """The libraries behind NumPy and SciPy, whose number of threads belongs to the process, like torch's."""
+
+    def __init__(self) -> None:
+        self.lock, self._users = threading.Lock(), 0
+
+    @contextlib.contextmanager
+    def single_threaded(self) -> Iterator[None]:
+        """Context manager in which they use one thread; the last of several that overlap restores their number."""
+        with self.lock:
+            if not self._users:
+                self._limits = _libraries().limit(limits=1, user_api="blas")
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._users -= 1
+                if not self._users:
+                    self._limits.restore_original_limits()
 
 
 @functools.cache
 def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+_BLAS = _Blas()
 
 
 def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | None = None) -> None:

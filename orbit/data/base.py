@@ -20,8 +20,9 @@ from orbit.core.random import RandomState, generator
 from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
 from orbit.data.rows import Rows, SharedSource, distinct, own_rows, subset
 
-# Factor between the largest values of new points and of training points from which they seem to be scaled otherwise.
-_OTHER_SCALE = 10.0
+# New points whose largest value is this many times larger, or smaller, are taken to be scaled differently. A few points
+# may well lack the largest values of the training points.
+_LARGER, _SMALLER = 10.0, 50.0
 
 Task = Literal["classification", "regression"]
 
@@ -205,13 +206,13 @@ class Dataset:
 
     @property
     def form(self) -> dict[str, Any]:
-        """The form of points, serialisable as JSON: ``shape``, ``reading``, and the ``largest`` size of a value.
+        """The form of points, serialisable as JSON: ``shape``, ``reading``, and ``largest``.
 
-        It is that of the training points, if they are in memory.
+        ``largest`` is the largest absolute value of the training points; it is left out if they are not in memory.
         """
         form = {"shape": list(self.X_train.shape[1:]), **self.reading}
         if isinstance(self.X_train, np.ndarray) and self.X_train.size:
-            form["largest"] = float(max(self.X_train.max(), -self.X_train.min()))
+            form["largest"] = _largest(self.X_train)
         return form
 
     def describe(self) -> str:
@@ -237,13 +238,17 @@ class Points:
         return f"Points({_arrays(self)})"
 
 
+def _largest(X: np.ndarray) -> float:
+    return max(float(X.max()), -float(X.min()))
+
+
 def _warn_of_scale(X: np.ndarray, largest: float | None, path: str) -> None:
-    """Warn if the ``largest`` size of a value that a model was fitted to is far from that in new points."""
-    found = float(max(X.max(initial=0), -X.min(initial=0)))
-    if largest and not largest / _OTHER_SCALE <= found <= largest * _OTHER_SCALE:
+    """Warn if new points seem to be scaled differently than those that a model was fitted to."""
+    found = _largest(X)
+    if largest and not largest / _SMALLER <= found <= largest * _LARGER:
         warnings.warn(
-            f"{path}: the largest value has size {found:.3g}, that of the points that the model was fitted to "
-            f"{largest:.3g}; predictions mean nothing if the points are not scaled alike",
+            f"{path}: the largest value has size {found:.3g}, but {largest:.3g} in the points that the model was "
+            "fitted to; if the new points are scaled differently, predictions are wrong",
             stacklevel=2,
         )
 
@@ -336,7 +341,8 @@ class Loader(Component):
         if len(points.X) == 0:
             raise InputError(f"{path}: expected at least one point, found none")
         check_finite(_whole(points.X), path)
-        _warn_of_scale(points.X, form.get("largest"), path)
+        if "features" not in form:  # columns of a table have their own scales
+            _warn_of_scale(points.X, form.get("largest"), path)
         return points
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:

@@ -93,7 +93,7 @@ class Images(Loader):
         source = f"pictures in {folder.name}"
         if (folder / "test").is_dir():
             others = sorted({*folder.iterdir()} - {folder / part for part in _PARTS})
-            _warn_about(folder, others, "beside the folders train and test nothing is read")
+            _warn_about(folder, others, "only the folders train and test are read")
             (X, y), (X_test, y_test) = (self._part(folder / part) for part in _PARTS)
         else:
             X_all, y_all = self._part(folder)

@@ -20,7 +20,7 @@ from orbit.core.paths import user_path
 from orbit.core.random import RandomState, generator
 from orbit.core.threads import single_threaded
 from orbit.data.base import Dataset, FileLoader, Points
-from orbit.data.files import DataFile, missing, places
+from orbit.data.files import DataFile, existing_file, missing, places
 from orbit.registry import register
 from orbit.representations import mel_spectrogram
 
@@ -144,9 +144,10 @@ class SpokenDigits(FileLoader):
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         base = user_path(path, self.label())
-        if base.is_file() and base.suffix.lower() != ".wav":
+        if not base.is_dir() and base.suffix.lower() != ".wav":
             return super()._read_points(path, form)
-        files = [base] if base.is_file() else sorted(base.rglob("*.wav"))
+        found = base.rglob("*") if base.is_dir() else [existing_file(path, self.label())]
+        files = sorted(file for file in found if file.suffix.lower() == ".wav")
         if not files:
             raise DataFileError(
                 f"{path}: expected a folder with .wav files, or one .wav, .npz or .npy file, found none"

@@ -64,16 +64,17 @@ class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}{i}" for i in range(math.prod(self.shape_out_))], dtype=object)
 
-    # Where scikit-learn keeps and looks for the container of set_output: it makes no data frame of images.
+    # scikit-learn stores and reads the setting of set_output here. Represented images stay arrays, because data frames
+    # have two axes.
     @property
     def _sklearn_output_config(self) -> dict[str, str]:
         if len(getattr(self, "shape_out_", ())) > 1:
             return {"transform": "default"}
-        return self.__dict__.setdefault("_output_config", {})
+        return self.__dict__.setdefault("_sklearn_output_config", {})
 
     @_sklearn_output_config.setter
     def _sklearn_output_config(self, config: dict[str, str]) -> None:
-        self._output_config = config
+        self.__dict__["_sklearn_output_config"] = config
 
     def _fit(self, X: np.ndarray) -> None:
         """Validate the points and set the fitted attributes of ``_transform``; nothing by default."""

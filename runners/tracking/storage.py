@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +26,9 @@ def writing(folder: Path) -> Iterator[None]:
 def cannot_write(folder: Path | str, error: OSError) -> InputError:
     """The error for a folder of the outputs that cannot be written."""
     hint = "make room there, or set" if error.errno in NO_ROOM else "set"
-    file = next((path for path in (Path(folder), *Path(folder).parents) if path.is_file()), None)
+    blocked = error.errno in (errno.ENOTDIR, errno.EEXIST)
+    paths = (Path(folder), *Path(folder).parents) if blocked else ()
+    file = next((path for path in paths if os.path.isfile(path)), None)
     reason = "it is a file" if file else error.strerror or error
     problem = f"outputs: cannot write to {shortened(str(file or folder))} ({reason})"
     return InputError(f"{problem}; {hint} outputs to a folder you can write to")

@@ -481,3 +481,15 @@ def test_equivariant_features_of_points_of_one_orbit_are_their_own():
     ).fit(X)
     alone = [np.asarray(features.transform(X[i : i + 1])) for i in range(len(X))]
     np.testing.assert_allclose(np.asarray(features.transform(X)), np.concatenate(alone), atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 8, 1024])
+@pytest.mark.parametrize("tolerance", [None, 1e-9])
+def test_the_linear_map_of_nystrom_features_is_multiplied_in_blocks(rng, monkeypatch, rows, tolerance):
+    monkeypatch.setattr("orbit.approx.nystrom._LINEAR_ROWS", rows)
+    X = rng.standard_normal((30, 4))
+    phi = Nystrom(Gaussian(1.5), n_components=13, rank_tolerance=tolerance, random_state=0).fit(X)
+    expected = phi.kernel_.gram(X, phi.landmarks_) @ phi.normalization_.T
+    np.testing.assert_allclose(phi.transform(X), expected, atol=1e-10)
+    phi.set_params(rank_tolerance=1e-9 if tolerance is None else None)
+    np.testing.assert_allclose(phi.transform(X), expected, atol=1e-10)

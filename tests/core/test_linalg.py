@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from orbit.core import linalg
 from orbit.core.errors import InputError
@@ -184,10 +185,40 @@ def test_one_value_in_any_block_of_rows_makes_a_sum_infinite(monkeypatch, rows, 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("d", [3, 2048, 2049, 3300])
-def test_second_moments_are_added_to_and_made_symmetric(rng, dtype, d):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_second_moments_are_added_to_and_made_symmetric(rng, monkeypatch, dtype, d, threads):
+    for module in ("linalg", "threads"):
+        monkeypatch.setattr(f"orbit.core.{module}.default_threads", lambda: threads)
     parts = [rng.integers(-3, 4, (n, d)).astype(dtype) for n in (5, 2)]  # of which sums are exact
     total = np.zeros((d, d))
     for part in parts:
         linalg.add_second_moments(total, part)
     linalg.mirror_upper(total)
     np.testing.assert_array_equal(total, sum(part.T.astype(np.float64) @ part.astype(np.float64) for part in parts))
+
+
+@pytest.mark.parametrize("smallest", [1, 3, 512])
+@pytest.mark.parametrize("n", [1, 2, 7, 12])
+def test_triangles_are_inverted_by_halves(rng, monkeypatch, smallest, n):
+    monkeypatch.setattr("orbit.core.linalg._TRIANGLE", smallest)
+    K = gram(rng, n, 2 * n) + np.eye(n)
+    pivots, L = pivoted_root(K)
+    np.testing.assert_allclose(L @ K[np.ix_(pivots, pivots)] @ L.T, np.eye(n), atol=1e-12)
+    np.testing.assert_array_equal(L, np.tril(L))
+
+
+def test_libraries_have_their_threads_again_after_limits_that_overlap():
+    from orbit.core.threads import threads_for
+
+    def of_blas():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    with threadpool_limits(3, user_api="blas"):
+        before, first, second = of_blas(), threads_for(0), threads_for(0)
+        first.__enter__()
+        second.__enter__()
+        assert set(of_blas()) == {1}
+        first.__exit__(None, None, None)
+        assert set(of_blas()) == {1}
+        second.__exit__(None, None, None)
+        assert of_blas() == before

@@ -89,7 +89,7 @@ def test_available():
     assert orbit.available("group") == sorted(orbit.available("group"))
     assert {"identity", "rotation"} <= set(orbit.available("group"))
     assert {"group", "distribution", "kernel", "approx", "dataset", "classifier", "regressor"} <= set(orbit.available())
-    with pytest.raises(UnknownNameError, match=r"unknown kind of component 'no such kind'\. Choose from \['approx'"):
+    with pytest.raises(UnknownNameError, match=r"unknown kind of component 'no such kind'\. Choose from approx, "):
         orbit.available("no such kind")
 
 
@@ -139,9 +139,9 @@ def test_a_name_without_a_close_match_gets_the_list_only():
 
 
 def test_error_for_an_unknown_kind_lists_the_closest_and_all():
-    with pytest.raises(UnknownNameError, match="unknown kind of component 'groups'; did you mean 'group'.*'kernel'"):
+    with pytest.raises(UnknownNameError, match="unknown kind of component 'groups'; did you mean 'group'.* kernel,"):
         orbit.available("groups")
-    with pytest.raises(UnknownNameError, match="unknown kind of component 'grup'; did you mean 'group'.*'kernel'"):
+    with pytest.raises(UnknownNameError, match="unknown kind of component 'grup'; did you mean 'group'.* kernel,"):
         orbit.get("grup", "rotation")
 
 

@@ -193,7 +193,9 @@ def test_random_turns_are_turns_by_uniform_angles(rng):
     np.testing.assert_array_equal(rotate_randomly(np.repeat(spot[None], 600, 0), seed=3), turned)
 
 
-def test_random_turns_are_cubic_and_clipped(rng):
+@pytest.mark.parametrize("together", [1, 2, 256])
+def test_random_turns_are_cubic_and_clipped(rng, monkeypatch, together):
+    monkeypatch.setattr("orbit.data.move._IMAGES", together)
     X = smooth_images(rng, 3, 12, 12)
     X /= X.max()
     angles = np.random.default_rng(5).uniform(0, 2 * np.pi, 3)

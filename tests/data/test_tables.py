@@ -623,9 +623,7 @@ def test_jpeg_in_colour_and_grey(tmp_path):
 def test_what_lies_beside_train_and_test_is_left_out_with_a_warning(tmp_path):
     for part in ("train", "test", "val"):
         draw_classes(tmp_path / "new" / part, 3)
-    with pytest.warns(
-        UserWarning, match="1 files and folders are left out, e.g. val; beside the folders train and test"
-    ):
+    with pytest.warns(UserWarning, match="1 files and folders are left out, e.g. val; only the folders train and test"):
         Images(str(tmp_path / "new")).load(0)
 
 

@@ -190,7 +190,7 @@ class TestBadInput:
         (tmp_path / "out").write_text("a file where the folder should be")
         code, _, err = run(*SMALL)
         assert code == 2
-        assert "outputs: cannot write to" in err
+        assert f"outputs: cannot write to {tmp_path / 'out'} (it is a file)" in err
 
     def test_unwritable_outputs_of_a_sweep(self, run, tmp_path):
         (tmp_path / "out").write_text("a file where the folder should be")

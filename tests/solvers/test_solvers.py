@@ -170,7 +170,8 @@ class TestMoments:
         X, Y = problem
         whole, blocks = Moments(), Moments()
         whole.add(X, Y)
-        monkeypatch.setattr("orbit.core.linalg.BLOCK_COLUMNS", 5)
+        for name in ("BLOCK_COLUMNS", "_TILE", "_SMALL_TILE"):
+            monkeypatch.setattr(f"orbit.core.linalg.{name}", 5)
         blocks.add(X, Y)
         np.testing.assert_allclose(blocks.system().A, whole.system().A, atol=1e-13)
 
