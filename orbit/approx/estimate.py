@@ -12,7 +12,7 @@ from orbit.orbits import Orbit
 
 # Multiplications for an m x m matrix, as multiples of m^3: a symmetric eigendecomposition, and a Cholesky factorisation
 # with the inverse of the factor at full rank (Golub and Van Loan, 8.3 and 4.2).
-_EIGEN, _CHOLESKY_AND_INVERSE = 4.5, 1 / 6 + 1 / 4
+_EIGEN, _CHOLESKY_AND_INVERSE = 4.5, 5 / 12
 
 
 def root_work(m: int, tolerance: float | None = None) -> Work:
