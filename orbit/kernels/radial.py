@@ -112,7 +112,7 @@ def _where_less(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     if left.device.type != "cpu":
         rows, columns = (left < right).nonzero(as_tuple=True)
         return rows, columns
-    # NumPy compares and finds eight times as fast as torch
+    # NumPy compares and finds nearly three times as fast as torch
     entries = torch.from_numpy(np.flatnonzero(left.numpy() < right.numpy()))
     rows = entries.div(left.shape[1], rounding_mode="floor")
     return rows, entries - rows * left.shape[1]
