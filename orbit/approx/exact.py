@@ -295,6 +295,7 @@ class OrbitColumns(Embedding):
     """
 
     sums_are_features = True
+    shares_columns = True
 
     def __init__(self, columns: Against, weights: np.ndarray, n_points: int) -> None:
         self.columns, self.weights = columns, weights

@@ -64,6 +64,8 @@ class Embedding(ABC):
         Units of a tile; None lets the engine choose.
     sums_are_features : bool
         Whether :meth:`finish` is the identity, so that sums can be accumulated in the result.
+    shares_columns : bool
+        Whether several units add to the same columns of the sum, so that threads cannot each have some of the units.
     needs_squares : bool
         Whether a projected embedding uses ``|g_i x|^2``.
     is_projected : bool
@@ -77,6 +79,7 @@ class Embedding(ABC):
     n_outputs: int
     unit_tile: int | None = None
     sums_are_features: ClassVar[bool] = False
+    shares_columns: ClassVar[bool] = False
     needs_squares: bool = False
     is_projected: bool = False
     values: float = 1.0

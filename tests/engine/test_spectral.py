@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier
+from orbit.approx.exact import OrbitColumns
 from orbit.distributions import GaussianDistribution, Haar, VonMises
 from orbit.engine import Engine, fourier, spectral
 from orbit.engine.embedding import Scratch
@@ -88,6 +90,26 @@ def test_every_path_gives_the_same_exact_kernel(rng, orb, shape, kernel, dtype, 
         values = kernel.gram(moved_x, moved_z).reshape(len(weights), len(X), len(weights), len(Z))
         expected = np.einsum("i,injm,j->nm", weights, values, weights)
         np.testing.assert_allclose(K, expected, atol=tolerance, err_msg=path)
+
+
+@pytest.mark.parametrize("path", ["direct", "spectral", "template"])
+def test_threads_lose_no_part_of_the_double_sum_over_the_orbit(rng, monkeypatch, path):
+    """The orbit points g_j z of one z add to one column: two threads that did so at once would lose one of the sums."""
+    add = OrbitColumns._add_to_points
+
+    def slowly(self, values, weight, units, total):
+        result = total.clone()
+        time.sleep(1e-3)
+        add(self, values, weight, units, result)
+        total.copy_(result)
+
+    monkeypatch.setattr(OrbitColumns, "_add_to_points", slowly)
+    X, orb = signals(rng, 40, (6, 6)), Orbit(Cyclic(), size=6)
+    one, many = (
+        Exact(Gaussian(0.6), orb, engine=Engine(path=path, workers=workers), random_state=0).fit(X[:10]).gram(X, X[:10])
+        for workers in (1, 4)
+    )
+    np.testing.assert_allclose(many, one, rtol=1e-12)
 
 
 @pytest.mark.parametrize("group", [Rotation(), Scaling(), Translation()], ids=repr)
