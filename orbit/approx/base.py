@@ -61,8 +61,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         themselves.
     """
 
-    kind: ClassVar[str]
-    name: ClassVar[str]
     operator_valued: ClassVar[bool] = False
     own_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
     kernel: Kernel | None

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.approx.frequencies import Automatic, Frequencies
+from orbit.approx.frequencies import Frequencies
 from orbit.approx.rf import RandomFourier
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
@@ -77,6 +77,7 @@ class OperatorRandomFourier(RandomFourier):
     """
 
     operator_valued = True
+    variant = "pairs"
 
     def __init__(
         self,
@@ -97,27 +98,23 @@ class OperatorRandomFourier(RandomFourier):
         self.random_state = random_state
 
     def columns(self, n: int, d: int) -> int:
-        return 2 * self.n_components
-
-    def fit_bytes(self, n: int, d: int) -> int:
-        return (self.frequencies or Automatic()).bytes_drawn(self.n_components, d)
+        columns = super().columns(n, d)
+        return columns * d * self._factors(np.ones((1, d))).shape[2] if self.equivariant else columns
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
-        rng = np.random.default_rng(random_state)
-        d = int(np.prod(X.shape[1:]))
-        rule = self.frequencies or Automatic()
-        scalar = self.kernel_.base_ if isinstance(self.kernel_, OperatorKernel) else self.kernel_
-        self._drawn = rule.draw(scalar, self.n_components, d, rng)
-        self.offsets_ = None
+        super()._fit_map(X, random_state)
+        d, frequencies = self.encoder_.n_outputs_, self.frequencies_
         operator = self.kernel_ if isinstance(self.kernel_, OperatorKernel) else None
-        width = 2 * self.n_components
         if self.equivariant:
             self.output_moves_ = self._output_moves(d)
-            self.factors_ = (operator or Decomposable()).factors(self.frequencies_)
-            width *= d * self.factors_.shape[2]
+            self.factors_ = self._factors(frequencies)
         fixed = d if self.equivariant or not isinstance(operator, Decomposable | None) else None
-        self.structure_ = Structure(operator, self.frequencies_, width, d if self.equivariant else None, fixed)
-        self._n_features_out = width
+        stacked = d if self.equivariant else None
+        self.structure_ = Structure(operator, frequencies, self._n_features_out, stacked, fixed)
+
+    def _factors(self, frequencies: np.ndarray) -> np.ndarray:
+        kernel = self._parts()[1]
+        return (kernel if isinstance(kernel, OperatorKernel) else Decomposable()).factors(frequencies)
 
     def transform(self, X) -> StructuredFeatures:
         """psi(x), averaged over the orbit, with the structure of the outputs, for ``X``, shape (n, *shape)."""
@@ -151,7 +148,7 @@ class OperatorRandomFourier(RandomFourier):
     def _scalar_kernel(self, kernel: OperatorKernel | Kernel) -> Kernel:
         if not isinstance(kernel, OperatorKernel):
             return kernel
-        return kernel.base_kernel()
+        return vars(kernel).get("base_") or kernel.base_kernel()
 
 
 class _Turned(Embedding):

@@ -105,7 +105,6 @@ class RandomFourier(AveragedMap):
         super().check()
         _, kernel, _ = self._parts()
         rule = self.frequencies or Automatic()
-        rule.check()
         rule.check_kernel(self._scalar_kernel(kernel))
 
     def columns(self, n: int, d: int) -> int:
@@ -123,7 +122,7 @@ class RandomFourier(AveragedMap):
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)
         rule = self.frequencies or Automatic()
-        arguments = self.kernel_, self.n_components, self.encoder_.n_outputs_, rng
+        arguments = self._scalar_kernel(self.kernel_), self.n_components, self.encoder_.n_outputs_, rng
         blocks = rule.blocks(*arguments)
         self._drawn = rule.draw(*arguments) if blocks is None else blocks
         self.offsets_ = rng.uniform(0, 2 * math.pi, self.n_components) if self.variant == "offset" else None

@@ -133,7 +133,9 @@ class RandomSkeleton(AveragedMap):
         self._n_features_out = self.n_components_ * (2 if self._columns() == "pairs" else 1)
 
     def columns(self, n: int, d: int) -> int:
-        return self.n_components
+        kernel = self._parts()[1]
+        is_real = isinstance(kernel, SkeletonKernel) and kernel.base == "binary"
+        return self.n_components * (2 if self.variant == "pairs" and not is_real else 1)
 
     def fit_bytes(self, n: int, d: int) -> int:
         return 8 * self.n_components  # at least one factor each

@@ -17,7 +17,16 @@ _LONGEST_VALUE = 60
 
 
 class Estimator(BaseEstimator):
-    """scikit-learn's base class of estimators, with a repr of one line."""
+    """scikit-learn's base class of estimators, with a kind, a name and a repr of one line."""
+
+    kind: ClassVar[str] = "component"
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        registered = any("kind" in vars(base) for base in cls.__mro__ if base is not Estimator)
+        if not registered and "name" not in vars(cls):  # classes of users need not be registered
+            cls.name = cls.__name__
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Class and parameters that differ from their defaults; arrays by dtype and shape, long values cut off."""
@@ -54,15 +63,6 @@ class Component(Estimator):
     can search over ``kernel__lengthscale``.
     """
 
-    kind: ClassVar[str] = "component"
-    name: ClassVar[str]
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        registered = any("kind" in vars(base) for base in cls.__mro__ if base is not Component)
-        if not registered and "name" not in vars(cls):  # classes of users need not be registered
-            cls.name = cls.__name__
-
     def check(self) -> None:
         """Raise ``ParameterError`` if a parameter, or one of a part, has the wrong type or range."""
         check_with_parts(self)
@@ -74,7 +74,7 @@ class Component(Estimator):
     def check_finite(self, values: np.ndarray, what: str) -> None:
         """Raise ``InputError`` for NaN and infinite values, shape (n, m), that were computed with this component.
 
-        The message names the component's numbers, and ``what`` the values are.
+        The message lists the component's numeric parameters; ``what`` names the values.
         """
         from orbit.core.linalg import sum_is_finite  # imports torch, which a component may not need
 
@@ -83,7 +83,8 @@ class Component(Estimator):
         wrong = np.flatnonzero(~np.isfinite(values).all(1))
         if not len(wrong):
             return
-        named = ", ".join(f"{key}={value:g}" for key, value in vars(self).items() if type(value) in (int, float))
+        numbers = {key: value for key, value in self.get_params(False).items() if type(value) in (int, float)}
+        named = ", ".join(f"{key}={value:g}" for key, value in numbers.items())
         raise InputError(
             f"{what}: NaN or infinite for {len(wrong)} of {len(values)} points, the first is point {wrong[0]}; "
             f"change {self.label()}{f', which has {named}' if named else ''}, or scale the points with a "
@@ -91,7 +92,7 @@ class Component(Estimator):
         )
 
     def input_files(self) -> list[Path]:
-        """The files and folders that it reads, as far as they exist: other content gives other results."""
+        """The existing files and folders that the component reads; their content is part of the digest of a result."""
         return []
 
     def input_parts(self) -> list[Fingerprint]:

@@ -30,6 +30,11 @@ def generator(random_state: RandomState) -> np.random.Generator:
     return np.random.default_rng(spawn(random_state, 1)[0])
 
 
+def part_size(n: int, fraction: float) -> int:
+    """The number of points of a random part of ``n`` points; at least one is in the part, and at least one is not."""
+    return min(max(1, round(n * fraction)), n - 1)
+
+
 def hold_out(
     n: int, fraction: float, labels: np.ndarray | None, random_state: RandomState, rows: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -44,7 +49,7 @@ def hold_out(
     """
     if n < 2:
         raise InputError("selection by hold-out needs at least 2 points, found n_samples=1")
-    n_validation = min(max(1, round(n * fraction)), n - 1)
+    n_validation = part_size(n, fraction)
     stratify = None
     if labels is not None:
         counts = np.unique(labels, return_counts=True)[1]

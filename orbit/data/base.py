@@ -437,17 +437,22 @@ def real_numbers(X: np.ndarray, where: str) -> np.ndarray:
     InputError
         For other values; the message starts with ``where``.
     """
+    return X.astype(exact_dtype(X, where), copy=False)
+
+
+def exact_dtype(X: np.ndarray, where: str) -> np.dtype:
+    """The floating-point type of :func:`real_numbers` for ``X``, an array or a file mapped into memory."""
     dtype = real_dtype(X.dtype, where)
-    if X.dtype.kind in "iu" and X.size and max(int(X.max()), -int(X.min())) > _EXACT_INTEGER:
-        dtype = np.dtype(np.float64)
-    return X.astype(dtype, copy=False)
+    if X.dtype.kind in "iu" and max(int(X.max(initial=0)), -int(X.min(initial=0))) <= _EXACT_INTEGER:
+        return np.dtype(np.float32)
+    return dtype
 
 
 def real_dtype(dtype: np.dtype, where: str) -> np.dtype:
-    """The floating-point type that :func:`real_numbers` converts ``dtype`` to."""
+    """The floating-point type that holds all numbers of ``dtype``; float64 is the largest."""
     if dtype.kind not in "biuf":
         raise InputError(f"{where} must hold real numbers, found dtype {dtype}")
-    return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
+    return np.dtype(np.float64 if dtype.itemsize > (4 if dtype.kind == "f" else 2) else np.float32)
 
 
 def _warn_about_new_classes(data: Dataset) -> None:
@@ -507,7 +512,9 @@ def check_finite(blocks: Iterable[tuple[Sequence[int] | np.ndarray, np.ndarray]]
     count = 0
     first: tuple[int, ...] = ()
     for numbers, values in blocks:
-        if np.isfinite(values.sum(dtype=np.float64)):  # one pass; entries are only searched on failure
+        with np.errstate(over="ignore"):
+            total = values.sum(dtype=np.float64)
+        if np.isfinite(total):  # one pass; entries are only searched on failure
             continue
         bad = np.argwhere(~np.isfinite(values))
         if len(bad) and not count:

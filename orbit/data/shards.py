@@ -12,7 +12,7 @@ import numpy as np
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.fingerprint import Fingerprint
 from orbit.core.params import Fraction, PositiveInt
-from orbit.core.random import RandomState, generator, spawn
+from orbit.core.random import RandomState, generator, part_size, spawn
 from orbit.data.base import Dataset, Loader, Points, Task
 from orbit.data.rows import AllBut, Rows
 from orbit.registry import register
@@ -135,7 +135,7 @@ class Shards(Loader):
             raise InputError(f"path: {self.path} has {n} rows, too few to split; expected at least 2")
         task: Task = parts.targets.summary.guess_task() if self.task == "auto" else self.task
         parts.targets.check(task, f"{self.label()}, {self.path}")
-        n_test = min(max(1, round(n * self.test_fraction)), self.most_test, n - 1)
+        n_test = min(part_size(n, self.test_fraction), self.most_test)
         test = np.sort(generator(spawn(random_state, 1)[0]).choice(n, n_test, replace=False, shuffle=False))
         train: Any = AllBut(n, test)
         return Dataset(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.model_selection import GroupShuffleSplit, train_test_split
+from sklearn.model_selection import GroupShuffleSplit
 
 from orbit.core.errors import InputError, ParameterError, shortened
-from orbit.core.random import RandomState, spawn
+from orbit.core.random import RandomState, hold_out, part_size, spawn
 from orbit.data.base import Task, are_labels
 
 #: Different integers up to which they are taken for classes.
@@ -47,15 +47,9 @@ def split_off_test(
     if groups is not None:
         return split_groups(groups, test_fraction, spawn(random_state, 1)[0])
     n = len(y)
-    n_test = min(max(1, round(n * test_fraction)), n - 1)
-    if n_test < 1:
+    if n < 2:
         raise InputError(f"path: {path} has {n} points, too few to split; expected at least 2")
-    counts = np.unique(y, return_counts=True)[1] if task == "classification" else np.zeros(1)
-    stratify = y if counts.min() >= 2 and len(counts) <= min(n_test, n - n_test) else None
-    train, test = train_test_split(
-        np.arange(n), test_size=n_test, stratify=stratify, random_state=spawn(random_state, 1)[0]
-    )
-    return train, test
+    return hold_out(n, test_fraction, y if task == "classification" else None, random_state)
 
 
 def split_groups(groups: np.ndarray, fraction: float, random_state: RandomState) -> tuple[np.ndarray, np.ndarray]:
@@ -79,8 +73,8 @@ def split_groups(groups: np.ndarray, fraction: float, random_state: RandomState)
     n_groups = len(np.unique(groups))
     if n_groups < 2:
         raise InputError(f"all {len(groups)} points are of one group: expected at least 2 groups to split them")
-    n_second = min(max(1, round(n_groups * fraction)), n_groups - 1)
-    splits = GroupShuffleSplit(_GROUP_SPLITS, test_size=n_second, random_state=spawn(random_state, 1)[0])
+    size = part_size(n_groups, fraction)
+    splits = GroupShuffleSplit(_GROUP_SPLITS, test_size=size, random_state=spawn(random_state, 1)[0])
     one, two = min(splits.split(groups, groups=groups), key=lambda parts: abs(len(parts[1]) - fraction * len(groups)))
     return one, two
 

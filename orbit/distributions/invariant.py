@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from orbit.distributions.base import Distribution
@@ -32,7 +34,8 @@ class Delta(Distribution):
     def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
         """The order of a finite group at the identity, infinite there on any other; zero elsewhere."""
         rows = np.reshape(coordinates, (len(coordinates), -1))
-        mass = np.inf if domain.order is None else float(domain.order)
+        order = domain.order
+        mass = np.inf if order is None or order > sys.float_info.max else float(order)
         return np.where((rows == domain.identity().reshape(1, -1)).all(1), mass, 0.0)
 
     def ppf(self, domain: Domain, u: np.ndarray) -> np.ndarray:

@@ -197,7 +197,8 @@ class Group(Component):
     def _apply(self, method: Callable[[np.ndarray, Tensor], Tensor], elements: np.ndarray, X: Array) -> Array:
         """``_act`` or ``_adjoint`` of an array or a tensor; checks the shape of the result."""
         elements = np.asarray(elements)
-        moved = method(elements, X if isinstance(X, Tensor) else _tensor(X))
+        points = X if isinstance(X, Tensor) else _tensor(X)
+        moved = method(elements, points)
         expected = (len(elements), *X.shape)
         if not isinstance(moved, Tensor) or tuple(moved.shape) != expected:
             found = f"shape {tuple(moved.shape)}" if isinstance(moved, Tensor) else type(moved).__name__
@@ -205,7 +206,10 @@ class Group(Component):
                 f"{type(self).__name__}.{method.__name__}: expected a tensor of shape {expected}, (elements, points, "
                 f"*shape), found {found}"
             )
-        return moved if isinstance(X, Tensor) else moved.numpy()
+        if isinstance(X, Tensor):
+            return moved
+        is_view = moved.untyped_storage().data_ptr() == points.untyped_storage().data_ptr()
+        return (moved.clone() if is_view else moved).numpy()
 
     def _refuse(self, shape: tuple[int, ...], expected: str) -> InputError:
         found = f"vectors of length {shape[0]}" if len(shape) == 1 else f"arrays of shape {shape}"

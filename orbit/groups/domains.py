@@ -24,6 +24,9 @@ from orbit.groups.quadrature import Rule, grid, share, tensor, trapezoid
 #: The largest number of elements that can be listed.
 MAX_ELEMENTS = 10_000
 
+# Larger orders are not converted to float, which ends near 1.8e308.
+_LARGEST_SHOWN = 1e300
+
 _TINY = 2.0**-53  # keeps uniforms off 0 and 1, where inverse distribution functions are infinite
 
 
@@ -91,8 +94,9 @@ class Domain:
         if self.order is None:
             raise InputError(f"{self} cannot be listed: draw elements with rule='monte_carlo' or rule='qmc'")
         if self.order > MAX_ELEMENTS:
+            count = f"{self.order:.3g}" if self.order < _LARGEST_SHOWN else f"more than {_LARGEST_SHOWN:g}"
             raise InputError(
-                f"{self} has {self.order:.3g} elements, more than the {MAX_ELEMENTS} that can be listed: "
+                f"{self} has {count} elements, more than the {MAX_ELEMENTS} that can be listed: "
                 "draw elements with rule='monte_carlo' or rule='qmc'"
             )
         return self._elements()

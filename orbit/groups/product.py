@@ -81,7 +81,7 @@ class ProductGroup(Group):
 
     def for_shape(self, shape: tuple[int, ...]) -> ProductGroup:
         self.check_shape(shape)
-        return ProductGroup([{"name": p.name} | p.for_shape(shape).get_params(deep=False) for p in self.parts()])
+        return self._with(factors=[{"name": p.name} | p.for_shape(shape).get_params(deep=False) for p in self.parts()])
 
     def factor_distributions(self) -> list[dict[str, Any]]:
         return [_default_distribution(part) for part in self.parts()]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.linalg import eigh_tridiagonal
 
 Rule = tuple[np.ndarray, np.ndarray]
 
@@ -79,5 +80,5 @@ def gauss(points: np.ndarray, masses: np.ndarray, size: int) -> Rule:
         after = (points - diagonal[-1]) * now - (off_diagonal[-1] if k else 0.0) * before
         off_diagonal.append(float(np.sqrt(masses @ after**2)))
         before, now = now, after / off_diagonal[-1]
-    nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal[:-1], 1) + np.diag(off_diagonal[:-1], -1))
+    nodes, vectors = eigh_tridiagonal(diagonal, off_diagonal[:-1])
     return nodes, vectors[0] ** 2

@@ -58,21 +58,25 @@ class ArcCos(Kernel):
 class _ArcCosColumns:
     def __init__(self, B: Tensor, order: int) -> None:
         self.order = order
-        self.norms = B.norm(dim=1)
-        self.angular = RadialColumns(_directions(B), 1.0, (_threshold_, _rectified_)[order])
+        norms, directions = _polar(B)
+        self.norms = norms.flatten()
+        self.angular = RadialColumns(directions, 1.0, (_threshold_, _rectified_)[order])
 
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
-        self.angular(_directions(A), columns, out)
-        norms = A.norm(dim=1, keepdim=True)
+        norms, directions = _polar(A)
+        self.angular(directions, columns, out)
         if self.order == 1:
             return out.mul_(norms).mul_(self.norms[None, columns])
         orthogonal = (norms == 0) | (self.norms[None, columns] == 0)
         return out.masked_fill_(orthogonal, 0.5)
 
 
-def _directions(X: Tensor) -> Tensor:
-    norms = X.norm(dim=1, keepdim=True)
-    return X / torch.where(norms > 0, norms, 1)
+def _polar(X: Tensor) -> tuple[Tensor, Tensor]:
+    """Norms, shape (n, 1), and directions (n, d); a zero vector has direction zero."""
+    largest = X.abs().amax(1, keepdim=True)  # squares of the entries themselves may overflow or vanish
+    scaled = X / torch.where(largest > 0, largest, 1)
+    norms = scaled.norm(dim=1, keepdim=True)
+    return largest * norms, scaled / torch.where(norms > 0, norms, 1)
 
 
 def _threshold_(squared: Tensor) -> Tensor:

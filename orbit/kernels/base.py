@@ -162,7 +162,7 @@ class Kernel(Component):
             If there is no point, or ``X`` and ``Z`` are points of different numbers of entries.
         """
         A, B = (torch.from_numpy(array) for array in pair(X, Z))
-        kernel = self._fitted(X)
+        kernel = self._fitted(np.asarray(X))
         values = kernel.against(B)(A, slice(0, len(B)), A.new_empty(len(A), len(B))).numpy()
         self.check_finite(values, "kernel matrix")
         return values
@@ -170,7 +170,7 @@ class Kernel(Component):
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         """k(x_i, x_i) in float64, shape ``(n,)``, without computing the Gram matrix."""
         blocks = torch.from_numpy(_points(X, "X")).split(_DIAGONAL_BLOCK)
-        kernel = self._fitted(X)
+        kernel = self._fitted(np.asarray(X))
         tiles = (kernel.against(b)(b, slice(0, len(b)), b.new_empty(len(b), len(b))) for b in blocks)
         return torch.cat([tile.diagonal() for tile in tiles]).numpy()
 

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
+from orbit.core.linalg import row_norms
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
 from orbit.groups.base import Group
@@ -65,10 +66,7 @@ class CDF(Kernel):
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> CDF:
         self.check()
-        if self.radius == "max":
-            radius = float(np.linalg.norm(X.reshape(len(X), -1), axis=1).max()) or 1.0
-        else:
-            radius = float(self.radius)
+        radius = (float(row_norms(X).max()) or 1.0) if self.radius == "max" else float(self.radius)
         self.range_ = radius * (1 + self.epsilon)
         return self
 

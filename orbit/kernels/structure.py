@@ -363,6 +363,8 @@ class StructuredFeatures(NDArrayOperatorsMixin):
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        if "out" in kwargs:
+            raise TypeError("features are not changed in place: copy them with np.array(features)")
         return getattr(ufunc, method)(*(np.asarray(x) if x is self else x for x in inputs), **kwargs)
 
     @property

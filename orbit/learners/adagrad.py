@@ -19,7 +19,7 @@ from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
 from orbit.kernels.structure import Operator, Structure, unpacked
-from orbit.learners.base import one_against_all
+from orbit.learners.base import one_column_per_class
 from orbit.learners.epochs import EpochClassifier, EpochLearner
 from orbit.registry import register
 
@@ -86,6 +86,9 @@ class _AdaGrad(EpochLearner):
 
     def metrics(self) -> dict[str, float]:
         return super().metrics() | {"learner/regularization": self.regularization_}
+
+    def _dtype(self) -> str:
+        return str(self._weights.dtype).removeprefix("torch.")
 
     def _in_training(self) -> bool:
         return "_weights" in vars(self)
@@ -358,8 +361,7 @@ class AdaGradClassifier(EpochClassifier, _AdaGrad):
 
     def _coded(self, y: np.ndarray) -> np.ndarray:
         """Labels as -1 and 1, one column for each class, also for two classes."""
-        Y = one_against_all(y, self.classes_)
-        return np.hstack([-Y, Y]) if Y.shape[1] == 1 else Y
+        return one_column_per_class(y, self.classes_)
 
     def _publish(self, best: int) -> None:
         super()._publish(best)

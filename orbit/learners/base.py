@@ -86,8 +86,6 @@ class Learner(Estimator):
         Has ``predict_proba``, or ``predict`` takes ``return_std``, respectively.
     """
 
-    kind: ClassVar[str]
-    name: ClassVar[str]
     operator_valued: ClassVar[bool] = False
     takes_points: ClassVar[bool] = False
     needs_norms: ClassVar[bool] = False
@@ -190,10 +188,21 @@ def one_against_all(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     ValueError
         For a label that is not among ``classes``.
     """
+    check_known(y, classes)
+    return np.asarray(label_binarize(y, classes=classes, neg_label=-1), dtype=np.float64)
+
+
+def one_column_per_class(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """:func:`one_against_all` with a column for each class, also for two classes: shape (n, number of classes)."""
+    Y = one_against_all(y, classes)
+    return np.hstack([-Y, Y]) if Y.shape[1] == 1 else Y
+
+
+def check_known(y: np.ndarray, classes: np.ndarray) -> None:
+    """Raise ``ValueError`` for a label that is not among ``classes``."""
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(f"label {unknown.tolist()[0]!r} is not one of the classes {classes.tolist()}")
-    return np.asarray(label_binarize(y, classes=classes, neg_label=-1), dtype=np.float64)
 
 
 def checked_weights(sample_weight: Any, X: np.ndarray, of_batch: bool = False) -> np.ndarray:

@@ -132,6 +132,7 @@ class EpochLearner(Learner):
         KeyError, ValueError, RuntimeError
             If the arrays are not those of such a learner.
         """
+        arrays = {name: np.array(array) for name, array in arrays.items()}  # which steps change in place
         for name in self.saved:
             setattr(self, name, arrays[name] if arrays[name].ndim else arrays[name].item())
         self.history_ = list(arrays["history_"].tolist())
@@ -149,6 +150,10 @@ class EpochLearner(Learner):
     @abstractmethod
     def _begin(self, X: np.ndarray, k: int) -> None:
         """Initialise for ``k`` outputs, with the learning rates ``_rates``; ``X`` is the first batch."""
+
+    @abstractmethod
+    def _dtype(self) -> str:
+        """The type of the numbers in training: ``float32`` or ``float64``."""
 
     @abstractmethod
     def _in_training(self) -> bool:
@@ -221,7 +226,8 @@ class EpochLearner(Learner):
             self._score_sums, self._seen = np.zeros(len(self.path_)), 0
             self.epochs_done_, self.history_, self._comparing, self._steps_done = 0, [], True, 0
             self._begin(first, Y.shape[1])
-        dtype = str(X.dtype).removeprefix("torch.")
+        dtype = self._dtype()  # of the first batch
+        X = X.to(getattr(torch, dtype)) if isinstance(X, Tensor) else X.astype(dtype, copy=False)
         threads = self._threads(X.shape[1])
         with single_threaded(), (self.engine or Engine()).precision():
             torch.set_num_threads(threads)  # single_threaded restores the number before
@@ -277,7 +283,7 @@ class EpochClassifier(ClassifierMixin, EpochLearner):
         first = not self._in_training()
         X, y = self._batch_of(X, y, reset=first)
         if first:
-            self.classes_ = np.unique(y if classes is None else classes)
+            self.classes_ = check_classes(y if classes is None else np.asarray(classes))
         self._steps(X, self._coded(y))
         return self
 

@@ -200,7 +200,7 @@ class LeastSquaresLearner(TargetsLearner):
             raise InputError("partial_fit takes no kernel values: set precomputed=False for the features")
         X, y = self._validated(X, y, reset=first)
         if first:
-            self._store_target_properties(y, np.unique(y) if classes is None else classes)
+            self._store_target_properties(y, classes)
         encoded = self._encoded(y)
         if not first:
             assert self._stream is not None
@@ -374,13 +374,13 @@ class IndependentOutputsMixin(LeastSquaresLearner):
             All labels, for classifiers.
         """
         self.check()
-        self._chosen_by = "gcv"
+        self._stream, self._chosen_by = None, "gcv"
         X, y, _ = next(batches())
         self.n_features_in_ = X.shape[1]
         self._store_target_properties(y, classes)
         path = self._path_in_passes(X.dtype)
         system = StreamedSystem(
-            lambda: ((X, self._encoded(y), w) for X, y, w in batches()), memory, centering=self.centering
+            lambda: ((X, self._encoded(self._checked(y)), w) for X, y, w in batches()), memory, centering=self.centering
         )
         solutions = system.solve(path)
 
@@ -391,6 +391,8 @@ class IndependentOutputsMixin(LeastSquaresLearner):
         self.regularization_ = float(path[0])
         if len(path) > 1:
             self.regularization_, self.path_scores_ = best_of_path(path, score)
+        self._exhausted = False
+        warn_at_end(path, self.path_scores_, self.regularization_)
         W = solutions[self.regularization_][0]
         self._keep(W, system.y_offset - system.x_offset @ W, system.dtype)
         return self

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from orbit.core.errors import ParameterError
 from orbit.core.params import Fraction, PositiveInt
-from orbit.core.random import RandomState
+from orbit.core.random import RandomState, part_size
 from orbit.learners.base import SolverClassifier, SolverLearner, SolverRegressor
 from orbit.registry import register
 
@@ -37,7 +37,7 @@ class _Neighbors(SolverLearner):
 
     def _choose(self, X, y, weights, labels, seed: int) -> tuple[float, np.ndarray]:
         """Choose among the values of at most the number of points, also in the part fitted for the selection."""
-        most = len(X) if len(self.path_) == 1 else max(1, len(X) - max(1, round(len(X) * self.validation_fraction)))
+        most = len(X) if len(self.path_) == 1 else len(X) - part_size(len(X), self.validation_fraction)
         self.path_ = self.path_[self.path_ <= most]
         if len(self.path_) == 0:
             expected = f"at most {most}, the number of points to learn from (n_samples={len(X)})"

@@ -18,6 +18,7 @@ from orbit.core.work import Work
 from orbit.engine import Engine
 from orbit.kernels.skeletons.activations import ReLU, Series
 from orbit.kernels.skeletons.builders import Layer, read_layers
+from orbit.learners.base import check_known
 from orbit.learners.epochs import EpochClassifier
 from orbit.registry import register
 
@@ -155,9 +156,7 @@ class NetworkClassifier(EpochClassifier):
         return read_layers([{"kind": "full"}] if self.layers is None else self.layers, "relu")
 
     def _coded(self, y: np.ndarray) -> np.ndarray:
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(f"label {unknown.tolist()[0]!r} is not one of the classes {self.classes_.tolist()}")
+        check_known(y, self.classes_)
         return np.searchsorted(self.classes_, y)[:, None]
 
     def _begin(self, X: np.ndarray, k: int) -> None:
@@ -196,6 +195,9 @@ class NetworkClassifier(EpochClassifier):
                 state = {key.removeprefix(start): saved[key] for key in saved if key.startswith(start)}
                 # torch counts steps on the processor
                 optimizer.state[parameter] = {k: t if k == "step" else t.to(parameter.device) for k, t in state.items()}
+
+    def _dtype(self) -> str:
+        return str(next(self._networks[0].parameters()).dtype).removeprefix("torch.")
 
     def _in_training(self) -> bool:
         return "_networks" in vars(self)

@@ -15,7 +15,7 @@ import numpy as np
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
 from orbit.kernels.structure import Structure
-from orbit.learners.base import one_against_all
+from orbit.learners.base import one_column_per_class
 from orbit.learners.least_squares import LeastSquaresClassifier, LeastSquaresLearner, LeastSquaresRegressor
 from orbit.registry import register
 from orbit.solvers.moments import Centering
@@ -142,6 +142,4 @@ class SteinClassifier(_Stein, LeastSquaresClassifier):
         self.random_state = random_state
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
-        codes = one_against_all(y, self.classes_)
-        codes = np.hstack([-codes, codes]) if codes.shape[1] == 1 else codes
-        return (codes + 1) / 2
+        return (one_column_per_class(y, self.classes_) + 1) / 2

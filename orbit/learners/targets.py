@@ -53,6 +53,10 @@ class TargetsLearner(Learner):
     def _validated(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         """Validated features and targets."""
 
+    def _checked(self, y: np.ndarray) -> np.ndarray:
+        """Targets of a size that can be computed with."""
+        return y
+
     @abstractmethod
     def _store_target_properties(self, y: np.ndarray, classes: np.ndarray | None = None) -> None:
         """Store the properties of the targets that :meth:`_encoded` and predictions need."""
@@ -160,8 +164,11 @@ class NumberTargets(MultiOutputMixin, RegressorMixin, TargetsLearner):
 
     def _validated(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         X, y = validate_data(self, X, y, reset=reset, dtype=_FLOATS, multi_output=True, y_numeric=True)
+        return X, self._checked(y)
+
+    def _checked(self, y: np.ndarray) -> np.ndarray:
         check_target_size(y, type(self).__name__)
-        return X, y
+        return y
 
     def _store_target_properties(self, y: np.ndarray, classes: np.ndarray | None = None) -> None:
         self._flat = y.ndim == 1
@@ -191,7 +198,7 @@ class ClassTargets(ClassifierMixin, TargetsLearner):
         return validate_data(self, X, y, reset=reset, dtype=_FLOATS)
 
     def _store_target_properties(self, y: np.ndarray, classes: np.ndarray | None = None) -> None:
-        self.classes_ = check_classes(y) if classes is None else np.unique(classes)
+        self.classes_ = check_classes(y if classes is None else np.asarray(classes))
 
     def _decoded(self, scores: np.ndarray) -> np.ndarray:
         return self.classes_[self._decide(scores)]

@@ -92,6 +92,7 @@ class ImageAugmentation(Augmentation):
                 f"{self.label()} takes images, with or without channels, found points of shape {X.shape[1:]}: "
                 "change dataset or augmentation"
             )
+        X = X if X.dtype.kind == "f" else X.astype(np.float32)
         images = self._moved(X if X.ndim == 4 else X[..., None], rng)
         if self.saturation:
             images = _about(images.mean(3, keepdims=True), images, self._factors(self.saturation, images, rng))

@@ -66,7 +66,7 @@ class Polar(Representation):
         side = max(X.shape[1:])
         self.radius_ = self.radius or side / 2
         n_radii = self.n_radii or max(8, side // 2)
-        n_angles = self.n_angles or min(64, 2 ** math.ceil(math.log2(2 * math.pi * self.radius_)))
+        n_angles = self.n_angles or min(64, 2 ** max(1, math.ceil(math.log2(2 * math.pi * self.radius_))))
         if self.n_radii is None and n_radii == n_angles:  # a rotation would take a square grid for an image
             n_radii += 1
         self.shape_out_ = n_radii, n_angles

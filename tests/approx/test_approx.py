@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
+import orbit
 from orbit import registry
 from orbit.approx import Exact, Nystrom, OperatorRandomFourier, RandomFourier
 from orbit.approx.frequencies import MonteCarlo
@@ -471,6 +472,52 @@ def test_the_exact_kernel_of_a_product_is_the_double_sum_also_if_actions_do_not_
     np.testing.assert_allclose(exact.diagonal(X), np.diag(expected), rtol=1e-10)
     single = np.mean([np.exp(-2 * cdist(part, moved[0], "sqeuclidean")) for part in moved], axis=0)  # h = identity
     assert group.is_closed((3, 3)) == np.allclose(single, expected)
+
+
+def test_structured_operator_valued_features_take_the_fast_product(rng):
+    X = rng.standard_normal((20, 300))
+    maps = [
+        cls(kernel, n_components=1024, frequencies=orbit.build("frequencies", "structured"), random_state=0).fit(X)
+        for cls, kernel in (
+            (RandomFourier, Gaussian(20.0)),
+            (OperatorRandomFourier, orbit.build("kernel", "decomposable", lengthscale=20.0)),
+        )
+    ]
+    one, other = (np.asarray(fitted.transform(X)) for fitted in maps)
+    np.testing.assert_array_equal(one, other)
+    assert maps[0].route_.operations == maps[1].route_.operations < 2 * 300
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        OperatorRandomFourier(CurlFree(), n_components=10, equivariant=True),
+        OperatorRandomFourier(orbit.build("kernel", "helmholtz"), n_components=10, equivariant=True),
+        OperatorRandomFourier(n_components=10, equivariant=True),
+        OperatorRandomFourier(n_components=10),
+        orbit.build("approx", "skeleton", n_components=10),
+        orbit.build("approx", "skeleton", n_components=10, variant="phase"),
+        orbit.build(
+            "approx",
+            "skeleton",
+            kernel=orbit.build("kernel", "skeleton", base="binary"),
+            n_components=10,
+            deduplicate=False,
+        ),
+    ],
+    ids=repr,
+)
+def test_the_number_of_columns_is_known_before_the_fit(rng, features):
+    X = rng.standard_normal((6, 3))
+    assert features.columns(*X.shape) == features.fit_transform(X).shape[1]
+
+
+def test_a_feature_map_that_is_not_registered_has_the_name_of_its_class(rng):
+    class Mine(RandomFourier):
+        pass
+
+    fitted = Mine(n_components=3).fit(rng.standard_normal((5, 2)))
+    assert fitted.transform(rng.standard_normal((4, 2))).shape == (4, 6)
 
 
 def test_equivariant_features_of_points_of_one_orbit_are_their_own():

@@ -213,6 +213,34 @@ def test_integers_that_float32_does_not_hold_stay_different():
     assert real_numbers(np.arange(5), "X").dtype == real_numbers(np.zeros(0, int), "X").dtype == np.float32
 
 
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        (">f8", np.float64),
+        (">f4", np.float32),
+        (np.longdouble, np.float64),
+        (np.float16, np.float32),
+        ("u1", np.float32),
+    ],
+)
+def test_numbers_keep_their_precision_in_any_order_of_bytes(dtype, expected):
+    X = real_numbers(np.array([1, 3], dtype) / 7 if np.dtype(dtype).kind == "f" else np.array([1, 3], dtype), "X")
+    assert X.dtype == expected
+    assert X.dtype.isnative
+
+
+@pytest.mark.parametrize("largest", [2**24 + 3, 2**24])
+def test_integers_of_a_file_by_rows_are_those_of_one_in_memory(tmp_path, largest):
+    X = largest - np.arange(40).reshape(20, 2)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", np.arange(20) % 2)
+    np.savez(tmp_path / "both.npz", X=X, y=np.arange(20) % 2)
+    by_rows = Arrays(path=str(tmp_path / "X.npy"), y_path=str(tmp_path / "y.npy")).load(0).X_train
+    in_memory = Arrays(path=str(tmp_path / "both.npz")).load(0).X_train
+    assert by_rows.dtype == in_memory.dtype
+    np.testing.assert_array_equal(by_rows[:], in_memory)
+
+
 # ---- MNIST -----------------------------------------------------------------------------------------------------------
 
 

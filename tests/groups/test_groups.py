@@ -19,6 +19,14 @@ from orbit.testing import GroupContract, oracles
 from orbit.testing.samples import smooth_images
 
 
+def test_an_array_is_not_changed_by_way_of_its_moved_points():
+    X = np.ones((2, 3))
+    moved = Identity().act(np.zeros(2), X)
+    moved[0, 0] = 5
+    np.testing.assert_array_equal(X, 1)
+    np.testing.assert_array_equal(moved[1], 1)
+
+
 class TestIdentity(GroupContract):
     component = Identity
 

@@ -13,6 +13,7 @@ from scipy import stats
 import orbit
 from orbit.approx import Nystrom, RandomFourier
 from orbit.core.errors import InputError, ParameterError
+from orbit.distributions import Delta
 from orbit.groups import (
     Affine,
     Cyclic,
@@ -363,6 +364,12 @@ def test_random_permutations_are_uniform():
     _, counts = np.unique(drawn, axis=0, return_counts=True)
     assert len(counts) == 24
     assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_orders_beyond_float64():
+    with pytest.raises(InputError, match=r"has more than 1e\+300 elements"):
+        Permutation(n=784).elements()
+    assert Delta().density(Permutation(n=200).domain, np.arange(200)[None]) == np.inf
 
 
 def test_too_many_permutations_are_not_listed():

@@ -17,7 +17,17 @@ import orbit
 from orbit.approx import Exact, Nystrom, RandomFourier
 from orbit.core.errors import InputError, ParameterError
 from orbit.groups import Identity, Rotation
-from orbit.kernels import ArcCos, Exponential, Gaussian, Laplacian, Matern, Polynomial, RationalQuadratic
+from orbit.kernels import (
+    CDF,
+    ArcCos,
+    Exponential,
+    Gaussian,
+    Laplacian,
+    Matern,
+    Polynomial,
+    RationalQuadratic,
+    SkeletonKernel,
+)
 from orbit.kernels.base import median_distance
 from orbit.orbits import Orbit
 from orbit.testing import DotProductKernelContract, KernelContract
@@ -192,6 +202,21 @@ def test_arccos_keeps_small_angles_and_defines_zero():
     zero = np.array([[0.0, 0.0], [1.0, 2.0]])
     np.testing.assert_array_equal(ArcCos(0).gram(zero)[0], [0.5, 0.5])
     np.testing.assert_array_equal(ArcCos(1).gram(zero)[0], [0.0, 0.0])
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e20, 1e30])
+def test_arccos_of_points_whose_squares_float32_does_not_hold(size):
+    X = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    for order, factor in ((0, 1.0), (1, size)):
+        Z = X * size if order == 0 else X
+        values = ArcCos(order).against(Z)(X * size, slice(0, 3), torch.empty(3, 3)) / factor
+        np.testing.assert_allclose(values.numpy(), ArcCos(order).gram(X.numpy()), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(2), CDF(), ArcCos(1), Gaussian(1.0), SkeletonKernel()], ids=repr)
+def test_points_may_be_lists(kernel):
+    points = [[0.0, 1.0], [2.0, 0.5]]
+    np.testing.assert_array_equal(kernel.gram(points), kernel.gram(np.array(points)))
 
 
 # ---- spectra ---------------------------------------------------------------------------------------------------------

@@ -765,3 +765,12 @@ def test_error_falls_as_the_root_of_the_number_of_frequencies():
 def test_the_names_build():
     for name in ("decomposable", "curl_free", "divergence_free", "helmholtz"):
         assert orbit.build("kernel", name).name == name
+
+
+def test_features_with_a_structure_are_not_changed_in_place(rng):
+    features = OperatorRandomFourier(n_components=4, random_state=0).fit_transform(rng.random((6, 2)))
+    before = np.array(features)
+    with pytest.raises(TypeError, match="copy them"):
+        features *= 2
+    np.testing.assert_array_equal(np.asarray(features), before)
+    np.testing.assert_array_equal(2 * features, 2 * before)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from command_line import composed
 from samples import noisy_digits, npy_files, points_in_clusters
+from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 
 from orbit.approx import AveragedMap, RandomFourier
@@ -129,6 +130,27 @@ class TestRidge:
         X, Y = problem
         learner = RidgeRegressor(PATH).partial_fit(X[:50], Y[:50]).fit(X, Y)
         np.testing.assert_array_equal(learner.predict(X), RidgeRegressor(PATH).fit(X, Y).predict(X))
+
+    def test_passes_forget_a_stream(self, problem):
+        X, Y = problem
+
+        def in_passes(learner: RidgeRegressor) -> RidgeRegressor:
+            return learner.fit_passes(lambda: iter([(X.copy(), Y, np.ones(len(X)))]), 2**20)
+
+        learner = in_passes(RidgeRegressor(1e-3).partial_fit(X[:50], -Y[:50]))
+        np.testing.assert_array_equal(learner.predict(X), in_passes(RidgeRegressor(1e-3)).predict(X))
+
+    def test_passes_refuse_targets_that_fit_refuses(self, problem):
+        X, Y = problem
+        with pytest.raises(InputError, match="RidgeRegressor: the largest target must be between"):
+            RidgeRegressor(1e-3).fit_passes(lambda: iter([(X.copy(), 1e30 * Y, np.ones(len(X)))]), 2**20)
+
+    @pytest.mark.parametrize("learner", [RidgeClassifier(), AdaGradClassifier(), NetworkClassifier()], ids=repr)
+    def test_a_stream_of_one_class_or_of_numbers_is_refused(self, learner):
+        for y, message in ((np.zeros(4), "at least 2 classes"), (np.array([0.1, 0.2, 0.3, 0.4]), "continuous")):
+            for call in (clone(learner).fit, clone(learner).partial_fit):
+                with pytest.raises(ValueError, match=message):
+                    call(np.eye(4), y)
 
 
 class TestAdaGradClassifier(ClassifierContract):
@@ -501,6 +523,29 @@ def test_a_checkpoint_is_not_changed_by_later_steps(rng):
     learner.partial_fit(X, y)
     for name, array in before.items():
         np.testing.assert_array_equal(saved[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("cls", [AdaGradClassifier, NetworkClassifier])
+def test_a_checkpoint_can_be_resumed_from_twice(rng, cls):
+    X, y = rng.standard_normal((300, 12)), rng.integers(0, 3, 300)
+    learner = cls(learning_rate=[0.1, 0.3], random_state=0).partial_fit(X, y)
+    learner.end_epoch()
+    saved, predicted = learner.checkpoint(), []
+    for _ in range(2):
+        again = cls(learning_rate=[0.1, 0.3], random_state=0)
+        again.resume(saved)
+        predicted.append(again.partial_fit(X, y).decision_function(X))
+    np.testing.assert_array_equal(*predicted)
+
+
+@pytest.mark.parametrize("first", [np.float32, np.float64])
+@pytest.mark.parametrize("cls", [AdaGradClassifier, NetworkClassifier])
+def test_batches_have_the_precision_of_the_first(rng, cls, first):
+    X, y = rng.standard_normal((100, 5)).astype(np.float32), rng.integers(0, 3, 100)
+    one, other = (cls(learning_rate=0.1, random_state=0).partial_fit(X.astype(first), y) for _ in range(2))
+    for learner, dtype in ((one, np.float32), (other, np.float64)):
+        learner.partial_fit(X.astype(dtype), y)
+    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])

@@ -75,3 +75,9 @@ def test_colours_change_about_their_means(images):
 def test_points_other_than_images_are_rejected():
     with pytest.raises(InputError, match="^augmentation=image takes images.*change dataset"):
         changed(np.ones((3, 5)))
+
+
+def test_bytes_are_augmented_as_numbers(rng):
+    images = rng.integers(0, 256, (5, 8, 8, 3)).astype(np.uint8)
+    found = ImageAugmentation().apply(images, np.random.default_rng(0))
+    np.testing.assert_array_equal(found, ImageAugmentation().apply(images.astype(np.float32), np.random.default_rng(0)))

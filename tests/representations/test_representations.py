@@ -447,3 +447,8 @@ def test_mean_norm_and_scale(rng):
     assert mean_norm(np.zeros((2, 3))) == 1.0
     np.testing.assert_array_equal(scale(X, "none", 2.0), X)
     np.testing.assert_allclose(scale(X, "mean", 2.0), X / 2)
+
+
+@pytest.mark.parametrize("radius", [0.01, 0.2])
+def test_a_small_radius_has_at_least_two_angles(rng, radius):
+    assert Polar(radius=radius).fit_transform(rng.random((3, 8, 8))).shape == (3, 8, 2)
