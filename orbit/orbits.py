@@ -107,7 +107,8 @@ class Orbit(Component):
         """Raise ``InputError`` if a parameter is wrong, or group, q and rule are not compatible."""
         super().check()
         group, q, _, rule = self.resolved()
-        assert rule in get_args(Rule)
+        if rule not in get_args(Rule):
+            raise InputError(f"{group.label()}: expected a default_rule of {', '.join(get_args(Rule))}, found {rule!r}")
         q.check_group(group)
         q.check_rule(group, rule)
 

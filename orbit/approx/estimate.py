@@ -26,7 +26,7 @@ def root_work(m: int, tolerance: float | None = None) -> Work:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the sizes of an embedding depend on.
+    """What an estimate is made from: sizes, some points, and the orbit and the kernel fitted to them.
 
     Attributes
     ----------

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from scipy.linalg import hadamard
 from torch import Tensor
 
 from orbit.core.compiled import loops
@@ -81,7 +82,7 @@ class FastProjection:
         self.blocks, self.block = blocks, blocks.block
         self.diagonals = tensor(blocks.signs * self.block**-0.5)  # with what normalises H
         self.lengths = tensor(blocks.lengths)
-        self.factors = [tensor(walsh_hadamard(np.eye(side))) * side**0.5 for side in _sides(self.block)]
+        self.factors = [tensor(hadamard(side)) for side in _sides(self.block)]
 
     def __len__(self) -> int:
         return len(self.blocks)
@@ -154,18 +155,3 @@ def _sides(length: int) -> list[int]:
     bits = length.bit_length() - 1
     count = max(1, -(-bits // _SIDE_BITS))
     return [1 << (bits // count + (i < bits % count)) for i in range(count)]
-
-
-def walsh_hadamard(X: np.ndarray) -> np.ndarray:
-    """The normalised Hadamard matrix times ``X``, shape ``(2^k, m)``, in k passes of additions.
-
-    >>> walsh_hadamard(np.eye(2)).round(3)
-    array([[ 0.707,  0.707],
-           [ 0.707, -0.707]])
-    """
-    length, shape, step = len(X), X.shape, 1
-    while step < length:
-        pairs = X.reshape(length // (2 * step), 2, step, -1)
-        X = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1)
-        step *= 2
-    return X.reshape(shape) / np.sqrt(length)

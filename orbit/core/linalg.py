@@ -253,9 +253,7 @@ def _check_finite(K: np.ndarray) -> None:
 
 def _check_rank(rank: int) -> None:
     if not rank:
-        raise InputError(
-            "the kernel matrix of the landmarks is zero: all kernel values vanish; change the kernel's lengthscale"
-        )
+        raise InputError("all kernel values between the points are zero: check the points and the kernel's parameters")
 
 
 def rows_with_covariance(covariance: np.ndarray) -> np.ndarray:

@@ -42,7 +42,7 @@ T = TypeVar("T")
 # Warnings: text, category, file and line of each.
 Warned = tuple[tuple[str, type[Warning], str, int], ...]
 
-# The values of a function of rows, a note of how they were computed, and the warnings that this gave.
+# The values of a function of rows, how they were computed (an engine's Route), and the warnings that this gave.
 Noted = tuple[np.ndarray, Any, Warned]
 
 # The share of its bytes that a store of rows uses for other results.

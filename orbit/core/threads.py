@@ -158,7 +158,7 @@ def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | Non
     Parameters
     ----------
     work : called with one tile
-        Linear algebra of torch in it is single-threaded; that of NumPy is not, and is slow in several threads.
+        Linear algebra of torch in it is single-threaded. That of NumPy keeps its own threads: see :func:`threads_for`.
     tiles : in the order in which they are started
     count : int or None
         Number of threads; None is the number that torch would use.

@@ -269,8 +269,8 @@ class Loader(Component):
     reading : tuple of str
         Keys of ``Dataset.reading`` that new points are read by.
     without_effect : mapping of str to type
-        Keys that the command line accepts and leaves out, unless they are parameters. Data that is generated or bundled
-        needs no folder, but takes one, so that one command line serves all experiments.
+        Keys of the command line that a data set without a parameter of that name ignores. Data that is generated or
+        bundled needs no folder, but takes one, so that one command line serves all experiments.
     in_order : bool
         Whether the points of a stream are read in the order of their files only.
     """

@@ -35,7 +35,7 @@ class Route:
     error : float
         The largest share of a point's norm in the omitted coefficients.
     operations : float
-        Of a dense matrix product, for one projection of one orbit point, on the average of them.
+        Average cost of projecting one orbit point on one template, in operations of a dense matrix product.
     """
 
     path: Path

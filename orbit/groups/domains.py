@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 from scipy import special
+from scipy.spatial.transform import Rotation
 
 from orbit.core.errors import InputError
 from orbit.groups.quadrature import Rule, grid, share, tensor, trapezoid
@@ -373,7 +374,7 @@ class OrthogonalMatrices(Domain):
     def haar(self, u: np.ndarray) -> np.ndarray:
         if self.d > 3:
             return self._from_normal(special.ndtri(interior(u)).reshape(-1, self.d, self.d))
-        rotations = _turns(2 * math.pi * u[:, 0]) if self.d == 2 else _from_quaternions(_unit_quaternions(u[:, :3]))
+        rotations = _turns(2 * math.pi * u[:, 0]) if self.d == 2 else _random_rotations(u[:, :3])
         if self.special:
             return rotations
         return np.where(u[:, -1, None, None] < 0.5, rotations, rotations @ self._mirror())
@@ -422,20 +423,12 @@ def _turns_in_space(angles: np.ndarray, plane: tuple[int, int]) -> np.ndarray:
     return out
 
 
-def _unit_quaternions(u: np.ndarray) -> np.ndarray:
+def _random_rotations(u: np.ndarray) -> np.ndarray:
+    """Uniform rotations of space, shape (r, 3, 3), from uniforms (r, 3), by unit quaternions (Shoemake, 1992)."""
     first, second = np.sqrt(1 - u[:, 0]), np.sqrt(u[:, 0])
     a, b = 2 * math.pi * u[:, 1], 2 * math.pi * u[:, 2]
-    return np.stack([second * np.cos(b), first * np.sin(a), first * np.cos(a), second * np.sin(b)], axis=1)
-
-
-def _from_quaternions(q: np.ndarray) -> np.ndarray:
-    w, x, y, z = q.T
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.moveaxis(np.array(rows), 2, 0)
+    quaternions = np.stack([first * np.sin(a), first * np.cos(a), second * np.sin(b), second * np.cos(b)], axis=1)
+    return Rotation.from_quat(quaternions).as_matrix()
 
 
 def _euler_rule(size: int, phase: float) -> Rule:

@@ -326,8 +326,9 @@ class GramStructure:
         """
         if K.shape != (self.n, self.n + self.has_prior):
             raise ValueError(
-                f"kernel values: expected those of all {self.n} training points with one another, found {len(K)} rows "
-                f"and {K.shape[1]} columns: fit to the features of the points that the map was fitted to"
+                f"kernel values: expected those of all {self.n} training points with one another, a square matrix, "
+                f"found {len(K)} rows and {K.shape[1]} columns: fit to the features of the points that the map was "
+                "fitted to"
             )
         K = K[:, : self.n]
         if not is_symmetric(K):

@@ -29,6 +29,8 @@ _BATCH_ROWS = 2048
 class FeatureStream:
     """The features of some points in batches of rows, in a new order for each pass.
 
+    In a job of several processes, each process reads its own share of the rows.
+
     Parameters
     ----------
     transform : callable
@@ -45,8 +47,6 @@ class FeatureStream:
     Attributes
     ----------
     state : state of the random generators of orders and augmentations; assign a saved one to resume
-
-    In a job of several processes each reads its own share of the rows only.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 import orbit
 from orbit.approx import RandomFourier
 from orbit.approx.frequencies import Automatic, MonteCarlo, Orthogonal, QuasiMonteCarlo, Structured
-from orbit.approx.hadamard import FastProjection, walsh_hadamard
+from orbit.approx.hadamard import FastProjection
 from orbit.core.compiled import is_available
 from orbit.core.errors import InputError
 from orbit.engine import Engine
@@ -108,13 +108,6 @@ def test_structured_blocks_are_orthogonal_before_padding_is_cut():
     W = Structured().draw(Gaussian(1.0).fit(np.zeros((1, 32))), 64, 32, np.random.default_rng(0))
     for block in (W[:32], W[32:]):
         np.testing.assert_allclose(block @ block.T, np.diag(np.square(block).sum(1)), atol=1e-10)
-
-
-def test_walsh_hadamard_is_the_hadamard_matrix(rng):
-    for k in range(6):
-        np.testing.assert_allclose(walsh_hadamard(np.eye(2**k)), hadamard(2**k) / 2 ** (k / 2), atol=1e-15)
-    X = rng.standard_normal((16, 3))
-    np.testing.assert_allclose(walsh_hadamard(walsh_hadamard(X)), X, atol=1e-14)
 
 
 @pytest.mark.parametrize("kernel", ISOTROPIC, ids=str)

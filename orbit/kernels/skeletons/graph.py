@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -166,24 +167,20 @@ def _parents(given: Any, where: str, names: Sequence[Any], n_inputs: int) -> lis
 
 
 def _depths(read: dict[str, _Node]) -> dict[str, int]:
-    """The longest path from an input to each node, by Kahn's algorithm, which stops early exactly at a cycle."""
-    waiting = {name: {u for u in parents if isinstance(u, str)} for name, (_, parents, _) in read.items()}
+    """The longest path from an input to each node."""
+    order = TopologicalSorter[str]()
+    for name, (_, parents, _) in read.items():
+        order.add(name, *(u for u in parents if isinstance(u, str)))
+    try:
+        order.prepare()
+    except CycleError as error:
+        cycle = ", ".join(error.args[1][:0:-1])  # each takes the next one as input
+        raise InputError(f"nodes: a cycle runs through {cycle}; a skeleton must have none") from None
     depths: dict[str, int] = {}
     depth = 0
-    while waiting:
-        ready = [name for name, parents in waiting.items() if parents <= depths.keys()]
-        if not ready:
-            raise InputError(f"nodes: a cycle runs through {', '.join(_cycle(waiting))}; a skeleton must have none")
-        for name in ready:
-            del waiting[name]
+    while order.is_active():
+        ready = order.get_ready()
         depths |= dict.fromkeys(ready, depth)
+        order.done(*ready)
         depth += 1
     return depths
-
-
-def _cycle(waiting: Mapping[str, set[str]]) -> list[str]:
-    """One cycle among nodes of which each waits for another; each takes the next one as input."""
-    path = [next(iter(waiting))]
-    while (parent := next(u for u in waiting if u in waiting[path[-1]])) not in path:
-        path.append(parent)
-    return path[path.index(parent) :]
