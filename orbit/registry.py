@@ -193,12 +193,17 @@ def build(kind: str, name: str, **params: Any) -> Any:
     """
     cls = get(kind, name, params.pop("task", None) if kind == "learner" else None)
     known = parameters(cls)
-    for key in params:
+    check_parameters(kind, name, params, known)
+    return cls(**params)
+
+
+def check_parameters(kind: str, name: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise ``InputError`` for a parameter that a component does not have."""
+    for key in given:
         if key not in known:
             raise InputError(
                 f"{kind}={name} has no parameter {key!r}{suggestion(key, known)} It has {', '.join(known) or 'none'}."
             )
-    return cls(**params)
 
 
 def build_sections(kind: str, key: str, sections: Sequence[Mapping[str, Any]]) -> list[Any]:

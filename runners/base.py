@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from orbit import plots
 from orbit.core import interruption
 from orbit.core.component import Component
+from orbit.core.errors import ParameterError
 from orbit.data import Dataset
 from orbit.orbits import Orbit
 from runners.app.plan import Plan
@@ -185,6 +186,12 @@ class Runner(Component):
     uses_data: ClassVar[bool] = True
     validates: ClassVar[bool] = False
     reuses_features: ClassVar[bool] = False
+
+    def check(self) -> None:
+        super().check()
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, list | tuple) and not value:
+                raise ParameterError(name, "at least one value", [])
 
     def plans(self, base: Plan) -> list[Plan]:
         """The plans that a run fits, checked; by default the plan of the run alone."""

@@ -336,6 +336,51 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     (("runner=memory", "runner.cases={a: {points: 0}}"), "runner.cases: expected"),
     (("runner=memory", "runner.cases={a: {points: some}}"), "runner.cases: expected"),
     (("runner=memory", "runner.cases={a: 3}"), "runner.cases: expected"),
+    # ---- sections with labels and changes, and lists
+    *(
+        ((f"runner={runner}", *settings), message)
+        for runner, settings, message in (
+            ("invariance", ("runner.cases={a: 3}",), "runner.cases.a: expected settings, found 3"),
+            (
+                "invariance",
+                ("runner.cases={a: {moves: 3}}",),
+                "runner.cases.a.moves: expected settings of orbit",
+            ),
+            ("invariance", ("runner.cases={a: {shape: x}}",), "runner.cases.a.shape: expected a list of integers >= 1"),
+            (
+                "invariance",
+                ("runner.cases={a: {}}", "runner.approximations=[]"),
+                "runner.approximations: expected",
+            ),
+            ("invariance", ("runner.cases={a: {group.nam: x}}",), "group=rotation has no parameter 'nam'"),
+            ("fields", ("runner.series={a: 3}",), "runner.series.a: expected settings, found 3"),
+            (
+                "fields",
+                ("runner.series={a: {}}", "runner.others={b: 3}"),
+                "runner.others.b: expected settings",
+            ),
+            ("fields", ("runner.series={a: {}}",), "runner=fields needs dataset=vector_field"),
+            ("skeleton_error", ("runner.kernels={a: 3}",), "runner.kernels.a: expected settings, found 3"),
+            ("skeleton_error", ("runner.kernels={a: {}}",), "runner.series: expected at least one entry"),
+            ("skeleton_locality", ("runner.kernels={a: 3}",), "runner.kernels.a: expected settings, found 3"),
+            (
+                "skeleton_locality",
+                ("runner.kernels={a: {}}",),
+                "approx=nystrom: runner=skeleton_locality needs",
+            ),
+            (
+                "orff_error",
+                ("runner.kernels={a: {name: gaussian}}",),
+                "runner.kernels.a: kernel=gaussian is not",
+            ),
+            ("budget", ("runner.fits={a: 3}", "runner.network={a: {}}"), "runner.fits.a: expected settings, found 3"),
+            ("kernel_error", ("runner.sizes=[]",), "runner.sizes: expected at least one value, found []"),
+            ("orbit_error", ("runner.sizes=[]",), "runner.sizes: expected at least one value, found []"),
+            ("orbit_error", ("runner.rules=[]",), "runner.rules: expected at least one value, found []"),
+            ("compare", ("group=identity",), "group=identity: runner=compare compares another group with it"),
+        )
+    ),
+    ("seed=0,1", "seed=0,1: several values are a sweep, which is started with -m; a list is written seed=[a,b]"),
     # ---- tables
     *(
         (("runner=table", setting), message)

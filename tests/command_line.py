@@ -74,7 +74,7 @@ def refused(*overrides: str, load: bool = False) -> str:
     try:
         check_arguments(overrides)
         made = plan(quickly_composed(*overrides))
-        made.component("runner")
+        made.component("runner").plans(made)
         if load:
             made.load()
     except Exception as error:

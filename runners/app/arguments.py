@@ -60,6 +60,11 @@ def is_dry_run(arguments: Sequence[str]) -> bool:
 def _refuse_sweeps(overrides: Sequence[Override]) -> None:
     """Refuse settings of a sweep for a single run, where they have no effect."""
     for override in overrides:
+        if override.is_sweep_override():
+            raise ConfigError(
+                f"{override.input_line}: several values are a sweep, which is started with -m; a list is written "
+                f"{override.key_or_group}=[a,b]"
+            )
         if override.key_or_group.startswith(("hydra/sweeper", "hydra/launcher", "hydra.sweep", "hydra.launcher.")):
             raise ConfigError(f"{override.input_line}: is for a sweep, which is started with -m")
 
@@ -89,6 +94,14 @@ def _check(override: Override) -> None:
         raise ConfigError(f"{override.input_line}: expected KEY=VALUE without @PACKAGE, found @{override.package}")
     if key == "hydra":
         raise ConfigError(f"hydra: expected settings hydra.KEY=VALUE, found {shown(override.value())}")
+    if key == "outputs":  # before Hydra makes a folder in it
+        for value in _values(override):
+            if value in ("", None):
+                raise ConfigError(
+                    f"outputs: expected {'a string' if value is None else 'the name of a folder'}, found {shown(value)}"
+                )
+    if key == "dry_run" and override.is_sweep_override():
+        raise ConfigError(f"{override.input_line}: expected true or false for all jobs of a sweep")
     if key in (*KINDS, *FILE_GROUPS, "schema") or "/" in key:
         for value in _values(override):
             if not isinstance(value, str) or ("/" in value and {"", ".", ".."} & {*value.split("/")}):

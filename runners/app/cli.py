@@ -90,7 +90,7 @@ def _main() -> int:
         return 1
     except Exception as error:
         folder = open_folder()
-        close_sweep()
+        close_sweep(refused=bad_input(error) is not None)
         if (lost := processes.lost(error)) is not None:
             return _report(lost)
         if isinstance(error, OSError) and not is_configuration_error(error):

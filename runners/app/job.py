@@ -51,8 +51,10 @@ def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextl
 def dry_run(cfg: DictConfig) -> None:
     """Print what the job would take. Raises ConfigError for a row that would be refused, after all are printed."""
     plan_ = plan(cfg)
+    runner = plan_.component("runner")
+    runner.plans(plan_)  # which refuses what the run would refuse
     garbage.started()
-    estimates = plan_.component("runner").estimates(plan_)
+    estimates = runner.estimates(plan_)
     if ranks.rank() == 0:
         print(report(cfg.run_name, estimates), flush=True)
     for estimate in estimates:

@@ -7,7 +7,7 @@ from typing import Any
 
 from orbit.core.errors import InputError, ParameterError, suggestion
 from orbit.core.params import check_value, parameters
-from orbit.registry import check_known
+from orbit.registry import check_known, check_parameters
 from runners.app.messages import ConfigError, shown
 from runners.app.schema import KINDS, SECTIONS, Root, Tracking, chosen, section_signature
 from runners.app.signatures import Signature, names, signature
@@ -31,7 +31,10 @@ def check_settings(config: dict[str, Any]) -> None:
     for kind in KINDS:
         check_name(kind, config[kind])
         if (name := config[kind]["name"]) in names(kind):  # auto has no keys
-            _check_values(kind, config[kind], signature(kind, name))
+            known = signature(kind, name)
+            given = [key for key in config[kind] if key != "name" and key not in known.without_effect]
+            check_parameters(kind, name, given, known.parameters)
+            _check_values(kind, config[kind], known)
     for section in ("engine", "orbit"):
         _check_values(section, config[section], section_signature(section))
 

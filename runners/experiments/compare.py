@@ -51,13 +51,20 @@ class Compare(Runner):
         pair = {f"group={group}": plan, "group=identity": without_group(plan)}
         return estimated(Fits(label, [(one, repeats)]) for label, one in pair.items())
 
-    def run(self, job: Job) -> None:
-        group = job.plan.config["group"]["name"]
+    def plans(self, base: Plan) -> list[Plan]:
+        """The plans of all repeats, with the group and without."""
+        return [plan for pair in self._pairs(base) for plan in pair.values()]
+
+    def _pairs(self, base: Plan) -> list[dict[str, Plan]]:
+        group = base.config["group"]["name"]
         if group == "identity":
             raise InputError("group=identity: runner=compare compares another group with it; choose one")
-        repeats = settings(self.repeats, "runner.repeats")
-        plans = [job.plan.variant(repeat) for repeat in repeats]
-        pairs = [{f"group={group}": plan, "group=identity": without_group(plan)} for plan in plans]
+        plans = [base.variant(repeat) for repeat in settings(self.repeats, "runner.repeats")]
+        return [{f"group={group}": plan, "group=identity": without_group(plan)} for plan in plans]
+
+    def run(self, job: Job) -> None:
+        group, repeats = job.plan.config["group"]["name"], settings(self.repeats, "runner.repeats")
+        pairs = self._pairs(job.plan)
         found: list[_Row] = []
         with Progress(2 * len(pairs), "compare", job.plan.config["engine"]["progress"]) as progress:
             for repeat, pair in zip(repeats, pairs, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from orbit.core.progress import Progress
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
+from runners.experiments.changes import check_changes
 from runners.experiments.pipeline import represented_points
 from runners.markdown import markdown_table
 
@@ -55,18 +57,34 @@ class Invariance(Runner):
 
     def check(self) -> None:
         super().check()
-        if not self.cases:
-            raise InputError("runner.cases: expected at least one case; choose experiment=invariance")
+        check_changes("runner.cases", self.cases, "invariance")
+        for label, case in self._cases().items():
+            shape, moves = case.get("shape"), case.get("moves")
+            sizes = shape if isinstance(shape, list) else [shape]
+            if "shape" in case and not (sizes and all(isinstance(size, int) and size >= 1 for size in sizes)):
+                raise InputError(f"runner.cases.{label}.shape: expected a list of integers >= 1, found {shape!r}")
+            if not isinstance(moves, Mapping | None):
+                raise InputError(f"runner.cases.{label}.moves: expected settings of orbit, found {moves!r}")
 
-    def run(self, job: Job) -> None:
+    def plans(self, base: Plan) -> list[Plan]:
+        """The plan of every case with every approximation."""
+        return [*self._plans(base).values()]
+
+    def _cases(self) -> dict[str, dict[str, Any]]:
+        return {label: case or {} for label, case in (self.cases or {}).items()}
+
+    def _plans(self, base: Plan) -> dict[tuple[str, str], Plan]:
         plans = {}
-        for label, case in (self.cases or {}).items():
+        for label, case in self._cases().items():
             settings = {key: value for key, value in case.items() if key not in _OWN}
             for name in self.approximations:
-                plans[label, name] = job.plan.variant(settings | {"approx": {"name": name}})
-        rows = []
+                plans[label, name] = base.variant(settings | {"approx": {"name": name}})
+        return plans
+
+    def run(self, job: Job) -> None:
+        plans, rows = self._plans(job.plan), []
         with Progress(len(plans), "cases", job.plan.config["engine"]["progress"]) as progress:
-            for label, case in (self.cases or {}).items():
+            for label, case in self._cases().items():
                 row = {"group": label}
                 for name in self.approximations:
                     X = represented_points(plans[label, name], self.n_points, case.get("shape"))
@@ -85,7 +103,9 @@ class Invariance(Runner):
         job.say(table)
 
     def _error(self, plan: Plan, case: dict[str, Any], features: Any, X: np.ndarray) -> float:
-        orbit = plan.orbit(**({"rule": "monte_carlo", "size": self.n_moves} | case.get("moves", {})), random_state=1)
+        orbit = plan.orbit(
+            **({"rule": "monte_carlo", "size": self.n_moves} | (case.get("moves") or {})), random_state=1
+        )
         moves = orbit.fit(X)
         psi = features.transform(X)
         errors = []

@@ -19,6 +19,7 @@ from orbit.registry import register
 from runners.app.memory import Part
 from runners.app.plan import Plan
 from runners.base import Job, Runner
+from runners.experiments.changes import check_changes
 from runners.experiments.estimate import Estimate
 from runners.results import Result, curve_results
 
@@ -64,8 +65,15 @@ class OrffError(Runner):
 
     def check(self) -> None:
         super().check()
-        if not self.kernels:
-            raise InputError("runner.kernels: expected at least one kernel; choose experiment=orff_error")
+        check_changes("runner.kernels", self.kernels, "orff_error")
+
+    def plans(self, base: Plan) -> list[Plan]:
+        """The plan of every kernel."""
+        plans = {label: base.variant({"kernel": section}) for label, section in (self.kernels or {}).items()}
+        for label, plan in plans.items():
+            if not isinstance(kernel := plan.component("kernel"), OperatorKernel):
+                raise InputError(f"runner.kernels.{label}: {kernel.label()} is not operator-valued")
+        return [*plans.values()]
 
     def estimates(self, plan: Plan) -> list[Estimate]:
         """A row for each kernel: draws of every number of frequencies, their matrices and waves, and one product."""
@@ -78,15 +86,10 @@ class OrffError(Runner):
         return [Estimate(label, fits, work, [waves], waves.nbytes) for label in self.kernels or {}]
 
     def run(self, job: Job) -> None:
-        kernels = {
-            label: job.plan.variant({"kernel": section}).component("kernel")
-            for label, section in (self.kernels or {}).items()
-        }
+        kernels = [plan.component("kernel") for plan in self.plans(job.plan)]
         curves: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         measure = self._variance if self.variance else self._errors
-        for label, kernel in kernels.items():
-            if not isinstance(kernel, OperatorKernel):
-                raise InputError(f"runner.kernels.{label}: {kernel.label()} is not operator-valued")
+        for label, kernel in zip(self.kernels or {}, kernels, strict=True):
             for name, values in measure(job, kernel).items():
                 curves[f"{label}{name}"] = np.array(self.sizes), values
                 self._record(job, f"{label}{name}", values.mean(0))

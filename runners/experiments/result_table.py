@@ -22,6 +22,7 @@ from orbit.solvers.products import sharing_products
 from runners.app.features import shared_in_job
 from runners.app.plan import Plan
 from runners.base import LONGEST_SLUG, Job, Runner
+from runners.experiments.changes import check_changes
 from runners.experiments.estimate import Estimate, Fits, estimated
 from runners.experiments.trials import Trials, settings
 from runners.markdown import markdown_table, mean_and_spread
@@ -102,8 +103,8 @@ class Table(Runner):
         if not self.rows and not self.curves:
             raise InputError("runner.rows: expected at least one row; choose an experiment, e.g. experiment=qm7")
         settings(self.repeats, "runner.repeats")
-        _check_changes("runner.rows", self.rows)
-        _check_changes("runner.columns", self.columns)
+        check_changes("runner.rows", self.rows)
+        check_changes("runner.columns", self.columns)
         _check_labels("runner.curves", self.curves or {})
         for name, section in (self.curves or {}).items():
             _Curve.read(name, section)
@@ -138,7 +139,6 @@ class Table(Runner):
 
     def estimates(self, plan: Plan) -> list[Estimate]:
         """A row for each cell of the table, and for each line of its figures."""
-        self.plans(plan)
         repeats, rows = self._repeats(), list[Fits]()
         for label, changes in self._cells().items():
             times = sum(self._takes(label, i) for i in range(len(repeats)))
@@ -153,7 +153,6 @@ class Table(Runner):
 
     def run(self, job: Job) -> None:
         trials = Trials(job, self.metric)
-        self.plans(job.plan)  # an error in the last row is reported before the first is fitted
         curves = self._curves()
         n_fits = sum(self._takes(label, i) for label in self._cells() for i in range(len(self._repeats())))
         n_fits += sum(len(curve.changes()) * len(self._repeats(curve)) for curve in curves)
@@ -318,15 +317,6 @@ def _in_columns(rows: dict[str, dict[str, Any]], columns: dict[str, dict[str, An
     return {f"{row} {column}": (changes or {}) | (more or {}) for (row, changes), (column, more) in cells}
 
 
-def _check_changes(key: str, section: Mapping[str, Any] | None) -> None:
-    """Raise ``InputError`` unless ``section`` has labels with settings, or with nothing."""
-    for label, changes in (section or {}).items():
-        if not isinstance(label, str):
-            raise InputError(f"{key}: expected texts as labels, found {label!r}; write it in quotes")
-        if not isinstance(changes, Mapping | None):
-            raise InputError(f"{key}.{label}: expected settings, found {changes!r}")
-
-
 def _check_labels(key: str, labels: Collection[str]) -> None:
     """Raise ``InputError`` for labels that cannot be names of metrics and files, or would be the same name."""
     known: dict[str, str] = {}
@@ -423,7 +413,7 @@ class _Curve:
             if not isinstance(section.get(part), Mapping | None):
                 raise InputError(f"{where}.{part}: expected labels with their values, found {section[part]!r}")
         for part in ("series", "references"):
-            _check_changes(f"{where}.{part}", section.get(part))
+            check_changes(f"{where}.{part}", section.get(part))
             _check_labels(f"{where}.{part}", section.get(part) or {})
         if not isinstance(section.get("metric"), str | None):
             raise InputError(f"{where}.metric: expected the name of a metric, found {section['metric']!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from orbit.core.random import spawn
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
+from runners.experiments.changes import check_changes
 from runners.markdown import markdown_table
 from runners.metrics import kernel_errors
 from runners.results import curve_results
@@ -63,12 +65,19 @@ class SkeletonError(Runner):
 
     def check(self) -> None:
         super().check()
-        if not self.kernels or not self.series:
-            raise InputError("runner.kernels, runner.series: expected at least one each; try experiment=skeleton_error")
+        check_changes("runner.kernels", self.kernels, "skeleton_error")
+        check_changes("runner.series", self.series, "skeleton_error")
+
+    def plans(self, base: Plan) -> list[Plan]:
+        """The plan of every kernel in every series."""
+        return [*self._plans(base).values()]
+
+    def _plans(self, base: Plan) -> dict[tuple[str, str], Plan]:
+        pairs = itertools.product((self.kernels or {}).items(), (self.series or {}).items())
+        return {(kernel, name): base.variant((one or {}) | (two or {})) for (kernel, one), (name, two) in pairs}
 
     def run(self, job: Job) -> None:
-        kernels, series = self.kernels or {}, self.series or {}
-        plans = {(k, s): job.plan.variant(kernels[k] | series[s]) for k in kernels for s in series}
+        kernels, series, plans = self.kernels or {}, self.series or {}, self._plans(job.plan)
         data = job.load()
         X = job.plan.component("representation").fit_transform(data.X_train)
         X = job.plan.engine().cast(X)

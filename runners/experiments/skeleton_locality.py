@@ -11,7 +11,9 @@ from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.registry import register
+from runners.app.plan import Plan
 from runners.base import Job, Runner
+from runners.experiments.changes import check_changes
 from runners.results import Result
 
 
@@ -45,8 +47,7 @@ class SkeletonLocality(Runner):
 
     def check(self) -> None:
         super().check()
-        if not self.kernels:
-            raise InputError("runner.kernels: expected at least one; try experiment=skeleton_locality")
+        check_changes("runner.kernels", self.kernels, "skeleton_locality")
         if len(self.shape) not in (2, 3):
             raise InputError(f"runner.shape: expected height, width and perhaps channels, found {self.shape}")
         for pixel in self.pixels:
@@ -55,9 +56,17 @@ class SkeletonLocality(Runner):
             ):
                 raise InputError(f"runner.pixels: expected rows and columns inside {self.shape[:2]}, found {pixel}")
 
+    def plans(self, base: Plan) -> list[Plan]:
+        """The plan of every kernel."""
+        return [*self._plans(base).values()]
+
+    def _plans(self, base: Plan) -> dict[str, Plan]:
+        if (name := base.config["approx"]["name"]) != "skeleton":
+            raise InputError(f"approx={name}: runner=skeleton_locality needs approx=skeleton")
+        return {label: base.variant(changes or {}) for label, changes in (self.kernels or {}).items()}
+
     def run(self, job: Job) -> None:
-        plans = {label: job.plan.variant(changes) for label, changes in (self.kernels or {}).items()}
-        maps = {}
+        plans, maps = self._plans(job.plan), {}
         for label, plan in plans.items():
             approx = plan.approx(n_components=self.n_features, deduplicate=False)
             approx.fit(np.zeros((1, *self.shape)))

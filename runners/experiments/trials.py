@@ -63,7 +63,10 @@ class Trials:
         """
         if plan.config_hash not in self._done:
             self._done[plan.config_hash] = self._taken_or_fitted(plan, label)
-        return self._done[plan.config_hash]
+        metrics = self._done[plan.config_hash]
+        if self._metric not in metrics:
+            raise InputError(f"runner.metric: no such metric {self._metric!r}; choose from {', '.join(metrics)}")
+        return metrics
 
     def data(self, plan: Plan) -> Dataset:
         """The data set of a plan."""
@@ -105,6 +108,7 @@ class Trials:
                 self._job.add_earlier(done.metrics["time/total_s"], done.processor_s)
                 self.is_earlier = True
                 return done.metrics
+            log.warning("%s: computed again, because an earlier run has it by other code (%s)", label or "a fit", path)
         processor = time.process_time()
         metrics = self._fitted(plan, label)
         _FinishedFit(metrics, time.process_time() - processor, code).write(path)
@@ -120,9 +124,7 @@ class Trials:
         if fitted.selected:
             self._selections += 1
             record_selection(self._job, fitted.selected, f"{self._selections} {label}".strip())
-        if self._metric not in metrics:
-            raise InputError(f"runner.metric: no such metric {self._metric!r}; choose from {', '.join(metrics)}")
-        if label:
+        if label and self._metric in metrics:
             log.info("%s: %s %.4g, %.1f s", label, self._metric, metrics[self._metric], clock.metrics["time/total_s"])
         self._trainings.append(training)
         return metrics | clock.metrics

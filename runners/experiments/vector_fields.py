@@ -12,7 +12,9 @@ from orbit.core.params import PositiveInt
 from orbit.core.random import spawn
 from orbit.data import VectorField
 from orbit.registry import register
+from runners.app.plan import Plan
 from runners.base import Job, Runner, Stopwatch
+from runners.experiments.changes import check_changes
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.trials import Trials
 from runners.results import Result, curve_results
@@ -71,18 +73,27 @@ class Fields(Runner):
 
     def check(self) -> None:
         super().check()
-        if not self.series:
-            raise InputError("runner.series: expected at least one series; choose experiment=orff_curl")
+        check_changes("runner.series", self.series, "orff_curl")
+        check_changes("runner.exact", self.exact)
+        check_changes("runner.others", self.others)
         for name, section in (self.others or {}).items():
-            for key in section:
+            for key in section or {}:
                 if key not in ("along", "series", "exact"):
                     raise InputError(f"runner.others.{name}.{key}: no such key; it has along, series, exact")
-            if not section.get("series"):
-                raise InputError(f"runner.others.{name}.series: expected at least one series")
+            check_changes(f"runner.others.{name}.series", (section or {}).get("series"), "orff_curl")
+            check_changes(f"runner.others.{name}.exact", (section or {}).get("exact"))
+
+    def plans(self, base: Plan) -> list[Plan]:
+        """A plan of every series, with the fewest frequencies, and of every exact kernel."""
+        if not isinstance(base.component("dataset"), VectorField):
+            raise InputError("runner=fields needs dataset=vector_field")
+        fewest, plans = {"approx.n_components": min(self.components)}, list[Plan]()
+        for series, exact in self._figures().values():
+            plans += [base.variant(changes | fewest) for changes in series.values()]
+            plans += [base.variant(changes) for changes in exact.values()]
+        return plans
 
     def run(self, job: Job) -> None:
-        if not isinstance(job.plan.component("dataset"), VectorField):
-            raise InputError("runner=fields needs dataset=vector_field")
         trials = Trials(job, "test/rmse")
         for name, (series, exact) in self._figures().items():
             self._errors(job, trials, name, series, exact)
@@ -97,7 +108,7 @@ class Fields(Runner):
         for name, section in (self.others or {}).items():
             along = section.get("along") or {}
             series, exact = (
-                {label: along | changes for label, changes in (section.get(part) or {}).items()}
+                {label: along | (changes or {}) for label, changes in (section.get(part) or {}).items()}
                 for part in ("series", "exact")
             )
             found[name] = series, exact

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,6 @@ from orbit.core.params import Range
 from orbit.registry import register
 from runners.base import Job, Runner
 from runners.program import program
-from runners.report.cells import without_password
 from runners.report.content import Content, Page
 from runners.report.kept import FOLDER, Gathered, Kept, gathered, kept_runs, read_kept
 from runners.report.pages import pages
@@ -28,6 +28,9 @@ from runners.report.render import FILES, render, render_page
 from runners.report.results import Experiment, Results, experiments
 from runners.report.sections import Paged, arrange
 from runners.tracking.mlflow import Tracker
+from runners.tracking.passwords import mask
+
+log = logging.getLogger(__name__)
 
 
 @register("runner", "report")
@@ -122,6 +125,8 @@ def write_report(
     known = experiments(*config_dirs)
     with tempfile.TemporaryDirectory() as scratch, _replacing(target) as folder:
         results = Results(outputs, tracker, known, Path(scratch))
+        if not results.runs:
+            log.warning("no runs in %s: the report is empty; set outputs, or tracking.uri", outputs.absolute())
         shown = _chosen(known, results, only)
         of_papers = _of(papers(), {experiment.name for experiment in shown} if only else None)
         runs = kept_runs(results, experiments_of(of_papers), also_unfinished=True)
@@ -237,7 +242,7 @@ def _sources(results: Results, tracker: Tracker | None, outputs: Path) -> list[s
     local = [run for run in results.runs if run.folder is not None]
     if tracker is None:
         return [f"Run folders in {outputs.absolute()} (tracking.enabled=false): {len(local)}"]
-    where = f"MLflow experiment {tracker.experiment} at {without_password(tracker.uri)}"
+    where = f"MLflow experiment {tracker.experiment} at {mask(tracker.uri)}"
     sources = [f"Runs in the {where}: {len(results.runs) - len(local)}"]
     if local:
         names = ", ".join(run.record.name for run in local)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import time
 
 from runners.program import program
 from runners.report.content import Code
 from runners.report.results import Run
+from runners.tracking.passwords import mask
 
 _MAX_CELL = 60
 _MAX_ERROR = 300
@@ -18,18 +18,9 @@ def command_line(overrides: list[str], *options: str) -> Code:
     """The command line of a run, without passwords.
 
     >>> command_line(["approx=rf", "tracking.uri=http://me:secret@host", "kernel={a: 1}"])
-    "orbit approx=rf tracking.uri=http://***@host 'kernel={a: 1}'"
+    "orbit approx=rf tracking.uri=http://me:***@host 'kernel={a: 1}'"
     """
-    return Code(without_password(" ".join([program(), *map(shlex.quote, [*options, *overrides])])))
-
-
-def without_password(text: str) -> str:
-    """The text with user names and passwords in web addresses masked.
-
-    >>> without_password("postgresql://me:secret@host/runs")
-    'postgresql://***@host/runs'
-    """
-    return re.sub(r"//[^/@\s]+@", "//***@", text)
+    return Code(mask(" ".join([program(), *map(shlex.quote, [*options, *overrides])])))
 
 
 def command(run: Run) -> Code:
@@ -46,7 +37,7 @@ def metric(run: Run, name: str) -> str:
 
 
 def error(run: Run) -> str:
-    return shortened(without_password(run.record.error or ""), _MAX_ERROR)
+    return shortened(mask(run.record.error or ""), _MAX_ERROR)
 
 
 def shortened(text: str, length: int = _MAX_CELL) -> str:

@@ -43,6 +43,25 @@ def first(key: str, distribution: Any) -> str:
     return f"{key}={distribution.choices[0] if is_choice else distribution.low}"
 
 
+def others(key: str, distribution: Any) -> list[str]:
+    """The overrides of a key with all values of a choice but the first; none for a range."""
+    from optuna.distributions import CategoricalDistribution
+
+    if not isinstance(distribution, CategoricalDistribution):
+        return []
+    return [f"{key}={choice}" for choice in distribution.choices[1:]]
+
+
+def for_whole_numbers(space: dict[str, Any], message: str) -> str:
+    """How to write the range of a key that takes whole numbers, if that is what the message is about."""
+    from optuna.distributions import FloatDistribution
+
+    for key, distribution in space.items():
+        if isinstance(distribution, FloatDistribution) and message.startswith(f"{key}: expected an integer"):
+            return f"; write {key}=int(interval({distribution.low:g},{distribution.high:g}))"
+    return ""
+
+
 def _distribution(override: Override) -> Any:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -51,7 +70,7 @@ def _distribution(override: Override) -> Any:
         return CategoricalDistribution(list(override.sweep_string_iterator()))
     log = "log" in value.tags  # type: ignore[union-attr]
     try:
-        if not isinstance(value, RangeSweep):  # an interval; its ends are whole numbers or a cast makes them so
+        if not isinstance(value, RangeSweep):  # an interval; its ends are whole numbers only by a cast
             whole = isinstance(value.start, int) and isinstance(value.end, int)  # type: ignore[union-attr]
             made: Any = IntDistribution if whole else FloatDistribution
             return made(value.start, value.end, log=log)  # type: ignore[union-attr]

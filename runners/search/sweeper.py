@@ -24,11 +24,13 @@ from omegaconf import DictConfig, open_dict, read_write
 
 from orbit.core import interruption
 from orbit.core.errors import InputError
-from runners.app.messages import ConfigError
+from runners.app.messages import ConfigError, bad_input
+from runners.app.settings import check_settings
 from runners.base import MAIN_METRICS
+from runners.interpolations import resolved
 from runners.metrics import METRICS
 from runners.search.report import write_report
-from runners.search.space import first, split
+from runners.search.space import first, for_whole_numbers, others, split
 from runners.search.trial import PRUNED, TRIAL_ENV
 from runners.tracking.record import Record, SweepFolder
 from runners.tracking.sweep import nothing_left
@@ -78,11 +80,17 @@ class OptunaSweeper(Sweeper):
         given = {argument.lstrip("+").partition("=")[0] for argument in arguments}
         preset = [f"{key}={sweep}" for key, sweep in self.params.items() if key not in given]
         space, fixed = split(OverridesParser.create(config_loader=loader), [*preset, *arguments])
-        lowest = [first(key, distribution) for key, distribution in space.items()]
-        cfg = loader.load_sweep_config(self.config, [*fixed, *lowest])
-        with read_write(cfg), open_dict(cfg):
-            del cfg["hydra"]  # which has values for jobs only
-        metric, name = _objective(cfg, space)
+        lowest = {key: first(key, distribution) for key, distribution in space.items()}
+        for key, distribution in space.items():  # a choice that cannot be run would end the search when it is drawn
+            for choice in others(key, distribution):
+                check_settings(resolved(self._composed([*fixed, *(lowest | {key: choice}).values()])))
+        try:
+            metric, name = _objective(self._composed([*fixed, *lowest.values()]), space)
+        except Exception as error:
+            message = bad_input(error) or ""
+            if not (hint := for_whole_numbers(space, message)):
+                raise
+            raise InputError(message + hint) from error
         outputs = Path(self.config.outputs).absolute()
         with _only_one(outputs, name), warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -92,6 +100,13 @@ class OptunaSweeper(Sweeper):
                 return self._run(study, url, space, fixed)
             finally:
                 write_report(study, metric, fixed, SweepFolder(Path(self.config.hydra.sweep.dir)))
+
+    def _composed(self, overrides: list[str]) -> Any:
+        """The configuration of a job, without Hydra's section, which has values for jobs only."""
+        cfg = self.hydra_context.config_loader.load_sweep_config(self.config, overrides)
+        with read_write(cfg), open_dict(cfg):
+            del cfg["hydra"]
+        return cfg
 
     def _study(self, url: str, name: str, metric: str) -> Any:
         """The study, with the trials of a process that died set to be run again."""
@@ -119,8 +134,11 @@ class OptunaSweeper(Sweeper):
         log.info("search %s: %d trials finished, %d to run; %s", study.study_name, len(done), max(0, missing), url)
         if missing <= 0:
             nothing_left(f"the search is complete, with n_trials={self.n_trials}")
-        for start in range(0, missing, self.n_jobs):
-            trials = [study.ask(space) for _ in range(min(self.n_jobs, missing - start))]
+        while missing > 0:
+            trials, known = _asked(study, space, min(self.n_jobs, missing))
+            missing -= len(trials) + known
+            if not trials:
+                continue
             jobs = [[*fixed, *_settings(trial.params), *self._identity(study, url, trial)] for trial in trials]
             results = self.launcher.launch(jobs, initial_job_idx=trials[0].number)
             interruption.check()
@@ -170,6 +188,30 @@ def _only_one(outputs: Path, name: str) -> Any:
         return FileLock(outputs / f".search-{name}.lock").acquire(timeout=0)
     except Timeout as error:
         raise InputError(f"hydra/sweeper=optuna: another process runs this search in {outputs}; wait for it") from error
+
+
+def _asked(study: Any, space: dict[str, Any], most: int) -> tuple[list[Any], bool]:
+    """The next trials to run, up to one whose value is known, and whether there was one.
+
+    Their numbers are consecutive, as are those of their jobs.
+    """
+    trials: list[Any] = []
+    for _ in range(most):
+        trial = study.ask(space)
+        if _told_again(study, trial):
+            return trials, True
+        trials.append(trial)
+    return trials, False
+
+
+def _told_again(study: Any, trial: Any) -> bool:
+    """Whether an earlier trial has the same settings, and so the same value, which this one then gets without a job."""
+    from optuna.trial import TrialState
+
+    same = [t for t in study.get_trials(states=[TrialState.COMPLETE]) if t.params == trial.params]
+    if same:
+        study.tell(trial, same[0].value)
+    return bool(same)
 
 
 def _settings(params: dict[str, Any]) -> list[str]:

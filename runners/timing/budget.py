@@ -20,6 +20,7 @@ from orbit.orbits import Orbit, random_orbit_points
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
+from runners.experiments.changes import check_changes
 from runners.experiments.pipeline import pipeline, represented
 from runners.experiments.trials import Trials
 from runners.machine import describe_machine
@@ -79,15 +80,18 @@ class Budget(Runner):
         super().check()
         if not self.fits or not self.network:
             raise InputError("runner=budget: expected runner.fits and runner.network; choose experiment=bench_network")
+        check_changes("runner.fits", self.fits)
 
     def plans(self, base: Plan) -> list[Plan]:
         """The plans of all fits and networks."""
         sizes = [base.variant({"dataset.n_train": n}) for n in self.n_train]
         fits = [size.variant(changes) for size in sizes for changes in (self.fits or {}).values()]
-        return fits + [plan for size in sizes for _, plan in self._networks(size)]
+        networks = [plan for size in sizes for _, plan in self._networks(size)]
+        if (name := networks[0].config["learner"]["name"]) != "network":
+            raise InputError(f"runner.network: expected learner: {{name: network}}, found {name}")
+        return fits + networks
 
     def run(self, job: Job) -> None:
-        self.plans(job.plan)  # errors before any work
         job.say(describe_machine(torch.get_num_threads()))
         trials, found = Trials(job, "test/accuracy"), {}
         for n in self.n_train:

@@ -130,6 +130,12 @@ class Tracker:
         self.markers.remove(marker)
         return True
 
+    def delete(self, record: Record) -> None:
+        """Delete the run of a record that has no results, if there is one and the store can be used."""
+        if record.run_id is not None:
+            with contextlib.suppress(Exception):
+                self._client.delete_run(record.run_id)
+
     def is_mine(self, marker: Marker) -> bool:
         """Whether a run is tracked by this tracker."""
         return (marker.uri, marker.experiment) == (mask(self.uri), self.experiment)
@@ -253,6 +259,9 @@ class Tracker:
     def _client(self) -> Any:
         """The client. Making the first one creates the tables of a database."""
         with stores.creation(self.uri) if stores.is_database(self.uri) else contextlib.nullcontext():
+            file = stores.sqlite_file(self.uri)
+            if file is not None and not (file.exists() and file.stat().st_size):
+                _create_database(file)
             return mlflow_module().MlflowClient(tracking_uri=self.uri)
 
     def _experiment_id(self) -> str:
@@ -285,6 +294,20 @@ class Tracker:
         except Exception as error:
             log.debug("using the store failed", exc_info=True)
             raise error if isinstance(error, InputError) else stores.unusable(self.uri, error) from error
+
+
+def _create_database(file: Path) -> None:
+    """Create an SQLite database with MLflow's tables; it gets its name when it is complete.
+
+    MLflow makes the tables in many steps, and cannot use a file in which an interruption has left some of them.
+    """
+    prefix = f".{file.name}-"
+    for left in file.parent.glob(f"{prefix}*"):  # by a process that was killed; the caller holds the lock
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=prefix, ignore_cleanup_errors=True) as folder:
+        made = Path(folder) / file.name
+        mlflow_module().MlflowClient(tracking_uri=f"sqlite:///{made}")._tracking_client.store._dispose_engine()
+        made.replace(file)
 
 
 def _writable(folder: Path) -> Path:

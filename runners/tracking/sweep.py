@@ -11,6 +11,7 @@ import math
 import os
 import re
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -105,6 +106,14 @@ class SweepCallback(Callback):
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Nothing: Hydra does not call this when a job failed, so ``close_sweep`` does the work."""
 
+    def discard(self) -> None:
+        """Leave no trace of a sweep that was refused before its first job."""
+        if self.tracker is not None:
+            self.tracker.delete(self.record)
+        if self.marker is not None:
+            Pending(self.outputs).remove(self.marker)
+        shutil.rmtree(self.folder.path, ignore_errors=True)
+
     def close(self, interrupted: bool, ended: bool) -> int:
         """Print and log the table of all jobs, and return the number of jobs that failed."""
         from runners.tracking.recovery import recover
@@ -116,7 +125,7 @@ class SweepCallback(Callback):
         with self._going_on():
             write_summary(self.folder, jobs)
         if self.complete:
-            print(f"\n{self.complete}")
+            print(f"\n{self.complete}{'' if jobs else chr(10) + self.folder.description()}")
         elif ended and not jobs:
             self.problems["the sweep has no job: expected keys with values, or glob() of a name that exists"] = None
         failed = [record for record, _ in jobs if record.status not in ("FINISHED", "SKIPPED")]
@@ -263,15 +272,18 @@ def _shares_features(hydra_config: DictConfig) -> bool:
     return bool(learner) and not any("interval(" in one for one in varied if one not in learner)
 
 
-def close_sweep(interrupted: bool = False, ended: bool = False) -> int | None:
+def close_sweep(interrupted: bool = False, ended: bool = False, refused: bool = False) -> int | None:
     """Close the sweep of this process, and return the number of failed jobs; None without a sweep.
 
-    A sweep that has ``ended``, not by an error, has at least one job.
+    A sweep that has ``ended``, not by an error, has at least one job. One that was ``refused`` may have none.
     """
     if not _open_sweeps:
         return None
-    sweep = _open_sweeps.pop()
-    failed = sweep.close(interrupted, ended)
+    sweep, failed = _open_sweeps.pop(), None
+    if refused and not any(sweep.folder.path.glob(f"*/{RECORD}")):
+        sweep.discard()
+    else:
+        failed = sweep.close(interrupted, ended)
     for name in (PARENT_ENV, SWEEP_ENV, SHARES_ENV):
         os.environ.pop(name, None)
     return failed

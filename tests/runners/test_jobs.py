@@ -86,6 +86,24 @@ class TestInterruption:
             step()
 
 
+def test_a_database_whose_creation_was_interrupted_is_created_by_the_next_start(tmp_path, monkeypatch):
+    from mlflow.store.db import utils
+
+    def interrupted(engine, create=utils._initialize_tables) -> None:
+        create(engine)  # all tables, of which only some have been brought to their last form
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(utils, "_initialize_tables", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Tracker(tmp_path, None, "mine").open()
+    assert not (tmp_path / "mlflow.db").is_file() or (tmp_path / "mlflow.db").stat().st_size == 0
+    (tmp_path / ".mlflow.db-killed").mkdir()
+    (tmp_path / ".mlflow.db-killed" / "mlflow.db").touch()
+    Tracker(tmp_path, None, "mine").open()
+    assert sorted(path.name for path in tmp_path.glob("*mlflow.db*")) == ["mlflow.db", "mlflow.db.lock"]
+
+
 @pytest.mark.usefixtures("database")
 class TestResume:
     def test_a_run_whose_process_died_while_it_uploaded_is_uploaded_and_not_repeated(self, run, tmp_path, monkeypatch):

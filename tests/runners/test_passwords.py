@@ -13,6 +13,7 @@ from orbit.core.errors import InputError
 from runners.experiments.fit import Fit
 from runners.tracking.mlflow import Tracker
 from runners.tracking.passwords import MaskingFormatter, conceal, mask, reveal
+from runners.tracking.record import Record, RunFolder
 
 SECRET = "pa55-%40-w0rd"
 
@@ -48,6 +49,13 @@ def holders(folder: Path) -> list[Path]:
 def test_mask(text, expected):
     assert mask(text) == expected
     assert mask(expected) == expected
+
+
+def test_the_record_of_a_run_can_be_read_where_a_masked_password_was_quoted(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.write_record(Record("mine", overrides=[f'tracking.uri="postgresql://host/runs?user=ann&password={SECRET}"']))
+    assert folder.read_record().overrides == ['tracking.uri="postgresql://host/runs?user=ann&password=***"']
+    assert holders(tmp_path) == []
 
 
 def test_arguments_are_masked_and_the_uri_is_restored():

@@ -16,6 +16,7 @@ from orbit.approx.base import FeatureMap
 from orbit.core import store
 from orbit.core.errors import InputError
 from orbit.core.progress import Progress
+from runners.app import job
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.result_table import Table
 from runners.metrics import kernel_errors
@@ -86,6 +87,24 @@ class TestTable:
             assert ("plain: taken from an earlier run" in out + err) == taken
         some, whole, again = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
         assert some["plain/test/accuracy"] == whole["plain/test/accuracy"] == again["plain/test/accuracy"]
+
+    def test_rows_of_other_code_are_computed_again_with_a_warning(self, run, monkeypatch):
+        command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "resume=true")
+        assert run(*command, "runner.only=[plain]", "run_name=a")[0] == 0
+        tags = job.environment_tags
+        monkeypatch.setattr(job, "environment_tags", lambda: tags() | {"git.commit": "another"})
+        code, out, err = run(*command, "run_name=b")
+        assert code == 0, err
+        assert "plain: computed again, because an earlier run has it by other code" in out + err
+
+    def test_a_fit_without_the_metric_is_kept(self, run):
+        command = ("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false")
+        code, _, err = run(*command, "runner.metric=test/acuracy", "run_name=a")
+        assert code == 2
+        assert "runner.metric: no such metric 'test/acuracy'" in err
+        code, out, err = run(*command, "resume=true", "run_name=b")
+        assert code == 0, err
+        assert "plain: taken from an earlier run" in out + err
 
     def test_a_row_equals_the_same_run_by_itself(self, run, tmp_path):
         assert run("runner=table", *SMALL[:-1], ROWS, "tracking.enabled=false", "run_name=a")[0] == 0

@@ -160,6 +160,25 @@ class TestSearch:
         code, out, err = run(*SEARCH, "hydra.sweeper.n_trials=4")
         assert code == 0, err
         assert "the search is complete, with n_trials=4" in out
+        assert "Best validation/accuracy of study" in out.partition("the search is complete")[2]
+
+    def test_that_is_refused_leaves_no_trace(self, run, tmp_path):
+        for setting, message in (
+            ("kernel=gaussian,matem", "error: kernel=matem: no such kernel; did you mean 'matern'?"),
+            ("approx.n_components=interval(4,8)", "found 4.0; write approx.n_components=int(interval(4,8))"),
+        ):
+            code, out, err = run("-m", "hydra/sweeper=optuna", *VALIDATE, setting)
+            assert (code, out) == (2, "")
+            assert message in err
+        assert mlflow_runs(tmp_path) == []
+        assert list((tmp_path / "out").glob("*/*-sweep")) == list((tmp_path / "out" / "pending").glob("*.json")) == []
+
+    def test_equal_settings_are_run_once(self, run, tmp_path):
+        command = ("-m", "hydra/sweeper=optuna", *VALIDATE, "approx.n_components=4,5", "hydra.sweeper.n_trials=6")
+        code, out, err = run(*command)
+        assert code == 0, err
+        assert "(6 complete)" in out
+        assert "2 of 2 jobs finished" in out
 
 
 @pytest.mark.slow
