@@ -6,8 +6,8 @@ gives its unit and meaning.
 
 from __future__ import annotations
 
-import itertools
 import json
+import re
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from orbit.core.params import Parameter, describe, parameters
 from orbit.registry import check_known
 from runners.app.schema import FILE_GROUPS, KINDS, OWN_DEFAULTS, PLUGINS, SECTIONS, Root, section_signature
 from runners.app.signatures import Signature, names, signature
+from runners.program import leading_comment
 
 #: Topics of Hydra's own ``--info``.
 _HYDRA = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
@@ -25,6 +26,17 @@ _HYDRA = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 _EVERYTHING = "components"
 
 _WIDTH = 100
+
+# The papers by the initials of their titles, as docstrings name them, before the number of an equation or figure.
+_PAPERS = {
+    "LGIKA": "Raj et al. 2017",
+    "GICDF": "Mroueh et al. 2015",
+    "RFS": "Daniely et al. 2017",
+    "ORFF": "Brault et al. 2016",
+}
+_PAPER = re.compile(
+    rf"\b({'|'.join(_PAPERS)}) (?=eqs?\.|section|Figure|Table|definition|theorem|appendix|example|proposition|lemma)"
+)
 
 
 def requested(arguments: list[str]) -> str | None:
@@ -67,7 +79,7 @@ def describe_topic(topic: str, *config_dirs: Path) -> str:
     if name:
         check_known(kind, name, registered or list(presets))
         return _component(f"{kind}={name}", signature(kind, name), {}, prefix=f"{kind}.")
-    lines = {name: signature(kind, name).summary for name in registered}
+    lines = {name: _in_words(signature(kind, name).summary) for name in registered}
     lines |= {name: _comment(path) for name, path in presets.items()}
     width = max(map(len, lines))
     return "\n".join(f"{kind}={name:<{width}}  {line}".rstrip() for name, line in lines.items())
@@ -76,7 +88,7 @@ def describe_topic(topic: str, *config_dirs: Path) -> str:
 def _plugin(kind: str, name: str) -> str:
     """The launchers or sweepers, or one of them with its keys."""
     if not name:
-        return "\n".join(Signature.of(settings).summary for settings in PLUGINS[kind].values())
+        return "\n".join(_in_words(Signature.of(settings).summary) for settings in PLUGINS[kind].values())
     check_known(kind, name, list(PLUGINS[kind]))
     described, known = Signature.of(PLUGINS[kind][name]), parameters(PLUGINS[kind][name])
     keys = {key: _mapping_or(parameter) for key, parameter in known.items() if key in described.texts}
@@ -89,21 +101,32 @@ def _mapping_or(parameter: Parameter) -> Parameter:
 
 
 def _comment(path: Path) -> str:
-    """The beginning of a file's leading comment, without the line for Hydra."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    comment = itertools.takewhile(lambda line: line.startswith("#"), lines)
-    return textwrap.shorten(" ".join(line.lstrip("# ") for line in comment if "@package" not in line), _WIDTH)
+    """The beginning of a file's leading comment."""
+    return textwrap.shorten(_in_words(leading_comment(path)[0]).removesuffix(":"), _WIDTH, placeholder=" ...")
+
+
+def _in_words(text: str) -> str:
+    """The text of a docstring for a terminal: without markup, values as on the command line, papers by their authors.
+
+    >>> _in_words("None is ``auto``, as in :class:`~orbit.approx.rf.RandomFourier` (LGIKA eq. 3).")
+    'null is auto, as in RandomFourier (Raj et al. 2017, eq. 3).'
+    """
+    text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"\1", text).replace("``", "")
+    text = re.sub(r"\bNone\b", "null", text)
+    return _PAPER.sub(lambda found: f"{_PAPERS[found[1]]}, ", text)
 
 
 def _component(title: str, described: Signature, own: dict[str, Any], prefix: str) -> str:
-    lines = [f"{title}: {described.summary}"]
+    lines = [f"{title}: {_in_words(described.summary).removeprefix(f'{title}: ')}"]
     if described.source:
-        lines += textwrap.wrap(f"source: {described.source}", _WIDTH, initial_indent="    ", subsequent_indent="    ")
+        lines += textwrap.wrap(
+            f"source: {_in_words(described.source)}", _WIDTH, initial_indent="    ", subsequent_indent="    "
+        )
     for key, parameter in described.parameters.items():
         default = own.get(key, parameter.default)
         note = f"  (in Python: {_plain(parameter.default)})" if key in own else ""
         lines += ["", f"{prefix}{key}={_plain(default)}{note}", f"    expects {describe(parameter.annotation)}"]
-        text = described.texts.get(key, "")
+        text = _in_words(described.texts.get(key, ""))
         lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)
 

@@ -95,10 +95,10 @@ class Root:
     seed : int >= 0
         Seed of every random draw in the run.
     size : {"small", "middle", "paper"}
-        Size of an experiment: a few minutes on two cores, some hours (only experiments whose paper size takes days), or
-        the numbers of its paper.
+        Size of an experiment: small takes minutes on two cores, paper has the numbers of its paper, and middle takes
+        hours (only of experiments whose paper size takes days).
     resume : bool
-        Skip a job whose configuration already has a finished run.
+        Skip a job whose configuration already has a finished run, and continue a table or a training that was stopped.
     retry_failed : bool
         Like ``resume``; and a job of a parallel sweep whose process dies, as it does when memory runs out, is run a
         second time after all others, alone.
@@ -106,11 +106,11 @@ class Root:
         Print what a run would take, a line for each row of its experiment (fits, bytes, operations and a rough time),
         and write nothing.
     feature_cache : float in [0, 1e6] or None
-        GiB of fitted maps and features kept in the folder ``feature_cache`` of the outputs, for later jobs with the
-        same ones, such as those of a sweep over learners; the least recently used go first, and 0 keeps none. None is
-        10 in a sweep over settings of the learner, and no folder otherwise. Not used by streams, by runners other than
-        ``fit``, ``table``, ``compare`` and ``validate``, and for results that are times. Also the most that the fits of
-        a table, and the passes of a stream, share in files that vanish with the run; None is 10.
+        GiB of fitted maps and features that later jobs may read again: 0 keeps none, and the least recently used go
+        first. They are kept in the folder ``feature_cache`` of the outputs if a number is given, and in a sweep over
+        settings of the learner, where the default is 10. Within one run, the fits of a table and the passes of a stream
+        always share up to this many GiB (by default 10) in files that vanish with the run. Streams, times and runners
+        other than ``fit``, ``table``, ``compare`` and ``validate`` do not read what other jobs have kept.
     outputs : str
         Folder for run folders, mlflow.db and artifacts.
     run_name : str

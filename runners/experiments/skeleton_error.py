@@ -1,4 +1,4 @@
-"""runner=skeleton_error: the error of random features of skeletons against their number (RFS Figure 3)."""
+"""runner=skeleton_error: the error of random features against their number (Daniely et al. 2017, Figure 3)."""
 
 from __future__ import annotations
 

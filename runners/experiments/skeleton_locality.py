@@ -1,4 +1,4 @@
-"""runner=skeleton_locality: which pixels occur together in the random features of a skeleton (RFS Figure 4)."""
+"""runner=skeleton_locality: which pixels occur together in a random feature (Daniely et al. 2017, Figure 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""runner=fields: learning vector fields with and without their structure (ORFF Figures 4, 5 and 7)."""
+"""runner=fields: learning vector fields with and without their structure (Brault et al. 2016, Figures 4, 5 and 7)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import orbit
 from orbit.core.errors import InputError
 from runners.app.schema import Root
 from runners.base import MAIN_METRICS, Runner
-from runners.program import program
+from runners.program import leading_comment, program
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import RECORD, RESULTS, Record, RunFolder
 
@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 _ENDINGS = (".md", ".png", ".txt", RECORD, RESULTS)
 
 # A command in the comment of an experiment, whose arguments follow.
-_COMMAND = re.compile(r"^(python run\.py|orbit)(?= (-m )?[\w./]+=)")
 
 
 @dataclass(frozen=True)
@@ -112,14 +111,7 @@ class Experiment:
 
     @classmethod
     def read(cls, path: Path) -> Experiment:
-        comment = []
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if not line.startswith("#"):
-                break
-            comment.append(line.lstrip("# "))
-        given = [line for line in comment if _COMMAND.match(line)]
-        about = " ".join(line for line in comment if line not in given and not line.startswith("@package"))
-        commands = [_COMMAND.sub(program(), line) for line in given]
+        about, commands = leading_comment(path)
         sizes = {file.stem for file in path.with_suffix("").glob("*.yaml")}
         return cls(
             path.stem,
