@@ -7,20 +7,20 @@ chosen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from importlib import import_module
+from typing import Any, ClassVar
 
 from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 
 
 class _Later(Launcher):
-    """A launcher that is imported when it is made."""
+    """A launcher that is imported when it is made: the class of the same name in ``module``."""
+
+    module: ClassVar[str]
 
     def __init__(self, **settings: Any) -> None:
-        self._launcher = self._make(settings)
-
-    def _make(self, settings: dict[str, Any]) -> Launcher:
-        raise NotImplementedError
+        self._launcher: Launcher = getattr(import_module(self.module), type(self).__name__)(**settings)
 
     def setup(self, **given: Any) -> None:
         self._launcher.setup(**given)
@@ -32,25 +32,16 @@ class _Later(Launcher):
 class ProcessLauncher(_Later):
     """See :class:`runners.app.launcher.ProcessLauncher`."""
 
-    def _make(self, settings: dict[str, Any]) -> Launcher:
-        from runners.app import launcher
-
-        return launcher.ProcessLauncher(**settings)
+    module = "runners.app.launcher"
 
 
 class SubmititLauncher(_Later):
     """See :class:`runners.app.remote.SubmititLauncher`."""
 
-    def _make(self, settings: dict[str, Any]) -> Launcher:
-        from runners.app import remote
-
-        return remote.SubmititLauncher(**settings)
+    module = "runners.app.remote"
 
 
 class RayLauncher(_Later):
     """See :class:`runners.app.remote.RayLauncher`."""
 
-    def _make(self, settings: dict[str, Any]) -> Launcher:
-        from runners.app import remote
-
-        return remote.RayLauncher(**settings)
+    module = "runners.app.remote"

@@ -57,6 +57,21 @@ def given(overrides: Sequence[str]) -> list[str]:
     return list(texts)
 
 
+def split_override(override: str) -> tuple[str, str]:
+    """The key of an override, without the signs that add or delete one, and its value.
+
+    >>> split_override("++kernel.lengthscale=2"), split_override("~selection.grid")
+    (('kernel.lengthscale', '2'), ('selection.grid', ''))
+    """
+    key, _, value = override.lstrip("+~").partition("=")
+    return key, value
+
+
+def key_of(override: str) -> str:
+    """The key of an override."""
+    return split_override(override)[0]
+
+
 def checked_run_name(name: str) -> str:
     """``name``, which is part of the name of a folder.
 
@@ -94,18 +109,14 @@ OmegaConf.register_new_resolver("orbit_checked", checked_run_name, replace=True)
 
 
 def _is_hidden(override: str, hidden: Collection[str]) -> bool:
-    section, dot, _ = _key(override).partition(".")
-    return _key(override) in hidden or section + dot in hidden
-
-
-def _key(override: str) -> str:
-    return override.lstrip("+~").partition("=")[0]
+    section, dot, _ = key_of(override).partition(".")
+    return key_of(override) in hidden or section + dot in hidden
 
 
 def _change(override: str) -> str:
     """``n_components_100`` for the parameter of a component, ``krr`` for a component."""
     value = _cut(_NOT_LEGAL.sub("_", override.partition("=")[2]).strip("_"), _LONGEST_VALUE)
-    _, dot, parameter = _key(override).rpartition(".")
+    _, dot, parameter = key_of(override).rpartition(".")
     if override.startswith("~"):
         return f"no_{parameter}"
     return f"{parameter}_{value}" if dot or value[:1].isdigit() else value

@@ -25,7 +25,7 @@ from omegaconf import OmegaConf
 from orbit.core.errors import ParameterError, UnknownNameError, shortened
 from orbit.core.params import Parameter, Range, check_params, parameters
 from runners.app.config_dirs import PluginFolders
-from runners.app.names import checked_run_name, default_name, given
+from runners.app.names import checked_run_name, default_name, given, split_override
 from runners.app.signatures import KINDS, Signature, names, signature
 from runners.program import program
 
@@ -347,7 +347,7 @@ def run_name(
     sections = {**shown, "kernel": kernel, "learner": learner}
     name = {kind: chosen(kind, section) for kind, section in sections.items()}
     overrides = given(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
-    experiment = next((o.partition("=")[2] for o in overrides if o.partition("=")[0] == "experiment"), "null")
+    experiment = dict(map(split_override, overrides)).get("experiment", "null")
     hidden = ["experiment", "seed", *HIDDEN_SETTINGS]
     if experiment != "null":
         return default_name([experiment], overrides, hidden, seed)

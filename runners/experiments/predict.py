@@ -18,6 +18,7 @@ from orbit.core.paths import user_path
 from orbit.data import Loader
 from orbit.learners.base import Learner
 from orbit.registry import register
+from runners.app.names import key_of
 from runners.app.schema import FILE_GROUPS
 from runners.app.signatures import KINDS
 from runners.base import Job, Runner
@@ -183,8 +184,7 @@ def _model(folder: RunFolder, trust: bool) -> Pipeline:
 
 def _refuse_components(overrides: Sequence[str]) -> None:
     """Raise ``InputError`` for settings of components, which are those of the model."""
-    keys = [override.lstrip("+~").partition("=")[0] for override in overrides]
-    for key in keys:
+    for key in map(key_of, overrides):
         if key.partition(".")[0] in {*KINDS, *FILE_GROUPS, "orbit"} - {"runner"}:
             raise InputError(f"{key}: runner=predict takes the components of its model: leave {key} out")
 

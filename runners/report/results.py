@@ -11,6 +11,7 @@ from typing import Any
 
 import orbit
 from orbit.core.errors import InputError
+from runners.app.names import split_override
 from runners.app.schema import Root
 from runners.base import MAIN_METRICS, Runner
 from runners.program import leading_comment, program
@@ -83,8 +84,7 @@ class Run:
             return self.experiment
         params = self.record.params
         if not params:  # rejected before its configuration was complete
-            given = (override.lstrip("+~").partition("=") for override in self.record.overrides)
-            return {name: value for name, _, value in given}.get(key)
+            return dict(map(split_override, self.record.overrides)).get(key)
         found = params.get(key, params.get(f"{key}.name"))
         return None if found is None else str(found)
 
@@ -216,7 +216,7 @@ class Results:
         record = run.record
         if "experiment" in record.tags or run.opens_sweep:
             return run
-        names = [o.partition("=")[2] for o in record.overrides if o.lstrip("+").startswith("experiment=")]
+        names = [value for key, value in map(split_override, record.overrides) if key == "experiment"]
         if not record.overrides:
             likely = [e.name for e in self._known if f"{record.name}-".startswith(f"{e.name}-")]
             names = sorted(likely, key=len)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runners.app.names import key_of
 from runners.base import MAIN_METRICS
 from runners.report import cells
 from runners.report.content import Table
@@ -80,7 +81,5 @@ def _sweep_row(entry: list[Run], n_empty: int) -> list[str]:
 
 def _varied(runs: list[Run]) -> list[str]:
     """Keys on any command line whose values differ between runs, in the order in which they first appear."""
-    given = dict.fromkeys(
-        override.lstrip("+~").partition("=")[0] for run in reversed(runs) for override in run.record.overrides
-    )
+    given = dict.fromkeys(key_of(override) for run in reversed(runs) for override in run.record.overrides)
     return [key for key in given if len({run.setting(key) for run in runs} - {None}) > 1]

@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 from orbit import plots
+from runners.app.names import key_of
 from runners.markdown import markdown_table
 from runners.program import program
 from runners.tracking.record import SweepFolder
@@ -49,4 +50,4 @@ def importances(study: Any) -> dict[str, float]:
 
 
 def _section(override: str) -> str:
-    return override.lstrip("+~").partition("=")[0].partition(".")[0]
+    return key_of(override).partition(".")[0]

@@ -25,6 +25,7 @@ from omegaconf import DictConfig, open_dict, read_write
 from orbit.core import interruption
 from orbit.core.errors import InputError
 from runners.app.messages import ConfigError, bad_input
+from runners.app.names import key_of
 from runners.app.settings import check_settings
 from runners.base import MAIN_METRICS
 from runners.interpolations import resolved
@@ -77,7 +78,7 @@ class OptunaSweeper(Sweeper):
             ) from error
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         loader = self.hydra_context.config_loader
-        given = {argument.lstrip("+").partition("=")[0] for argument in arguments}
+        given = set(map(key_of, arguments))
         preset = [f"{key}={sweep}" for key, sweep in self.params.items() if key not in given]
         space, fixed = split(OverridesParser.create(config_loader=loader), [*preset, *arguments])
         lowest = {key: first(key, distribution) for key, distribution in space.items()}

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from orbit import plots
+from runners.app.names import split_override
 from runners.base import MAIN_METRICS
 from runners.markdown import markdown_table, mean_and_spread
 from runners.metrics import paired_values_test
@@ -140,7 +141,7 @@ def _figure(jobs: Jobs, metric: str) -> Figure | None:
 
 
 def _overrides(record: Record) -> dict[str, str]:
-    return dict(override.lstrip("+~").partition("=")[::2] for override in record.overrides)
+    return dict(map(split_override, record.overrides))
 
 
 def _varied(jobs: Jobs) -> list[str]:
