@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from orbit.core.errors import InputError
+from runners.base import LONGEST_SLUG
+from runners.metrics import metric_name
 
 
 def check_changes(key: str, section: Any, example: str | None = None) -> None:
@@ -33,3 +35,18 @@ def check_changes(key: str, section: Any, example: str | None = None) -> None:
             raise InputError(f"{key}: expected texts as labels, found {label!r}; write it in quotes")
         if not isinstance(changes, Mapping | None):
             raise InputError(f"{key}.{label}: expected settings, found {changes!r}; write {{key: value}}")
+
+
+def check_labels(key: str, labels: Collection[str]) -> None:
+    """Raise ``InputError`` for labels that cannot be names of metrics and files, or would be the same name."""
+    known: dict[str, str] = {}
+    for label in labels:
+        name = metric_name(str(label)).strip(" .")
+        if not isinstance(label, str) or not name or set(label) & set("/\\") or len(label) > LONGEST_SLUG:
+            raise InputError(
+                f"{key}: expected labels with letters or digits, of up to {LONGEST_SLUG} characters, without slashes, "
+                f"found {label!r}"
+            )
+        if name in known:
+            raise InputError(f"{key}: {known[name]!r} and {label!r} differ only in characters that metrics do not have")
+        known[name] = label

@@ -6,12 +6,10 @@ import contextlib
 import itertools
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import stats
 
 from orbit import plots
 from orbit.core import store
@@ -21,18 +19,16 @@ from orbit.registry import register
 from orbit.solvers.products import sharing_products
 from runners.app.features import shared_in_job
 from runners.app.plan import Plan
-from runners.base import LONGEST_SLUG, Job, Runner
-from runners.experiments.changes import check_changes
+from runners.base import Job, Runner
+from runners.experiments.changes import check_changes, check_labels
+from runners.experiments.columns import compare_columns
+from runners.experiments.curves import Curve
 from runners.experiments.estimate import Estimate, Fits, estimated
 from runners.experiments.trials import Trials, settings
 from runners.markdown import markdown_table, mean_and_spread
-from runners.metrics import metric_name
-from runners.results import GAP, TABLE, Result, curve_results, settings_of
-
-_CURVE_KEYS = ("along", "series", "references", "metric", "repeats", "published", "x_label", "y_label")
+from runners.results import TABLE, Result, curve_results, settings_of
 
 Results = dict[str, list[dict[str, float]]]
-Pairs = dict[str, tuple[float, float]]
 
 
 @register("runner", "table")
@@ -105,10 +101,10 @@ class Table(Runner):
         settings(self.repeats, "runner.repeats")
         check_changes("runner.rows", self.rows)
         check_changes("runner.columns", self.columns)
-        _check_labels("runner.curves", self.curves or {})
+        check_labels("runner.curves", self.curves or {})
         for name, section in (self.curves or {}).items():
-            _Curve.read(name, section)
-        _check_labels("runner.rows", self._all_cells())
+            Curve.read(name, section)
+        check_labels("runner.rows", self._all_cells())
         names = [*(self.rows or {}), *(self.curves or {})]
         for name in self.only or []:
             if name not in names:
@@ -165,7 +161,10 @@ class Table(Runner):
             values = {label: [metrics[self.metric] for metrics in found] for label, found in results.items()}
             job.log_figure("table", plots.compared(values, self.metric, self.published))
             job.say(self._markdown(results))
-            self._compare_columns(job, {label: float(np.mean(found)) for label, found in values.items()})
+            means = {label: float(np.mean(found)) for label, found in values.items()}
+            published = {label: float(value) for label, value in (self.published or {}).items()}
+            names = [*self._rows()], [*(self.columns or {})]
+            compare_columns(job, self.metric, names, means, published, with_ranks=not self.only)
         if any(len(scores) > 1 for scores in job.history.values()):
             job.log_figure("epochs", plots.epochs(job.history))
         trials.end(all_fits=not self.only)
@@ -183,31 +182,7 @@ class Table(Runner):
     def _all_cells(self) -> dict[str, dict[str, Any]]:
         return _in_columns(self.rows or {}, self.columns)
 
-    def _compare_columns(self, job: Job, values: dict[str, float]) -> None:
-        published = {label: float(value) for label, value in (self.published or {}).items()}
-        for one, two in itertools.combinations(self.columns or {}, 2):
-            pairs = {row: (values[f"{row} {one}"], values[f"{row} {two}"]) for row in self._rows()}
-            theirs = {
-                row: (published[f"{row} {one}"], published[f"{row} {two}"])
-                for row in pairs
-                if {f"{row} {one}", f"{row} {two}"} <= published.keys()
-            }
-            job.log_result(*_gaps(self.metric, pairs, theirs, f"{two} - {one}"))
-            if self.only:
-                continue  # ranks are those among all rows
-            job.log_result(*_ranks(pairs, theirs, two))
-            if len(pairs) < 3:
-                continue
-            ours = rank_correlation(pairs)
-            job.log_metrics({f"rank_correlation/{one}/{two}": ours})
-            title = f"rank correlation {ours:.2f}"
-            if len(theirs) > 2:
-                title += f", published {rank_correlation(theirs):.2f}"
-            job.row(f"{one}, {two}", title)
-            axes = f"{self.metric}, {one}", f"{self.metric}, {two}"
-            job.log_figure(f"{one}_{two}", plots.agreement(pairs, theirs, axes, title))
-
-    def _repeats(self, curve: _Curve | None = None) -> list[dict[str, Any]]:
+    def _repeats(self, curve: Curve | None = None) -> list[dict[str, Any]]:
         """The repeats of a curve, or of the table."""
         own = curve is not None and curve.repeats is not None
         return curve.repeats if own else settings(self.repeats, "runner.repeats")  # type: ignore[union-attr,return-value]
@@ -219,9 +194,9 @@ class Table(Runner):
     def _changes(self) -> list[dict[str, Any]]:
         return [*self._cells().values(), *(point for curve in self._curves() for point in curve.changes())]
 
-    def _curves(self) -> list[_Curve]:
+    def _curves(self) -> list[Curve]:
         chosen = {name: section for name, section in (self.curves or {}).items() if self._is_chosen(name)}
-        return [_Curve.read(name, section) for name, section in chosen.items()]
+        return [Curve.read(name, section) for name, section in chosen.items()]
 
     def _fit_rows(self, job: Job, trials: Trials, progress: Progress) -> Results:
         results: Results = {label: [] for label in self._cells()}
@@ -237,7 +212,7 @@ class Table(Runner):
                 progress.step(trials.is_earlier)
         return results
 
-    def _fit_curve(self, job: Job, curve: _Curve, trials: Trials, progress: Progress) -> None:
+    def _fit_curve(self, job: Job, curve: Curve, trials: Trials, progress: Progress) -> None:
         metric = curve.metric or self.metric
         for repeat in self._repeats(curve):
             for label, changes in curve.references.items():
@@ -259,7 +234,7 @@ class Table(Runner):
         job.log_figure(curve.name, figure)
         job.say(f"{metric}, {curve.name}:\n{curve.markdown()}")
 
-    def _fit_lines(self, job: Job, curve: _Curve, repeat: dict[str, Any], trials: Trials, progress: Progress) -> None:
+    def _fit_lines(self, job: Job, curve: Curve, repeat: dict[str, Any], trials: Trials, progress: Progress) -> None:
         metric = curve.metric or self.metric
         for point in curve.points:
             for label, changes in curve.series.items():
@@ -317,21 +292,6 @@ def _in_columns(rows: dict[str, dict[str, Any]], columns: dict[str, dict[str, An
     return {f"{row} {column}": (changes or {}) | (more or {}) for (row, changes), (column, more) in cells}
 
 
-def _check_labels(key: str, labels: Collection[str]) -> None:
-    """Raise ``InputError`` for labels that cannot be names of metrics and files, or would be the same name."""
-    known: dict[str, str] = {}
-    for label in labels:
-        name = metric_name(str(label)).strip(" .")
-        if not isinstance(label, str) or not name or set(label) & set("/\\") or len(label) > LONGEST_SLUG:
-            raise InputError(
-                f"{key}: expected labels with letters or digits, of up to {LONGEST_SLUG} characters, without slashes, "
-                f"found {label!r}"
-            )
-        if name in known:
-            raise InputError(f"{key}: {known[name]!r} and {label!r} differ only in characters that metrics do not have")
-        known[name] = label
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -347,33 +307,6 @@ def _sharing(plan: Plan, metric: str) -> Iterator[None]:
         yield
 
 
-def _gaps(metric: str, pairs: Pairs, published: Pairs, part: str) -> list[Result]:
-    """How much larger the second number of each row is."""
-    gap = {row: two - one for row, (one, two) in published.items()}
-    name = f"{GAP} of {metric}"
-    return [Result(part, row, name, [two - one], published=gap.get(row)) for row, (one, two) in pairs.items()]
-
-
-def _ranks(pairs: Pairs, published: Pairs, column: str) -> list[Result]:
-    """The place of each row in the second column, 1 for the largest, of the rows in the order of the first."""
-    found, known = (
-        {row: 1 + sum(b > two for _, b in some.values()) for row, (_, two) in some.items()}
-        for some in (pairs, published)
-    )
-    ordered = sorted(pairs, key=lambda row: -pairs[row][0])
-    return [Result(f"rank of {column}", row, "rank", [found[row]], published=known.get(row)) for row in ordered]
-
-
-def rank_correlation(pairs: Mapping[str, tuple[float, float]]) -> float:
-    """Spearman's rank correlation between the first and the second numbers of the pairs.
-
-    >>> round(rank_correlation({"a": (1, 10), "b": (2, 30), "c": (3, 20)}), 3)
-    0.5
-    """
-    one, two = np.array(list(pairs.values())).T
-    return float(stats.spearmanr(one, two).statistic)
-
-
 def _chosen(found: list[dict[str, float]]) -> str:
     """The selected settings, with the distinct values over all repeats."""
     keys = [key for key in found[0] if key.startswith("selection/") and "." in key]
@@ -381,81 +314,3 @@ def _chosen(found: list[dict[str, float]]) -> str:
         key.removeprefix("selection/"): [f"{metrics[key]:g}" for metrics in found if key in metrics] for key in keys
     }
     return "; ".join(f"{key} {', '.join(dict.fromkeys(v))}" for key, v in values.items())
-
-
-@dataclass
-class _Curve:
-    """A figure: lines over the values of one key, and horizontal reference lines."""
-
-    name: str
-    points: list[dict[str, Any]]
-    series: dict[str, dict[str, Any]]
-    references: dict[str, dict[str, Any]]
-    metric: str | None = None
-    repeats: list[dict[str, Any]] | None = None
-    published: dict[float, float] = field(default_factory=dict)
-    x_label: str = ""
-    y_label: str = ""
-    found: dict[tuple[str, Any], list[float]] = field(default_factory=dict)
-    levels: dict[str, list[float]] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, name: str, section: Mapping[str, Any]) -> _Curve:
-        where = f"runner.curves.{name}"
-        if not isinstance(section, Mapping):
-            raise InputError(f"{where}: expected a section with {', '.join(_CURVE_KEYS)}, found {section!r}")
-        for key in section:
-            if key not in _CURVE_KEYS:
-                raise InputError(f"{where}.{key}: no such key{suggestion(key, _CURVE_KEYS)} It has {_CURVE_KEYS}.")
-        if not section.get("along") or not section.get("series"):
-            raise InputError(f"{where}: expected one key with its values in `along`, and at least one of `series`")
-        for part in ("series", "references", "published"):
-            if not isinstance(section.get(part), Mapping | None):
-                raise InputError(f"{where}.{part}: expected labels with their values, found {section[part]!r}")
-        for part in ("series", "references"):
-            check_changes(f"{where}.{part}", section.get(part))
-            _check_labels(f"{where}.{part}", section.get(part) or {})
-        if not isinstance(section.get("metric"), str | None):
-            raise InputError(f"{where}.metric: expected the name of a metric, found {section['metric']!r}")
-        points = settings(section["along"], f"{where}.along")
-        for value in itertools.chain.from_iterable(point.values() for point in points):
-            if not isinstance(value, str | int | float | None):
-                raise InputError(f"{where}.along: expected numbers or names, found {value!r}")
-        series, references = ({k: v or {} for k, v in (section.get(part) or {}).items()} for part in _CURVE_KEYS[1:3])
-        repeats = settings(section["repeats"], f"{where}.repeats") if section.get("repeats") else None
-        published = section.get("published") or {}
-        for item in itertools.chain.from_iterable(published.items()):
-            if not isinstance(item, int | float):
-                raise InputError(f"{where}.published: expected numbers for values of the key, found {item!r}")
-        axes = section.get("x_label") or "", section.get("y_label") or ""
-        return cls(name, points, series, references, section.get("metric"), repeats, published, *axes)
-
-    @property
-    def key(self) -> str:
-        return next(iter(self.points[0]))
-
-    def value(self, metrics: Mapping[str, float], metric: str) -> float:
-        if metric not in metrics:
-            raise InputError(
-                f"runner.curves.{self.name}.metric: no such metric {metric!r}; choose from {', '.join(metrics)}"
-            )
-        return metrics[metric]
-
-    def changes(self) -> list[dict[str, Any]]:
-        moving = [changes | point for point in self.points for changes in self.series.values()]
-        return [*self.references.values(), *moving]
-
-    def lines(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Label -> (values of the key, metrics of shape (repeats, values))."""
-        x = [point[self.key] for point in self.points]
-        return {label: (np.array(x), np.array([self.found[label, value] for value in x]).T) for label in self.series}
-
-    def markdown(self) -> str:
-        rows = [
-            [str(point[self.key]), *(mean_and_spread(self.found[label, point[self.key]]) for label in self.series)]
-            for point in self.points
-        ]
-        rows += [
-            [label, mean_and_spread(values), *[""] * (len(self.series) - 1)] for label, values in self.levels.items()
-        ]
-        return markdown_table([self.key, *self.series], rows) + "\n"

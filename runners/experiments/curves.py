@@ -1,0 +1,95 @@
+"""The curves of runner=table: figures over the values of one key."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from orbit.core.errors import InputError, suggestion
+from runners.experiments.changes import check_changes, check_labels
+from runners.experiments.trials import settings
+from runners.markdown import markdown_table, mean_and_spread
+
+_KEYS = ("along", "series", "references", "metric", "repeats", "published", "x_label", "y_label")
+
+
+@dataclass
+class Curve:
+    """A figure: lines over the values of one key, and horizontal reference lines."""
+
+    name: str
+    points: list[dict[str, Any]]
+    series: dict[str, dict[str, Any]]
+    references: dict[str, dict[str, Any]]
+    metric: str | None = None
+    repeats: list[dict[str, Any]] | None = None
+    published: dict[float, float] = field(default_factory=dict)
+    x_label: str = ""
+    y_label: str = ""
+    found: dict[tuple[str, Any], list[float]] = field(default_factory=dict)
+    levels: dict[str, list[float]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, name: str, section: Mapping[str, Any]) -> Curve:
+        where = f"runner.curves.{name}"
+        if not isinstance(section, Mapping):
+            raise InputError(f"{where}: expected a section with {', '.join(_KEYS)}, found {section!r}")
+        for key in section:
+            if key not in _KEYS:
+                raise InputError(f"{where}.{key}: no such key{suggestion(key, _KEYS)} It has {_KEYS}.")
+        if not section.get("along") or not section.get("series"):
+            raise InputError(f"{where}: expected one key with its values in `along`, and at least one of `series`")
+        for part in ("series", "references", "published"):
+            if not isinstance(section.get(part), Mapping | None):
+                raise InputError(f"{where}.{part}: expected labels with their values, found {section[part]!r}")
+        for part in ("series", "references"):
+            check_changes(f"{where}.{part}", section.get(part))
+            check_labels(f"{where}.{part}", section.get(part) or {})
+        if not isinstance(section.get("metric"), str | None):
+            raise InputError(f"{where}.metric: expected the name of a metric, found {section['metric']!r}")
+        points = settings(section["along"], f"{where}.along")
+        for value in itertools.chain.from_iterable(point.values() for point in points):
+            if not isinstance(value, str | int | float | None):
+                raise InputError(f"{where}.along: expected numbers or names, found {value!r}")
+        series, references = ({k: v or {} for k, v in (section.get(part) or {}).items()} for part in _KEYS[1:3])
+        repeats = settings(section["repeats"], f"{where}.repeats") if section.get("repeats") else None
+        published = section.get("published") or {}
+        for item in itertools.chain.from_iterable(published.items()):
+            if not isinstance(item, int | float):
+                raise InputError(f"{where}.published: expected numbers for values of the key, found {item!r}")
+        axes = section.get("x_label") or "", section.get("y_label") or ""
+        return cls(name, points, series, references, section.get("metric"), repeats, published, *axes)
+
+    @property
+    def key(self) -> str:
+        return next(iter(self.points[0]))
+
+    def value(self, metrics: Mapping[str, float], metric: str) -> float:
+        if metric not in metrics:
+            raise InputError(
+                f"runner.curves.{self.name}.metric: no such metric {metric!r}; choose from {', '.join(metrics)}"
+            )
+        return metrics[metric]
+
+    def changes(self) -> list[dict[str, Any]]:
+        moving = [changes | point for point in self.points for changes in self.series.values()]
+        return [*self.references.values(), *moving]
+
+    def lines(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Label -> (values of the key, metrics of shape (repeats, values))."""
+        x = [point[self.key] for point in self.points]
+        return {label: (np.array(x), np.array([self.found[label, value] for value in x]).T) for label in self.series}
+
+    def markdown(self) -> str:
+        rows = [
+            [str(point[self.key]), *(mean_and_spread(self.found[label, point[self.key]]) for label in self.series)]
+            for point in self.points
+        ]
+        rows += [
+            [label, mean_and_spread(values), *[""] * (len(self.series) - 1)] for label, values in self.levels.items()
+        ]
+        return markdown_table([self.key, *self.series], rows) + "\n"
