@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from runners.experiments.checkpoint import checkpoint_path, damaged, read_checkp
 
 log = logging.getLogger(__name__)
 
-_STREAM = "stream"
+_STREAM, _SECONDS = "stream", "seconds"
 
 
 class Training:
@@ -35,11 +36,17 @@ class Training:
         The plan that is trained: the job's own, or a variant of it.
     label : str
         Name of this training, for jobs with several.
+
+    Attributes
+    ----------
+    earlier : array of two numbers
+        Seconds and processor seconds of the epochs of earlier runs.
     """
 
     def __init__(self, job: Job, plan: Plan, label: str = "") -> None:
         self.job, self.metric = job, f"{label}/epoch/score".lstrip("/")
         self.path = checkpoint_path(plan, ".npz")
+        self.earlier, self._begun = np.zeros(2), _now()
 
     def resume(self, learner: Any, stream: FeatureStream) -> None:
         """Continue from the checkpoint of an earlier run, if there is one and ``resume`` is true."""
@@ -48,9 +55,11 @@ class Training:
         arrays = read_checkpoint(self.path)
         try:
             stream.state = json.loads(str(arrays.pop(_STREAM)))
+            self.earlier = arrays.pop(_SECONDS, self.earlier)  # older checkpoints have none
             learner.resume(arrays)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise damaged(self.path, f"it is of another training: {error}") from error
+        self.job.add_earlier(*self.earlier)
         for score in learner.history_:
             self.job.log_step(self.metric, score)
         log.info("training continues after epoch %d of %d (%s)", learner.epochs_done_, learner.epochs, self.path)
@@ -61,8 +70,8 @@ class Training:
             return
         self.job.log_step(self.metric, learner.history_[-1])
         log.info("%s after epoch %d of %d: %.4g", self.metric, learner.epochs_done_, learner.epochs, self._last())
-        state = np.array(json.dumps(stream.state))
-        write_checkpoint(self.path, learner.checkpoint() | {_STREAM: state})
+        own = {_STREAM: np.array(json.dumps(stream.state)), _SECONDS: self.earlier + _now() - self._begun}
+        write_checkpoint(self.path, learner.checkpoint() | own)
 
     def draw(self) -> None:
         """Draw the scores of the epochs, if there are several."""
@@ -75,3 +84,8 @@ class Training:
 
     def _last(self) -> float:
         return self.job.history[self.metric][-1]
+
+
+def _now() -> np.ndarray:
+    """The time and the processor time in seconds, from some moment on."""
+    return np.array([time.monotonic(), time.process_time()])

@@ -111,7 +111,8 @@ class Trials:
             log.warning("%s: computed again, because an earlier run has it by other code (%s)", label or "a fit", path)
         processor = time.process_time()
         metrics = self._fitted(plan, label)
-        _FinishedFit(metrics, time.process_time() - processor, code).write(path)
+        processor_s = time.process_time() - processor + float(self._trainings[-1].earlier[1])
+        _FinishedFit(metrics, processor_s, code).write(path)
         return metrics
 
     def _fitted(self, plan: Plan, label: str) -> dict[str, float]:
@@ -120,14 +121,15 @@ class Trials:
             training = Training(self._job, plan, label)
             fitted = fit_and_score(plan, self.data(plan), clock, training)
         metrics = fitted.metrics | derived(fitted.metrics)
+        seconds = clock.metrics | {"time/total_s": clock.metrics["time/total_s"] + float(training.earlier[0])}
         self._job.log_skeleton(fitted.model["features"].kernel_, label)
         if fitted.selected:
             self._selections += 1
             record_selection(self._job, fitted.selected, f"{self._selections} {label}".strip())
         if label and self._metric in metrics:
-            log.info("%s: %s %.4g, %.1f s", label, self._metric, metrics[self._metric], clock.metrics["time/total_s"])
+            log.info("%s: %s %.4g, %.1f s", label, self._metric, metrics[self._metric], seconds["time/total_s"])
         self._trainings.append(training)
-        return metrics | clock.metrics
+        return metrics | seconds
 
 
 @dataclass(frozen=True)

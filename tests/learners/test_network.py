@@ -188,6 +188,8 @@ def test_an_interrupted_run_ends_with_the_same_result(run, tmp_path, monkeypatch
         for folder in (whole, resumed)
     ]
     assert timeless[0] == timeless[1]
+    assert "time/earlier_s" not in whole.read_metrics()
+    assert resumed.read_metrics()["time/earlier_s"] > resumed.read_metrics()["time/earlier_processor_s"] / 64 > 0
     assert resumed.read_history() == whole.read_history()
     assert not list((tmp_path / "out" / "checkpoints").iterdir())
     assert {"epochs.png", "skeleton.png"} <= {path.name for path in (whole.path / "figures").iterdir()}
