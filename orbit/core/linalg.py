@@ -253,7 +253,9 @@ def _check_finite(K: np.ndarray) -> None:
 
 def _check_rank(rank: int) -> None:
     if not rank:
-        raise InputError("all kernel values between the points are zero: check the points and the kernel's parameters")
+        raise InputError(
+            "all kernel values between the points are zero: change the kernel's lengthscale, or its other parameters"
+        )
 
 
 def rows_with_covariance(covariance: np.ndarray) -> np.ndarray:

@@ -103,6 +103,11 @@ class Engine(Component):
         if self.device == "cuda" and not torch.cuda.is_available():
             raise ParameterError("device", "'cpu' or 'auto' on a machine without a CUDA GPU", self.device)
 
+    @property
+    def budget(self) -> float:
+        """``memory`` in bytes."""
+        return self.memory * 2**30
+
     def result_dtype(self, X: np.ndarray) -> np.dtype:
         """The dtype in which features of ``X`` are computed and returned."""
         if self.dtype != "auto":
@@ -143,7 +148,7 @@ class Engine(Component):
         """The device, number of threads and memory budget."""
         device = self.torch_device()
         workers = self.workers if self.workers and device.type == "cpu" else default_workers(device)
-        return Workspace(device, workers, self.memory * 2**30, self.progress)
+        return Workspace(device, workers, self.budget, self.progress)
 
     def tensor(self, array: np.ndarray, dtype: np.dtype) -> Tensor:
         """``array`` on this engine's device; a copy, so that read-only input is safe."""
@@ -151,7 +156,7 @@ class Engine(Component):
 
     def row_batches(self, n: int, bytes_per_row: int, at_most: int | None = None) -> Iterator[slice]:
         """Slices of ``n`` rows for work in batches, each within the memory budget and of at most ``at_most`` rows."""
-        affordable = max(1, int(self.memory * 2**30 // max(1, bytes_per_row)))
+        affordable = max(1, int(self.budget // max(1, bytes_per_row)))
         return slices(n, min(affordable, at_most or n))
 
     @contextlib.contextmanager

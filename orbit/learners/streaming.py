@@ -147,8 +147,8 @@ def fit_stream(
     """
     check_streams(learner)
     known = {"classes": distinct(y)} if task == "classification" else {}
-    memory = stream.engine.memory * 2**30
-    if _takes_passes(learner, stream.n_outputs, stream.engine):
+    memory = stream.engine.budget
+    if takes_passes(learner, stream.n_outputs, memory):
         log.info(
             "second moments of %d columns do not fit in the memory of the engine, %g GiB: taking passes instead",
             stream.n_outputs,
@@ -169,12 +169,12 @@ def fit_stream(
 
 def is_repeated(learner: Any, n_outputs: int, engine: Engine) -> bool:
     """Whether a learner reads a stream of so many columns more than once."""
-    return learner.remaining_epochs() > 1 or _takes_passes(learner, n_outputs, engine)
+    return learner.remaining_epochs() > 1 or takes_passes(learner, n_outputs, engine.budget)
 
 
-def _takes_passes(learner: Any, n_outputs: int, engine: Engine) -> bool:
-    """Whether second moments do not fit in the engine's memory, and the learner can do without them."""
-    return learner.many_passes and n_outputs**2 * 8 > engine.memory * 2**30
+def takes_passes(learner: Any, n_columns: int, budget: float) -> bool:
+    """Whether second moments do not fit in the budget, in bytes, and the learner can do without them."""
+    return learner.many_passes and 8 * n_columns**2 > budget
 
 
 def _run_epochs(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from orbit.core.memory import gib, process_bytes
 from orbit.data import Dataset
+from orbit.learners.streaming import takes_passes
 from runners.app.messages import ConfigError
 from runners.app.plan import Plan
 
@@ -78,8 +79,8 @@ def stages(plan: Plan, data: Dataset, d: int, columns: int) -> list[list[Part]]:
     rows = last if engine.stream else n  # the second moments of a stream have no other form
     solver = Part(f"solver of learner={learner.name}", learner.fit_bytes(rows, last), own_keys)
     if engine.stream:
-        in_memory = not learner.many_passes or 8 * last**2 <= engine.memory * 2**30  # or it takes many passes
-        return [[points, drawn], [points, drawn_again], [points, solver] if in_memory else []]
+        last_step = [] if takes_passes(learner, last, engine.budget) else [points, solver]
+        return [[points, drawn], [points, drawn_again], last_step]
     if layer.name == "linear":
         return [[points, drawn], [points, psi], [points, psi, solver]]
     return [[points, drawn], [points, psi], [points, psi, drawn_again], [points, psi, mapped], [points, mapped, solver]]

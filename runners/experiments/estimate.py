@@ -16,7 +16,7 @@ from orbit.core.memory import gib, process_bytes
 from orbit.core.work import Speed, Work
 from orbit.data import Dataset
 from orbit.data.rows import distinct, subset
-from orbit.learners.streaming import SAMPLE_ROWS
+from orbit.learners.streaming import SAMPLE_ROWS, takes_passes
 from runners.app.memory import Part, refusal, stages
 from runners.app.plan import Plan
 from runners.experiments.selection import alike, without_path_parameter
@@ -251,7 +251,7 @@ def _stream(
         notes.append(f"{passes} passes over them" if passes > 1 else "one pass over them")
         return passes, solver
     moments = f"second moments {gib(8 * width**2)}"
-    if 8 * width**2 <= memory * 2**30:
+    if not takes_passes(learner, width, memory * 2**30):
         notes.append(f"{moments}, kept: one pass over them")
         return passes, solver
     passes, solver = learner.passes_work(n, width, k, memory * 2**30, dtype)

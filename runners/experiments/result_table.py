@@ -303,7 +303,7 @@ def _sharing(plan: Plan, metric: str) -> Iterator[None]:
         with store.storing(None):
             yield
         return
-    with shared_in_job(plan), sharing_products(plan.config["engine"]["memory"] * 2**30):
+    with shared_in_job(plan), sharing_products(plan.engine().budget):
         yield
 
 

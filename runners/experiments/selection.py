@@ -116,7 +116,7 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
     groups = alike([variant.config | {"learner": None} for variant in variants])
     with Progress(len(groups) * len(splits), "selection", plan.config["engine"]["progress"]) as progress:
         for members in groups:
-            with _sharing(plan), sharing_products(plan.config["engine"]["memory"] * 2**30):
+            with _sharing(plan), sharing_products(plan.engine().budget):
                 for split, rows in enumerate(splits):
                     part = data.split(*rows)
                     found = predictions([variants[i] for i in members], part)
@@ -139,7 +139,7 @@ def _sharing(plan: Plan) -> contextlib.AbstractContextManager[None]:
     found = store.in_use()
     if found is not None and found.by_row:
         return contextlib.nullcontext()
-    return store.storing(store.ByRow(plan.config["engine"]["memory"] * 2**30, beyond=found))
+    return store.storing(store.ByRow(plan.engine().budget, beyond=found))
 
 
 def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
