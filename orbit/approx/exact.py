@@ -17,7 +17,7 @@ from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Outline, ProjectedEmbedding, Scratch, flatten
 from orbit.kernels import Kernel
-from orbit.kernels.base import Against, AgainstProjections
+from orbit.kernels.base import KernelValues, ProjectedKernelValues
 from orbit.kernels.structure import GramStructure, StructuredFeatures
 from orbit.orbits import Orbit
 from orbit.registry import register
@@ -264,7 +264,7 @@ class Exact(FeatureMap):
         else:
             moved, weights = self.engine_.orbit_points(self.orbit_, Z, self.encode), self.orbit_.weights_
         columns = self.kernel_.against(self.engine_.tensor(moved.reshape(-1, moved.shape[2]), Z.dtype))
-        if isinstance(columns, AgainstProjections):
+        if isinstance(columns, ProjectedKernelValues):
             return ProjectedOrbitColumns(columns, weights, len(Z))
         return OrbitColumns(columns, weights, len(Z))
 
@@ -297,7 +297,7 @@ class OrbitColumns(Embedding):
     sums_are_features = True
     shares_columns = True
 
-    def __init__(self, columns: Against, weights: np.ndarray, n_points: int) -> None:
+    def __init__(self, columns: KernelValues, weights: np.ndarray, n_points: int) -> None:
         self.columns, self.weights = columns, weights
         self.width = self.n_outputs = n_points
         self.units = n_points * len(weights)
@@ -320,9 +320,9 @@ class ProjectedOrbitColumns(OrbitColumns, ProjectedEmbedding):
     """:class:`OrbitColumns` of a kernel whose values follow from projections on the g_j z."""
 
     needs_squares = True
-    columns: AgainstProjections
+    columns: ProjectedKernelValues
 
-    def __init__(self, columns: AgainstProjections, weights: np.ndarray, n_points: int) -> None:
+    def __init__(self, columns: ProjectedKernelValues, weights: np.ndarray, n_points: int) -> None:
         ProjectedEmbedding.__init__(self)
         super().__init__(columns, weights, n_points)
 

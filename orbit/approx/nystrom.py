@@ -20,7 +20,7 @@ from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Outline, ProjectedEmbedding, Scratch, add_weighted
 from orbit.engine.memory import slices
 from orbit.kernels import Kernel
-from orbit.kernels.base import Against, AgainstProjections
+from orbit.kernels.base import KernelValues, ProjectedKernelValues
 from orbit.orbits import Orbit
 from orbit.registry import register
 
@@ -139,7 +139,7 @@ class Nystrom(AveragedMap):
     def _embedding(self, dtype: np.dtype) -> Embedding:
         tensor = self.engine_.tensor
         columns, linear = self.kernel_.against(tensor(self.landmarks_, dtype)), tensor(self.normalization_, dtype)
-        kind = ProjectedKernelColumns if isinstance(columns, AgainstProjections) else KernelColumns
+        kind = ProjectedKernelColumns if isinstance(columns, ProjectedKernelValues) else KernelColumns
         return kind(columns, linear, is_triangular=self._is_triangular)
 
 
@@ -153,7 +153,7 @@ class KernelColumns(Embedding):
     is_triangular : whether L is lower triangular
     """
 
-    def __init__(self, columns: Against, linear: Tensor, is_triangular: bool) -> None:
+    def __init__(self, columns: KernelValues, linear: Tensor, is_triangular: bool) -> None:
         self.columns, self.linear, self.is_triangular = columns, linear, is_triangular
         self.n_outputs, self.units = linear.shape
         self.width = self.units
@@ -180,9 +180,9 @@ class ProjectedKernelColumns(KernelColumns, ProjectedEmbedding):
     """:class:`KernelColumns` of a kernel whose values follow from projections on the z_j."""
 
     needs_squares = True
-    columns: AgainstProjections
+    columns: ProjectedKernelValues
 
-    def __init__(self, columns: AgainstProjections, linear: Tensor, is_triangular: bool) -> None:
+    def __init__(self, columns: ProjectedKernelValues, linear: Tensor, is_triangular: bool) -> None:
         ProjectedEmbedding.__init__(self)
         super().__init__(columns, linear, is_triangular)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from orbit.core.params import Range
 from orbit.groups.base import Group
-from orbit.kernels.base import Against, Kernel
+from orbit.kernels.base import Kernel, KernelValues
 from orbit.kernels.radial import RadialColumns
 from orbit.registry import register
 
@@ -48,7 +48,7 @@ class ArcCos(Kernel):
     def __init__(self, order: Annotated[int, Range(low=0, high=1)] = 1) -> None:
         self.order = order
 
-    def against(self, B: Tensor) -> Against:
+    def against(self, B: Tensor) -> KernelValues:
         return _ArcCosColumns(B, self.order)
 
     def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:

@@ -36,7 +36,7 @@ _DIAGONAL_BLOCK = 16
 MARGIN = 1024.0
 
 
-class Against(Protocol):
+class KernelValues(Protocol):
     """The functions k(., b_j) for fixed points b_j; quantities that depend only on these are computed once."""
 
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ class Against(Protocol):
 
 
 @runtime_checkable
-class AgainstProjections(Against, Protocol):
+class ProjectedKernelValues(KernelValues, Protocol):
     """Columns that can also be computed from the projections ``<a_i, b_j>``."""
 
     points: Tensor  # the points B, shape (m, d)
@@ -90,12 +90,12 @@ class Kernel(Component):
         """Raise ``ParameterError`` for a parameter with which kernel values in a precision overflow or vanish."""
 
     @abstractmethod
-    def against(self, B: Tensor) -> Against:
+    def against(self, B: Tensor) -> KernelValues:
         """The functions k(., b_j) for the points ``B``, shape ``(m, d)``."""
 
     def by_projections(self, X: np.ndarray) -> bool:
         """Whether values of a fitted kernel follow from projections on fixed points ``X``, shape (m, d), and norms."""
-        return isinstance(self.against(torch.from_numpy(np.array(X))), AgainstProjections)
+        return isinstance(self.against(torch.from_numpy(np.array(X))), ProjectedKernelValues)
 
     def pair_work(self, n_features: int) -> tuple[float, float]:
         """Multiplications, and numbers computed one by one, of a kernel value; see :class:`~orbit.core.work.Work`."""

@@ -13,7 +13,7 @@ from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
 from orbit.groups.base import Group
 from orbit.kernels import cdf_theory
-from orbit.kernels.base import Against, Kernel
+from orbit.kernels.base import Kernel, KernelValues
 from orbit.kernels.radial import RadialColumns
 from orbit.registry import register
 
@@ -70,7 +70,7 @@ class CDF(Kernel):
         self.range_ = radius * (1 + self.epsilon)
         return self
 
-    def against(self, B: Tensor) -> Against:
+    def against(self, B: Tensor) -> KernelValues:
         slope = cdf_theory.cdf_slope(B.shape[1], self.templates, self.epsilon)
         return RadialColumns(B, 1.0, partial(_falling_, start=self.range_, slope=slope))
 

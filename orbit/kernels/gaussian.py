@@ -10,7 +10,7 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from orbit.core.params import Lengthscale
-from orbit.kernels.base import Against
+from orbit.kernels.base import KernelValues
 from orbit.kernels.radial import RadialKernel, smooth_columns
 from orbit.registry import register
 
@@ -47,7 +47,7 @@ class Gaussian(RadialKernel):
     def coefficient(self) -> float:
         return -0.5
 
-    def against(self, B: Tensor) -> Against:
+    def against(self, B: Tensor) -> KernelValues:
         return smooth_columns(B, self.factor(B.dtype), torch.exp_, vanishes_at=_VANISHES_AT)
 
     def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from torch import Tensor
 from orbit.core.compiled import loops
 from orbit.core.params import Lengthscale
 from orbit.groups.base import Group
-from orbit.kernels.base import Against, LengthscaleKernel
+from orbit.kernels.base import KernelValues, LengthscaleKernel
 from orbit.registry import register
 
 # Time of the absolute difference of two numbers, as a share of that of a cosine.
@@ -58,7 +58,7 @@ class Laplacian(LengthscaleKernel):
     def coefficient(self) -> float:
         return -1.0
 
-    def against(self, B: Tensor) -> Against:
+    def against(self, B: Tensor) -> KernelValues:
         return _L1Columns(B, self.factor(B.dtype))
 
     def pair_work(self, n_features: int) -> tuple[float, float]:

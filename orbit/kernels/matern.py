@@ -12,7 +12,7 @@ from scipy.special import gammaincinv, gammaln, kve
 from torch import Tensor
 
 from orbit.core.params import Lengthscale, Range
-from orbit.kernels.base import Against
+from orbit.kernels.base import KernelValues
 from orbit.kernels.radial import RadialColumns, ScaleMixtureKernel
 from orbit.registry import register
 
@@ -70,7 +70,7 @@ class Matern(ScaleMixtureKernel):
     def coefficient(self) -> float:
         return 2 * self.nu
 
-    def against(self, B: Tensor) -> Against:
+    def against(self, B: Tensor) -> KernelValues:
         return RadialColumns(B, self.factor(B.dtype), partial(_matern_, nu=self.nu))
 
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
@@ -101,7 +101,7 @@ class Exponential(ScaleMixtureKernel):
     def spectral_moments(self) -> float:
         return 1.0  # Cauchy
 
-    def against(self, B: Tensor) -> Against:
+    def against(self, B: Tensor) -> KernelValues:
         return RadialColumns(B, self.factor(B.dtype), partial(_matern_, nu=0.5))
 
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from orbit.core.errors import ParameterError
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.groups.base import Group
-from orbit.kernels.base import MARGIN, Against, Kernel
+from orbit.kernels.base import MARGIN, Kernel, KernelValues
 from orbit.registry import register
 
 
@@ -61,7 +61,7 @@ class Polynomial(Kernel):
             if value is not None and value > high:
                 raise ParameterError(name, f"a number up to {high:.1e} in {dtype.name} (engine.dtype)", value)
 
-    def against(self, B: Tensor) -> Against:
+    def against(self, B: Tensor) -> KernelValues:
         def columns(A: Tensor, columns: slice, out: Tensor) -> Tensor:
             return torch.mm(A, B[columns].T, out=out).mul_(self.gamma_).add_(self.coef0).pow_(self.degree)
 

@@ -11,7 +11,7 @@ from scipy.special import gammaincinv
 from torch import Tensor
 
 from orbit.core.params import Lengthscale, Range
-from orbit.kernels.base import Against
+from orbit.kernels.base import KernelValues
 from orbit.kernels.radial import ScaleMixtureKernel, smooth_columns
 from orbit.registry import register
 
@@ -60,7 +60,7 @@ class RationalQuadratic(ScaleMixtureKernel):
     def coefficient(self) -> float:
         return 0.5 / self.alpha
 
-    def against(self, B: Tensor) -> Against:
+    def against(self, B: Tensor) -> KernelValues:
         profile = partial(_power_, exponent=-self.alpha)
         factor = self.factor(B.dtype)
         return smooth_columns(B, factor, profile, slope=self.alpha)

@@ -13,7 +13,7 @@ from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.groups import Group, Identity
-from orbit.kernels.base import Against, Kernel
+from orbit.kernels.base import Kernel, KernelValues
 from orbit.kernels.skeletons import Skeleton, Space, from_nodes, make_activation, make_space, stack
 from orbit.kernels.skeletons.builders import read_layers
 from orbit.kernels.skeletons.spaces import SpaceName
@@ -112,7 +112,7 @@ class SkeletonKernel(Kernel):
         self.skeleton_ = self._build(self.space_.n_inputs)
         return self
 
-    def against(self, B: Tensor) -> Against:
+    def against(self, B: Tensor) -> KernelValues:
         return _SkeletonColumns(self.skeleton_, self.space_, B)
 
     def pair_work(self, n_features: int) -> tuple[float, float]:

@@ -60,7 +60,7 @@ class LeastSquaresLearner(TargetsLearner):
     _stream: _Stream | None = None
     _chosen_by: str | None = None
     _precise = False
-    _exhausted = False
+    _below_float32 = False
 
     def path_predictions(self, X, y, path: np.ndarray, X_new, sample_weight=None) -> Iterator[np.ndarray]:
         """Predictions for ``X_new`` after a fit with each lambda of ``path``, from one factorisation.
@@ -118,7 +118,7 @@ class LeastSquaresLearner(TargetsLearner):
         def chosen(path: np.ndarray, float32: bool, scorer, rows=None) -> Choice:
             problem = self._problem(structure, rows or (X, Y, weights), path, float32)
             choice = choose(problem, path, trim and len(path) > 1, float32, scorer)
-            return chosen(path, False, scorer, rows) if choice.exhausted else choice
+            return chosen(path, False, scorer, rows) if choice.below_float32 else choice
 
         if len(path) == 1:
             return chosen(path, float32, gcv_scores)
@@ -186,7 +186,7 @@ class LeastSquaresLearner(TargetsLearner):
 
         True if the best lambda may be smaller than float32 products resolve.
         """
-        return self._exhausted
+        return self._below_float32
 
     def restart(self) -> None:
         """Restart the stream, with products in float64."""
@@ -244,7 +244,7 @@ class LeastSquaresLearner(TargetsLearner):
     def _set_solution(self, choice: Choice, structure: Structure | None, dtype: np.dtype) -> None:
         """Set the fitted attributes from a choice and its solution."""
         self.regularization_, self.path_, self.path_scores_ = choice.value, choice.path, choice.scores
-        self._exhausted = choice.exhausted
+        self._below_float32 = choice.below_float32
         warn_at_end(choice.path, choice.scores, choice.value)
         operator = choice.problem.operator
         if structure is not None and isinstance(operator, Constant):
@@ -391,7 +391,7 @@ class IndependentOutputsMixin(LeastSquaresLearner):
         self.regularization_ = float(path[0])
         if len(path) > 1:
             self.regularization_, self.path_scores_ = best_of_path(path, score)
-        self._exhausted = False
+        self._below_float32 = False
         warn_at_end(path, self.path_scores_, self.regularization_)
         W = solutions[self.regularization_][0]
         self._keep(W, system.y_offset - system.x_offset @ W, system.dtype)

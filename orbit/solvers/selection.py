@@ -97,7 +97,7 @@ class Choice:
 
     Attributes
     ----------
-    exhausted : bool
+    below_float32 : bool
         Whether the value is the smallest that float32 products resolve, so that a smaller one may be better.
     """
 
@@ -105,7 +105,7 @@ class Choice:
     path: np.ndarray
     scores: np.ndarray
     problem: LeastSquares
-    exhausted: bool = False
+    below_float32: bool = False
 
 
 def in_float32(dtype: np.dtype, size: float, path: np.ndarray, trim: bool) -> bool:
@@ -137,8 +137,8 @@ def choose(
     if len(tried) > 1:
         value, scores = best_of_path(tried, _reject_indefinite(scorer(problem)))
     smaller = np.isfinite(scores[tried < value]).any()
-    exhausted = float32 and (value < floor or (path[0] < value and not smaller))
-    return Choice(value, tried, scores, problem, exhausted)
+    below_float32 = float32 and (value < floor or (path[0] < value and not smaller))
+    return Choice(value, tried, scores, problem, below_float32)
 
 
 def _reject_indefinite(score: Score) -> Score:
