@@ -254,7 +254,7 @@ def _check_finite(K: np.ndarray) -> None:
 def _check_rank(rank: int) -> None:
     if not rank:
         raise InputError(
-            "all kernel values between the points are zero: change the kernel's lengthscale, or its other parameters"
+            "all kernel values of the points are zero: change the kernel's lengthscale, or its other parameters"
         )
 
 
