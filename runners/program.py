@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+# A command in a comment, whose arguments follow.
 _COMMAND = re.compile(r"^(python run\.py|orbit)(?= (-m )?[\w./]+=)")
 
 

@@ -359,7 +359,19 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
                 ("runner.series={a: {}}", "runner.others={b: 3}"),
                 "runner.others.b: expected settings",
             ),
-            ("fields", ("runner.series={a: {}}",), "runner=fields needs dataset=vector_field"),
+            (
+                "fields",
+                ("runner.series={a: {}}", "runner.others={b: {along: 3, series: {c: {}}}}"),
+                "runner.others.b.along",
+            ),
+            ("invariance", ("runner.cases={a: {shape: 3}}",), "runner.cases.a.shape: expected a list of integers >= 1"),
+            ("invariance", ("runner.cases={a: {moves: {siz: 3}}}",), "siz"),
+            (
+                "budget",
+                ("runner.fits={a: null}", "runner.network={seed: 1}", "runner.grid={seed: 3}"),
+                "runner.grid.seed: ex",
+            ),
+            ("fields", ("runner.series={a: null}",), "runner=fields needs dataset=vector_field"),
             ("skeleton_error", ("runner.kernels={a: 3}",), "runner.kernels.a: expected settings, found 3"),
             ("skeleton_error", ("runner.kernels={a: {}}",), "runner.series: expected at least one entry"),
             ("skeleton_locality", ("runner.kernels={a: 3}",), "runner.kernels.a: expected settings, found 3"),
@@ -380,7 +392,6 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
             ("compare", ("group=identity",), "group=identity: runner=compare compares another group with it"),
         )
     ),
-    ("seed=0,1", "seed=0,1: several values are a sweep, which is started with -m; a list is written seed=[a,b]"),
     # ---- tables
     *(
         (("runner=table", setting), message)

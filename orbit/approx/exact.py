@@ -16,6 +16,7 @@ from orbit.core.work import Work
 from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Outline, ProjectedEmbedding, Scratch, flatten
+from orbit.engine.memory import slices
 from orbit.kernels import Kernel
 from orbit.kernels.base import KernelValues, ProjectedKernelValues
 from orbit.kernels.structure import GramStructure, StructuredFeatures
@@ -295,12 +296,16 @@ class OrbitColumns(Embedding):
     """
 
     sums_are_features = True
-    shares_columns = True
 
     def __init__(self, columns: KernelValues, weights: np.ndarray, n_points: int) -> None:
         self.columns, self.weights = columns, weights
         self.width = self.n_outputs = n_points
         self.units = n_points * len(weights)
+
+    def parts(self, units: int) -> list[list[slice]]:
+        # the orbit points of one z add to the same column
+        starts, points = range(0, self.units, self.width), max(1, units // len(self.weights))
+        return [[slice(i + z.start, i + z.stop) for i in starts] for z in slices(self.width, points)]
 
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
         values = self.columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))

@@ -10,7 +10,7 @@ import numpy as np
 from orbit.core.errors import InputError, shortened, suggestion
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState
-from orbit.data.base import Dataset, Loader, Task, check_arrays, exact_dtype, real_numbers
+from orbit.data.base import Dataset, Loader, Task, check_arrays, real_dtype, real_numbers
 from orbit.data.files import existing, existing_file, read_arrays
 from orbit.data.rows import NpyFile, Rows, subset
 from orbit.data.splits import check_groups, guess_task, split_off_test
@@ -191,7 +191,7 @@ class Arrays(Loader):
     def _points(self, X: np.ndarray, where: str) -> Any:
         if not isinstance(X, np.memmap) or X.ndim == 0:
             return real_numbers(X, where)
-        return Rows(NpyFile(str(X.filename), exact_dtype(X, where)), np.arange(len(X)))
+        return Rows(NpyFile(str(X.filename), real_dtype(X.dtype, where)), np.arange(len(X)))
 
     def _require(self, arrays: dict[str, np.ndarray], path: str, key: str, keys: str = "x_key and y_key") -> None:
         if key not in arrays:

@@ -18,7 +18,7 @@ from orbit.core.linalg import check_target_size
 from orbit.core.params import PositiveInt, check_value
 from orbit.core.random import RandomState, generator
 from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
-from orbit.data.rows import Rows, SharedSource, distinct, own_rows, subset
+from orbit.data.rows import Rows, SharedSource, distinct, is_rounded, own_rows, subset
 
 # New points whose largest value is this many times larger, or smaller, are taken to be scaled differently. A few points
 # may well lack the largest values of the training points.
@@ -425,10 +425,6 @@ def _arrays(data: Dataset | Points) -> str:
     )
 
 
-# All integers up to this one are numbers of float32.
-_EXACT_INTEGER = 2**24
-
-
 def real_numbers(X: np.ndarray, where: str) -> np.ndarray:
     """``X`` in float32, or in float64 if it already is or has integers that float32 does not; others are converted.
 
@@ -437,22 +433,15 @@ def real_numbers(X: np.ndarray, where: str) -> np.ndarray:
     InputError
         For other values; the message starts with ``where``.
     """
-    return X.astype(exact_dtype(X, where), copy=False)
-
-
-def exact_dtype(X: np.ndarray, where: str) -> np.dtype:
-    """The floating-point type of :func:`real_numbers` for ``X``, an array or a file mapped into memory."""
     dtype = real_dtype(X.dtype, where)
-    if X.dtype.kind in "iu" and max(int(X.max(initial=0)), -int(X.min(initial=0))) <= _EXACT_INTEGER:
-        return np.dtype(np.float32)
-    return dtype
+    return X.astype(np.float64 if is_rounded(X, dtype) else dtype, copy=False)
 
 
 def real_dtype(dtype: np.dtype, where: str) -> np.dtype:
-    """The floating-point type that holds all numbers of ``dtype``; float64 is the largest."""
+    """The floating-point type for numbers of ``dtype`` that are read by rows; integers are float32."""
     if dtype.kind not in "biuf":
         raise InputError(f"{where} must hold real numbers, found dtype {dtype}")
-    return np.dtype(np.float64 if dtype.itemsize > (4 if dtype.kind == "f" else 2) else np.float32)
+    return np.dtype(np.float64 if dtype.kind == "f" and dtype.itemsize > 4 else np.float32)
 
 
 def _warn_about_new_classes(data: Dataset) -> None:

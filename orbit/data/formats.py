@@ -18,6 +18,7 @@ from orbit.core.errors import DataFileError, InputError, shortened, suggestion
 from orbit.core.fingerprint import Fingerprint, of_listing
 from orbit.core.paths import user_path
 from orbit.data.base import check_finite, real_dtype
+from orbit.data.rows import as_real
 
 SUFFIXES = (".npy", ".parquet", ".pq")
 
@@ -241,7 +242,7 @@ class NpyFormat(Format):
             targets = None if y is None else next(y)
             if targets is not None and targets.ndim == 2 and targets.shape[1] == 1:
                 targets = targets[:, 0]
-            yield None if X is None else next(X).astype(header.dtype), targets
+            yield None if X is None else as_real(next(X), header.dtype, f"{self.label}: part {name}"), targets
 
     def _rows(self, folder: Folder, name: str, start: int, size: int) -> Iterator[np.ndarray]:
         with folder.system.open_input_file(folder.full(name)) as file:
@@ -353,7 +354,7 @@ class ParquetFormat(Format):
         X = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
         if X.shape[1] != math.prod(header.shape):
             raise InputError(f"{where}: expected {math.prod(header.shape)} numbers in a row, found {X.shape[1]}")
-        return X.astype(header.dtype, copy=False).reshape(-1, *header.shape)
+        return as_real(X, header.dtype, where).reshape(-1, *header.shape)
 
     def _targets(self, batch: Any, where: str) -> np.ndarray | None:
         if not self.targets:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,9 @@ _BYTES_AT_ONCE = 2**24
 
 # If fewer than one row in this number is read, read-ahead is disabled.
 _SPREAD = 16
+
+# All integers up to this one are numbers of float32.
+_EXACT_INTEGER = 2**24
 
 
 class Source(ABC):
@@ -80,6 +84,23 @@ class AllBut:
         return values - np.searchsorted(self.left_out, values)
 
 
+def is_rounded(values: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether some integers among the values are no numbers of ``dtype``, if that is float32."""
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 4 or dtype != np.float32:
+        return False
+    return max(int(values.max(initial=0)), -int(values.min(initial=0))) > _EXACT_INTEGER
+
+
+def as_real(values: np.ndarray, dtype: np.dtype, where: str) -> np.ndarray:
+    """Values that are read by rows, in ``dtype``; a warning names ``where`` if integers are rounded to float32."""
+    if is_rounded(values, dtype):
+        warnings.warn(
+            f"{where}: integers larger than {_EXACT_INTEGER:,} are rounded to float32; save them as float64",
+            stacklevel=2,
+        )
+    return values.astype(dtype, copy=False)
+
+
 class NpyFile(Source):
     """The rows of an .npy file, read on demand.
 
@@ -108,7 +129,7 @@ class NpyFile(Source):
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         out = np.empty((len(rows), *self.shape[1:]), self.dtype)
         for block in _blocks(len(rows), out[:1].nbytes):
-            out[block] = self._map(_scattered(rows[block]))[rows[block]]
+            out[block] = as_real(self._map(_scattered(rows[block]))[rows[block]], self.dtype, self.path)
         return out
 
     def own(self, indices: np.ndarray) -> np.ndarray:

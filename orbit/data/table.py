@@ -45,7 +45,7 @@ class Table(Loader):
         Share of the points in the random test part.
     missing_texts : list of str or None
         Texts of a CSV file that stand for a missing value, such as ``['']`` if NA and None are values; None: those that
-        pandas takes for missing, the empty text, NA, None, null, nan and others.
+        pandas takes for missing, the empty text, 'NA', 'None', 'null', 'nan' and others.
     task : {"auto", "classification", "regression"}
         ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression. Integers of a
         CSV file are strings if one of them has a leading zero, unless the task is ``regression``.

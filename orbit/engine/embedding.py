@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from orbit.engine.kept import Latest
+from orbit.engine.memory import slices
 
 # A function from points (n, *shape) to vectors (n, d).
 Encode = Callable[[Tensor], Tensor]
@@ -64,8 +65,6 @@ class Embedding(ABC):
         Units of a tile; None lets the engine choose.
     sums_are_features : bool
         Whether :meth:`finish` is the identity, so that sums can be accumulated in the result.
-    shares_columns : bool
-        Whether several units add to the same columns of the sum, so that threads cannot each have some of the units.
     needs_squares : bool
         Whether a projected embedding uses ``|g_i x|^2``.
     is_projected : bool
@@ -79,10 +78,13 @@ class Embedding(ABC):
     n_outputs: int
     unit_tile: int | None = None
     sums_are_features: ClassVar[bool] = False
-    shares_columns: ClassVar[bool] = False
     needs_squares: bool = False
     is_projected: bool = False
     values: float = 1.0
+
+    def parts(self, units: int) -> list[list[slice]]:
+        """All units, in slices of at most ``units``; those in different lists add to different columns of the sum."""
+        return [[tile] for tile in slices(self.units, units)]
 
     def prepare(self, points: Tensor) -> Tensor:
         """The argument of :meth:`add` for points (n, d), computed once for all units; by default the points."""

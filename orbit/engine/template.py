@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -74,27 +72,24 @@ class Template(Strategy):
         points = flatten(points)
         total = points.new_zeros(len(points), embedding.width)
 
-        def add(part: slice, columns: slice) -> None:
+        def add(columns: slice) -> None:
             templates = embedding.templates(columns).reshape(-1, *X.shape[1:])
             scratch, tiles = (Scratch(1, tile_rows, len(templates), points) for _ in range(2))
             for i in range(len(weights)):
                 moved = flatten(orbit.group_.adjoint(orbit.elements_[i : i + 1], templates)[0])
-                for tile_of_part in slices(part.stop - part.start, tile_rows):
-                    rows = slice(part.start + tile_of_part.start, part.start + tile_of_part.stop)
+                for rows in slices(len(points), tile_rows):
                     tile = tiles.matrix(0, rows.stop - rows.start, len(templates))
                     torch.mm(points[rows], moved.T, out=tile)
                     row_squares = None if squares is None else squares[i : i + 1, rows]
                     embedding.add_projected(tile[None], row_squares, weights[i : i + 1], columns, total[rows], scratch)
 
-        def add_all_units(part: slice) -> None:
-            for columns in slices(embedding.units, units):
-                add(part, columns)
+        parts = embedding.parts(units)
 
-        if embedding.shares_columns:  # threads have different rows, because two units may add to one column
-            work, parts = add_all_units, slices(len(points), -(-len(points) // self.workspace.workers))
-        else:
-            work, parts = partial(add, slice(0, len(points))), slices(embedding.units, units)
-        self.workspace.run(work, list(parts), self.task.description, halve=False)
+        def work(tile: slice) -> None:
+            for columns in parts[tile.start]:
+                add(columns)
+
+        self.workspace.run(work, list(slices(len(parts), 1)), self.task.description, halve=False)
         with torch.inference_mode():
             return embedding.finish(total)
 

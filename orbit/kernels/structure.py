@@ -364,7 +364,7 @@ class StructuredFeatures(NDArrayOperatorsMixin):
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        if "out" in kwargs:
+        if any(out is self for out in kwargs.get("out", ())):
             raise TypeError("features are not changed in place: copy them with np.array(features)")
         return getattr(ufunc, method)(*(np.asarray(x) if x is self else x for x in inputs), **kwargs)
 

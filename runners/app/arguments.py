@@ -60,11 +60,6 @@ def is_dry_run(arguments: Sequence[str]) -> bool:
 def _refuse_sweeps(overrides: Sequence[Override]) -> None:
     """Refuse settings of a sweep for a single run, where they have no effect."""
     for override in overrides:
-        if override.is_sweep_override():
-            raise ConfigError(
-                f"{override.input_line}: several values are a sweep, which is started with -m; a list is written "
-                f"{override.key_or_group}=[a,b]"
-            )
         if override.key_or_group.startswith(("hydra/sweeper", "hydra/launcher", "hydra.sweep", "hydra.launcher.")):
             raise ConfigError(f"{override.input_line}: is for a sweep, which is started with -m")
 
@@ -125,7 +120,7 @@ def _values(override: Override) -> list[Any]:
         return [override.value()]
     if isinstance(override.value(), Glob):
         return []
-    return list(override.sweep_iterator(Transformer.identity))
+    return [getattr(value, "text", value) for value in override.sweep_iterator(Transformer.identity)]
 
 
 def _check_hydra_key(key: str) -> None:

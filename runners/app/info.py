@@ -35,8 +35,14 @@ _PAPERS = {
     "ORFF": "Brault et al. 2016",
 }
 _PAPER = re.compile(
-    rf"\b({'|'.join(_PAPERS)}) (?=eqs?\.|section|Figure|Table|definition|theorem|appendix|example|proposition|lemma)"
+    rf"\b({'|'.join(_PAPERS)}) "
+    r"(?=eqs?\.|section|figure|table|definition|theorem|appendix|example|proposition|lemma|remark|comment)",
+    re.IGNORECASE,
 )
+
+# Python's values as they are written on the command line; in quotes they are texts.
+_WRITTEN = {"None": "null", "True": "true", "False": "false"}
+_VALUE = re.compile(rf"(?<!')\b({'|'.join(_WRITTEN)})\b(?!')")
 
 
 def requested(arguments: list[str]) -> str | None:
@@ -112,8 +118,8 @@ def _in_words(text: str) -> str:
     'null is auto, as in RandomFourier (Raj et al. 2017, eq. 3).'
     """
     text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"\1", text).replace("``", "")
-    text = re.sub(r"\bNone\b", "null", text)
-    return _PAPER.sub(lambda found: f"{_PAPERS[found[1]]}, ", text)
+    text = _VALUE.sub(lambda found: _WRITTEN[found[0]], text)
+    return _PAPER.sub(lambda found: f"{_PAPERS[found[1].upper()]}, ", text)
 
 
 def _component(title: str, described: Signature, own: dict[str, Any], prefix: str) -> str:

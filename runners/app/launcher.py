@@ -136,9 +136,7 @@ class _Process:
         return result
 
     def terminate(self) -> None:
-        """Ask the process to write what it has; a job that has not begun does not begin."""
-        if self.future is not None and self.future.cancel():
-            return
+        """Ask the process to write what it has."""
         if self.job is not None and self.pid is not None and self.pid.done() and self.pid.exception() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid.result(), signal.SIGTERM)

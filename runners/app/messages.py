@@ -28,6 +28,8 @@ E = TypeVar("E", bound=Exception)
 
 # How Hydra's message of an error in a file begins, OmegaConf's of a value in place of a section, and Hydra's functions
 # that read a file, with the variable that has its name.
+# What Hydra says of several values for a single run.
+_SEVERAL = re.compile(r"Ambiguous value for argument '(.*)'\s")
 _IN_FILE = re.compile(r"In '([^']+)': ")
 _NO_SECTION = re.compile(r"Merge error: \w+ is not a subclass of (\w+)\. value: (.*)")
 _READING = {"load_config": "config_path", "_load_config_impl": "config_path", "_create_defaults_tree_impl": "path"}
@@ -112,6 +114,8 @@ def one_line(error: BaseException) -> str:
     """The message of an error of Hydra or OmegaConf, or of one while Hydra composed, as one line with suggestions."""
     if not isinstance(error, (HydraException, OmegaConfBaseException)):
         return _of_file(error)
+    if (found := _SEVERAL.match(str(error))) is not None:
+        return f"{found[1]}: several values are a sweep, which is started with -m; a list is written KEY=[a,b]"
     if isinstance(error, MissingConfigException) and error.options is not None:
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         choices = [option for option in error.options if option != "auto"]

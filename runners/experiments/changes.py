@@ -37,6 +37,11 @@ def check_changes(key: str, section: Any, example: str | None = None) -> None:
             raise InputError(f"{key}.{label}: expected settings, found {changes!r}; write {{key: value}}")
 
 
+def entries(section: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
+    """The entries of a section that has been checked, with an empty mapping for each that is null."""
+    return {label: dict(changes or {}) for label, changes in (section or {}).items()}
+
+
 def check_labels(key: str, labels: Collection[str]) -> None:
     """Raise ``InputError`` for labels that cannot be names of metrics and files, or would be the same name."""
     known: dict[str, str] = {}

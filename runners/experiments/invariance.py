@@ -11,10 +11,11 @@ import torch
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.core.progress import Progress
+from orbit.orbits import Orbit
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
-from runners.experiments.changes import check_changes
+from runners.experiments.changes import check_changes, entries
 from runners.experiments.pipeline import represented_points
 from runners.markdown import markdown_table
 
@@ -58,24 +59,29 @@ class Invariance(Runner):
     def check(self) -> None:
         super().check()
         check_changes("runner.cases", self.cases, "invariance")
-        for label, case in self._cases().items():
+        for label, case in entries(self.cases).items():
             shape, moves = case.get("shape"), case.get("moves")
-            sizes = shape if isinstance(shape, list) else [shape]
-            if "shape" in case and not (sizes and all(isinstance(size, int) and size >= 1 for size in sizes)):
+            sizes = shape if isinstance(shape, list | tuple) else [0]
+            if "shape" in case and not (sizes and all(type(size) is int and size >= 1 for size in sizes)):
                 raise InputError(f"runner.cases.{label}.shape: expected a list of integers >= 1, found {shape!r}")
             if not isinstance(moves, Mapping | None):
                 raise InputError(f"runner.cases.{label}.moves: expected settings of orbit, found {moves!r}")
 
     def plans(self, base: Plan) -> list[Plan]:
         """The plan of every case with every approximation."""
-        return [*self._plans(base).values()]
+        plans = self._plans(base)
+        for (label, _), plan in plans.items():
+            self._moves(plan, entries(self.cases)[label])  # refuses settings that are wrong
+        return [*plans.values()]
 
-    def _cases(self) -> dict[str, dict[str, Any]]:
-        return {label: case or {} for label, case in (self.cases or {}).items()}
+    def _moves(self, plan: Plan, case: dict[str, Any]) -> Orbit:
+        """The orbit from which the moves of a case are drawn."""
+        drawn = {"rule": "monte_carlo", "size": self.n_moves} | (case.get("moves") or {})
+        return plan.orbit(**drawn, random_state=1)
 
     def _plans(self, base: Plan) -> dict[tuple[str, str], Plan]:
         plans = {}
-        for label, case in self._cases().items():
+        for label, case in entries(self.cases).items():
             settings = {key: value for key, value in case.items() if key not in _OWN}
             for name in self.approximations:
                 plans[label, name] = base.variant(settings | {"approx": {"name": name}})
@@ -84,7 +90,7 @@ class Invariance(Runner):
     def run(self, job: Job) -> None:
         plans, rows = self._plans(job.plan), []
         with Progress(len(plans), "cases", job.plan.config["engine"]["progress"]) as progress:
-            for label, case in self._cases().items():
+            for label, case in entries(self.cases).items():
                 row = {"group": label}
                 for name in self.approximations:
                     X = represented_points(plans[label, name], self.n_points, case.get("shape"))
@@ -103,10 +109,7 @@ class Invariance(Runner):
         job.say(table)
 
     def _error(self, plan: Plan, case: dict[str, Any], features: Any, X: np.ndarray) -> float:
-        orbit = plan.orbit(
-            **({"rule": "monte_carlo", "size": self.n_moves} | (case.get("moves") or {})), random_state=1
-        )
-        moves = orbit.fit(X)
+        moves = self._moves(plan, case).fit(X)
         psi = features.transform(X)
         errors = []
         for i in range(len(moves.weights_)):

@@ -19,7 +19,7 @@ from orbit.registry import register
 from runners.app.memory import Part
 from runners.app.plan import Plan
 from runners.base import Job, Runner
-from runners.experiments.changes import check_changes
+from runners.experiments.changes import check_changes, entries
 from runners.experiments.estimate import Estimate
 from runners.results import Result, curve_results
 
@@ -69,7 +69,7 @@ class OrffError(Runner):
 
     def plans(self, base: Plan) -> list[Plan]:
         """The plan of every kernel."""
-        plans = {label: base.variant({"kernel": section}) for label, section in (self.kernels or {}).items()}
+        plans = {label: base.variant({"kernel": section}) for label, section in entries(self.kernels).items()}
         for label, plan in plans.items():
             if not isinstance(kernel := plan.component("kernel"), OperatorKernel):
                 raise InputError(f"runner.kernels.{label}: {kernel.label()} is not operator-valued")

@@ -20,7 +20,7 @@ from orbit.solvers.products import sharing_products
 from runners.app.features import shared_in_job
 from runners.app.plan import Plan
 from runners.base import Job, Runner
-from runners.experiments.changes import check_changes, check_labels
+from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.columns import compare_columns
 from runners.experiments.curves import Curve
 from runners.experiments.estimate import Estimate, Fits, estimated
@@ -173,7 +173,7 @@ class Table(Runner):
         return not self.only or name in self.only
 
     def _rows(self) -> dict[str, dict[str, Any]]:
-        return {label: changes or {} for label, changes in (self.rows or {}).items() if self._is_chosen(label)}
+        return {label: changes for label, changes in entries(self.rows).items() if self._is_chosen(label)}
 
     def _cells(self) -> dict[str, dict[str, Any]]:
         """Label -> changes, for every chosen row in every column."""

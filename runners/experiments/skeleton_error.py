@@ -15,7 +15,7 @@ from orbit.core.random import spawn
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
-from runners.experiments.changes import check_changes
+from runners.experiments.changes import check_changes, entries
 from runners.markdown import markdown_table
 from runners.metrics import kernel_errors
 from runners.results import curve_results
@@ -73,8 +73,8 @@ class SkeletonError(Runner):
         return [*self._plans(base).values()]
 
     def _plans(self, base: Plan) -> dict[tuple[str, str], Plan]:
-        pairs = itertools.product((self.kernels or {}).items(), (self.series or {}).items())
-        return {(kernel, name): base.variant((one or {}) | (two or {})) for (kernel, one), (name, two) in pairs}
+        pairs = itertools.product(entries(self.kernels).items(), entries(self.series).items())
+        return {(kernel, name): base.variant(one | two) for (kernel, one), (name, two) in pairs}
 
     def run(self, job: Job) -> None:
         kernels, series, plans = self.kernels or {}, self.series or {}, self._plans(job.plan)

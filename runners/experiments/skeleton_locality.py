@@ -13,7 +13,7 @@ from orbit.core.params import PositiveInt
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
-from runners.experiments.changes import check_changes
+from runners.experiments.changes import check_changes, entries
 from runners.results import Result
 
 
@@ -63,7 +63,7 @@ class SkeletonLocality(Runner):
     def _plans(self, base: Plan) -> dict[str, Plan]:
         if (name := base.config["approx"]["name"]) != "skeleton":
             raise InputError(f"approx={name}: runner=skeleton_locality needs approx=skeleton")
-        return {label: base.variant(changes or {}) for label, changes in (self.kernels or {}).items()}
+        return {label: base.variant(changes) for label, changes in entries(self.kernels).items()}
 
     def run(self, job: Job) -> None:
         plans, maps = self._plans(job.plan), {}

@@ -40,7 +40,7 @@ class Training:
     Attributes
     ----------
     earlier : array of two numbers
-        Seconds and processor seconds of the epochs of earlier runs.
+        Seconds and processor seconds of earlier runs, from the start of this training to their last epoch.
     """
 
     def __init__(self, job: Job, plan: Plan, label: str = "") -> None:

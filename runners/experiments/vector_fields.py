@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from orbit.data import VectorField
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner, Stopwatch
-from runners.experiments.changes import check_changes
+from runners.experiments.changes import check_changes, entries
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.trials import Trials
 from runners.results import Result, curve_results
@@ -80,6 +81,8 @@ class Fields(Runner):
             for key in section or {}:
                 if key not in ("along", "series", "exact"):
                     raise InputError(f"runner.others.{name}.{key}: no such key; it has along, series, exact")
+            if not isinstance(along := (section or {}).get("along"), Mapping | None):
+                raise InputError(f"runner.others.{name}.along: expected settings, found {along!r}")
             check_changes(f"runner.others.{name}.series", (section or {}).get("series"), "orff_curl")
             check_changes(f"runner.others.{name}.exact", (section or {}).get("exact"))
 
@@ -104,11 +107,11 @@ class Fields(Runner):
 
     def _figures(self) -> dict[str, tuple[Changes, Changes]]:
         """Name of a figure of errors -> label -> changes, of its series and of its exact kernels."""
-        found = {"error": (self.series or {}, self.exact or {})}
+        found = {"error": (entries(self.series), entries(self.exact))}
         for name, section in (self.others or {}).items():
             along = section.get("along") or {}
             series, exact = (
-                {label: along | (changes or {}) for label, changes in (section.get(part) or {}).items()}
+                {label: along | changes for label, changes in entries(section.get(part)).items()}
                 for part in ("series", "exact")
             )
             found[name] = series, exact
@@ -141,8 +144,10 @@ class Fields(Runner):
 
     def _times(self, job: Job, trials: Trials) -> None:
         lines, fixed = {}, {"selection": {"name": "none"}}
-        settings = [(label, c | {"approx.n_components": self.timed_components}) for label, c in self.series.items()]  # type: ignore[union-attr]
-        for label, changes in [*settings, *(self.exact or {}).items()]:
+        settings = [
+            (label, c | {"approx.n_components": self.timed_components}) for label, c in entries(self.series).items()
+        ]
+        for label, changes in [*settings, *entries(self.exact).items()]:
             found: dict[int, float] = {}
             for size in self.sizes:
                 try:

@@ -19,6 +19,7 @@ from orbit.core.params import Range
 from orbit.registry import register
 from runners.base import Job, Runner
 from runners.program import program
+from runners.report.cells import public
 from runners.report.content import Content, Page
 from runners.report.kept import FOLDER, Gathered, Kept, gathered, kept_runs, read_kept
 from runners.report.pages import pages
@@ -28,7 +29,6 @@ from runners.report.render import FILES, render, render_page
 from runners.report.results import Experiment, Results, experiments
 from runners.report.sections import Paged, arrange
 from runners.tracking.mlflow import Tracker
-from runners.tracking.passwords import mask
 
 log = logging.getLogger(__name__)
 
@@ -242,7 +242,7 @@ def _sources(results: Results, tracker: Tracker | None, outputs: Path) -> list[s
     local = [run for run in results.runs if run.folder is not None]
     if tracker is None:
         return [f"Run folders in {outputs.absolute()} (tracking.enabled=false): {len(local)}"]
-    where = f"MLflow experiment {tracker.experiment} at {mask(tracker.uri)}"
+    where = f"MLflow experiment {tracker.experiment} at {public(tracker.uri)}"
     sources = [f"Runs in the {where}: {len(results.runs) - len(local)}"]
     if local:
         names = ", ".join(run.record.name for run in local)

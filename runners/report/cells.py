@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 
@@ -20,7 +21,16 @@ def command_line(overrides: list[str], *options: str) -> Code:
     >>> command_line(["approx=rf", "tracking.uri=http://me:secret@host", "kernel={a: 1}"])
     "orbit approx=rf tracking.uri=http://me:***@host 'kernel={a: 1}'"
     """
-    return Code(mask(" ".join([program(), *map(shlex.quote, [*options, *overrides])])))
+    return Code(public(" ".join([program(), *map(shlex.quote, [*options, *overrides])])))
+
+
+def public(text: str) -> str:
+    """The text with passwords masked, and with whatever a web address has before an @, which may be a token.
+
+    >>> public("https://ghp_1@host and postgresql://me:secret@host")
+    'https://***@host and postgresql://me:***@host'
+    """
+    return re.sub(r"(?<=://)[^\s:/@]+(?=@)", "***", mask(text))
 
 
 def command(run: Run) -> Code:
@@ -37,7 +47,7 @@ def metric(run: Run, name: str) -> str:
 
 
 def error(run: Run) -> str:
-    return shortened(mask(run.record.error or ""), _MAX_ERROR)
+    return shortened(public(run.record.error or ""), _MAX_ERROR)
 
 
 def shortened(text: str, length: int = _MAX_CELL) -> str:

@@ -23,8 +23,6 @@ log = logging.getLogger(__name__)
 # The files of a run that a report reads; models and logs are not downloaded.
 _ENDINGS = (".md", ".png", ".txt", RECORD, RESULTS)
 
-# A command in the comment of an experiment, whose arguments follow.
-
 
 @dataclass(frozen=True)
 class Run:

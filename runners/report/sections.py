@@ -14,7 +14,6 @@ from runners.report import cells
 from runners.report.content import Code, Content, Link, Picture, Section, Table, read_parts
 from runners.report.results import Experiment, Results, Run
 from runners.report.tables import failed_table, group_sweeps, runs_table
-from runners.tracking.passwords import mask
 
 _MAIN = "table"  # the stem of an experiment's main table and figure
 _MACHINE = "machine.txt"
@@ -139,7 +138,7 @@ def _facts(results: Results, run: Run) -> list[tuple[str, str]]:
         ("run folder", Code(run.folder.path if run.folder is not None else "")),
     ]
     if results.pages is not None and record.run_id:
-        facts.append(("page", Link(mask(results.pages) + record.run_id)))
+        facts.append(("page", Link(cells.public(results.pages) + record.run_id)))
     return [(label, value) for label, value in facts if value]
 
 

@@ -9,6 +9,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, RangeSweep, ValueType
 
 from orbit.core.errors import InputError
+from runners.app.schema import FILE_GROUPS, KINDS
 
 _HELP = "write a,b or choice(a,b), range(1,10), interval(0,1), int(interval(1,9)), or tag(log,interval(1e-6,1))"
 
@@ -44,10 +45,10 @@ def first(key: str, distribution: Any) -> str:
 
 
 def others(key: str, distribution: Any) -> list[str]:
-    """The overrides of a key with all values of a choice but the first; none for a range."""
+    """The overrides of a choice of components with all names but the first; none for numbers."""
     from optuna.distributions import CategoricalDistribution
 
-    if not isinstance(distribution, CategoricalDistribution):
+    if key not in (*KINDS, *FILE_GROUPS) or not isinstance(distribution, CategoricalDistribution):
         return []
     return [f"{key}={choice}" for choice in distribution.choices[1:]]
 
@@ -58,7 +59,8 @@ def for_whole_numbers(space: dict[str, Any], message: str) -> str:
 
     for key, distribution in space.items():
         if isinstance(distribution, FloatDistribution) and message.startswith(f"{key}: expected an integer"):
-            return f"; write {key}=int(interval({distribution.low:g},{distribution.high:g}))"
+            numbers = f"int(interval({round(distribution.low)},{round(distribution.high)}))"
+            return f"; write {key}={f'tag(log,{numbers})' if distribution.log else numbers}"
     return ""
 
 

@@ -20,7 +20,7 @@ from orbit.orbits import Orbit, random_orbit_points
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
-from runners.experiments.changes import check_changes
+from runners.experiments.changes import check_changes, entries
 from runners.experiments.pipeline import pipeline, represented
 from runners.experiments.trials import Trials
 from runners.machine import describe_machine
@@ -81,11 +81,14 @@ class Budget(Runner):
         if not self.fits or not self.network:
             raise InputError("runner=budget: expected runner.fits and runner.network; choose experiment=bench_network")
         check_changes("runner.fits", self.fits)
+        for key, values in (self.grid or {}).items():
+            if not isinstance(values, list | tuple) or not values:
+                raise InputError(f"runner.grid.{key}: expected a list of at least one value, found {values!r}")
 
     def plans(self, base: Plan) -> list[Plan]:
         """The plans of all fits and networks."""
         sizes = [base.variant({"dataset.n_train": n}) for n in self.n_train]
-        fits = [size.variant(changes) for size in sizes for changes in (self.fits or {}).values()]
+        fits = [size.variant(changes) for size in sizes for changes in entries(self.fits).values()]
         networks = [plan for size in sizes for _, plan in self._networks(size)]
         if (name := networks[0].config["learner"]["name"]) != "network":
             raise InputError(f"runner.network: expected learner: {{name: network}}, found {name}")
@@ -106,7 +109,7 @@ class Budget(Runner):
 
     def _fit_all(self, base: Plan, trials: Trials) -> Points:
         points = []
-        for label, changes in (self.fits or {}).items():
+        for label, changes in entries(self.fits).items():
             metrics = trials.fit(base.variant(changes))
             seconds = metrics["time/total_s"] - metrics["time/predict_s"]
             points.append((label, seconds, metrics["test/accuracy"]))

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from orbit.core.errors import InputError, shortened
 from runners.program import program
@@ -301,12 +302,14 @@ def _create_database(file: Path) -> None:
 
     MLflow makes the tables in many steps, and cannot use a file in which an interruption has left some of them.
     """
+    file = file.resolve()
     prefix = f".{file.name}-"
     for left in file.parent.glob(f"{prefix}*"):  # by a process that was killed; the caller holds the lock
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=prefix, ignore_cleanup_errors=True) as folder:
         made = Path(folder) / file.name
-        mlflow_module().MlflowClient(tracking_uri=f"sqlite:///{made}")._tracking_client.store._dispose_engine()
+        client = mlflow_module().MlflowClient(tracking_uri=f"sqlite:///{quote(str(made))}")
+        client._tracking_client.store._dispose_engine()
         made.replace(file)
 
 

@@ -18,7 +18,7 @@ _ENV = "ORBIT_URIS"
 
 _MASK = "***"
 _AUTHORITY = re.compile(r"(?<=://)([^\s:/@]*):\S+@")  # up to the last @, because passwords may have one
-_FIELD = re.compile(r"([?&][\w-]*(?:password|passwd|token|secret)[\w-]*=)[^&\s'\"\\]+", re.IGNORECASE)
+_FIELD = re.compile(r"([?&][\w-]*(?:password|passwd|token|secret)[\w-]*=)(?:\\(?!['\"])|[^&\s'\"\\])+", re.IGNORECASE)
 
 
 def mask(text: str) -> str:

@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlparse
+from urllib.parse import unquote, urlparse
 
 from filelock import FileLock, Timeout
 
@@ -72,8 +72,9 @@ def is_database(uri: str) -> bool:
 
 def sqlite_file(uri: str) -> Path | None:
     """The file of an SQLite database; None for other stores and for a database in memory."""
-    path = uri.partition("?")[0].removeprefix("sqlite:///")
-    return Path(path) if uri.startswith("sqlite:///") and path not in ("", ":memory:") else None
+    path = unquote(uri.partition("?")[0].removeprefix("sqlite:///"))
+    is_path = uri.startswith("sqlite:///") and path not in ("", ":memory:") and not path.startswith("file:")
+    return Path(path) if is_path else None
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ import math
 import os
 import re
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -31,7 +30,7 @@ from runners.interpolations import resolved
 from runners.program import program
 from runners.tracking.passwords import mask
 from runners.tracking.pending import Marker, Pending
-from runners.tracking.record import RECORD, Record, RunFolder, SweepFolder
+from runners.tracking.record import RECORD, SWEEP_RECORD, Record, RunFolder, SweepFolder
 from runners.tracking.storage import cannot_write
 
 if TYPE_CHECKING:
@@ -49,6 +48,8 @@ _LISTS = ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP, ValueType.RANGE_
 # More jobs than the first number are refused; of more than the second, a line says that they are composed first.
 _MOST_JOBS, _MANY_JOBS = 50_000, 1000
 
+_OF_HYDRA = "multirun.yaml"
+
 _LONGEST_END_S = 10.0  # from the moment that a process is killed
 
 _open_sweeps: list[SweepCallback] = []
@@ -63,6 +64,7 @@ class SweepCallback(Callback):
         self.folder = SweepFolder(Path())
         self.record = Record("")
         self.outputs = Path()
+        self.was_empty = False
         self.begun = time.monotonic()
         self.complete = ""  # why there is no job, if there is none to run
         self.problems: dict[str, None] = {}  # in the order in which they were found
@@ -85,6 +87,7 @@ class SweepCallback(Callback):
             _check_numbers(config.hydra)
             _check_count(config.hydra)
             self.folder.path.mkdir(parents=True, exist_ok=True)
+            self.was_empty = not any(self.folder.path.iterdir())
             if not (config.resume or config.retry_failed):
                 self._check_is_free()
             self._open(config)
@@ -107,12 +110,15 @@ class SweepCallback(Callback):
         """Nothing: Hydra does not call this when a job failed, so ``close_sweep`` does the work."""
 
     def discard(self) -> None:
-        """Leave no trace of a sweep that was refused before its first job."""
+        """Leave no trace of a sweep that was refused before its first job, in a folder that was empty before."""
         if self.tracker is not None:
             self.tracker.delete(self.record)
         if self.marker is not None:
             Pending(self.outputs).remove(self.marker)
-        shutil.rmtree(self.folder.path, ignore_errors=True)
+        with contextlib.suppress(OSError):  # what others have written meanwhile stays
+            for name in (SWEEP_RECORD, _OF_HYDRA):
+                (self.folder.path / name).unlink(missing_ok=True)
+            self.folder.path.rmdir()
 
     def close(self, interrupted: bool, ended: bool) -> int:
         """Print and log the table of all jobs, and return the number of jobs that failed."""
@@ -280,7 +286,7 @@ def close_sweep(interrupted: bool = False, ended: bool = False, refused: bool = 
     if not _open_sweeps:
         return None
     sweep, failed = _open_sweeps.pop(), None
-    if refused and not any(sweep.folder.path.glob(f"*/{RECORD}")):
+    if refused and sweep.was_empty and not any(sweep.folder.path.rglob(RECORD)):
         sweep.discard()
     else:
         failed = sweep.close(interrupted, ended)

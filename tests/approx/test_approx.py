@@ -12,9 +12,10 @@ from sklearn.pipeline import make_pipeline
 
 import orbit
 from orbit import registry
-from orbit.approx import Exact, Nystrom, OperatorRandomFourier, RandomFourier
+from orbit.approx import AveragedMap, Exact, Nystrom, OperatorRandomFourier, RandomFourier
 from orbit.approx.frequencies import MonteCarlo
 from orbit.approx.landmarks import Uniform
+from orbit.approx.raw_points import _Coordinates
 from orbit.core.errors import InputError, ParameterError
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
@@ -513,11 +514,19 @@ def test_the_number_of_columns_is_known_before_the_fit(rng, features):
 
 
 def test_a_feature_map_that_is_not_registered_has_the_name_of_its_class(rng):
-    class Mine(RandomFourier):
-        pass
+    class Mine(AveragedMap):
+        def __init__(self, kernel=None, orbit=None, engine=None, random_state=None) -> None:
+            self.kernel, self.orbit, self.engine, self.random_state = kernel, orbit, engine, random_state
 
-    fitted = Mine(n_components=3).fit(rng.standard_normal((5, 2)))
-    assert fitted.transform(rng.standard_normal((4, 2))).shape == (4, 6)
+        def _fit_map(self, X: np.ndarray, random_state: int) -> None:
+            self._n_features_out = X.shape[1]
+
+        def _embedding(self, dtype: np.dtype) -> _Coordinates:
+            return _Coordinates(self._n_features_out)
+
+    X = rng.standard_normal((5, 2))
+    np.testing.assert_allclose(Mine().fit(X).transform(X), X)
+    assert Mine().fit(X).label() == "component=Mine, kernel=gaussian"
 
 
 def test_equivariant_features_of_points_of_one_orbit_are_their_own():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import os
@@ -18,7 +19,7 @@ from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.data import MNIST, QM7, Arrays, Dataset, Digits, Points, RotatedDigits, RotatedMNIST, files, mnist, qm7
 from orbit.data.base import check_arrays, real_numbers
 from orbit.data.move import rotate_randomly
-from orbit.data.rows import NpyFile
+from orbit.data.rows import NpyFile, Rows
 from orbit.testing import DatasetContract
 from orbit.testing.samples import smooth_images
 
@@ -230,15 +231,14 @@ def test_numbers_keep_their_precision_in_any_order_of_bytes(dtype, expected):
 
 
 @pytest.mark.parametrize("largest", [2**24 + 3, 2**24])
-def test_integers_of_a_file_by_rows_are_those_of_one_in_memory(tmp_path, largest):
-    X = largest - np.arange(40).reshape(20, 2)
-    np.save(tmp_path / "X.npy", X)
+def test_integers_of_a_file_by_rows_are_float32_with_a_warning_if_they_are_rounded(tmp_path, largest):
+    np.save(tmp_path / "X.npy", largest - np.arange(40).reshape(20, 2))
     np.save(tmp_path / "y.npy", np.arange(20) % 2)
-    np.savez(tmp_path / "both.npz", X=X, y=np.arange(20) % 2)
-    by_rows = Arrays(path=str(tmp_path / "X.npy"), y_path=str(tmp_path / "y.npy")).load(0).X_train
-    in_memory = Arrays(path=str(tmp_path / "both.npz")).load(0).X_train
-    assert by_rows.dtype == in_memory.dtype
-    np.testing.assert_array_equal(by_rows[:], in_memory)
+    X = Arrays(path=str(tmp_path / "X.npy"), y_path=str(tmp_path / "y.npy")).load(0, lazy=True).X_train
+    assert isinstance(X, Rows)
+    rounded = pytest.warns(UserWarning, match=r"X\.npy: integers larger than 16,777,216 are rounded to float32")
+    with rounded if largest > 2**24 else contextlib.nullcontext():
+        assert X[np.arange(len(X))].dtype == np.float32
 
 
 # ---- MNIST -----------------------------------------------------------------------------------------------------------

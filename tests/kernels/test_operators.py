@@ -774,3 +774,6 @@ def test_features_with_a_structure_are_not_changed_in_place(rng):
         features *= 2
     np.testing.assert_array_equal(np.asarray(features), before)
     np.testing.assert_array_equal(2 * features, 2 * before)
+    total = np.zeros(before.shape)
+    total += features
+    np.testing.assert_array_equal(total, before)

@@ -42,6 +42,8 @@ def holders(folder: Path) -> list[Path]:
             "postgresql://host/runs?user=ann&password=pa55&sslmode=off",
             "postgresql://host/runs?user=ann&password=***&sslmode=off",
         ),
+        (r"{'a': \"x://h/r?password=pa\\u00e455\"}", r"{'a': \"x://h/r?password=***\"}"),
+        (r"x://h/r?password=ab\cd", "x://h/r?password=***"),
         ("http://127.0.0.1:5000/#/experiments/1", "http://127.0.0.1:5000/#/experiments/1"),
         ("sqlite:////tmp/mlflow.db", "sqlite:////tmp/mlflow.db"),
     ],

@@ -171,6 +171,12 @@ class TestSearch:
             assert (code, out) == (2, "")
             assert message in err
         assert mlflow_runs(tmp_path) == []
+        kept = tmp_path / "kept" / "notes.txt"
+        kept.parent.mkdir()
+        kept.touch()
+        command = ("-m", "hydra/sweeper=optuna", *VALIDATE, "kernel=gaussian,matem")
+        assert run(*command, f"hydra.sweep.dir={kept.parent}")[0] == 2
+        assert kept.is_file()
         assert list((tmp_path / "out").glob("*/*-sweep")) == list((tmp_path / "out" / "pending").glob("*.json")) == []
 
     def test_equal_settings_are_run_once(self, run, tmp_path):
