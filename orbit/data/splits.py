@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from sklearn.model_selection import GroupShuffleSplit
 
@@ -11,6 +13,9 @@ from orbit.data.base import Task, are_labels
 
 #: Different integers up to which they are taken for classes.
 MOST_CLASSES = 100
+
+# More different integers than the first number, with fewer points each than the second, may be meant as numbers.
+_FEW_CLASSES, _FEW_POINTS = 10, 10
 
 # Random splits of groups of which the one with the best sizes is taken.
 _GROUP_SPLITS = 10
@@ -26,7 +31,14 @@ def guess_task(y: np.ndarray) -> Task:
         return "classification"
     if y.dtype.kind == "f" and (y.ndim > 1 or not are_labels(y)):
         return "regression"
-    return "classification" if len(np.unique(y)) <= MOST_CLASSES else "regression"
+    count = len(np.unique(y))
+    if _FEW_CLASSES < count <= MOST_CLASSES and len(y) < _FEW_POINTS * count:
+        warnings.warn(
+            f"the targets are {count} different whole numbers, which are taken for classes, with fewer than "
+            f"{_FEW_POINTS} points each on average; set task=regression if they are numbers",
+            stacklevel=2,
+        )
+    return "classification" if count <= MOST_CLASSES else "regression"
 
 
 def split_off_test(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +17,9 @@ from orbit.data.base import Dataset, Loader, Points, Task
 from orbit.data.files import existing, existing_file
 from orbit.data.splits import check_groups, guess_task, split_off_test
 from orbit.registry import register
+
+# What pandas calls a first column without a name.
+_UNNAMED = "Unnamed: 0"
 
 if TYPE_CHECKING:  # pandas is imported when a table is read
     from orbit.data.frames import Frame, NamedColumns, Values
@@ -206,6 +210,12 @@ class Table(Loader):
         part.require(self.features or [], "set features")
         others = {*self._targets(), self.weight, self.group_column}
         features = list(self.features or [column for column in part.frame if column not in others])
+        if self.features is None and _UNNAMED in features:
+            warnings.warn(
+                f"{part.where}: the first column has no name and is used as a feature; if it numbers the rows, save "
+                "the table without it (in pandas index=False), or name the columns to use in features",
+                stacklevel=2,
+            )
         both = others & set(features)
         if both:
             raise InputError(f"features: {', '.join(map(str, both))} is a target, the weight or the group as well")

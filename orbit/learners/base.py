@@ -17,6 +17,7 @@ from orbit.core.component import Estimator
 from orbit.core.errors import InputError
 from orbit.core.params import check_params
 from orbit.core.random import RandomState, hold_out, spawn
+from orbit.core.threads import threads_for
 from orbit.core.work import Work
 from orbit.kernels.structure import GramStructure, Structure, unpacked
 from orbit.solvers.selection import (
@@ -288,10 +289,11 @@ class SolverLearner(Learner):
         return best_of_path(self.path_, score)
 
     def _trained(self, value: float, X, y, weights: np.ndarray | None, seed: int) -> Any:
-        if weights is None:
-            return self._solver(self.value_type(value), y, None, seed).fit(X, y)
-        weights, X, y = drop_zero_weights(weights, X, y)  # libsvm miscounts points of weight zero
-        return self._solver(self.value_type(value), y, weights, seed).fit(X, y, sample_weight=weights)
+        with threads_for(float(X.size)):  # the solvers take many small products
+            if weights is None:
+                return self._solver(self.value_type(value), y, None, seed).fit(X, y)
+            weights, X, y = drop_zero_weights(weights, X, y)  # libsvm miscounts points of weight zero
+            return self._solver(self.value_type(value), y, weights, seed).fit(X, y, sample_weight=weights)
 
     def _points(self, X) -> np.ndarray:
         check_is_fitted(self)

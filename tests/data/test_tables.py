@@ -695,3 +695,20 @@ def test_an_npz_without_points_names_what_it_has(tmp_path):
     np.savez(tmp_path / "new.npz", x=np.ones((2, 8, 8)))
     with pytest.raises(InputError, match="no array named 'X'; did you mean 'x'?"):
         Digits().read_points(str(tmp_path / "new.npz"), {"shape": [8, 8]})
+
+
+def test_a_column_of_row_numbers_is_warned_of(tmp_path):
+    pd.DataFrame({"a": [1.5, 2, 3, 4], "y": list("nmnm")}).to_csv(tmp_path / "t.csv")
+    with pytest.warns(UserWarning, match="the first column has no name and is used as a feature"):
+        assert Table(path=str(tmp_path / "t.csv"), target="y").load(0).X_train.shape == (3, 2)
+
+
+@pytest.mark.parametrize(("values", "warned"), [(30, True), (10, False)])
+def test_whole_numbers_with_few_points_each_are_warned_of(values, warned):
+    y = np.arange(90) % values
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert guess_task(y) == "classification"
+    assert [str(each.message).partition(",")[0] for each in found] == (
+        [f"the targets are {values} different whole numbers"] if warned else []
+    )
