@@ -208,6 +208,7 @@ class Group(Component):
             )
         if isinstance(X, Tensor):
             return moved
+        # the identity moves nothing: its result would be the caller's own memory
         is_view = moved.untyped_storage().data_ptr() == points.untyped_storage().data_ptr()
         return (moved.clone() if is_view else moved).numpy()
 
