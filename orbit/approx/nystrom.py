@@ -64,7 +64,7 @@ class Nystrom(AveragedMap):
     ----------
     landmarks_ : array, shape (rank, d), or (m, d) with a rank tolerance
         In the order of the pivots of K_ZZ, if there is no rank tolerance.
-    normalization_ : float64 array L, shape (rank, len(landmarks_))
+    normalization_ : array L, shape (rank, len(landmarks_))
     orbit_, kernel_ : the fitted parts
 
     References
@@ -132,7 +132,8 @@ class Nystrom(AveragedMap):
         rng = np.random.default_rng(random_state)
         landmarks = rule.select(X, self.kernel_, self.orbit_, self.engine_, self.n_components, rng, self.encode)
         K, precision = self.kernel_.gram(landmarks), float(np.finfo(X.dtype).eps)
-        pivots, self.normalization_ = pivoted_root(K, self.rank_tolerance, precision)
+        pivots, root = pivoted_root(K, self.rank_tolerance, precision)
+        self.normalization_ = root.astype(X.dtype)
         self.landmarks_, self._is_triangular = landmarks[pivots], self.rank_tolerance is None
         self._n_features_out = len(self.normalization_)
 

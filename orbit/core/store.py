@@ -35,6 +35,7 @@ from sklearn.base import clone
 
 from orbit.core.component import Component
 from orbit.core.fingerprint import fingerprint
+from orbit.core.threads import in_threads
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,9 @@ Noted = tuple[np.ndarray, Any, Warned]
 
 # The share of its bytes that a store of rows uses for other results.
 _SHARE_OF_RESULTS = 0.01
+
+# Rows whose digests a thread computes at a time.
+_HASHED_ROWS = 256
 
 # Kept in files is what took longer to compute than to be written and read at this rate.
 _BYTES_PER_S = 5e8
@@ -85,10 +89,11 @@ class Store(ABC):
 
 
 class ByRow(Store):
-    """Keeps functions of rows by row, those used last, up to a number of bytes; and small other results in memory.
+    """Keeps functions of rows by row, and other results, those used last, up to a number of bytes.
 
-    All other results together, such as fitted learners, have at most a hundredth of that number of bytes; of these the
-    largest go first.
+    Other results, such as fitted learners, are in memory if all of them together have at most a hundredth of that
+    number of bytes; of these the largest go first. Larger ones, such as factors of many landmarks, are kept in files
+    only.
 
     Parameters
     ----------
@@ -117,47 +122,58 @@ class ByRow(Store):
         self, limit_bytes: float, folder: str | os.PathLike[str] | None = None, beyond: Store | None = None
     ) -> None:
         self.limit_bytes, self.folder, self.beyond = limit_bytes, folder, beyond
-        self._kept: dict[str, _Rows] = {}
+        self._kept: dict[str, _Rows | _Result] = {}
         self._results: dict[str, tuple[Any, int]] = {}
 
     def get(self, key: str, make: Callable[[], T]) -> T:
         if key in self._results:
             self._results[key] = self._results.pop(key)  # to the end, as the one used last
             return copy.deepcopy(self._results[key][0])
+        if isinstance(entry := self._used(key), _Result):
+            return entry.read()
+        start = time.perf_counter()
         result = make() if self.beyond is None else self.beyond.get(key, make)
-        if (size := array_bytes(result)) <= self.limit_bytes * _SHARE_OF_RESULTS:
+        seconds, size = time.perf_counter() - start, array_bytes(result)
+        if size <= self.limit_bytes * _SHARE_OF_RESULTS:
             self._results[key] = copy.deepcopy(result), size
             while sum(size for _, size in self._results.values()) > self.limit_bytes * _SHARE_OF_RESULTS:
                 # fitted maps are large and drawn in little time, learners are small and take long
                 del self._results[max(self._results, key=lambda kept: self._results[kept][1])]
+        elif self.folder is not None and seconds > size / _BYTES_PER_S and self._makes_room(key, size):
+            self._keep(key, _Result(self.folder, size), result)
         return result
 
     def rows(self, key: str, X: np.ndarray, make: Callable[[np.ndarray], Noted]) -> Noted:
-        if key in self._kept:
-            self._kept[key] = self._kept.pop(key)  # to the end, as the one used last
-        entry = self._kept.get(key) or _Rows(self.folder)
-        digests = [hashlib.blake2b(row, digest_size=16).digest() for row in _bytes_of_rows(X)]
+        found = self._used(key)
+        entry = found if isinstance(found, _Rows) else _Rows(self.folder)
+        digests = row_digests(X)
         places = np.array([entry.places.get(digest, -1) for digest in digests], dtype=np.intp)
         new = np.flatnonzero(places < 0)
         if len(X) and not len(new):
             return entry.values[places], entry.note, entry.warned
         missing, start = X if len(new) == len(X) else X[new], time.perf_counter()
         values, note, warned = make(missing) if self.beyond is None else self.beyond.rows(key, missing, make)
-        found, warned = values, tuple(dict.fromkeys(entry.warned + warned))
+        of_all, warned = values, tuple(dict.fromkeys(entry.warned + warned))
         if len(new) < len(X):
-            found = np.empty((len(X), *values.shape[1:]), values.dtype)
+            of_all = np.empty((len(X), *values.shape[1:]), values.dtype)
             known = np.flatnonzero(places >= 0)
-            found[new], found[known] = values, entry.values[places[known]]
+            of_all[new], of_all[known] = values, entry.values[places[known]]
         worth = self.folder is None or time.perf_counter() - start > values.nbytes / _BYTES_PER_S
-        if len(new) and worth and self._makes_room(key, entry.values.nbytes + values.nbytes):
+        if len(new) and worth and self._makes_room(key, entry.nbytes + values.nbytes):
             self._keep(key, entry, [digests[i] for i in new], (values, note, warned))
-        return found, note, warned
+        return of_all, note, warned
+
+    def _used(self, key: str) -> _Rows | _Result | None:
+        """What is kept under a key, as the entry used last."""
+        if key in self._kept:
+            self._kept[key] = self._kept.pop(key)
+        return self._kept.get(key)
 
     def _makes_room(self, key: str, nbytes: int) -> bool:
         """Whether so many bytes under a key fit; if so, other keys go, those first that were not used for longest."""
         if nbytes > self.limit_bytes:
             return False
-        others = [(other, entry.values.nbytes) for other, entry in self._kept.items() if other != key]
+        others = [(other, entry.nbytes) for other, entry in self._kept.items() if other != key]
         total = nbytes + sum(size for _, size in others)
         for other, size in others:
             if total <= self.limit_bytes:
@@ -166,13 +182,36 @@ class ByRow(Store):
             total -= size
         return True
 
-    def _keep(self, key: str, entry: _Rows, digests: list[bytes], noted: Noted) -> None:
+    def _keep(self, key: str, entry: _Rows | _Result, *content: Any) -> None:
         try:
-            entry.append(digests, noted)
+            entry.add(*content)
             self._kept[key] = entry
         except OSError as error:
             log.warning("features are not kept: %s cannot be written (%s)", self.folder, error.strerror or error)
             self._kept.pop(key, None)
+
+
+class _Result:
+    """A result in a file without a name.
+
+    Attributes
+    ----------
+    nbytes : int
+        Of its arrays.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], nbytes: int) -> None:
+        self._folder, self.nbytes = folder, nbytes
+        self._file: IO[bytes]
+
+    def add(self, result: Any) -> None:
+        self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115, it stays open
+        pickle.dump(result, self._file, protocol=5)
+        self._file.flush()
+
+    def read(self) -> Any:
+        self._file.seek(0)
+        return pickle.load(self._file)
 
 
 class _Rows:
@@ -186,7 +225,11 @@ class _Rows:
         self.note: Any = None
         self.warned: Warned = ()
 
-    def append(self, digests: list[bytes], noted: Noted) -> None:
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes
+
+    def add(self, digests: list[bytes], noted: Noted) -> None:
         (values, note, warned), before = noted, len(self.values)
         if self._folder is None:
             self.values = np.concatenate([self.values, values]) if before else values.copy()
@@ -206,6 +249,22 @@ def _with_points(key: str, X: np.ndarray) -> str:
     digest = hashlib.sha256(f"{key} {len(X)}".encode())
     digest.update(_bytes_of_rows(X).data)
     return digest.hexdigest()
+
+
+def row_digests(X: np.ndarray) -> list[bytes]:
+    """A digest of the bytes of each row of an array, shape (n, ...).
+
+    >>> first, second, third = row_digests(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
+    >>> first == third, first == second
+    (True, False)
+    """
+    rows, digests = _bytes_of_rows(X), [b""] * len(X)
+
+    def fill(tile: slice) -> None:
+        digests[tile] = [hashlib.blake2b(row, digest_size=16).digest() for row in rows[tile]]
+
+    in_threads(fill, [slice(start, start + _HASHED_ROWS) for start in range(0, len(X), _HASHED_ROWS)])
+    return digests
 
 
 def _bytes_of_rows(X: np.ndarray) -> np.ndarray:

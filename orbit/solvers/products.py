@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Iterator
 from contextvars import ContextVar
 
 import numpy as np
 
 from orbit.core.linalg import add_second_moments, mirror_upper
+from orbit.core.store import row_digests
 from orbit.solvers.moments import Rows
 
 # Products of fewer rows take about as long as looking for the rows.
@@ -67,12 +67,11 @@ class SharedProducts:
         """
         if len(X) < _FEWEST_ROWS or _nbytes(len(X), X) > self.limit_bytes:
             return None
-        rows = np.ascontiguousarray(X).view(np.uint8)
-        digests = [hashlib.blake2b(row, digest_size=16).digest() for row in rows]
+        digests = row_digests(X)
         places = {digest: i for i, digest in enumerate(digests)}
         group = self._taken(X, places, dtype, shifted)
         new = [digest for digest in places if digest not in group.places]
-        self.computed += group.add(X[[places[digest] for digest in new]], new)
+        self.computed += group.add(X if len(new) == len(X) else X[[places[digest] for digest in new]], new)
         self._groups.append(group)
         while sum(one.nbytes for one in self._groups) > self.limit_bytes:
             del self._groups[0]
@@ -116,7 +115,7 @@ class _Group:
         old, new = len(self._X), len(X)
         if not new:
             return 0
-        self._X = np.concatenate([self._X, X])
+        self._X = np.concatenate([self._X, X]) if old else X.copy()
         rows = Rows(self._X, np.empty((old + new, 0)), None, "none", precise=self._dtype == np.float64)
         rows.x_offset = self.shift
         among, across = np.zeros((new, new)), np.zeros((new, old))
@@ -124,7 +123,7 @@ class _Group:
             add_second_moments(among, part[old:].T)
             across += part[old:] @ part[:old].T
         mirror_upper(among)
-        self.products = np.block([[self.products, across.T], [across, among]])
+        self.products = np.block([[self.products, across.T], [across, among]]) if old else among
         self.places.update(zip(digests, range(old, old + new), strict=True))
         return new * (new + 1) // 2 + new * old
 

@@ -199,18 +199,33 @@ class Table(Runner):
         return [Curve.read(name, section) for name, section in chosen.items()]
 
     def _fit_rows(self, job: Job, trials: Trials, progress: Progress) -> Results:
-        results: Results = {label: [] for label in self._cells()}
-        # all folds of a row before the next row: they share features, and an interrupted table has complete rows
-        for label, changes in self._cells().items():
+        cells = self._cells()
+        results: Results = {label: [] for label in cells}
+        for labels in self._in_turn(job.plan):
             for i, repeat in enumerate(self._repeats()):
-                if not self._takes(label, i):
-                    continue
-                plan = job.plan.variant(changes | repeat)
-                results[label].append(trials.fit(plan, label))
-                self._record(job, results)
-                job.log_result(self._result(label, results[label], settings_of(plan.config)))
-                progress.step(trials.is_earlier)
+                for label in labels:
+                    if not self._takes(label, i):
+                        continue
+                    plan = job.plan.variant(cells[label] | repeat)
+                    results[label].append(trials.fit(plan, label))
+                    self._record(job, results)
+                    job.log_result(self._result(label, results[label], settings_of(plan.config)))
+                    progress.step(trials.is_earlier)
         return results
+
+    def _in_turn(self, base: Plan) -> list[list[str]]:
+        """Labels of rows in groups: those of a group are fitted in turn in each repeat, one group after the other.
+
+        Neighbouring rows with the same features of the first layer are a group if these depend on the training points:
+        each fold has its own, which take more room than there is for those of all folds. Other rows are fitted one by
+        one, because random features, and their inner products, are those of all folds.
+        """
+
+        def key(label: str) -> Any:
+            plan = base.variant(self._cells()[label] | self._repeats()[0])
+            return plan.config | {"hyper": None, "learner": None} if plan.approx().points_wanted(1) else label
+
+        return [[*group] for _, group in itertools.groupby(self._cells(), key)]
 
     def _fit_curve(self, job: Job, curve: Curve, trials: Trials, progress: Progress) -> None:
         metric = curve.metric or self.metric

@@ -328,7 +328,7 @@ class TestByRow:
             assert beyond.made == made
 
     @pytest.mark.parametrize("beyond", [False, True])
-    def test_keeps_small_results_of_other_kinds(self, beyond, where, tmp_path):
+    def test_keeps_results_of_other_kinds_and_large_ones_in_files(self, beyond, where, tmp_path):
         kept, made = by_row(tmp_path, where, 10_000.0), list[str]()
 
         def get(key: str, size: int) -> None:
@@ -342,10 +342,16 @@ class TestByRow:
             get("a", 60)  # of 100 bytes
             get("large", 101)
             get("b", 40)
-        assert made == ["a", "large", "b", "large"]
+        assert made == ["a", "large", "b", *(["large"] if where == "memory" else [])]
+        made.clear()
         for key in ("a", "c", "b", "c", "a"):  # c takes the place of a, which is the largest
             get(key, 40 if key in "bc" else 60)
-        assert made[4:] == ["c", "a"]
+        assert made == ["c", "a"]
+        made.clear()
+        for key in ("e", "f", "e", "g", "e", "f"):  # two of 4,000 bytes have room beside them
+            get(key, 4000)
+        assert made == (["e", "f", "g", "f"] if where == "files" else ["e", "f", "e", "g", "e", "f"])
+        assert list(tmp_path.iterdir()) == [], "files have no names"
 
 
 def test_rows_are_not_kept_in_files_where_computing_them_is_faster_than_reading(tmp_path, monkeypatch):
@@ -366,5 +372,6 @@ def test_a_full_disk_ends_nothing(tmp_path, monkeypatch):
         monkeypatch.setattr(store, "tempfile", SimpleNamespace(TemporaryFile=lambda dir: full))
         for _ in range(2):
             np.testing.assert_array_equal(kept.rows("rows", np.eye(2), lambda X: (X, None, ()))[0], np.eye(2))
-    assert len(warned) == 2
-    assert "cannot be written (No space left on device)" in warned[0]
+            np.testing.assert_array_equal(kept.get("large", lambda: np.ones(5000)), np.ones(5000))
+    assert len(warned) == 4
+    assert all("cannot be written (No space left on device)" in text for text in warned)

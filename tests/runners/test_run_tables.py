@@ -11,7 +11,7 @@ import pytest
 from command_line import SMALL, folders, mlflow_runs
 from scipy import stats
 
-from orbit.approx import Exact
+from orbit.approx import Exact, Nystrom
 from orbit.approx.base import FeatureMap
 from orbit.core import store
 from orbit.core.errors import InputError
@@ -19,6 +19,7 @@ from orbit.core.progress import Progress
 from runners.app import job
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.result_table import Table
+from runners.experiments.trials import Trials
 from runners.metrics import kernel_errors
 from runners.results import Result
 from runners.tracking.mlflow import Tracker
@@ -60,6 +61,35 @@ class TestTable:
             code, _, err = run(*command, f"runner.few_repeats={wrong}")
             assert code == 2
             assert message in err
+
+    def test_neighbours_of_equal_landmarks_take_turns_in_each_repeat(self, run, tmp_path, monkeypatch):
+        """Before there is no more room for the features of a fold, which no other fold has."""
+        order, fitted = list[tuple[str, int]](), list[int]()
+        fit, fit_map = Trials.fit, Nystrom._fit_map
+
+        def noted(self, plan, label=""):
+            order.append((label, plan.config["seed"]))
+            return fit(self, plan, label)
+
+        def noted_map(self, X, random_state):
+            fitted.append(random_state)
+            fit_map(self, X, random_state)
+
+        monkeypatch.setattr(Trials, "fit", noted)
+        monkeypatch.setattr(Nystrom, "_fit_map", noted_map)
+        monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)
+        nystrom = "approx: {name: nystrom, n_components: 12}"
+        second = "hyper: {name: gaussian, n_components: 8}"
+        turned = "turned: {group: {name: rotation}}"
+        rows = f"first: {{{nystrom}}}, second: {{{nystrom}, {second}}}, {turned}, third: {{{second}}}"
+        command = ("runner=table", *SMALL[:-1], f"runner.rows={{{rows}}}", "runner.repeats={seed: [0, 1]}")
+        code, _, err = run(*command, "tracking.enabled=false", "group=identity", "approx=rf")
+        assert code == 0, err
+        in_turn = [("first", 0), ("second", 0), ("first", 1), ("second", 1)]
+        assert order == [*in_turn, ("turned", 0), ("turned", 1), ("third", 0), ("third", 1)]
+        assert len(fitted) == len(set(fitted)) == 2
+        (folder,) = folders(tmp_path)
+        assert [r["label"] for r in RunFolder(folder).read_results()] == ["first", "second", "turned", "third"]
 
     def test_only_some_rows_and_curves_are_fitted(self, run, tmp_path):
         curves = "runner.curves={size: {along: {approx.n_components: [5]}, series: {turned: {}}}}"
