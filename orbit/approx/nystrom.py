@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,7 +21,7 @@ from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Outline, ProjectedEmbedding, Scratch, add_weighted
 from orbit.engine.memory import slices
 from orbit.kernels import Kernel
-from orbit.kernels.base import KernelValues, ProjectedKernelValues
+from orbit.kernels.base import KernelValues, ProjectedKernelValues, RestrictedKernelValues
 from orbit.orbits import Orbit
 from orbit.registry import register
 
@@ -162,6 +163,13 @@ class KernelColumns(Embedding):
     def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
         values = self.columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
         total[:, units].add_(values, alpha=weight)
+
+    def restricted(self, columns: Tensor) -> Embedding | None:
+        if not isinstance(self.columns, RestrictedKernelValues):
+            return None
+        narrow = copy.copy(self)
+        narrow.columns = self.columns.restricted(columns)
+        return narrow
 
     def finish(self, total: Tensor) -> Tensor:
         if not self.is_triangular:

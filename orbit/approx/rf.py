@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Literal
 
@@ -164,6 +165,13 @@ class _Waves(ProjectedEmbedding):
 
     def templates(self, units: slice) -> Tensor:
         return (self.frequencies if isinstance(self.frequencies, Tensor) else self.frequencies.dense)[units]
+
+    def restricted(self, columns: Tensor) -> Embedding | None:
+        if isinstance(self.frequencies, FastProjection):
+            return None
+        narrow = copy.copy(self)
+        narrow.frequencies = self.frequencies.index_select(1, columns)
+        return narrow
 
     def projection_cost(self, n_features: int) -> float:
         if isinstance(self.frequencies, FastProjection):

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from orbit.core.work import Work
-from orbit.engine.embedding import ProjectedEmbedding, Scratch
+from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch
 from orbit.engine.kept import Reused
 from orbit.engine.memory import TILE_ROWS, Tiling, slices
 from orbit.engine.strategy import Cost, Route, Strategy
+from orbit.engine.support import Support, by_support
 
 # Tiles where one orbit element is processed at a time.
 SINGLE = Tiling(rows=TILE_ROWS, elements=4, units=512)
@@ -49,55 +50,90 @@ class Direct(Strategy):
         out = self.result()
         tensor, like = self.workspace.tensor, self.workspace.tensor(task.X[:0], task.X.dtype)
         tile_rows = tiling.rows * (tiling.elements if batched else 1)
+        order = self._order(len(weights))
 
         def work(rows: slice) -> None:
-            points = tensor(task.X[rows], task.X.dtype)
-            total = out[rows] if in_result else points.new_zeros(len(points), embedding.width)
+            index = rows if order is None else order[rows]
+            points = tensor(task.X[index], task.X.dtype)
+            total = out[rows] if in_result and order is None else points.new_zeros(len(points), embedding.width)
             try:
                 add(points, total)
             except torch.OutOfMemoryError:
                 total.zero_()  # the rows will be repeated as two halves
                 raise
-            if not in_result:
+            if order is not None:
+                out[torch.from_numpy(index)] = embedding.finish(total)
+            elif not in_result:
                 self.workspace.copy(embedding.finish(total), out[rows])
 
         def add(points: Tensor, total: Tensor) -> None:
-            is_zero = True
+            is_zero, support = True, None if order is None else Support(embedding)
             for elements in slices(len(weights), tiling.elements):
                 moved = task.orbit.points(points, elements)
                 if batched:
-                    self._add_batch(moved, weights[elements], tiling.units, total, scratch())
+                    self._add_batch(moved, weights[elements], tiling.units, total, scratch(), support)
                 else:
-                    is_zero = self._add_each(moved, weights[elements], tiling.units, total, scratch(), is_zero)
+                    is_zero = self._add_each(moved, weights[elements], tiling.units, total, scratch(), is_zero, support)
 
         with Reused[Scratch]().per_thread(lambda: Scratch(2, tile_rows, tiling.units, like)) as scratch:
             self.workspace.run(work, list(slices(len(task.X), tiling.rows)), task.description)
         return out, Route("direct", operations=self.cost().projection)
 
-    def _add_batch(self, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch) -> None:
+    def _order(self, n_elements: int) -> np.ndarray | None:
+        """The order in which points are taken if columns of zeros are left out of products; None if they are not."""
+        task, embedding, workspace = self.task, self.task.embedding, self.workspace
+        if workspace.device.type != "cpu" or not isinstance(task.X, np.ndarray):
+            return None
+        if embedding.restricted(torch.arange(0)) is None:
+            return None
+        # each thread copies the columns that are left
+        if workspace.workers * embedding.units * task.n_features * task.X.itemsize > workspace.kept_bytes:
+            return None
+        return by_support(task.X, n_elements)
+
+    def _add_batch(
+        self,
+        moved: Tensor,
+        weights: np.ndarray,
+        width: int,
+        total: Tensor,
+        scratch: Scratch,
+        support: Support | None,
+    ) -> None:
         """Add the features of orbit points (r, n, *shape) of several elements, by one product and one addition."""
-        embedding = self.task.embedding
-        assert isinstance(embedding, ProjectedEmbedding)
         r, n = moved.shape[:2]
-        points = self.task.encode(moved.flatten(0, 1))
+        embedding, points = self._narrowed(moved.flatten(0, 1), support)
+        assert isinstance(embedding, ProjectedEmbedding)
         element_weights = self.workspace.tensor(weights, self.task.X.dtype)
         for units in slices(embedding.units, width):
             projections = embedding.project(points, units, scratch.matrix(1, r * n, units.stop - units.start))
             embedding.add_projected(projections.view(r, n, -1), None, element_weights, units, total, scratch)
 
     def _add_each(
-        self, moved: Tensor, weights: np.ndarray, width: int, total: Tensor, scratch: Scratch, is_zero: bool
+        self,
+        moved: Tensor,
+        weights: np.ndarray,
+        width: int,
+        total: Tensor,
+        scratch: Scratch,
+        is_zero: bool,
+        support: Support | None,
     ) -> bool:
         """Add the features of orbit points, one element at a time; returns whether ``total`` is still zero."""
-        embedding = self.task.embedding
         for one, weight in zip(moved, weights, strict=True):
             if not np.any(weight):
                 continue
-            points, add = embedding.prepare(self.task.encode(one)), embedding.put if is_zero else embedding.add
+            embedding, points = self._narrowed(one, support)
+            points, add = embedding.prepare(points), embedding.put if is_zero else embedding.add
             for units in slices(embedding.units, width):
                 add(points, weight if np.ndim(weight) else float(weight), units, total, scratch)
             is_zero = False
         return is_zero
+
+    def _narrowed(self, moved: Tensor, support: Support | None) -> tuple[Embedding, Tensor]:
+        """The embedding and encoded points, without columns that are zero if ``support`` is given."""
+        points = self.task.encode(moved)
+        return (self.task.embedding, points) if support is None else support.narrowed(points)
 
     def _is_batched(self, weights: np.ndarray) -> bool:
         """Whether features depend on projections alone, so that several orbit points can be processed at once."""

@@ -109,6 +109,13 @@ class Embedding(ABC):
         """Apply the linear step after averaging: (n, width) to (n, n_outputs)."""
         return total
 
+    def restricted(self, columns: Tensor) -> Embedding | None:
+        """This embedding for points that are zero outside some ``columns``, given by these columns, (n, len(columns)).
+
+        None if it takes whole points, as by default.
+        """
+        return None
+
     def projection_cost(self, n_features: int) -> float:
         """Cost of projecting a point of ``n_features`` numbers on one unit, in operations of a dense matrix product."""
         return 2.0 * n_features

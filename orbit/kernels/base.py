@@ -53,6 +53,14 @@ class ProjectedKernelValues(KernelValues, Protocol):
         """Turn projections (..., n, columns) into kernel values, in place; ``squares`` (..., n) are ``|a_i|^2``."""
 
 
+@runtime_checkable
+class RestrictedKernelValues(KernelValues, Protocol):
+    """Columns that can be computed for points whose other entries are zero, from fewer products."""
+
+    def restricted(self, columns: Tensor) -> KernelValues:
+        """The same functions for points that are zero outside ``columns``, given by these columns only."""
+
+
 class Kernel(Component):
     """A positive definite kernel on vectors.
 

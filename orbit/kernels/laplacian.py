@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import ClassVar
 
 import numpy as np
@@ -77,12 +78,26 @@ class _L1Columns:
 
     def __init__(self, B: Tensor, rate: float) -> None:
         self.coordinates, self.rate = B.T.contiguous(), rate  # (d, m), as the compiled loop reads them
+        self.rest: Tensor | None = None  # -|b|_1 / lengthscale of the entries that were left out
+
+    def restricted(self, columns: Tensor) -> _L1Columns:
+        """See :class:`~orbit.kernels.base.RestrictedKernelValues`."""
+        narrow = copy.copy(self)
+        narrow.coordinates = self.coordinates[columns]
+        outside = torch.ones(len(self.coordinates), dtype=torch.bool)
+        outside[columns] = False
+        narrow.rest = self.coordinates[outside].abs().sum(0).mul_(self.rate)
+        return narrow
 
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
         compiled = loops("orbit.kernels.l1_loops", A, self.coordinates, types=(torch.float32, torch.float64))
         if compiled is None:
-            return torch.mul(torch.cdist(A, self.coordinates[:, columns].T, p=1), self.rate, out=out).exp_()
+            return self._profile(torch.cdist(A, self.coordinates[:, columns].T, p=1), columns, out)
         distances = out if out.is_contiguous() else torch.empty_like(out, memory_format=torch.contiguous_format)
         first = columns.indices(self.coordinates.shape[1])[0]
         compiled.l1_distances(A.contiguous().numpy(), self.coordinates.numpy(), first, distances.numpy())
-        return torch.mul(distances, self.rate, out=out).exp_()
+        return self._profile(distances, columns, out)
+
+    def _profile(self, distances: Tensor, columns: slice, out: Tensor) -> Tensor:
+        torch.mul(distances, self.rate, out=out)
+        return (out if self.rest is None else out.add_(self.rest[columns])).exp_()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import abstractmethod
 from collections.abc import Callable
@@ -65,6 +66,18 @@ class RadialColumns:
         self.B = B - self.origin
         self.squares = self.B.square().sum(1).mul_(factor)
         self.largest_square = float(self.squares.abs().max())
+        self.rest: Tensor | None = None  # factor |b|^2 of the entries that were left out
+
+    def restricted(self, columns: Tensor) -> RadialColumns:
+        """See :class:`~orbit.kernels.base.RestrictedKernelValues`."""
+        narrow = copy.copy(self)
+        narrow.B, narrow.origin = self.B.index_select(1, columns), self.origin[columns]
+        outside = torch.ones(self.B.shape[1], dtype=torch.bool)
+        outside[columns] = False
+        narrow.rest = (self.B + self.origin)[:, outside].square().sum(1).mul_(self.factor)
+        narrow.squares = narrow.B.square().sum(1).mul_(self.factor) + narrow.rest
+        narrow.largest_square = float(narrow.squares.abs().max())
+        return narrow
 
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
         A, B = A - self.origin, self.B[columns]
@@ -78,15 +91,16 @@ class RadialColumns:
             vanished = self.vanishes_at + _ROUNDINGS * torch.finfo(out.dtype).eps * largest
             if _CLOSE * largest > vanished:
                 limits.clamp_(-vanished, vanished)
-            self._refine(A, B, limits, out)
+            self._refine(A, B, limits, None if self.rest is None else self.rest[columns], out)
         return self.profile(out)
 
-    def _refine(self, A: Tensor, B: Tensor, limits: Tensor, out: Tensor) -> None:
+    def _refine(self, A: Tensor, B: Tensor, limits: Tensor, rest: Tensor | None, out: Tensor) -> None:
         """Replace entries nearer to 0 than ``limits``, shape (n, m), by ``factor |a - b|^2`` from the differences."""
         rows, cols = _where_less(out, limits) if self.factor > 0 else _where_less(limits, out)
         step = max(1, REFINED_NUMBERS // A.shape[1])
         for i, j in zip(rows.split(step), cols.split(step), strict=True):
-            out[i, j] = (A[i] - B[j]).square().sum(1).mul_(self.factor)
+            squares = (A[i] - B[j]).square().sum(1).mul_(self.factor)
+            out[i, j] = squares if rest is None else squares + rest[j]
 
 
 class ProjectedRadialColumns(RadialColumns):
@@ -100,6 +114,13 @@ class ProjectedRadialColumns(RadialColumns):
     @cached_property
     def norms(self) -> Tensor:
         return self.points.square().sum(1).mul_(self.factor)
+
+    def restricted(self, columns: Tensor) -> ProjectedRadialColumns:
+        narrow = super().restricted(columns)
+        assert isinstance(narrow, ProjectedRadialColumns)
+        vars(narrow).pop("points", None)
+        narrow.norms = self.norms  # of whole points
+        return narrow
 
     def from_projections(self, projections: Tensor, squares: Tensor, columns: slice) -> Tensor:
         values = projections.mul_(-2 * self.factor).add_(self.norms[columns])

@@ -1,0 +1,86 @@
+"""Columns in which all points of a tile are zero, and which products with them leave out.
+
+Molecules with fewer atoms than the largest have rows and columns of zeros, which a group that permutes atoms moves
+about. A tile of points of about as many non-zero entries has many columns of zeros.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.engine.embedding import Embedding
+
+# The largest share of columns that are not zero for which leaving out the others is faster.
+_WORTHWHILE = 0.8
+
+# Orbit elements from which on the columns of an embedding are worth copying for one tile.
+_FEWEST_ELEMENTS = 8
+
+
+def by_support(X: np.ndarray, n_elements: int) -> np.ndarray | None:
+    """Indices of the points, shape (n,), by their number of non-zero entries; None if that would gain nothing.
+
+    Parameters
+    ----------
+    X : array, shape (n, *shape)
+    n_elements : int
+        Orbit elements of each point.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 2.0, 0.0, 3.0], [0.0, 0.0, 0.0, 4.0], [0.0, 5.0, 0.0, 6.0]])
+    >>> by_support(X, n_elements=10)
+    array([1, 2, 0])
+    >>> print(by_support(X, n_elements=1))
+    None
+    """
+    if n_elements < _FEWEST_ELEMENTS or not X.size:
+        return None
+    counts = np.count_nonzero(X, axis=tuple(range(1, X.ndim)))
+    return np.argsort(counts, kind="stable") if counts.mean() <= _WORTHWHILE * X[0].size else None
+
+
+class Support:
+    """The columns of a tile that are not zero, which grow with the elements that move its points.
+
+    Parameters
+    ----------
+    embedding : Embedding
+
+    Examples
+    --------
+    >>> from orbit import build
+    >>> nystrom = build("approx", "nystrom", n_components=5, random_state=0)
+    >>> X = torch.eye(6, dtype=torch.float64)
+    >>> embedding = nystrom.fit(X.numpy())._embedding(np.dtype(np.float64))
+    >>> narrow, points = Support(embedding).narrowed(X[:3])
+    >>> points.shape, narrow.columns.points.shape
+    (torch.Size([3, 3]), torch.Size([5, 3]))
+    """
+
+    def __init__(self, embedding: Embedding) -> None:
+        self._whole, self._narrow = embedding, embedding
+        self._used: np.ndarray | None = None
+        self._columns: Tensor | None = None
+
+    def narrowed(self, points: Tensor) -> tuple[Embedding, Tensor]:
+        """An embedding of fewer columns, and ``points`` (n, d) in these columns only; both as they are if none is zero.
+
+        Values of the embedding are those of the whole points.
+        """
+        used = (points.numpy() != 0).any(0)
+        if self._used is None or (used & ~self._used).any():
+            self._used = used if self._used is None else used | self._used
+            self._narrow_to(self._used)
+        return self._narrow, points if self._columns is None else points.index_select(1, self._columns)
+
+    def _narrow_to(self, used: np.ndarray) -> None:
+        self._narrow, self._columns = self._whole, None
+        if used.mean() > _WORTHWHILE:
+            used[:] = True  # nothing is left out from now on
+            return
+        columns = torch.from_numpy(np.flatnonzero(used))
+        if (narrow := self._whole.restricted(columns)) is not None:
+            self._narrow, self._columns = narrow, columns
