@@ -47,11 +47,10 @@ def pages(
 def _index(shown: Sequence[Paper], kept: Mapping[str, Gathered]) -> Page:
     items = [item for paper in shown for item in paper.items if item.experiment]
     largest = [next(iter(_whole_sizes(item, kept)), "") for item in items]
-    counts = {size: largest.count(size) for size in _SIZES}
-    middle = f", {counts['middle']} at size=middle" if counts["middle"] else ""
+    smaller = [f", {largest.count(size)} at size={size}" for size in ("middle", "small") if size in largest]
     total = (
-        f"Of {len(items)} tables and figures with an experiment, {counts['paper']} have a complete result at size=paper"
-        f"{middle}, and {counts['small']} at size=small."
+        f"Of {len(items)} tables and figures with an experiment, {largest.count('paper')} have a complete result at "
+        f"size=paper{''.join(smaller)}."
     )
     blocks: list[Block] = [_ABOUT, total]
     for paper in shown:
