@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for editors and type checkers; __getattr__ imports what is 
     from orbit import approx, data, distributions, encoders, engine, groups, kernels, learners, representations
     from orbit.approx import *  # noqa: F403
     from orbit.approx.hyper import GaussianLayer, LinearLayer  # noqa: F401
+    from orbit.core.models import load, save
     from orbit.data import *  # noqa: F403
     from orbit.distributions import *  # noqa: F403
     from orbit.encoders import Onnx, Patches  # noqa: F401
@@ -56,8 +57,10 @@ __all__ = [
     "groups",
     "kernels",
     "learners",
+    "load",
     "register",
     "representations",
+    "save",
 ]
 
 # Module -> its classes that are attributes of this package too, imported when they are first used. `Gradients` is a
@@ -97,7 +100,7 @@ _CLASSES = {
     ),
 }
 _MODULES = {name: module for module, names in _CLASSES.items() for name in names}
-_MODULES |= {"Engine": "engine", "Orbit": "orbits"}
+_MODULES |= {"Engine": "engine", "Orbit": "orbits", "load": "core.models", "save": "core.models"}
 
 _PACKAGES = (*PACKAGES, "engine", "plots")
 

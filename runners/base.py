@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from matplotlib.figure import Figure
+from sklearn.pipeline import Pipeline
 
 from orbit import plots
 from orbit.core import interruption
@@ -25,6 +26,7 @@ from runners.app.plan import Plan
 from runners.experiments.estimate import Estimate
 from runners.metrics import LOWER_IS_BETTER, METRICS
 from runners.results import Result
+from runners.tracking.reading import with_names
 from runners.tracking.record import Record, RunFolder
 
 log = logging.getLogger(__name__)
@@ -127,8 +129,10 @@ class Job(Stopwatch):
     def log_text(self, name: str, text: str) -> None:
         self.folder.write_text(name, text)
 
-    def log_model(self, model: Any, X: np.ndarray) -> None:
-        self.folder.write_model(model, X, np.asarray(model.predict(X)))
+    def log_model(self, model: Pipeline, X: np.ndarray) -> None:
+        """Keep a fitted pipeline, as others use it, with some points of the data set that :meth:`load` loaded."""
+        named = with_names(model, self.plan.component("dataset"), self.record.dataset["form"])
+        self.folder.write_model(named, X, np.asarray(model.predict(X)))
 
     def row(self, label: str, value: str) -> None:
         """Add a row to the summary table, which is printed at the end of the run."""

@@ -85,7 +85,13 @@ def test_a_run_a_prediction_and_a_sweep_from_an_empty_folder(installed):
     installed("orbit", "runner=predict", f"runner.model={folder}", "runner.input=new.npz")
     (predictions,) = installed.work.rglob("predictions.csv")
     with predictions.open() as file:
-        assert len(list(csv.DictReader(file))) == 20
+        predicted = [row["prediction"] for row in csv.DictReader(file)]
+    assert len(predicted) == 20
+    code = (
+        f"import orbit, sys, numpy as np; X = np.load('new.npz')['X']; print(*orbit.load({str(folder)!r}).predict(X));"
+        " sys.exit('runners' in sys.modules or 'mlflow' in sys.modules)"
+    )
+    assert installed("python", "-c", code).split() == predicted
     before = installed.folders()
     out = installed("orbit", "-m", "group=identity,rotation", *SMALL, "hydra/launcher=joblib")
     assert "2 of 2 jobs finished" in out

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from orbit.core.params import PositiveInt, check_value
 from orbit.core.random import RandomState, generator
 from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
 from orbit.data.rows import Rows, SharedSource, distinct, is_rounded, own_rows, subset
+
+if TYPE_CHECKING:  # pandas is imported when a table is read
+    from orbit.data.frames import NamedColumns
 
 # New points whose largest value is this many times larger, or smaller, are taken to be scaled differently. A few points
 # may well lack the largest values of the training points.
@@ -344,6 +347,16 @@ class Loader(Component):
         if "features" not in form:  # columns of a table have their own scales
             _warn_of_scale(points.X, form.get("largest"), path)
         return points
+
+    def named_columns(self, form: Mapping[str, Any]) -> NamedColumns | None:
+        """What turns rows with named columns into the points that a model was fitted to; None if they have no names.
+
+        Parameters
+        ----------
+        form : mapping
+            :attr:`Dataset.form` of the data that the model was fitted to.
+        """
+        return None
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         arrays = read_arrays(existing_file(path, self.label()), self.x_key)

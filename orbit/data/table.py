@@ -186,13 +186,6 @@ class Table(Loader):
         return Points(X, [str(i) for i in range(len(X))])
 
     def named_columns(self, form: Mapping[str, Any]) -> NamedColumns:
-        """What turns rows with named columns into the numbers that a model was fitted to.
-
-        Parameters
-        ----------
-        form : mapping
-            :attr:`Dataset.form` of the data that the model was fitted to.
-        """
         from orbit.data.frames import Encoding, NamedColumns
 
         categories = form.get("categories", {})  # models of earlier versions have none

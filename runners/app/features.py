@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from orbit.core import distributed, interruption
+from orbit.core.models import MODEL, read, write_model
 from orbit.core.store import ByRow, Store, array_bytes, in_use, storing
 from runners.app.plan import Plan
 from runners.base import Job, Runner
-from runners.tracking.models import MODEL, read, write_model
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from orbit.core.errors import InputError, ParameterError, shortened
 from orbit.core.files import write_whole
+from orbit.core.models import MODEL, load_model
 from orbit.core.paths import user_path
 from orbit.data import Loader
 from orbit.learners.base import Learner
@@ -23,8 +24,7 @@ from runners.app.schema import FILE_GROUPS
 from runners.app.signatures import KINDS
 from runners.base import Job, Runner
 from runners.tracking.mlflow import Tracker
-from runners.tracking.models import MODEL, load_model
-from runners.tracking.reading import data_of
+from runners.tracking.reading import MODEL_KEYS, data_of, without_names
 from runners.tracking.record import RECORD, RunFolder
 
 _RUNS = "runs:/"
@@ -173,7 +173,7 @@ def _named(name: str, values: np.ndarray, names: list[str] | None) -> dict[str, 
 
 
 def _model(folder: RunFolder, trust: bool) -> Pipeline:
-    model = load_model(folder.path, trust)
+    model = without_names(load_model(folder.path, trust, *MODEL_KEYS))
     if not (isinstance(model, Pipeline) and isinstance(model[-1], Learner)):
         raise InputError(
             f"runner.model: {(folder.path / MODEL).absolute()} is no model of runner=fit: expected a pipeline that "

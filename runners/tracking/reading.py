@@ -1,4 +1,4 @@
-"""How the data were read that the model in a run folder was fitted to."""
+"""How the data were read that the model in a run folder was fitted to, and the model as others use it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from sklearn.pipeline import Pipeline
 
 import orbit
 from orbit.core.errors import InputError
-from orbit.data import Loader, Table
+from orbit.data import Loader
 from orbit.data.frames import NamedColumns
 from runners.tracking.record import CONFIG, RECORD, Record, RunFolder
 
 _COLUMNS = "columns"
+
+#: How errors of a model on disk name its folder and what trusts it: as ``runner=predict`` does.
+MODEL_KEYS = "runner.model", "runner.trust=true"
 
 
 def data_of(folder: RunFolder) -> tuple[Loader, Mapping[str, Any]]:
@@ -37,27 +40,33 @@ def data_of(folder: RunFolder) -> tuple[Loader, Mapping[str, Any]]:
     return loader, form
 
 
-def with_names(model: Pipeline, X: np.ndarray, folder: RunFolder) -> tuple[Pipeline, Any]:
-    """A model as others use it, and the points ``X`` as they give them to it: rows of a table by names of columns.
+def with_names(model: Pipeline, loader: Loader, form: Mapping[str, Any]) -> Pipeline:
+    """A model as others use it: that of a table takes rows by names of columns, as data frames.
 
-    Raises
-    ------
-    InputError
-        As :func:`data_of`.
+    Parameters
+    ----------
+    model : Pipeline
+    loader : Loader
+        Of the data set that it was fitted to.
+    form : mapping
+        ``Dataset.form`` of that data set.
     """
-    if not set(Table.reading) <= set(_form(folder.read_record()) or ()):
-        return model, X
-    loader, form = data_of(folder)
-    if not isinstance(loader, Table):
-        return model, X
     columns = loader.named_columns(form)
-    return Pipeline([(_COLUMNS, columns), *model.steps]), columns.encoding.decode(X)
+    return model if columns is None else Pipeline([(_COLUMNS, columns), *model.steps])
+
+
+def as_given(model: Any, X: np.ndarray) -> Any:
+    """The points ``X``, shape (n, *shape), as others give them to the model of :func:`with_names`."""
+    return model[0].encoding.decode(X) if _has_names(model) else X
 
 
 def without_names(model: Any) -> Any:
     """The model that :func:`with_names` was given."""
-    named = isinstance(model, Pipeline) and isinstance(model[0], NamedColumns)
-    return model[1:] if named else model
+    return model[1:] if _has_names(model) else model
+
+
+def _has_names(model: Any) -> bool:
+    return isinstance(model, Pipeline) and isinstance(model[0], NamedColumns)
 
 
 def _loader(folder: RunFolder) -> Loader:

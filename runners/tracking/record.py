@@ -14,8 +14,8 @@ from omegaconf import OmegaConf
 
 from orbit.core.errors import InputError, shortened
 from orbit.core.files import replacing, write_whole
+from orbit.core.models import MODEL, SIGNATURE, write_model
 from runners.aliases import check_aliases
-from runners.tracking.models import MODEL, SIGNATURE, write_model
 from runners.tracking.passwords import mask
 from runners.tracking.storage import writing
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from orbit.core.errors import InputError
+from orbit.core.models import MODEL, load_model
 from runners.metrics import metric_name
-from runners.tracking.models import MODEL, load_model
-from runners.tracking.reading import with_names
+from runners.tracking.reading import MODEL_KEYS, as_given
 from runners.tracking.record import EXAMPLE, Record, RunFolder
 
 log = logging.getLogger(__name__)
@@ -118,10 +118,11 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
     with np.load(folder / EXAMPLE, allow_pickle=False) as example:
         X, y = example["X"], example["y"]
     try:
-        model, X = with_names(load_model(folder), X, RunFolder(folder))
+        model = load_model(folder, False, *MODEL_KEYS)
     except InputError as error:  # a folder in somebody else's outputs
         log.warning("the model is not uploaded: %s", error)
         return
+    X = as_given(model, X)
     mlflow = mlflow_module()
     mlflow.set_tracking_uri(uri)
     # MLflow would compare these versions, which are those installed, with a list of all files of all packages

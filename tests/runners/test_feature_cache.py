@@ -16,10 +16,10 @@ from command_line import SMALL, folders, refused
 from omegaconf import OmegaConf
 
 from orbit.approx.base import FeatureMap
+from orbit.core.models import MODEL
 from orbit.core.store import with_warnings
 from runners.app import features
 from runners.app.features import KeptFeatures
-from runners.tracking.models import MODEL
 from runners.tracking.record import RunFolder
 from runners.tracking.sweep import _shares_features
 

@@ -19,6 +19,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import scoring_server
 from sklearn.metrics import log_loss
 
+import orbit
 from orbit import plots
 from orbit.core.errors import InputError
 from orbit.plots.predictions import predicted_against_true
@@ -126,6 +127,31 @@ def test_a_model_in_mlflow_takes_the_columns_of_a_table_by_name(table, run, tmp_
         np.testing.assert_array_equal(score(served, split), expected)
     with pytest.raises(MlflowException, match="width"):
         served.predict(new.drop(columns="width"))
+
+
+def test_a_model_from_its_run_folder_takes_the_columns_of_a_table_by_name(table, run, tmp_path):
+    settings = (*TABLE[:-1], "dataset.categories=onehot", COLUMNS, "dataset.target=dear", "dataset.missing=mean")
+    assert run(*settings, "tracking.enabled=false", "run_name=a")[0] == 0
+    (folder,) = folders(tmp_path)
+    new = table.loc[:20, ["noise", "colour", "width", "price"]]
+    new.loc[5:9, "width"] = np.nan
+    new.drop(columns="price").to_csv("new.csv", index=False)
+    code, _, err = run("runner=predict", f"runner.model={folder}", "runner.input=new.csv", "run_name=b")
+    assert code == 0, err
+    model = orbit.load(folder)
+    predicted = [row["prediction"] for row in rows_of(folders(tmp_path)[1] / "predictions.csv")]
+    assert {*predicted} == {"yes", "no"}
+    np.testing.assert_array_equal(model.predict(new), predicted)
+    with pytest.raises(InputError, match="the table has no column width"):
+        model.predict(new.drop(columns="width"))
+
+
+def test_a_model_of_images_from_its_run_folder_takes_images(run, tmp_path):
+    settings = ("dataset.n_train=60", "dataset.n_test=40", "approx.n_components=20", "orbit.size=4")
+    assert run(*settings, "tracking.enabled=false")[0] == 0
+    (folder,) = folders(tmp_path)
+    with np.load(folder / "input_example.npz", allow_pickle=False) as example:
+        np.testing.assert_array_equal(orbit.load(str(folder)).predict(example["X"]), example["y"])
 
 
 def score(model: mlflow.pyfunc.PyFuncModel, request: dict) -> list:

@@ -12,6 +12,7 @@ import pytest
 from command_line import CONF, composed
 from omegaconf import OmegaConf
 
+from orbit.core import models
 from orbit.core.errors import InputError
 from orbit.learners import AdaGradClassifier, AdaGradRegressor, NetworkClassifier
 from runners.app.files import check_files
@@ -19,7 +20,8 @@ from runners.app.plan import plan
 from runners.base import Job
 from runners.experiments.checkpoint import checkpoint_path, read_checkpoint, write_checkpoint
 from runners.experiments.training import Training
-from runners.tracking import models, upload
+from runners.tracking import upload
+from runners.tracking.reading import MODEL_KEYS
 from runners.tracking.record import Record, RunFolder
 
 
@@ -59,7 +61,7 @@ class TestModels:
         assert models.load_model(copied) == {"a": 1}, "a folder may be moved"
         (copied / models.SIGNATURE).unlink()
         with pytest.raises(InputError, match=r"^runner.model: .*model.pkl was not written by you .* runner.trust=true"):
-            models.load_model(copied)
+            models.load_model(copied, False, *MODEL_KEYS)
         assert models.load_model(copied, trust=True) == {"a": 1}
 
     @pytest.mark.parametrize("signature", ["", "0" * 64, "ü", "\x00", None])
@@ -297,4 +299,4 @@ def test_no_other_code_unpickles():
         for match in LOADERS.finditer(path.read_text())
         if "orbit/testing" not in str(path) and "allow_pickle=False" not in match[0]
     ]
-    assert found == [("runners/tracking/models.py", "pickle.load(file)")]
+    assert found == [("orbit/core/models.py", "pickle.load(file)")]

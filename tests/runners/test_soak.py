@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 import orbit
-from runners.tracking.models import load_model
+from orbit.core.models import load_model
 from runners.tracking.record import RunFolder
 
 ROOT = Path(__file__).parents[2]
