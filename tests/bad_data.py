@@ -331,6 +331,38 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
     (table(), csv_table("dataset.features=[a,y]"), "features: y is a target, the weight or the group as well"),
     (table(), csv_table("dataset.weight=trust"), "has no column trust"),
     (table(), csv_table("dataset.separator=';'"), "has no column y. It has a,b,y; set target"),
+    (
+        csv("a,b;y\n" + "1,2;0\n3,4;1\n" * 20),
+        csv_table(),
+        "dataset.separator: expected one that separates the columns of path: mine.csv, found several: , and ;",
+    ),
+    (
+        csv("a;b;y\n" + "1,5;2;0\n3;4;1\n" * 20),
+        csv_table(),
+        "column a holds str, e.g. '1,5' in row 0, expected numbers; set dataset.decimal=comma if decimals begin with a",
+    ),
+    (
+        csv("a,b,y\n" + "1.5,2,0\n3,4,1\n" * 20),
+        csv_table("dataset.decimal=comma"),
+        "set dataset.decimal=point if decimals",
+    ),
+    (
+        lambda: Path("mine.csv").write_bytes(b"a,b,y\n1,2,\xe4\n"),
+        csv_table(),
+        "set encoding to that of the file, such as dataset.encoding=latin-1",
+    ),
+    (table(), csv_table("dataset.encoding=latin-one"), "dataset.encoding: expected an encoding that Python knows"),
+    (
+        table(b=["2026-01-31"] * 40),
+        csv_table(),
+        "write numbers in place of dates, such as days since a first day, or leave it out with dataset.exclude=[b]",
+    ),
+    (
+        table(),
+        csv_table("dataset.exclude=[y]"),
+        "dataset.exclude: expected columns that are not the target, the weight",
+    ),
+    (table(), csv_table("dataset.exclude=[d]"), "has no column d. It has a, b, y; set exclude"),
     (table(), csv_table("dataset.separator=''"), "mine.csv is not a readable .csv or .parquet file"),
     (csv("a,a,y\n" + "1,2,0\n3,4,1\n" * 20), csv_table(), "dataset.path: mine.csv has several columns of one name: a"),
     (csv("a,y,y\n" + "1,2,0\n3,4,1\n" * 20), csv_table(), "dataset.path: mine.csv has several columns of one name: y"),

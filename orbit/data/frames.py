@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -193,26 +195,74 @@ _FEW_VALUES = 20
 CORRECT = "leave it out of features, or make all of its values numbers"
 
 _ADVICE = (
-    "list the columns to learn from in features, convert it to numbers, or encode columns of strings with "
-    "categories='onehot'"
+    "list the columns to learn from in features, leave it out with exclude, convert it to numbers, or encode columns "
+    "of strings with categories='onehot'"
 )
+
+# What to do about columns of numbers whose decimals begin with another sign, and of dates.
+_DECIMALS = {
+    "comma": "set decimal='comma' if decimals begin with a comma, or decimal='point' if these are texts",
+    "point": "set decimal='point' if decimals begin with a point",
+}
+_DATES = "write numbers in place of dates, such as days since a first day"
+
+# Separators of columns that are detected.
+_SEPARATORS = {",": ",", ";": ";", "\t": "a tab", "|": "|"}
+
+# Rows that have to agree with a separator, where the line of column names has several.
+_ROWS_TRIED = 20
+
+# What a file begins with, and its encoding.
+_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+# The decimal sign of a file -> the other one.
+_OTHERS: dict[str | None, tuple[str, str]] = {None: ("comma", ","), "comma": ("point", ".")}
+
+# A number, whose decimals begin with this sign; a date, such as 2026-01-31 or 31.1.26, perhaps with a time.
+_NUMBER = r"\s*[+-]?(?:\d+(?:{0}\d*)?|{0}\d+)(?:[eE][+-]?\d+)?\s*"
+_DATE = r"\s*(?:\d{4}([-./])\d{1,2}\1\d{1,2}|\d{1,2}([-./])\d{1,2}\2(?:\d{4}|\d{2}))(?:[ T]\d{1,2}:.*)?\s*"
+
+
+@dataclass(frozen=True)
+class Csv:
+    """How a CSV file is written.
+
+    Attributes
+    ----------
+    separator : str or None
+        Between columns; None: the one of comma, semicolon, tab and vertical bar that the line of column names has.
+    decimal : {"point", "comma"} or None
+        What decimals begin with; None: a point, and columns of numbers with commas are refused.
+    encoding : str or None
+        One of Python's names; None: UTF-8, or UTF-16 with a byte order mark.
+    missing : list of str or None
+        Texts that stand for a missing value; None: those of pandas.
+    """
+
+    separator: str | None = None
+    decimal: Literal["point", "comma"] | None = None
+    encoding: str | None = None
+    missing: list[str] | None = None
 
 
 class Frame:
-    """A table, its name ``where`` for error messages, and whether texts such as NA and None were read as missing."""
+    """A table.
 
-    def __init__(self, frame: pd.DataFrame, where: str, texts_are_missing: bool = False) -> None:
-        self.frame, self.where, self.texts_are_missing = frame, where, texts_are_missing
+    Parameters
+    ----------
+    frame : DataFrame
+    where : str
+        Its name for error messages.
+    csv : Csv or None
+        How its file was written; None if it has types of its own.
+    """
+
+    def __init__(self, frame: pd.DataFrame, where: str, csv: Csv | None = None) -> None:
+        self.frame, self.where, self.csv = frame, where, csv
 
     @classmethod
     def read(
-        cls,
-        file: Path,
-        where: str,
-        separator: str,
-        texts: Iterable[str] = (),
-        labels: Iterable[str] = (),
-        missing: list[str] | None = None,
+        cls, file: Path, where: str, csv: Csv | None = None, texts: Iterable[str] = (), labels: Iterable[str] = ()
     ) -> Frame:
         """Read a CSV or Parquet file.
 
@@ -221,33 +271,37 @@ class Frame:
         file : Path
         where : str
             Its name in error messages.
-        separator : str
-            Column separator of a CSV file.
+        csv : Csv or None
+            How a CSV file is written; None: as is found.
         texts : iterable of str
             Columns of a CSV file that are read as strings, also where all values are digits.
         labels : iterable of str
             Columns of a CSV file that are read as strings if a value has a leading zero, such as 007.
-        missing : list of str or None
-            Texts of a CSV file that stand for a missing value; None: those of pandas.
 
         Raises
         ------
         DataFileError, InputError
-            If it cannot be read, or has several columns of one name.
+            If it cannot be read, may have one of several separators, or has several columns of one name.
         """
+        csv = None if file.suffix.lower() in _PARQUET else csv or Csv()
+        options: dict[str, Any] = {}
         try:
-            if file.suffix.lower() in _PARQUET:
+            if csv is None:
                 frame = pd.read_parquet(file).rename(columns=str)
                 names = frame.columns
             else:
-                separator = separator.replace("\\t", "\t")  # a tab, as it is written in a shell
-                frame, names = _read_csv(file, separator, texts, labels, missing)
+                options = _options(file, csv)
+                options |= _parser(file, where, csv.separator, options)
+                frame, names = _read_csv(file, options, texts, labels)
+        except InputError:
+            raise
         except Exception as error:
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise DataFileError(
-                f"{where} is not a readable .csv or .parquet file ({reason}); separator is {separator!r}"
-            ) from error
-        made = cls(frame, where, file.suffix.lower() not in _PARQUET and missing is None)
+            advice = f"; separator is {options['sep']!r}" if "sep" in options else ""
+            if csv is not None and isinstance(error, UnicodeError):
+                advice = "; set encoding to that of the file, such as encoding='latin-1'"
+            raise DataFileError(f"{where} is not a readable .csv or .parquet file ({reason}){advice}") from error
+        made = cls(frame, where, csv)
         made.check_names(names)
         return made
 
@@ -282,6 +336,31 @@ class Frame:
         """
         return [column for column in columns if _is_categorical(self.frame[column])]
 
+    def check_texts(self, columns: Sequence[str], targets: bool = False) -> None:
+        """Refuse numbers with another decimal sign, and warn of dates, in columns that would be taken for categories.
+
+        Parameters
+        ----------
+        columns : sequence of str
+        targets : bool
+            Whether they are targets, and would be taken for classes.
+
+        Raises
+        ------
+        InputError
+            For a column of a CSV file whose values all are numbers, some of them with a decimal comma, unless
+            ``decimal`` says what decimals begin with; or some with a decimal point, if it says a comma.
+        """
+        for column in columns:
+            kind, example = self._disguised(column)
+            found = f"{self.where}: column {column} holds"
+            if kind in _DECIMALS:
+                raise InputError(f"{found} {example}, expected numbers; {_DECIMALS[kind]}")
+            if kind == "dates":
+                taken = f"which are taken for {'classes' if targets else 'categories'}"
+                advice = _DATES if targets else _without_dates(column)
+                warnings.warn(f"{found} dates, e.g. {example}, {taken}; {advice}", stacklevel=2)
+
     def values(self, columns: Sequence[str], texts: Sequence[str], advice: str = _ADVICE) -> Values:
         """The columns, those of ``texts`` as strings and the others as numbers."""
         numeric = [column for column in columns if column not in texts]
@@ -305,7 +384,9 @@ class Frame:
                 text = values[_parsed(values).isna() & values.notna()]
                 example = f", e.g. {shortened(repr(text.iloc[0]))} in row {text.index[0]}" if len(text) else ""
                 found = f"{self.where}: column {column} holds {values.dtype}{example}"
-                raise InputError(f"{found}, expected numbers; {advice}")
+                kind = self._disguised(column)[0]
+                what_to_do = {**_DECIMALS, "dates": _without_dates(column)}.get(kind, advice)
+                raise InputError(f"{found}, expected numbers; {what_to_do}")
         numbers = self.frame[list(columns)].to_numpy(dtype=np.float64, na_value=np.nan)
         infinite = [f"{name} ({count})" for name, count in zip(columns, np.isinf(numbers).sum(0), strict=True) if count]
         if infinite:
@@ -370,10 +451,30 @@ class Frame:
             for column, count in counts.items()
             if count and not pd.api.types.is_numeric_dtype(self.frame[column])
         ]
-        if texts and self.texts_are_missing:
+        if texts and self.csv is not None and self.csv.missing is None:
             what_to_do += ", or set missing_texts if texts such as NA and None are values"
         if found:
             raise InputError(f"{self.where} has missing values: {', '.join(found)}; {what_to_do}")
+
+    def _disguised(self, column: str) -> tuple[str, str]:
+        """``comma`` or ``point`` for a column of numbers with this decimal sign, which were read as texts; ``dates``.
+
+        Returns
+        -------
+        such a word, or an empty text, and a value of the column
+        """
+        values = self.frame[column].dropna()
+        if pd.api.types.is_datetime64_any_dtype(values):
+            return "dates", str(next(iter(values), ""))
+        if not len(values) or not pd.api.types.is_string_dtype(values):
+            return "", ""
+        texts = values.astype(str)
+        if self.csv is not None and self.csv.decimal in _OTHERS:
+            other, sign = _OTHERS[self.csv.decimal]
+            signed = texts[texts.str.contains(sign, regex=False)]
+            if len(signed) and texts.str.fullmatch(_NUMBER.format(re.escape(sign))).all():
+                return other, repr(signed.iloc[0])
+        return ("dates", repr(texts.iloc[0])) if texts.str.fullmatch(_DATE).all() else ("", "")
 
     def _strings(self, column: str) -> np.ndarray:
         """A column as strings, None where a value is missing, shape (n,)."""
@@ -381,18 +482,71 @@ class Frame:
         return np.array([None if pd.isna(value) else _text(value) for value in self.frame[column]], dtype=object)
 
 
+def _without_dates(column: str) -> str:
+    """What to do about a feature of dates; the setting has the name if a command line takes it without quotes."""
+    name = f"=[{column}]" if column.isascii() and column.isidentifier() else ""
+    return f"{_DATES}, or leave it out with exclude{name}"
+
+
+def _options(file: Path, csv: Csv) -> dict[str, Any]:
+    """Arguments of ``pandas.read_csv``, without the separator."""
+    return {
+        "na_values": csv.missing,
+        "keep_default_na": csv.missing is None,
+        "decimal": "," if csv.decimal == "comma" else ".",
+        "encoding": csv.encoding or _encoding(file),
+    }
+
+
+def _parser(file: Path, where: str, separator: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The separator, found if it is None, and the parser for it, as arguments of ``pandas.read_csv``."""
+    separator = _separator(file, where, options) if separator is None else separator
+    separator = separator.replace("\\t", "\t")  # a tab, as it is written in a shell
+    fast = len(separator) == 1 or separator == r"\s+"  # pandas has another parser for the others
+    return {"sep": separator, "engine": "c" if fast else "python"}
+
+
+def _encoding(file: Path) -> str:
+    """The encoding that the first bytes of a file tell, else UTF-8."""
+    with open(file, "rb") as opened:
+        start = opened.read(max(map(len, _MARKS)))
+    return next((encoding for mark, encoding in _MARKS.items() if start.startswith(mark)), "utf-8")
+
+
+def _separator(file: Path, where: str, options: Mapping[str, Any]) -> str:
+    """The separator that the line of column names has; of several, the one that the first rows have as well.
+
+    Raises
+    ------
+    InputError
+        If it may be one of several.
+    """
+
+    def begins(separator: str, rows: int) -> pd.DataFrame:
+        return pd.read_csv(file, sep=separator, header=None, nrows=rows, dtype=str, **options)
+
+    found = [separator for separator in _SEPARATORS if begins(separator, 1).shape[1] > 1]
+    if len(found) < 2:
+        return found[0] if found else ","
+    fitting = []
+    for separator in found:
+        try:
+            rows = begins(separator, _ROWS_TRIED)
+        except pd.errors.ParserError:  # a row has more entries
+            continue
+        if len(rows) == 1 or rows.iloc[1:, -1].notna().any():
+            fitting.append(separator)
+    if len(fitting) == 1:
+        return fitting[0]
+    names = " and ".join(_SEPARATORS[separator] for separator in found)
+    raise InputError(f"separator: expected one that separates the columns of {where}, found several: {names}")
+
+
 def _read_csv(
-    file: Path, separator: str, texts: Iterable[str], labels: Iterable[str], missing: list[str] | None
+    file: Path, options: dict[str, Any], texts: Iterable[str], labels: Iterable[str]
 ) -> tuple[pd.DataFrame, pd.Series]:
     """The table in a CSV file, and the names of its columns as they are in the file; see :meth:`Frame.read`."""
-    fast = len(separator) == 1 or separator == r"\s+"  # pandas has another parser for the others
-    options: dict[str, Any] = {
-        "sep": separator,
-        "na_values": missing,
-        "keep_default_na": missing is None,
-        "engine": "c" if fast else "python",
-    }
-    whole = {"low_memory": False} if fast else {}  # a column has one type, not one for each chunk
+    whole = {"low_memory": False} if options["engine"] == "c" else {}  # a column has one type, not one for each chunk
     frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), **options, **whole).rename(columns=str)
     for column in labels:
         if column in frame and pd.api.types.is_integer_dtype(frame[column]):

@@ -36,7 +36,9 @@ class Table(Loader):
     target : str, list of str, or None
         Column to predict; several columns make a multi-output regression. Required.
     features : list of str or None
-        Columns to learn from, at least one; None: every column that is neither target, weight nor group.
+        Columns to learn from, at least one; None: every column that is neither target, weight, group nor excluded.
+    exclude : list of str or None
+        Columns to leave out, such as numbers of cases, dates and names; not together with ``features``.
     weight : str or None
         Column with a weight >= 0 for each training point.
     missing : {"refuse", "mean", "median"}
@@ -53,8 +55,15 @@ class Table(Loader):
     task : {"auto", "classification", "regression"}
         ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression. Integers of a
         CSV file are strings if one of them has a leading zero, unless the task is ``regression``.
-    separator : str
-        Column separator of a CSV file; ``\\t`` is a tab.
+    separator : str or None
+        Column separator of a CSV file; ``\\t`` is a tab. None: the one of comma, semicolon, tab and vertical bar that
+        the line of column names has.
+    decimal : {"point", "comma"} or None
+        What the decimals of numbers in a CSV file begin with. None: a point, and a column whose values are all numbers,
+        some of them with a comma, is refused.
+    encoding : str or None
+        Encoding of a CSV file, by one of Python's names such as ``latin-1``; None: UTF-8, or UTF-16 with a byte order
+        mark.
     categories : {"refuse", "onehot"}
         Columns of strings or categories are refused by name, or become one column of 0 and 1 for each value in the
         training part (scikit-learn's OneHotEncoder). Other values, in the test part or in new points, are zeros in all
@@ -86,13 +95,16 @@ class Table(Loader):
         path: str | None = None,
         target: str | list[str] | None = None,
         features: list[str] | None = None,
+        exclude: list[str] | None = None,
         weight: str | None = None,
         missing: Literal["refuse", "mean", "median"] = "refuse",
         missing_texts: list[str] | None = None,
         test_path: str | None = None,
         test_fraction: Fraction = 0.25,
         task: Literal["auto", "classification", "regression"] = "auto",
-        separator: str = ",",
+        separator: str | None = None,
+        decimal: Literal["point", "comma"] | None = None,
+        encoding: str | None = None,
         categories: Literal["refuse", "onehot"] = "refuse",
         group_column: str | None = None,
         n_train: PositiveInt | None = None,
@@ -101,6 +113,7 @@ class Table(Loader):
         self.path = path
         self.target = target
         self.features = features
+        self.exclude = exclude
         self.weight = weight
         self.missing = missing
         self.missing_texts = missing_texts
@@ -108,6 +121,8 @@ class Table(Loader):
         self.test_fraction = test_fraction
         self.task = task
         self.separator = separator
+        self.decimal = decimal
+        self.encoding = encoding
         self.categories = categories
         self.group_column = group_column
         self.n_train = n_train
@@ -117,6 +132,8 @@ class Table(Loader):
         super().check()
         if self.features is not None and not self.features:
             raise ParameterError("features", "at least one column, or null for all columns", self.features)
+        if self.features is not None and self.exclude:
+            raise ParameterError("exclude", "null where features names the columns to learn from", self.exclude)
         for key, columns in (("features", self.features or []), ("target", self._targets())):
             if len(set(columns)) < len(columns):
                 raise ParameterError(key, "columns named once each", columns)
@@ -124,6 +141,10 @@ class Table(Loader):
             raise ParameterError("weight", "another column than the target", self.weight)
         if self.group_column is not None and self.group_column in (*self._targets(), self.weight):
             raise ParameterError("group_column", "another column than the target and the weight", self.group_column)
+        if used := [column for column in self.exclude or [] if column in self._others()]:
+            raise ParameterError("exclude", "columns that are not the target, the weight or the group", used)
+        if self.encoding is not None and not _is_encoding(self.encoding):
+            raise ParameterError("encoding", "an encoding that Python knows, such as utf-8 or latin-1", self.encoding)
 
     def input_files(self) -> list[Path]:
         return existing([self.path, self.test_path])
@@ -144,7 +165,7 @@ class Table(Loader):
         assert self.path is not None
         whole = self._read(self.path, f"path: {self.path}", labels=self._targets())
         features = self._features(whole)
-        texts = whole.categorical(features) if self.categories == "onehot" else []
+        texts = self._texts(whole, features)
         y, groups = whole.targets(self._targets()), self._groups(whole)
         task: Task = guess_task(y) if self.task == "auto" else self.task
         values = self._values(whole, features, texts)
@@ -181,7 +202,7 @@ class Table(Loader):
         part = self._read(path, path, encoding.categories)
         part.require(encoding.features, "the model was fitted to it")
         if self.features is None:
-            part.refuse_others([*encoding.features, *form["targets"], self.weight, self.group_column])
+            part.refuse_others([*encoding.features, *form["targets"], *self._others(), *(self.exclude or [])])
         X = part.encoded(encoding, columns.imputes)
         return Points(X, [str(i) for i in range(len(X))])
 
@@ -194,6 +215,18 @@ class Table(Loader):
     def _targets(self) -> list[str]:
         return [self.target] if isinstance(self.target, str) else list(self.target or [])
 
+    def _others(self) -> set[str | None]:
+        """The columns that are no features, and are not left out."""
+        return {*self._targets(), self.weight, self.group_column}
+
+    def _texts(self, part: Frame, features: list[str]) -> list[str]:
+        """The columns of categories."""
+        texts = part.categorical(features) if self.categories == "onehot" else []
+        part.check_texts(texts)
+        if self.task != "classification":
+            part.check_texts(self._targets(), targets=True)
+        return texts
+
     def _groups(self, part: Frame) -> np.ndarray | None:
         return None if self.group_column is None else part.labels(self.group_column, "group_column")
 
@@ -201,19 +234,21 @@ class Table(Loader):
         part.require(self._targets(), "set target")
         part.require([self.weight] if self.weight else [], "set weight")
         part.require(self.features or [], "set features")
-        others = {*self._targets(), self.weight, self.group_column}
-        features = list(self.features or [column for column in part.frame if column not in others])
+        part.require(self.exclude or [], "set exclude")
+        others = self._others()
+        left_out = others | {*(self.exclude or [])}
+        features = list(self.features or [column for column in part.frame if column not in left_out])
         if self.features is None and _UNNAMED in features:
             warnings.warn(
                 f"{part.where}: the first column has no name and is used as a feature; if it numbers the rows, save "
-                "the table without it (in pandas index=False), or name the columns to use in features",
+                "the table without it (in pandas index=False), or leave it out with exclude",
                 stacklevel=2,
             )
         both = others & set(features)
         if both:
             raise InputError(f"features: {', '.join(map(str, both))} is a target, the weight or the group as well")
         if not features:
-            raise InputError(f"{part.where} has no columns besides targets, weight and group")
+            raise InputError(f"{part.where} has no columns besides targets, weight and group, and those left out")
         return features
 
     def _values(self, part: Frame, features: list[str], texts: list[str]) -> Values:
@@ -225,8 +260,17 @@ class Table(Loader):
         return values
 
     def _read(self, path: str, where: str, texts: Iterable[str] = (), labels: Sequence[str] = ()) -> Frame:
-        from orbit.data.frames import Frame
+        from orbit.data.frames import Csv, Frame
 
         names = [] if self.task == "regression" or len(labels) > 1 else [*labels]
         names += [self.group_column] if self.group_column is not None else []
-        return Frame.read(user_path(path, "path"), where, self.separator, texts, names, self.missing_texts)
+        csv = Csv(self.separator, self.decimal, self.encoding, self.missing_texts)
+        return Frame.read(user_path(path, "path"), where, csv, texts, names)
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        "".encode(name)
+    except (LookupError, ValueError):  # unknown, or no encoding of texts; a name with a null character
+        return False
+    return True

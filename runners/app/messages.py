@@ -72,7 +72,7 @@ def in_keys(error: InputError) -> str:
         return str(error)
     message = re.sub(rf"^({names})(?=[:\[])", rf"{section}.\1", str(error))
     return re.sub(
-        rf"(?<![\w.])({names})=('?)([\w+-]+(?:\.[\w+-]+)*|\[[\d,]+\])\2",
+        rf"(?<![\w.])({names})=('?)([\w+-]+(?:\.[\w+-]+)*|\[[\w,]+\])\2",
         lambda match: _assignment(section, match),
         message,
     )

@@ -323,6 +323,156 @@ def test_columns_of_a_table_are_its_values():
     assert columns[1].values(X[:, 1:]).tolist() == ["y", ""]
 
 
+# ---- CSV files as they are written elsewhere -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_the_separator_is_found(save, separator):
+    path = save(frame(), sep=separator)
+    assert Table(path, target="kind", features=FEATURES).load(0).X_train.shape == (30, 3)
+
+
+def test_a_separator_in_a_name_is_told_by_the_rows(save, tmp_path):
+    table = frame()[["height", "width", "kind"]].rename(columns={"height": "height|m", "width": 'a;b"c'})
+    for separator in ",\t":
+        data = Table(save(table, sep=separator), target="kind").load(0)
+        assert data.reading["features"] == ["height|m", 'a;b"c']
+    path = tmp_path / "unclear.csv"
+    path.write_text("price, EUR;kind\n" + "1,5;2\n3,7;4\n" * 10)
+    with pytest.raises(InputError, match=r"^separator: expected one .* columns of path: .*, found several: , and ;$"):
+        Table(str(path), target="kind").load(0)
+    data = Table(str(path), target="kind", separator=";", decimal="comma", task="regression").load(0)
+    assert {*data.X_train[:, 0]} == {1.5, 3.7}
+
+
+def test_a_single_column_needs_no_separator(save, tmp_path):
+    loader = Table(save(frame()), target="kind", features=["height"])
+    (tmp_path / "new.csv").write_text("height\n1.5\n2\n")
+    assert loader.read_points(str(tmp_path / "new.csv"), loader.load(0).form).X.tolist() == [[1.5], [2]]
+
+
+EUROPEAN = {"sep": ";", "decimal": ","}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_european_files_are_those_with_points_and_commas(save, encoding):
+    table = frame().rename(columns={"height": "Höhe"})
+    table["kind"] = table["kind"].replace("cat", "Kätzchen")
+    how = {"target": "kind", "features": ["Höhe", "width"]}
+    expected = Table(save(table), **how).load(0)
+    path = save(table, "europe.csv", **EUROPEAN, encoding=encoding)
+    given = {"encoding": "latin-1"} if encoding == "latin-1" else {}
+    loader = Table(path, **how, decimal="comma", **given)
+    data = loader.load(0)
+    np.testing.assert_array_equal(data.X_train, expected.X_train)
+    np.testing.assert_array_equal(data.y_test, expected.y_test)
+    new = save(table[how["features"]], "new.csv", **EUROPEAN, encoding=encoding)
+    np.testing.assert_array_equal(loader.read_points(new, data.form).X, table[how["features"]])
+
+
+def test_other_encodings_are_asked_for(save):
+    path = save(frame().rename(columns={"height": "Höhe"}), encoding="latin-1")
+    with pytest.raises(InputError, match=r"mine.csv is not a readable .* \(.*byte 0xf6.*\); set encoding") as e:
+        Table(path, target="kind", features=["width"]).load(0)
+    assert str(e.value).endswith("set encoding to that of the file, such as encoding='latin-1'")
+    for wrong in ("latin-one", "hex", "a\0b"):
+        with pytest.raises(InputError, match="encoding: expected an encoding that Python knows, such as utf-8"):
+            Table(path, target="kind", encoding=wrong).load(0)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        {"target": "kind", "features": ["height"]},
+        {"target": "kind", "features": ["height"], "categories": "onehot"},
+        {"target": "height", "features": ["legs"]},
+        {"target": "height", "features": ["legs"], "task": "regression"},
+        {"target": ["height", "width"], "features": ["legs"]},
+        {"target": "kind", "features": ["legs"], "weight": "trust"},
+    ],
+)
+def test_decimal_commas_are_asked_about(save, use):
+    path = save(frame(), **EUROPEAN)
+    with pytest.raises(
+        InputError, match=r"column \w+ holds .*'-?\d,\d+'.*, expected numbers; set decimal='comma' if"
+    ) as e:
+        Table(path, **use).load(0)
+    assert "or decimal='point' if these are texts" in str(e.value)
+    Table(path, **use, decimal="comma").load(0)
+
+
+def test_decimal_commas_may_be_texts(save):
+    path = save(frame().assign(size=["36,38", "40", ",5"] + ["36,38"] * 37), sep=";")
+    data = Table(path, target="kind", features=["size"], categories="onehot", decimal="point").load(0)
+    assert "36,38" in data.reading["categories"]["size"]
+
+
+def test_decimal_points_are_no_categories_where_decimals_begin_with_commas(save):
+    path = save(frame())
+    for categories in ("refuse", "onehot"):
+        with pytest.raises(InputError, match="column height holds .*expected numbers; set decimal='point' if decimals"):
+            Table(path, target="kind", features=["height"], categories=categories, decimal="comma").load(0)
+
+
+@pytest.mark.parametrize("written", ["%Y-%m-%d", "%d.%m.%y", "%m/%d/%Y", "%Y/%m/%d %H:%M", "%Y-%m-%dT%H:%M:%S+00:00"])
+def test_dates_are_refused_with_what_to_do(save, written):
+    table = frame().assign(when=pd.date_range("2026-01-01", periods=40).strftime(written))
+    table.loc[3, "when"] = None
+    advice = r"dates, such as days since a first day, or leave it out with exclude=\[when\]$"
+    with pytest.raises(InputError, match=f"column when holds .*, e.g. .*, expected numbers; write numbers.* {advice}"):
+        Table(save(table), target="kind", missing="mean").load(0)
+    with pytest.warns(UserWarning, match=f"when holds dates, e.g. .*, which are taken for categories; .* {advice}"):
+        Table(save(table), target="kind", exclude=["price"], categories="onehot", missing="mean").load(0)
+    table = table.assign(when=table["when"].fillna(table["when"][0]))
+    with pytest.warns(
+        UserWarning, match="when holds dates, .* taken for classes; write .* such as days since a first day$"
+    ):
+        Table(save(table), target="when", features=["legs"]).load(0)
+
+
+def test_dates_of_a_parquet_file_are_dates(save):
+    path = save(frame().assign(when=pd.date_range("2026-01-01", periods=40)), "mine.parquet")
+    with pytest.raises(InputError, match=r"when holds datetime64.*leave it out with exclude=\[when\]"):
+        Table(path, target="kind").load(0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_versions_and_codes_are_no_dates(save):
+    table = frame().assign(version=["1.2.3", "10.0.12"] * 20, code=["12-34", "2026-W1"] * 20)
+    data = Table(save(table), target="kind", exclude=["price"], categories="onehot").load(0)
+    assert {*data.reading["categories"]} == {"version", "code"}
+
+
+# ---- columns to leave out --------------------------------------------------------------------------------------------
+
+
+def test_excluded_columns_are_no_features_and_may_be_in_new_rows(save):
+    table = frame().assign(name=[f"n{i}" for i in range(40)])
+    loader = Table(save(table), target="kind", exclude=["name", "trust", "price"])
+    data = loader.load(0)
+    assert data.reading["features"] == FEATURES
+    for new in (table, table[FEATURES]):
+        np.testing.assert_array_equal(loader.read_points(save(new, "new.csv"), data.form).X, table[FEATURES])
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"exclude": ["nam"]}, r"has no column nam.* It has .*; set exclude"),
+        ({"exclude": ["price"], "features": ["width"]}, "^exclude: expected null where features names the columns"),
+        ({"exclude": ["kind"]}, r"^exclude: expected columns that are not the target, .*, found \['kind'\]"),
+        ({"exclude": ["trust"], "weight": "trust"}, "^exclude: expected columns that are not the target, the weight"),
+        (
+            {"exclude": [*FEATURES, "price", "trust"]},
+            "no columns besides targets, weight and group, and those left out",
+        ),
+    ],
+)
+def test_columns_that_cannot_be_left_out_are_named(save, params, message):
+    with pytest.raises(InputError, match=message):
+        Table(save(frame()), target="kind", **params).load(0)
+
+
 # ---- groups of points ------------------------------------------------------------------------------------------------
 
 
@@ -503,7 +653,7 @@ def test_other_separators(save):
     path = save(frame(), sep=";")
     assert Table(path, target="kind", features=FEATURES, separator=";").load(0).X_train.shape == (30, 3)
     with pytest.raises(InputError, match="has no column kind"):
-        Table(path, target="kind").load(0)
+        Table(path, target="kind", separator=",").load(0)
 
 
 class TestNewRows:
