@@ -201,8 +201,10 @@ _ADVICE = (
 
 # What to do about columns of numbers whose decimals begin with another sign, and of dates.
 _DECIMALS = {
-    "comma": "set decimal='comma' if decimals begin with a comma, or decimal='point' if these are texts",
-    "point": "set decimal='point' if decimals begin with a point",
+    "comma": "set decimal='comma' if decimals begin with a comma, remove commas that divide thousands, or set "
+    "decimal='point' if these are texts",
+    "point": "set decimal='point' if decimals begin with a point, or remove points that divide thousands",
+    "both": "remove the signs that divide thousands",
 }
 _DATES = "write numbers in place of dates, such as days since a first day"
 
@@ -220,6 +222,7 @@ _OTHERS: dict[str | None, tuple[str, str]] = {None: ("comma", ","), "comma": ("p
 
 # A number, whose decimals begin with this sign; a date, such as 2026-01-31 or 31.1.26, perhaps with a time.
 _NUMBER = r"\s*[+-]?(?:\d+(?:{0}\d*)?|{0}\d+)(?:[eE][+-]?\d+)?\s*"
+_THOUSANDS = r"\s*[+-]?(?:\d*[.,]?\d+|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?)\s*"
 _DATE = r"\s*(?:\d{4}([-./])\d{1,2}\1\d{1,2}|\d{1,2}([-./])\d{1,2}\2(?:\d{4}|\d{2}))(?:[ T]\d{1,2}:.*)?\s*"
 
 
@@ -337,7 +340,7 @@ class Frame:
         return [column for column in columns if _is_categorical(self.frame[column])]
 
     def check_texts(self, columns: Sequence[str], targets: bool = False) -> None:
-        """Refuse numbers with another decimal sign, and warn of dates, in columns that would be taken for categories.
+        """Refuse numbers with other signs, and warn of dates, in columns that would be taken for categories.
 
         Parameters
         ----------
@@ -349,7 +352,8 @@ class Frame:
         ------
         InputError
             For a column of a CSV file whose values all are numbers, some of them with a decimal comma, unless
-            ``decimal`` says what decimals begin with; or some with a decimal point, if it says a comma.
+            ``decimal`` says what decimals begin with; or some with a decimal point, if it says a comma; or some with
+            both, which divide thousands.
         """
         for column in columns:
             kind, example = self._disguised(column)
@@ -457,7 +461,7 @@ class Frame:
             raise InputError(f"{self.where} has missing values: {', '.join(found)}; {what_to_do}")
 
     def _disguised(self, column: str) -> tuple[str, str]:
-        """``comma`` or ``point`` for a column of numbers with this decimal sign, which were read as texts; ``dates``.
+        """``comma`` or ``point`` for a column of numbers with this sign, which were read as texts; ``both``; ``dates``.
 
         Returns
         -------
@@ -474,6 +478,9 @@ class Frame:
             signed = texts[texts.str.contains(sign, regex=False)]
             if len(signed) and texts.str.fullmatch(_NUMBER.format(re.escape(sign))).all():
                 return other, repr(signed.iloc[0])
+            both = texts[texts.str.contains(",", regex=False) & texts.str.contains(".", regex=False)]
+            if len(both) and texts.str.fullmatch(_THOUSANDS).all():
+                return "both", repr(both.iloc[0])
         return ("dates", repr(texts.iloc[0])) if texts.str.fullmatch(_DATE).all() else ("", "")
 
     def _strings(self, column: str) -> np.ndarray:

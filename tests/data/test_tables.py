@@ -397,7 +397,7 @@ def test_decimal_commas_are_asked_about(save, use):
         InputError, match=r"column \w+ holds .*'-?\d,\d+'.*, expected numbers; set decimal='comma' if"
     ) as e:
         Table(path, **use).load(0)
-    assert "or decimal='point' if these are texts" in str(e.value)
+    assert "remove commas that divide thousands, or set decimal='point' if these are texts" in str(e.value)
     Table(path, **use, decimal="comma").load(0)
 
 
@@ -412,6 +412,15 @@ def test_decimal_points_are_no_categories_where_decimals_begin_with_commas(save)
     for categories in ("refuse", "onehot"):
         with pytest.raises(InputError, match="column height holds .*expected numbers; set decimal='point' if decimals"):
             Table(path, target="kind", features=["height"], categories=categories, decimal="comma").load(0)
+
+
+@pytest.mark.parametrize("values", [["1.234,56", "7,5", "12"], ["1,234.56", "7.5", "1,000"]])
+@pytest.mark.parametrize("decimal", [None, "comma"])
+@pytest.mark.parametrize("categories", ["refuse", "onehot"])
+def test_signs_that_divide_thousands_are_to_be_removed(save, values, decimal, categories):
+    path = save(frame(30).assign(price=values * 10), sep=";")
+    with pytest.raises(InputError, match="price holds .*, expected numbers; remove the signs that divide thousands"):
+        Table(path, target="kind", features=["price"], decimal=decimal, categories=categories).load(0)
 
 
 @pytest.mark.parametrize("written", ["%Y-%m-%d", "%d.%m.%y", "%m/%d/%Y", "%Y/%m/%d %H:%M", "%Y-%m-%dT%H:%M:%S+00:00"])
