@@ -51,7 +51,9 @@ class Orbit(Component):
         ``qmc``: a scrambled Sobol sequence through q's inverse distribution
         function, weights 1/r; best where r is a power of two. ``quadrature``:
         at most r nodes and weights of a deterministic rule for q; if q has finitely
-        many elements, all of them for every r. None is the group's own default.
+        many elements, all of them for every r. None is ``quadrature`` if q is known to
+        have at most r elements on points of the fitted shape, so that listing them is
+        exact and takes no longer; otherwise the group's own default.
     random_phase : bool
         Shift a periodic quadrature rule by a random share of its step, which
         makes it unbiased. Rules with fixed nodes ignore it.
@@ -64,8 +66,8 @@ class Orbit(Component):
         Non-negative, summing to one.
     is_whole_group : bool
         Whether the elements are all those of a finite group, with equal weights.
-    group_, distribution_
-        The parts in use, with defaults.
+    group_, distribution_, rule_
+        The parts and the rule in use, with defaults.
 
     Examples
     --------
@@ -94,27 +96,41 @@ class Orbit(Component):
         self.random_phase = random_phase
         self.random_state = random_state
 
-    def resolved(self) -> tuple[Group, Distribution, int, Rule]:
-        """Group, q, size and rule, with the group's defaults instead of None."""
+    def resolved(self) -> tuple[Group, Distribution, int]:
+        """Group, q and size, with the group's defaults instead of None."""
         group = self.group or Identity()
         choice = dict(group.default_distribution)
         q = self.distribution or build("distribution", choice.pop("name"), **choice)
-        q = q.for_group(group)
-        rule: Any = self.rule or group.default_rule
-        return group, q, self.size or group.default_size, rule
+        return group, q.for_group(group), self.size or group.default_size
+
+    def resolved_rule(self) -> Rule | None:
+        """The rule in use; None if it depends on the number of elements, and that on the shape of the points.
+
+        Raises
+        ------
+        InputError
+            If q is not defined on the group.
+        """
+        group, q, size = self.resolved()
+        q.check_group(group)
+        rule = self.rule or _default_rule(group, q, size)
+        of_unknown_order = group.domain.dim == 0 and group.order is None and not q.data_dependent
+        return None if self.rule is None and rule != "quadrature" and of_unknown_order else rule
 
     def check(self) -> None:
         """Raise ``InputError`` if a parameter is wrong, or group, q and rule are not compatible."""
         super().check()
-        group, q, _, rule = self.resolved()
-        if rule not in get_args(Rule):
-            raise InputError(f"{group.label()}: expected a default_rule of {', '.join(get_args(Rule))}, found {rule!r}")
+        group, q, _ = self.resolved()
+        if group.default_rule not in get_args(Rule):
+            found = repr(group.default_rule)
+            raise InputError(f"{group.label()}: expected a default_rule of {', '.join(get_args(Rule))}, found {found}")
         q.check_group(group)
-        q.check_rule(group, rule)
+        q.check_rule(group, self.resolved_rule() or group.default_rule)
 
     def check_memory(self) -> None:
         """Raise ``InputError`` if the elements cannot fit in memory."""
-        group, _, size, rule = self.resolved()
+        group, _, size = self.resolved()
+        rule = self.resolved_rule() or group.default_rule
         listed = rule == "quadrature" and group.domain.dim == 0  # all elements of a finite group, for every size
         if not (listed or isinstance(group.domain, Point)):  # random numbers, elements and weights, in float64
             check_fits("size", f"{size:,} elements", 3 * 8 * size)
@@ -134,13 +150,14 @@ class Orbit(Component):
         """
         self.check()
         self.check_memory()
-        group, q, size, rule = self.resolved()
+        group, q, size = self.resolved()
         self.group_, self.distribution_ = clone(group).for_shape(tuple(X.shape[1:])), clone(q)
         q.check_group(self.group_)
-        q.check_rule(self.group_, rule)
-        if self.size is None and rule == "quadrature":
+        self.rule_ = self.rule or _default_rule(self.group_, q, size)
+        q.check_rule(self.group_, self.rule_)
+        if self.size is None and self.rule_ == "quadrature":
             size = q.default_size(self.group_.domain, size)
-        self.elements_, self.weights_ = self._choose(self.group_, q, size, rule)
+        self.elements_, self.weights_ = self._choose(self.group_, q, size, self.rule_)
         return self
 
     def _choose(self, group: Group, q: Distribution, size: int, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
@@ -188,9 +205,18 @@ class Orbit(Component):
 
     def label(self) -> str:
         """Group, q, rule and number of elements as text; before :meth:`fit` the requested number."""
-        group, q, asked, rule = self.resolved()
-        size = len(self.weights_) if hasattr(self, "weights_") else asked
+        group, q, size = self.resolved()
+        rule = self.resolved_rule() or "default"
+        if hasattr(self, "weights_"):
+            size, rule = len(self.weights_), self.rule_
         return f"{group.name}, q={q.name}, {size} by {rule}"
+
+
+def _default_rule(group: Group, q: Distribution, size: int) -> Rule:
+    """All elements of q, if they are known and at most ``size``, exactly; otherwise the default rule of the group."""
+    atoms = None if isinstance(group.domain, Point) else q.atoms(group.domain)
+    rule: Any = group.default_rule
+    return "quadrature" if atoms is not None and atoms <= size else rule
 
 
 def random_orbit_points(orbit: Orbit, X: np.ndarray, size: int, random_state: RandomState) -> np.ndarray:

@@ -12,8 +12,8 @@ from orbit.approx import RandomFourier
 from orbit.approx.frequencies import MonteCarlo
 from orbit.core.errors import InputError, ParameterError
 from orbit.data import RotatedDigits
-from orbit.distributions import GaussianDistribution, Haar, Uniform, VonMises
-from orbit.groups import Dihedral, Identity, Rotation, Translation
+from orbit.distributions import Delta, GaussianDistribution, Haar, NoisySort, Uniform, VonMises
+from orbit.groups import Dihedral, Identity, Permutation, ProductGroup, Rotation, Translation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit, random_orbit_points, sobol
 from orbit.representations import Polar
@@ -59,6 +59,38 @@ def test_given_settings_override_the_defaults():
     assert fitted.distribution_.concentration == 3.0
     np.testing.assert_allclose(fitted.weights_, 1 / 6)
     assert len(np.unique(fitted.elements_)) == 6
+
+
+@pytest.mark.parametrize(
+    ("orbit", "shape", "rule", "size"),
+    [
+        (Orbit(Permutation()), (2,), "quadrature", 2),
+        (Orbit(Permutation()), (4,), "quadrature", 24),
+        (Orbit(Permutation()), (5,), "monte_carlo", 32),
+        (Orbit(Permutation(), size=120), (5,), "quadrature", 120),
+        (Orbit(Permutation("blocks", n=3)), (6,), "quadrature", 6),
+        (Orbit(Permutation(), size=5), (3,), "monte_carlo", 5),
+        (Orbit(Permutation(), rule="qmc"), (2,), "qmc", 32),
+        (Orbit(Permutation("rows_columns"), NoisySort()), (3, 3), "monte_carlo", 32),
+        (Orbit(ProductGroup([{"name": "dihedral"}, {"name": "reflection"}])), (3, 3), "quadrature", 16),
+        (Orbit(Translation("wrap", "pixel"), Haar()), (4, 5), "quadrature", 20),
+        (Orbit(Translation(), Delta()), (4, 5), "quadrature", 1),
+    ],
+)
+def test_the_default_rule_lists_all_elements_of_q_if_they_are_no_more_than_the_size(orbit, shape, rule, size):
+    fitted = orbit.set_params(random_state=0).fit(np.zeros((1, *shape)))
+    assert (fitted.rule_, len(fitted.weights_)) == (rule, size)
+    assert fitted.label().endswith(f"{size} by {rule}")
+    assert fitted.fit(np.zeros((1, *shape))).rule_ == rule
+
+
+def test_a_default_rule_that_depends_on_the_shape_is_not_resolved_before_it():
+    assert Orbit(Permutation()).resolved_rule() is None
+    assert Orbit(Permutation()).label() == "permutation, q=haar, 32 by default"
+    assert Orbit(Permutation(n=3)).resolved_rule() == "quadrature"
+    assert Orbit(Permutation(n=9)).resolved_rule() == "monte_carlo"
+    assert Orbit(Permutation("rows_columns"), NoisySort()).resolved_rule() == "monte_carlo"
+    assert Orbit(Translation()).resolved_rule() == "qmc"
 
 
 def test_points_are_the_group_acting(rng):

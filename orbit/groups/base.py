@@ -41,7 +41,8 @@ class Group(Component):
     clouds : bool
         Whether inputs are point clouds, and drawn as such in plots.
     default_distribution, default_rule, default_size
-        The q, orbit rule and number of elements used when none is given.
+        The q, orbit rule and number of elements used when none is given. The rule is for q with more elements than
+        the orbit; others are listed.
     """
 
     default_distribution: ClassVar[dict[str, Any]] = {"name": "haar"}

@@ -21,8 +21,9 @@ from orbit.registry import register
 class Permutation(Reordering):
     """The symmetric group; an element lists the new order: ``(p x)[i] = x[p[i]]``.
 
-    All permutations of up to seven items can be listed (orbit rule ``quadrature``);
-    for more items, random permutations are drawn.
+    By default all permutations are listed, exactly, if they are at most as many as the size
+    of the orbit (four items at the default size), and otherwise drawn at random. The orbit rule
+    ``quadrature`` lists those of up to seven items.
 
     Parameters
     ----------

@@ -53,10 +53,9 @@ def _distribution_and_orbit(config: dict[str, Any]) -> list[str]:
     if config["distribution"]["name"] == "auto":
         config["distribution"] = complete("distribution", group.default_distribution)
         filled.append("distribution")
-    for key, default in (("size", group.default_size), ("rule", group.default_rule)):
-        if config["orbit"][key] is None:
-            config["orbit"][key] = default
-            filled.append(f"orbit.{key}")
+    if config["orbit"]["size"] is None:
+        config["orbit"]["size"] = group.default_size
+        filled.append("orbit.size")
     return filled
 
 

@@ -233,6 +233,9 @@ def make_plan(composed: dict[str, Any]) -> Plan:
     for kind in (*KINDS, "engine", "orbit"):
         if kind not in ("learner", "runner"):  # the task may depend on the data; variants are run by another runner
             result._part(kind)
+    if config["orbit"]["rule"] is None and (rule := result._part("orbit").resolved_rule()):
+        config["orbit"]["rule"] = rule
+        result.defaults.append("orbit.rule")
     loader = result._part("dataset")
     runner: Any = orbit.get("runner", config["runner"]["name"])
     with config_keys():

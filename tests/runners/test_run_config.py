@@ -180,6 +180,20 @@ class TestHash:
     def test_a_default_equals_the_same_value_named(self):
         assert plan(composed()).config_hash == plan(composed("distribution=haar", "orbit.size=32")).config_hash
 
+    @pytest.mark.parametrize(
+        ("group", "rule"),
+        [
+            ("permutation", None),  # n! is known when the points are
+            ("permutation,group.n=2", "quadrature"),
+            ("permutation,group.n=9", "monte_carlo"),
+            ("affine", "qmc"),
+        ],
+    )
+    def test_the_rule_of_the_orbit_is_filled_in_if_it_does_not_depend_on_the_points(self, group, rule):
+        made = plan(composed(*f"group={group}".split(",")))
+        assert made.config["orbit"]["rule"] == rule
+        assert ("orbit.rule" in made.defaults) == (rule is not None)
+
 
 class TestFeaturesWithAKernelOfTheirOwn:
     def test_name_and_plan_have_the_kernel_of_the_features(self):
