@@ -13,7 +13,7 @@ from orbit.approx.frequencies import MonteCarlo
 from orbit.core.errors import InputError, ParameterError
 from orbit.data import RotatedDigits
 from orbit.distributions import Delta, GaussianDistribution, Haar, NoisySort, Uniform, VonMises
-from orbit.groups import Dihedral, Identity, Permutation, ProductGroup, Rotation, Translation
+from orbit.groups import Dihedral, Identity, Orthogonal, Permutation, ProductGroup, Rotation, Translation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit, random_orbit_points, sobol
 from orbit.representations import Polar
@@ -75,13 +75,33 @@ def test_given_settings_override_the_defaults():
         (Orbit(ProductGroup([{"name": "dihedral"}, {"name": "reflection"}])), (3, 3), "quadrature", 16),
         (Orbit(Translation("wrap", "pixel"), Haar()), (4, 5), "quadrature", 20),
         (Orbit(Translation(), Delta()), (4, 5), "quadrature", 1),
+        (Orbit(Orthogonal()), (4, 3), "quadrature", 32),
+        (Orbit(Orthogonal(2)), (4, 2), "quadrature", 64),
+        (Orbit(Orthogonal(4)), (5, 4), "qmc", 64),
     ],
 )
-def test_the_default_rule_lists_all_elements_of_q_if_they_are_no_more_than_the_size(orbit, shape, rule, size):
+def test_the_default_rule_is_exact_or_deterministic_where_it_can_be(orbit, shape, rule, size):
     fitted = orbit.set_params(random_state=0).fit(np.zeros((1, *shape)))
     assert (fitted.rule_, len(fitted.weights_)) == (rule, size)
     assert fitted.label().endswith(f"{size} by {rule}")
     assert fitted.fit(np.zeros((1, *shape))).rule_ == rule
+
+
+@pytest.mark.parametrize(("lengthscale", "ratio"), [(4.9, 100), (2.45, 10), (1.22, 1.5)])
+def test_the_default_rule_for_clouds_in_space_is_better_than_sobol_sequences_of_twice_the_size(lengthscale, ratio, rng):
+    """docs/choose/orbit_rules.md; the root mean square distance of these clouds is 4.2."""
+    X, Z = rng.normal(size=(2, 10, 4, 3))
+    X, Z = X - X.mean(1, keepdims=True), Z - Z.mean(1, keepdims=True)
+
+    def averaged(orbit):
+        moved = Orthogonal().act(orbit.fit(X).elements_, Z).reshape(len(orbit.weights_), len(Z), -1)
+        kernel = Gaussian(lengthscale)
+        return sum(w * kernel.gram(X.reshape(len(X), -1), z) for w, z in zip(orbit.weights_, moved, strict=True))
+
+    exact = averaged(Orbit(Orthogonal(), size=2048))
+    default = np.linalg.norm(averaged(Orbit(Orthogonal())) - exact)
+    sobol_errors = [np.linalg.norm(averaged(Orbit(Orthogonal(), rule="qmc", random_state=i)) - exact) for i in range(3)]
+    assert ratio * default < np.mean(sobol_errors)
 
 
 def test_a_default_rule_that_depends_on_the_shape_is_not_resolved_before_it():

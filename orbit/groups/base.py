@@ -46,13 +46,16 @@ class Group(Component):
     """
 
     default_distribution: ClassVar[dict[str, Any]] = {"name": "haar"}
-    default_rule: ClassVar[str] = "quadrature"
     default_size: ClassVar[int] = 32
 
     @property
     @abstractmethod
     def domain(self) -> Domain:
         """The coordinate space of the elements."""
+
+    @property
+    def default_rule(self) -> str:
+        return "quadrature"
 
     @property
     def order(self) -> int | None:

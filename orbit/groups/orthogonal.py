@@ -39,7 +39,6 @@ class Orthogonal(Group):
            [-2.,  0.]])
     """
 
-    default_rule = "qmc"
     default_size = 64
     clouds = True
 
@@ -50,6 +49,10 @@ class Orthogonal(Group):
     @property
     def domain(self) -> OrthogonalMatrices:
         return OrthogonalMatrices(self.dim, self.special)
+
+    @property
+    def default_rule(self) -> str:
+        return "quadrature" if self.domain.has_haar_rule else "qmc"
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.asarray(left) @ np.asarray(right)

@@ -100,7 +100,7 @@ class Invariance(Runner):
                     job.log_skeleton(features.kernel_, label)
                     if name == self.approximations[0] and "shape" not in case:
                         job.log_orbit(features.orbit_, X, label)
-                    row["averaged over"] = _averaged_over(plans[label, name], len(features.orbit_.weights_))
+                    row["averaged over"] = _averaged_over(features.orbit_)
                     row[name] = f"{error:.1e}"
                     progress.step()
                 rows.append(row)
@@ -118,5 +118,5 @@ class Invariance(Runner):
         return float(np.mean(errors))
 
 
-def _averaged_over(plan: Plan, size: int) -> str:
-    return f"{plan.config['distribution']['name']}, {plan.config['orbit']['rule']}, r={size}"
+def _averaged_over(fitted: Orbit) -> str:
+    return f"{fitted.distribution_.name}, {fitted.rule_}, r={len(fitted.weights_)}"
