@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,6 +12,9 @@ from orbit.core.params import PositiveInt
 from orbit.groups.domains import Torus
 from orbit.groups.reordering import Reordering
 from orbit.registry import register
+
+# An axis this many times as long as the last one is more likely to be the one that is shifted.
+_LONGER = 4
 
 
 @register("group", "cyclic")
@@ -21,8 +26,9 @@ class Cyclic(Reordering):
 
     Parameters
     ----------
-    axis : int
-        Axis of a point; negative values count from the last.
+    axis : int or None
+        Axis of a point; negative values count from the last. None: the last, with a warning if
+        another one is four times as long, as the time of a series ``(length, channels)`` is.
     length : int >= 1 or None
         Samples on that axis, the order of the group; None: taken from the data.
 
@@ -35,9 +41,13 @@ class Cyclic(Reordering):
            [2., 3., 1.]])
     """
 
-    def __init__(self, axis: int = -1, length: PositiveInt | None = None) -> None:
+    def __init__(self, axis: int | None = None, length: PositiveInt | None = None) -> None:
         self.axis = axis
         self.length = length
+
+    @property
+    def _axis(self) -> int:
+        return -1 if self.axis is None else self.axis
 
     @property
     def domain(self) -> Torus:
@@ -45,7 +55,15 @@ class Cyclic(Reordering):
 
     def for_shape(self, shape: tuple[int, ...]) -> Cyclic:
         self.check_shape(shape)
-        return self._with(length=shape[self.axis])
+        longest = int(np.argmax(shape))
+        if self.axis is None and shape[longest] >= _LONGER * shape[-1]:
+            warnings.warn(
+                f"{self.label()} shifts the last axis, of {shape[-1]}, of points of shape {shape}: for shifts along "
+                f"that of {shape[longest]}, such as the time of a series with channels, set group.axis={longest}; "
+                "group.axis=-1 confirms the last",
+                stacklevel=2,
+            )
+        return self._with(axis=self._axis, length=shape[self._axis])
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return self.domain.wrapped(np.add(left, right))
@@ -54,16 +72,16 @@ class Cyclic(Reordering):
         return self.domain.wrapped(np.negative(elements))
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        if not -len(shape) <= self.axis < len(shape):
-            raise self._refuse(shape, f"arrays with an axis {self.axis} (axis)")
-        if self.length not in (None, shape[self.axis]):
-            raise self._refuse(shape, f"arrays with {self.length} entries on axis {self.axis} (length)")
+        if not -len(shape) <= self._axis < len(shape):
+            raise self._refuse(shape, f"arrays with an axis {self._axis} (axis)")
+        if self.length not in (None, shape[self._axis]):
+            raise self._refuse(shape, f"arrays with {self.length} entries on axis {self._axis} (length)")
 
     def cyclic_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return (self.axis % len(shape),)
+        return (self._axis % len(shape),)
 
     def describe(self, element: np.ndarray) -> str:
         return f"shift {int(element):+d}"
 
     def _move(self, element: np.ndarray, X: Tensor) -> Tensor:
-        return torch.roll(X, round(float(element)), self.axis if self.axis < 0 else 1 + self.axis)
+        return torch.roll(X, round(float(element)), self._axis if self._axis < 0 else 1 + self._axis)

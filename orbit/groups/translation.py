@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -10,6 +11,9 @@ from orbit.core.params import PositiveInt
 from orbit.groups.domains import Line, Torus
 from orbit.groups.planar import PlanarMap, with_offset
 from orbit.registry import register
+
+# Points of two axes, one as short as channels are and the other this long, are hardly images.
+_FEW_CHANNELS, _LENGTH_OF_SERIES = 4, 16
 
 
 @register("group", "translation")
@@ -63,6 +67,12 @@ class Translation(PlanarMap):
 
     def for_shape(self, shape: tuple[int, ...]) -> Translation:
         super().for_shape(shape)
+        if len(shape) == 2 and min(shape) <= _FEW_CHANNELS and max(shape) >= _LENGTH_OF_SERIES:
+            warnings.warn(
+                f"{self.label()} shifts both axes of points of shape {shape}, as those of images; if they are series "
+                f"with channels, choose group=cyclic group.axis={int(shape[0] < shape[1])}",
+                stacklevel=2,
+            )
         return self._with(period=list(shape[:2])) if self.wraps else self
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

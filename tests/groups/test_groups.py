@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import ndimage
 
 import orbit
 from orbit.core.errors import InputError, ParameterError
-from orbit.groups import Group, Identity, Rotation
+from orbit.groups import Cyclic, Group, Identity, Rotation, Translation
 from orbit.groups.domains import Circle
 from orbit.groups.resample import bilinear, gather, images_first, pixels_first, scatter, windowed_sinc
 from orbit.orbits import Orbit
@@ -293,3 +294,29 @@ def test_images_whose_first_axis_seems_to_hold_channels_are_warned_of(group):
         warnings.simplefilter("error")
         for shape in ((9, 8, 3), (3, 9), (3, 9, 1), (9, 9, 9)):
             group.for_shape(shape)
+
+
+@pytest.mark.parametrize(
+    ("group", "shape", "advice"),
+    [
+        (
+            Cyclic(),
+            (128, 3),
+            r"last axis, of 3, of points of shape \(128, 3\): .* set group.axis=0; group.axis=-1 confirms",
+        ),
+        (Translation(), (128, 3), r"both axes of points of shape \(128, 3\).* group=cyclic group.axis=0"),
+        (Translation("wrap"), (2, 50), r"both axes .* group=cyclic group.axis=1"),
+        (Cyclic(), (3, 128), None),
+        (Cyclic(), (128,), None),
+        (Cyclic(), (40, 30), None),
+        (Cyclic(axis=0), (128, 3), None),
+        (Cyclic(axis=-1), (128, 12), None),
+        (Translation(), (40, 8), None),
+        (Translation(), (4, 4), None),
+    ],
+)
+def test_series_whose_channels_would_be_shifted_are_warned_of(group, shape, advice):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        group.for_shape(shape).for_shape(shape)
+    assert len(found) == 0 if advice is None else re.search(advice, str(found[0].message))
