@@ -96,7 +96,7 @@ _CLASSES = {
     ),
     "representations": (
         *("Bag", "BagOfBonds", "Coulomb", "Crop", "ImageAugmentation", "ManyBody", "NoAugmentation", "PatchPCA"),
-        *("Polar", "Raw", "Standardize", "UnitNorm"),
+        *("Centre", "Polar", "Raw", "Standardize", "UnitNorm"),
     ),
 }
 _MODULES = {name: module for module, names in _CLASSES.items() for name in names}

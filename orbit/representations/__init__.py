@@ -8,12 +8,13 @@ from orbit.representations.molecules import BagOfBonds, ManyBody
 from orbit.representations.patches import Crop, PatchPCA
 from orbit.representations.polar import Polar
 from orbit.representations.spectrogram import mel_spectrogram
-from orbit.representations.vectors import Raw, Standardize, UnitNorm
+from orbit.representations.vectors import Centre, Raw, Standardize, UnitNorm
 
 __all__ = [
     "Augmentation",
     "Bag",
     "BagOfBonds",
+    "Centre",
     "Coulomb",
     "Crop",
     "Gradients",

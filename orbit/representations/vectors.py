@@ -52,6 +52,35 @@ class UnitNorm(Representation):
         return scale(X, self.norm, self.scale_)
 
 
+@register("representation", "centre")
+class Centre(Representation):
+    """Clouds of points ``(n_points, d)``, each moved so that the mean of its points is the origin.
+
+    Rotations about the origin are then rotations of a cloud about its own centre, and a shift of
+    the whole cloud changes nothing.
+
+    Examples
+    --------
+    >>> from orbit.representations import Centre
+    >>> Centre().fit_transform([[[1.0, 5.0], [3.0, 5.0]]])
+    array([[[-1.,  0.],
+            [ 1.,  0.]]])
+    """
+
+    takes_vectors = False
+
+    def __init__(self) -> None:
+        pass
+
+    def _fit(self, X: np.ndarray) -> None:
+        self._transform(X[:1])
+
+    def _transform(self, X: np.ndarray) -> np.ndarray:
+        if X.ndim != 3:
+            raise self._refuse(X, "clouds of points, of shape (points, coordinates)")
+        return (X - X.mean(1, keepdims=True, dtype=np.float64)).astype(X.dtype)
+
+
 @register("representation", "standardize")
 class Standardize(Representation):
     """Each feature shifted and scaled to mean 0 and standard deviation 1 over the training points.

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
+
 from runners.app.plan import Plan
+
+# Points of which centres are computed.
+_EXAMINED = 1000
+# The origin is outside of clouds whose centres are this many times their radius from it; that of a unit cube with one
+# corner at the origin is 1.73.
+_OUTSIDE = 1.5
 
 _FIELDS = ("curl_free", "divergence_free", "helmholtz")
 
@@ -27,6 +35,27 @@ def warn_about_combinations(plan: Plan, point_axes: int) -> None:
         _warn(
             "approx=nystrom: the standard deviations of learner=gp vanish far from the landmarks; choose approx=exact "
             "for those of the kernel"
+        )
+
+
+def warn_about_points(plan: Plan, X: np.ndarray) -> None:
+    """Issue a warning if the plan's group rotates clouds about an origin far outside of them.
+
+    Parameters
+    ----------
+    X : represented points, shape (n, *shape)
+    """
+    if not plan.component("group").clouds or X.ndim != 3:
+        return
+    clouds = X[:_EXAMINED].astype(np.float64)
+    centres = clouds.mean(1, keepdims=True)
+    spread = np.sqrt(np.square(clouds - centres).sum(2).mean())
+    distance = np.sqrt(np.square(centres).sum(2).mean())
+    if 0 < _OUTSIDE * spread < distance:
+        _warn(
+            f"group={plan.config['group']['name']} rotates about the origin, and the clouds of points have centres "
+            f"at {distance:.3g} from it, with a radius of {spread:.3g}; unless the origin means something, choose "
+            "representation=centre"
         )
 
 

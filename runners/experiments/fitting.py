@@ -22,7 +22,7 @@ from runners.app.features import shared_in_job
 from runners.app.memory import check_fit
 from runners.app.plan import Plan
 from runners.base import Stopwatch, peak_memory_mb
-from runners.experiments.advice import warn_about_combinations
+from runners.experiments.advice import warn_about_combinations, warn_about_points
 from runners.experiments.estimate import log_if_long
 from runners.experiments.pipeline import pipeline, predict, predict_with_probabilities, represented, weights, width
 from runners.experiments.selection import Selected, select
@@ -76,6 +76,7 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     warn_about_combinations(plan, data.X_train.ndim - 1)
     with clock.stage("representation"):
         X = represented(model, data.X_train[sample], engine)
+    warn_about_points(plan, X)
     check_fit(plan, data, X[0].size)
     with clock.stage("fit_features"):
         features.fit(X)

@@ -16,6 +16,7 @@ from orbit.groups import Rotation
 from orbit.representations import (
     Bag,
     BagOfBonds,
+    Centre,
     Coulomb,
     ManyBody,
     Polar,
@@ -60,6 +61,23 @@ class TestUnitNormEach(RepresentationContract):
 
     def test_zero_stays_zero(self):
         np.testing.assert_array_equal(UnitNorm("each").fit_transform(np.zeros((2, 3))), 0)
+
+
+class TestCentre(RepresentationContract):
+    shape = (6, 3)
+
+    def create(self):
+        return Centre()
+
+    def test_clouds_are_centred_and_shifts_change_nothing(self, X, rng):
+        centred = Centre().fit_transform(X)
+        np.testing.assert_allclose(centred.mean(1), 0, atol=1e-15)
+        np.testing.assert_allclose(Centre().fit_transform(X + 100 * rng.random((7, 1, 3))), centred, atol=1e-12)
+
+    @pytest.mark.parametrize("shape", [(6,), (4, 6, 3)])
+    def test_points_that_are_no_clouds_are_refused(self, shape):
+        with pytest.raises(InputError, match=r"representation=centre takes clouds of points, of shape \(points, coord"):
+            Centre().fit(np.ones((2, *shape)))
 
 
 class TestStandardize(RepresentationContract):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 from command_line import composed
 
 from runners.app.plan import plan
-from runners.experiments.advice import warn_about_combinations
+from runners.experiments.advice import warn_about_combinations, warn_about_points
 
 FIELD = ("dataset=vector_field", "group=identity", "approx=orff", "learner=stein", "kernel=curl_free")
 
@@ -30,3 +31,25 @@ def test_a_combination_without_its_property_is_warned_of(settings, message):
         warnings.simplefilter("always")
         warn_about_combinations(plan(composed(*settings)), 1)
     assert [message in str(each.message) for each in found] == ([] if message is None else [True])
+
+
+@pytest.mark.parametrize(
+    ("group", "centre", "warned"),
+    [
+        ("orthogonal", 3.0, True),
+        ("orthogonal", 0.4, False),
+        ("product", 3.0, True),
+        ("identity", 3.0, False),
+    ],
+)
+def test_clouds_far_from_the_origin_of_their_rotations_are_warned_of(group, centre, warned, rng):
+    X = rng.uniform(-1, 1, (20, 6, 3)) + centre
+    product = ["group.factors=[{name: orthogonal}, {name: reflection}]"] if group == "product" else []
+    made = plan(composed(f"group={group}", *product))
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        warn_about_points(made, X)
+        warn_about_points(made, X[:, 0])
+        warn_about_points(made, X - X.mean(1, keepdims=True))
+        warn_about_points(made, np.ones((2, 3, 3)))
+    assert ["representation=centre" in str(each.message) for each in found] == [True] * warned
