@@ -108,6 +108,17 @@ def check_value(name: str, value: Any, annotation: Any) -> None:
         raise ParameterError(name, describe(annotation), given)
 
 
+def allows_beyond(value: float, sign: int, annotation: Any) -> bool:
+    """Whether an annotation allows numbers slightly larger (``sign`` 1) or smaller (-1) than a value, not only whole.
+
+    >>> allows_beyond(1e-6, -1, PositiveFloat), allows_beyond(0.0, -1, NonNegativeFloat)
+    (True, False)
+    >>> allows_beyond(3, 1, PositiveInt)
+    False
+    """
+    return _matches(float(value + sign * 0.01 * (abs(value) or 1)), annotation)
+
+
 def _is_numbers(value: Any) -> bool:
     """Whether it is an array of numbers, shape (n,). A refused command line does not import NumPy."""
     return getattr(value, "ndim", None) == 1 and getattr(value.dtype, "kind", None) in ("i", "u", "f")

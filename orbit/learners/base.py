@@ -26,6 +26,7 @@ from orbit.solvers.selection import (
     normalized_weights,
     regularization_path,
     subset_weights,
+    warn_at_end,
 )
 
 
@@ -265,6 +266,8 @@ class SolverLearner(Learner):
         weights, seed = self._weights(sample_weight, X), spawn(self.random_state, 1)[0]
         self.path_ = self._path()
         value, self.path_scores_ = self._choose(X, y, weights, labels, seed)
+        if self.value_type is float:  # numbers of neighbours have their own ends
+            warn_at_end(self.path_, self.path_scores_, value, str(self.path_parameter))
         setattr(self, f"{self.path_parameter}_", self.value_type(value))
         self.estimator_ = self._trained(value, X, y, weights, seed)
         for name in self.published:

@@ -153,14 +153,21 @@ def _reject_indefinite(score: Score) -> Score:
     return finite
 
 
-def warn_at_end(path: np.ndarray, scores: np.ndarray, value: float, name: str = "regularization") -> None:
-    """Issue a ``UserWarning`` if the value chosen from a path is an end of it."""
+def warn_at_end(
+    path: np.ndarray, scores: np.ndarray, value: float, name: str = "regularization", grid: str | None = None
+) -> None:
+    """Issue a ``UserWarning`` if the value chosen from an ascending path is an end of it, and better than the next.
+
+    ``grid`` is the name of the setting that lists the values; None is the list that is given as ``name`` itself.
+    """
     if len(path) < 2 or path[0] < value < path[-1] or not np.isfinite(scores).any():
         return
-    end, hint = ("smallest", "smaller") if value == path[0] else ("largest", "larger")
+    end, hint, at, inside = ("smallest", "smaller", 0, 1) if value == path[0] else ("largest", "larger", -1, -2)
+    if scores[at] == scores[inside]:
+        return
+    advice = f"give {grid} {hint} values" if grid else f"give a list of {hint} values, or rescale features and targets"
     warnings.warn(
-        f"the chosen {name}={value:.3g} is the {end} value of its path, so the best one may lie beyond: "
-        f"give a list of {hint} values, or rescale features and targets",
+        f"the chosen {name}={value:.3g} is the {end} value of its path, so the best one may lie beyond: {advice}",
         UserWarning,
         stacklevel=2,
     )

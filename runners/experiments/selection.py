@@ -19,12 +19,18 @@ from sklearn.pipeline import Pipeline
 from orbit import plots
 from orbit.core import store
 from orbit.core.errors import InputError, suggestion
+from orbit.core.params import allows_beyond
 from orbit.core.progress import Progress
 from orbit.data import Dataset
 from orbit.solvers.products import sharing_products
+from orbit.solvers.selection import warn_at_end
 from runners.app.plan import Plan
+from runners.app.schema import config_parameters
 from runners.experiments.pipeline import pipeline, represented, weights
 from runners.metrics import LOWER_IS_BETTER, METRICS, score
+
+# Of fewer values every choice is an end.
+_FEWEST_VALUES = 3
 
 log = logging.getLogger(__name__)
 
@@ -126,8 +132,32 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
     means = np.nan_to_num(scores.mean(1), nan=np.inf if metric in LOWER_IS_BETTER else -np.inf)
     best = int(means.argmin() if metric in LOWER_IS_BETTER else means.argmax())
     selected = Selected(points, scores, metric, best, variants[best])
+    sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
+    _warn_at_ends(variants[best], points, sign * means, best)
     log.info("selected %s by %s %.4g", selected.describe(), metric, scores[best].mean())
     return selected
+
+
+def _warn_at_ends(plan: Plan, points: Sequence[dict[str, Any]], scores: np.ndarray, best: int) -> None:
+    """Issue a warning for each continuous setting whose best value is an end of its grid of three or more values.
+
+    Parameters
+    ----------
+    plan : that of the best point
+    scores : mean scores of the points, higher is better
+    """
+    chosen = points[best]
+    for key, value in chosen.items():
+        kind, _, name = key.partition(".")
+        others = [i for i, point in enumerate(points) if point | {key: value} == chosen and _is_number(point[key])]
+        line = {points[i][key]: scores[i] for i in others}
+        known = config_parameters(kind, plan.config[kind]["name"]) if "name" in plan.config.get(kind, {}) else {}
+        if not _is_number(value) or name not in known or len(line) < _FEWEST_VALUES:
+            continue
+        path = sorted(line)
+        if allows_beyond(value, -1 if value == path[0] else 1, known[name].annotation):
+            of_path = np.array(path, dtype=float), np.array([line[each] for each in path])
+            warn_at_end(*of_path, float(value), key, "selection.grid")
 
 
 def _sharing(plan: Plan) -> contextlib.AbstractContextManager[None]:

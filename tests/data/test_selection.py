@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -331,3 +332,26 @@ def test_error_examples_of_several_outputs_have_titles_that_do_not_touch(rng):
 
 def test_everything_registered_is_known():
     assert orbit.available("selection") == ["given", "hold_out", "k_fold", "none"]
+
+
+@pytest.mark.parametrize(
+    ("grid", "warned"),
+    [
+        ("{kernel.lengthscale: [30, 40, 50]}", ["the chosen kernel.lengthscale=30 is the smallest value of its path"]),
+        (
+            "{kernel.lengthscale: [0.05, 0.1, 0.2]}",
+            ["the chosen kernel.lengthscale=0.2 is the largest value of its path"],
+        ),
+        ("{kernel.lengthscale: [0.01, 0.5, 50]}", []),
+        ("{kernel.lengthscale: [30, 40]}", []),  # of two values either is an end
+        ("{approx.n_components: [5, 20, 60]}", []),  # more are better, and cost more
+        ("{kernel.name: [laplacian, gaussian, exponential]}", []),
+    ],
+)
+def test_a_number_chosen_at_an_end_of_its_grid_is_warned_of(grid, warned):
+    made = selecting("selection=k_fold", "selection.folds=2", f"selection.grid={grid}", "learner.regularization=1e-4")
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        selected = select(made, made.load())
+    assert selected.points
+    assert [str(each.message).partition(",")[0] for each in found] == warned

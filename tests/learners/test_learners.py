@@ -739,8 +739,19 @@ def test_svm_path_scores_are_accuracies_on_the_validation_part(two_classes):
     assert np.allclose(ours.path_scores_ * 30, np.round(ours.path_scores_ * 30)), "of a fifth of 150 points"
 
 
-def test_svm_default_path():
+def test_default_paths():
     np.testing.assert_allclose(SVMClassifier().fit(np.eye(8), [0, 1] * 4).path_, [1e-6, 1e-5, 1e-4, 1e-3])
+    np.testing.assert_allclose(LogisticClassifier().fit(np.eye(8), [0, 1] * 4).path_, np.logspace(-8, -2, 7))
+
+
+@pytest.mark.parametrize("learner", [SVMClassifier, KernelSVMClassifier, LogisticClassifier])
+def test_a_regularization_held_out_at_an_end_of_its_path_is_warned_of(learner, two_classes):
+    X, y = two_classes
+    with pytest.warns(UserWarning, match="the chosen regularization=1 is the smallest value of its path"):
+        learner([1.0, 1e3, 1e6], random_state=0).fit(np.hstack([X, np.ones((len(X), 1))]), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner([1e-3, 1e-2], random_state=0).fit(np.sign(X[:, :1]), X[:, 0] > 0)  # all values are as good
 
 
 # ---- learners that know output operators; more in test_operators.py --------------------------------------------------

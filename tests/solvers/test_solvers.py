@@ -685,6 +685,7 @@ def test_a_choice_at_an_end_of_the_path_warns(rng):
         RidgeRegressor(1e-2).fit(X, noise)
         RidgeRegressor([1e-9, 1e-2, 1e9]).fit(X, X[:, 0] + 0.3 * noise)
         warn_at_end(np.array([1.0, 2.0]), np.full(2, np.nan), 1.0)
+        warn_at_end(np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.0, 1.0]), 3.0)
 
 
 def test_streamed_kernel_ridge_keeps_its_centring(rng):
