@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -179,7 +178,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     On features of ``OperatorRandomFourier`` the steps update the parameters theta of
     their operator instead of W (ORFF section 4.1); an output matrix that depends on
     targets is computed from those of the first batch. Steps are those for targets less their mean and divided by their
-    standard deviation, in a stream those of the first batch.
+    standard deviation, in a stream those of the first batch; outputs of an operator have one deviation in common.
 
     Parameters
     ----------
@@ -273,10 +272,17 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         Y = Y.astype(np.float64)  # squares of float32 may be no numbers
         if not self._in_training():
             # a step moves a parameter by about its learning rate, however far the targets are
-            self._target_mean, spread = Y.mean(0), _spread(Y)
-            constant = spread <= _CONSTANT * np.finfo(np.float32).eps * np.abs(self._target_mean).max()
-            self._target_scale = 1.0 if constant else spread / math.sqrt(Y.shape[1])
+            self._target_mean, self._target_scale = Y.mean(0), self._scales(Y)
         super()._steps(X, (Y - self._target_mean) / self._target_scale)
+
+    def _scales(self, Y: np.ndarray) -> np.ndarray:
+        """The number that each target is divided by, shape (k,): the same for all outputs of an operator."""
+        each, common = Y.std(0), np.full(Y.shape[1], np.sqrt(Y.var(0).mean()))
+        rounding = _CONSTANT * np.finfo(np.float32).eps * np.abs(Y.mean(0))
+        if (common <= rounding.max()).all():
+            return np.ones(Y.shape[1])
+        # a target that is constant in the first batch may not remain so
+        return common if self._operator is not None else np.where(each <= rounding, common, each)
 
     def _publish(self, best: int) -> None:
         super()._publish(best)
@@ -290,7 +296,8 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         return 2 * (scores - y)
 
     def _batch_scores(self, scores: Tensor, y: Tensor) -> Tensor:
-        return -(scores - y[:, None, :]).square().mean(2).sum(0).double() * self._target_scale**2
+        errors = (scores - y[:, None, :]).square().sum(0).double()
+        return -(errors * torch.from_numpy(self._target_scale**2).to(errors.device)).mean(1)
 
 
 def _operator_of(structure: Any, Y: np.ndarray) -> Operator | None:

@@ -182,6 +182,17 @@ class TestAdaGrad:
             stream.end_epoch()
         assert stream.finalize().score(X, factor * Y + offset) > 0.98
 
+    def test_targets_of_different_scale_are_learned_as_each_by_itself(self):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((1500, 4))
+        psi = RandomFourier(n_components=100, random_state=0).fit_transform(X)
+        Y = np.stack([np.sin(X[:, 0]) + X[:, 1], 1000 * np.cos(X[:, 0]) - 3000, np.full(1500, 7.0)], axis=1)
+        together, alone = (AdaGradRegressor(0.1, random_state=0) for _ in range(2))
+        predicted = together.fit(psi, Y).predict(psi)
+        for k in range(3):
+            np.testing.assert_allclose(predicted[:, k], alone.fit(psi, Y[:, k]).predict(psi), rtol=1e-7)
+        assert together.history_[-1] == pytest.approx(-np.square(predicted - Y).mean(), rel=0.5)
+
     @pytest.mark.parametrize("n", [20, 50, 64, 100])
     def test_learning_rates_are_compared_on_few_points(self, n):
         rng = np.random.default_rng(n)
