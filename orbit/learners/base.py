@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, mean_squared_error
 from sklearn.preprocessing import label_binarize
 from sklearn.utils.multiclass import check_classification_targets
@@ -17,6 +19,7 @@ from orbit.core.component import Estimator
 from orbit.core.errors import InputError
 from orbit.core.params import check_params
 from orbit.core.random import RandomState, hold_out, spawn
+from orbit.core.store import with_warnings
 from orbit.core.threads import threads_for
 from orbit.core.work import Work
 from orbit.kernels.structure import GramStructure, Structure, unpacked
@@ -264,7 +267,7 @@ class SolverLearner(Learner):
 
     def _fit(self, X: np.ndarray, y: np.ndarray, sample_weight: Any, labels: np.ndarray | None) -> None:
         weights, seed = self._weights(sample_weight, X), spawn(self.random_state, 1)[0]
-        self.path_ = self._path()
+        self.path_, self._unconverged = self._path(), set[float]()
         value, self.path_scores_ = self._choose(X, y, weights, labels, seed)
         if self.value_type is float:  # numbers of neighbours have their own ends
             warn_at_end(self.path_, self.path_scores_, value, str(self.path_parameter))
@@ -272,6 +275,16 @@ class SolverLearner(Learner):
         self.estimator_ = self._trained(value, X, y, weights, seed)
         for name in self.published:
             setattr(self, name, getattr(self.estimator_, name))
+        unconverged = ", ".join(f"{each:.3g}" for each in sorted(self._unconverged))
+        del self._unconverged
+        if unconverged:
+            most = self.get_params(deep=False)["max_iter"]
+            warnings.warn(
+                f"the solver stopped after learner.max_iter={most} steps before it converged for "
+                f"learner.{self.path_parameter}={unconverged}: give larger values, or raise learner.max_iter",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
 
     @staticmethod
     def _weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
@@ -292,11 +305,19 @@ class SolverLearner(Learner):
         return best_of_path(self.path_, score)
 
     def _trained(self, value: float, X, y, weights: np.ndarray | None, seed: int) -> Any:
-        with threads_for(float(X.size)):  # the solvers take many small products
-            if weights is None:
-                return self._solver(self.value_type(value), y, None, seed).fit(X, y)
+        weighted = {}
+        if weights is not None:
             weights, X, y = drop_zero_weights(weights, X, y)  # libsvm miscounts points of weight zero
-            return self._solver(self.value_type(value), y, weights, seed).fit(X, y, sample_weight=weights)
+            weighted = {"sample_weight": weights}
+        solver = self._solver(self.value_type(value), y, weights, seed)
+        with threads_for(float(X.size)):  # the solvers take many small products
+            fitted, caught = with_warnings(lambda: solver.fit(X, y, **weighted))
+        for text, category, *where in caught:
+            if issubclass(category, ConvergenceWarning):  # which names no parameter of this learner
+                self._unconverged.add(float(value))
+            else:
+                warnings.warn_explicit(text, category, *where)
+        return fitted
 
     def _points(self, X) -> np.ndarray:
         check_is_fitted(self)

@@ -739,6 +739,27 @@ def test_svm_path_scores_are_accuracies_on_the_validation_part(two_classes):
     assert np.allclose(ours.path_scores_ * 30, np.round(ours.path_scores_ * 30)), "of a fifth of 150 points"
 
 
+@pytest.mark.parametrize(
+    "learner",
+    [
+        SVMClassifier([1e-9, 1e-8], max_iter=1, random_state=0),
+        KernelSVMClassifier([1e-9, 1e-8], max_iter=2, random_state=0),
+        KernelSVMRegressor([1e-9, 1e-8], max_iter=2, random_state=0),
+        LogisticClassifier([1e-9, 1e-8], max_iter=1, random_state=0),
+    ],
+)
+def test_solvers_that_do_not_converge_are_warned_of_once_by_key(learner, two_classes):
+    X, y = two_classes
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        learner.fit(X, y)
+    found = [one for one in found if issubclass(one.category, ConvergenceWarning)]
+    assert [str(one.message) for one in found] == [
+        f"the solver stopped after learner.max_iter={learner.max_iter} steps before it converged for "
+        "learner.regularization=1e-09, 1e-08: give larger values, or raise learner.max_iter"
+    ]
+
+
 def test_default_paths():
     np.testing.assert_allclose(SVMClassifier().fit(np.eye(8), [0, 1] * 4).path_, [1e-6, 1e-5, 1e-4, 1e-3])
     np.testing.assert_allclose(LogisticClassifier().fit(np.eye(8), [0, 1] * 4).path_, np.logspace(-8, -2, 7))
