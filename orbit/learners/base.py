@@ -19,7 +19,7 @@ from orbit.core.component import Estimator
 from orbit.core.errors import InputError
 from orbit.core.params import check_params
 from orbit.core.random import RandomState, hold_out, spawn
-from orbit.core.store import with_warnings
+from orbit.core.store import warn, with_warnings
 from orbit.core.threads import threads_for
 from orbit.core.work import Work
 from orbit.kernels.structure import GramStructure, Structure, unpacked
@@ -312,11 +312,10 @@ class SolverLearner(Learner):
         solver = self._solver(self.value_type(value), y, weights, seed)
         with threads_for(float(X.size)):  # the solvers take many small products
             fitted, caught = with_warnings(lambda: solver.fit(X, y, **weighted))
-        for text, category, *where in caught:
-            if issubclass(category, ConvergenceWarning):  # which names no parameter of this learner
-                self._unconverged.add(float(value))
-            else:
-                warnings.warn_explicit(text, category, *where)
+        others = tuple(one for one in caught if not issubclass(one[1], ConvergenceWarning))
+        if len(others) < len(caught):  # their text names no parameter of this learner
+            self._unconverged.add(float(value))
+        warn(others)
         return fitted
 
     def _points(self, X) -> np.ndarray:
