@@ -29,18 +29,22 @@ def init(arguments: Sequence[str]) -> str:
     Parameters
     ----------
     arguments : sequence of str
-        The folder, which need not exist; none is the working directory.
+        The folder, which need not exist; none is the working directory, if nothing but hidden files is in it.
 
     Raises
     ------
     ConfigError
         If the folder's name cannot be that of a package, or is that of an experiment of this one, or a file exists or
-        cannot be written.
+        cannot be written, or no folder is named and the working directory has files.
     """
     parser = argparse.ArgumentParser(f"{program()} init", description="Write a package for components of your own.")
-    parser.add_argument("folder", nargs="?", default=".", help="a new or an empty folder, whose name the package gets")
+    parser.add_argument("folder", nargs="?", help="a new or an empty folder, whose name the package gets")
     parser.error = _refuse  # type: ignore[method-assign]  # argparse prints the usage and exits
     given = parser.parse_args(arguments).folder
+    if given is None:
+        if found := next((path.name for path in sorted(Path().iterdir()) if not path.name.startswith(".")), None):
+            raise ConfigError(f"init: this folder has files ({found}): name a new folder, or . for this one")
+        given = "."
     if not given:
         raise ConfigError("init: expected the name of a folder, found ''")
     folder = Path(given).resolve()

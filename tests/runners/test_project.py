@@ -33,6 +33,21 @@ def test_without_a_folder_it_writes_into_the_working_directory(tmp_path, monkeyp
     assert (folder / "digits9" / "groups.py").is_file()
 
 
+def test_without_a_folder_it_does_not_write_among_other_files(tmp_path, monkeypatch):
+    folder = tmp_path / "digits9"
+    folder.mkdir()
+    (folder / ".git").mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "notes.txt").touch()
+    with pytest.raises(
+        InputError, match=r"^init: this folder has files \(notes.txt\): name a new folder, or . for this"
+    ):
+        init([])
+    assert sorted(path.name for path in folder.iterdir()) == [".git", "notes.txt"]
+    init(["."])
+    assert (folder / "digits9" / "groups.py").is_file()
+
+
 def test_the_command_line_runs_it(run, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["orbit"])
     import runners.app.cli
