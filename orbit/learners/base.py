@@ -144,6 +144,13 @@ class Learner(Estimator):
         """Classes, shape (n,), and their probabilities, shape (n, k), of a learner that ``gives_probabilities``."""
         return self.predict(X), self.predict_proba(X)
 
+    def noise_std(self) -> float | np.ndarray | None:
+        """Standard deviation of the noise of an observation, a number or shape (k,), which ``return_std`` leaves out.
+
+        None if it is not known.
+        """
+        return None
+
     def remaining_epochs(self) -> int:
         """The number of passes over a stream that remain."""
         return 1

@@ -129,7 +129,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         -------
         array, shape (n,) or (n, k) like the targets; with ``return_std`` a pair of such
         arrays. The standard deviation does not include the noise of an observation,
-        ``sqrt(amplitude_ * noise_)`` in units of the targets' standard deviation.
+        :meth:`noise_std`.
 
         Raises
         ------
@@ -143,6 +143,12 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
             return mean
         std = np.sqrt(self.amplitude_ * self._variance(X))[:, None] * self._scale
         return mean, (std[:, 0] if self._flat else std).astype(X.dtype)
+
+    def noise_std(self) -> float | np.ndarray:
+        """``sqrt(amplitude_ * noise_)`` in units of the targets: a number, or shape (k,)."""
+        check_is_fitted(self)
+        std = np.sqrt(self.amplitude_ * self.noise_) * self._scale
+        return float(std[0]) if self._flat else std
 
     def path_predictions(self, X, y, path: np.ndarray, X_new) -> Iterator[np.ndarray]:
         """Predictions for ``X_new`` after a fit with each rho of ``path``, from one factorisation."""

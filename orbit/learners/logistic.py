@@ -21,7 +21,7 @@ class LogisticClassifier(WeightedClassifier):
     ----------
     regularization : float > 0, list of them, or None
         lambda; scikit-learn's C is 1 / (2 lambda n). A list is a path chosen from
-        by hold-out; None is 1e-8, 1e-7, ..., 1e-2.
+        by hold-out; None is 1e-8, 1e-7, ..., 1e-3.
     tolerance : float > 0
         The solver (L-BFGS) stops where no entry of the gradient is larger.
     max_iter : int >= 1
@@ -63,7 +63,7 @@ class LogisticClassifier(WeightedClassifier):
         self.random_state = random_state
 
     gives_probabilities = True
-    default_path = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+    default_path = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
     published = ("coef_", "intercept_", "n_iter_")
 
     def predict_proba(self, X) -> np.ndarray:

@@ -36,7 +36,8 @@ class Predict(Runner):
     """Predicts new points, which are read in the same way as the data set of the model.
 
     ``predictions.csv`` has a row for each point: ``point`` (row number or file name), ``prediction`` (several outputs:
-    ``prediction_NAME``), and ``probability_CLASS`` or ``std`` where the learner gives them.
+    ``prediction_NAME``), and ``probability_CLASS``, or ``std`` and ``std_observed``, where the learner gives them: the
+    standard deviation of the predicted function, and that of one observation, with its noise.
 
     A model is a pickle, which is a program that runs when it is loaded. Only models that you fitted on this machine are
     loaded without ``trust``.
@@ -154,6 +155,8 @@ def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None
     if learner.gives_std:
         predicted, std = learner.predict(psi, return_std=True)
         columns |= _named("prediction", predicted, targets) | _named("std", std, targets)
+        if (noise := learner.noise_std()) is not None:
+            columns |= _named("std_observed", np.hypot(std, noise).astype(std.dtype), targets)
     elif learner.gives_probabilities:
         predicted, shares = learner.predict_with_probabilities(psi)
         names = [str(label) for label in learner.classes_]

@@ -12,8 +12,10 @@ from command_line import composed
 from samples import draw_classes
 from sklearn.pipeline import Pipeline
 
+from orbit.approx import Exact
 from orbit.core.errors import InputError
 from orbit.data import Digits
+from orbit.learners import GaussianProcess
 from orbit.learners.base import Learner
 from orbit.representations import Raw, UnitNorm
 from runners.app.plan import plan
@@ -223,3 +225,17 @@ def test_deviations_and_probabilities_are_columns(learner, targets, columns):
     assert len(table) == 3
     if "std" in table:
         np.testing.assert_allclose(table["std"], table["prediction"] / 10)
+
+
+@pytest.mark.parametrize("scale", [1.0, np.array([1.0, 100.0])])
+def test_deviations_of_the_function_and_of_an_observation_are_different_columns(scale, rng):
+    X = rng.uniform(0, 3, (300, 1))
+    y = np.sin(X) + 0.3 * rng.standard_normal((300, np.size(scale)))
+    y = y[:, 0] if np.isscalar(scale) else y * scale
+    model = Pipeline([("features", Exact(residual=True)), ("learner", GaussianProcess())]).fit(X, y)
+    table = predictions(model, X)
+    for k, each in enumerate(np.atleast_1d(scale)):
+        suffix = "" if np.isscalar(scale) else f"_{k}"
+        function, observed = table[f"std{suffix}"] / each, table[f"std_observed{suffix}"] / each
+        assert (function < 0.15).all()
+        np.testing.assert_allclose(observed, np.hypot(0.3, function), rtol=0.2)
