@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -153,6 +154,21 @@ def _reject_indefinite(score: Score) -> Score:
     return finite
 
 
+def end_of_path(path: np.ndarray, scores: np.ndarray, value: float) -> Literal["smallest", "largest"] | None:
+    """Which end of an ascending path the chosen value is, if it is one and better than the next value; else None.
+
+    >>> end_of_path(np.array([1.0, 2.0, 3.0]), np.array([0.7, 0.6, 0.1]), 1.0)
+    'smallest'
+    >>> end_of_path(np.array([1.0, 2.0, 3.0]), np.array([0.6, 0.7, 0.7]), 3.0)
+    """
+    if len(path) < 2 or path[0] < value < path[-1] or not np.isfinite(scores).any():
+        return None
+    at, inside = (0, 1) if value <= path[0] else (-1, -2)
+    if scores[at] == scores[inside]:
+        return None
+    return "smallest" if at == 0 else "largest"
+
+
 def warn_at_end(
     path: np.ndarray, scores: np.ndarray, value: float, name: str = "regularization", grid: str | None = None
 ) -> None:
@@ -160,11 +176,10 @@ def warn_at_end(
 
     ``grid`` is the name of the setting that lists the values; None is the list that is given as ``name`` itself.
     """
-    if len(path) < 2 or path[0] < value < path[-1] or not np.isfinite(scores).any():
+    end = end_of_path(path, scores, value)
+    if end is None:
         return
-    end, hint, at, inside = ("smallest", "smaller", 0, 1) if value == path[0] else ("largest", "larger", -1, -2)
-    if scores[at] == scores[inside]:
-        return
+    hint = {"smallest": "smaller", "largest": "larger"}[end]
     advice = f"give {grid} {hint} values" if grid else f"give a list of {hint} values, or rescale features and targets"
     warnings.warn(
         f"the chosen {name}={value:.3g} is the {end} value of its path, so the best one may lie beyond: {advice}",

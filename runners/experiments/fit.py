@@ -8,6 +8,7 @@ from orbit import plots
 from orbit.data import Dataset
 from orbit.learners.base import Learner
 from orbit.registry import register
+from orbit.solvers.selection import end_of_path
 from runners.app.plan import Plan
 from runners.base import Job, Runner, suffix
 from runners.experiments.drawing import draw_fit
@@ -132,7 +133,7 @@ def _chosen(learner: Learner) -> str:
     """The value of the learner's path parameter, with a warning if it is at an end of the path."""
     parameter, curve = learner.path_parameter, learner.selection_curve()
     value = f"{learner.metrics()[f'learner/{parameter}']:.3g}"
-    if curve is None or curve.path.min() < curve.chosen < curve.path.max():
+    end = None if curve is None else end_of_path(curve.path, curve.scores, curve.chosen)
+    if curve is None or end is None:
         return value
-    end = "smallest" if curve.chosen <= curve.path.min() else "largest"
     return f"{value} (the {end} of {len(curve.path)} values; extend the range with learner.{parameter})"
