@@ -180,8 +180,26 @@ def read(folder: Path, trust: bool = False) -> Any:
     with open(folder / MODEL, "rb") as file:
         if not trust and not _is_own(folder, file):
             raise ForeignError("was not written by you on this machine, or was changed since")
-        file.seek(0)
-        return pickle.load(file)
+        return read_own(file)
+
+
+def write_own(file: IO[bytes], content: Any) -> None:
+    """Write an object to an open file that no other process can find, from which :func:`read_own` brings it back."""
+    pickle.dump(content, file, protocol=PROTOCOL)
+    file.flush()
+
+
+def read_own(file: IO[bytes]) -> Any:
+    """The object in a file, such as one of :func:`write_own`; this runs its code.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryFile() as file:
+    ...     write_own(file, {"a": 1})
+    ...     read_own(file)
+    {'a': 1}
+    """
+    file.seek(0)
+    return pickle.load(file)
 
 
 def _is_own(folder: Path, file: IO[bytes]) -> bool:

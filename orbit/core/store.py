@@ -35,6 +35,7 @@ from sklearn.base import clone
 
 from orbit.core.component import Component
 from orbit.core.fingerprint import fingerprint
+from orbit.core.models import read_own, write_own
 from orbit.core.threads import in_threads
 
 log = logging.getLogger(__name__)
@@ -206,12 +207,10 @@ class _Result:
 
     def add(self, result: Any) -> None:
         self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115, it stays open
-        pickle.dump(result, self._file, protocol=5)
-        self._file.flush()
+        write_own(self._file, result)
 
     def read(self) -> Any:
-        self._file.seek(0)
-        return pickle.load(self._file)
+        return read_own(self._file)
 
 
 class _Rows:
