@@ -229,8 +229,9 @@ def pivoted_root(
         # K^T, which equals K, is in LAPACK's order
         factor, pivots, rank, _ = lapack.dpstrf(K.T, tol=share * np.abs(np.diagonal(K)).max())
         _check_rank(rank)
-        root = np.tril(factor[:rank, :rank].T)
-        _invert_lower(torch.from_numpy(root))
+        root = np.empty((rank, rank))
+        lower = torch.tril(torch.from_numpy(factor).T[:rank, :rank], out=torch.from_numpy(root))
+        _invert_lower(lower)
     return pivots[:rank] - 1, root
 
 

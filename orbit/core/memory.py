@@ -33,16 +33,20 @@ def check_fits(name: str, what: str, nbytes: float) -> None:
     orbit.core.errors.InputError: size: elements take at least 931,323 GiB of memory, this process can have ...
     """
     if nbytes > (limit := process_bytes()):
-        raise InputError(f"{name}: {what} take at least {gib(nbytes)} of memory, this process can have {gib(limit)}")
+        raise InputError(
+            f"{name}: {what} take at least {size_text(nbytes)} of memory, this process can have {size_text(limit)}"
+        )
 
 
-def gib(nbytes: float) -> str:
+def size_text(nbytes: float) -> str:
     """A number of bytes as text.
 
-    >>> gib(3 * 2**29), gib(2000 * 2**30)
-    ('1.5 GiB', '2,000 GiB')
+    >>> size_text(3 * 2**29), size_text(2000 * 2**30), size_text(3e7), size_text(2**14)
+    ('1.5 GiB', '2,000 GiB', '29 MiB', '16 KiB')
     """
-    return f"{nbytes / 2**30:,.0f} GiB" if nbytes >= 100 * 2**30 else f"{nbytes / 2**30:.2g} GiB"
+    unit, name = next((u for u in ((2**30, "GiB"), (2**20, "MiB")) if nbytes >= 0.1 * u[0]), (2**10, "KiB"))
+    count = nbytes / unit
+    return f"{count:,.0f} {name}" if count >= 100 else f"{count:.2g} {name}"
 
 
 def _cgroup_limits(membership: Path, root: Path = _CGROUPS) -> list[int]:

@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 
 _WAIT_S = 1.0
 
+# That of conf/config.yaml.
+_DEFAULT_SIZE = "small"
+
 
 def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextlib.ExitStack) -> float:
     """Run a job, and return its main metric; NaN if there is none.
@@ -53,6 +56,7 @@ def dry_run(cfg: DictConfig) -> None:
     plan_ = plan(cfg)
     runner = plan_.component("runner")
     runner.plans(plan_)  # which refuses what the run would refuse
+    _warn_of_size(cfg.size)
     garbage.started()
     estimates = runner.estimates(plan_)
     if ranks.rank() == 0:
@@ -66,6 +70,7 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
     hydra_config = HydraConfig.get()
     plan_ = plan(cfg)
     folder.write_config(plan_.config, plan_.defaults)
+    _warn_of_size(cfg.size)
     runner = plan_.component("runner")
     record.config_hash, record.params = plan_.config_hash, plan_.params()
     runner.plans(plan_)  # an error in the last row is reported before the first is fitted; rows may read other files
@@ -100,6 +105,19 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
     record.status = "FINISHED"
     _show(job, tracker, shown=record.job is None)
     return _main_metric(job)
+
+
+def _warn_of_size(size: str) -> None:
+    """A size that is not used is no error, so that one size can be given to all experiments in turn."""
+    choices = HydraConfig.get().runtime.choices
+    experiment = choices.get("experiment")
+    has_sizes = any(key.partition("@")[0] == f"experiment/{experiment}" for key in choices)
+    if size == _DEFAULT_SIZE or has_sizes:
+        return
+    reason = (
+        f"experiment={experiment} has one size" if experiment else "it is that of an experiment, and none is chosen"
+    )
+    log.warning("size=%s has no effect: %s", size, reason)
 
 
 def _is_done(job: Job, tracker: Tracker, marker: Marker) -> bool:

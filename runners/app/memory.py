@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orbit.core.memory import gib, process_bytes
+from orbit.core.memory import process_bytes, size_text
 from orbit.data import Dataset
 from orbit.learners.streaming import takes_passes
 from runners.app.messages import ConfigError
@@ -51,9 +51,9 @@ def refusal(stage: list[Part]) -> str | None:
     if needed <= limit:
         return None
     largest = max(stage, key=lambda part: part.nbytes)
-    listed = ", ".join(f"{part.what}: {gib(part.nbytes)}" for part in stage if part.nbytes > needed / 1000)
+    listed = ", ".join(f"{part.what}: {size_text(part.nbytes)}" for part in stage if part.nbytes > needed / 1000)
     return (
-        f"this fit takes at least {gib(needed)} of memory ({listed}), this process can have {gib(limit)}: "
+        f"this fit takes at least {size_text(needed)} of memory ({listed}), this process can have {size_text(limit)}: "
         f"change {' or '.join(largest.keys)}"
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from orbit.core.memory import gib, process_bytes
+from orbit.core.memory import process_bytes, size_text
 from orbit.core.work import Speed, Work
 from orbit.data import Dataset
 from orbit.data.rows import distinct, subset
@@ -69,8 +69,8 @@ class Estimate:
 
     def line(self, speed: Speed) -> str:
         """The estimate in one line."""
-        listed = [f"{part.what}: {gib(part.nbytes)}" for part in self.parts if part.nbytes > _LISTED * self.peak]
-        at_least = [f"at least {gib(self.peak)} in memory of {gib(process_bytes())}"] if self.peak else []
+        listed = [f"{part.what}: {size_text(part.nbytes)}" for part in self.parts if part.nbytes > _LISTED * self.peak]
+        at_least = [f"at least {size_text(self.peak)} in memory of {size_text(process_bytes())}"] if self.peak else []
         said = [f"{self.fits:,} fit{'s' if self.fits != 1 else ''}", *listed, *at_least, *self.notes]
         work = f"{self.work.multiplications:.2g} multiplications, about {duration(speed.seconds(self.work))}"
         return f"{self.label}: {'; '.join([*said, work])}" + (f"; REFUSED: {self.refused}" if self.refused else "")
@@ -250,7 +250,7 @@ def _stream(
     if not learner.many_passes:
         notes.append(f"{passes} passes over them" if passes > 1 else "one pass over them")
         return passes, solver
-    moments = f"second moments {gib(8 * width**2)}"
+    moments = f"second moments {size_text(8 * width**2)}"
     if not takes_passes(learner, width, memory * 2**30):
         notes.append(f"{moments}, kept: one pass over them")
         return passes, solver

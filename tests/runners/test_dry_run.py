@@ -73,9 +73,9 @@ def test_landmarks_from_the_orbit_may_be_more_than_the_points():
 def test_a_plan_on_streams_says_what_it_does_with_second_moments():
     stream = ("approx=rf", "engine.stream=true", "approx.n_components=600")
     kept = one(*stream).notes
-    assert any("second moments 0.011 GiB, kept: one pass over them" in note for note in kept)
+    assert any("second moments 11 MiB, kept: one pass over them" in note for note in kept)
     (said,) = (note for note in one(*stream, "engine.memory=0.005").notes if "second moments" in note)
-    assert said.startswith("second moments 0.011 GiB: more than engine.memory=0.005 GiB, so at most ")
+    assert said.startswith("second moments 11 MiB: more than engine.memory=0.005 GiB, so at most ")
     passes = int(said.split("at most ")[1].split()[0])
     assert one(*stream, "engine.memory=0.005").work.single > (passes - 1) * 1000 * 600 * 64
 
@@ -169,6 +169,20 @@ def test_other_runners_and_bad_input(overrides, code, expected, run_with_figures
     assert found == code
     assert out.strip() == expected
     assert len(error.splitlines()) == (code == 2)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "reason"),
+    [
+        (("experiment=invariance",), "experiment=invariance has one size"),
+        ((), "it is that of an experiment, and none is chosen"),
+        (("experiment=xperm",), None),
+    ],
+)
+def test_a_size_without_effect_is_told(overrides, reason, run_with_figures, log_messages):
+    assert run_with_figures(*overrides, "size=paper", "dry_run=true")[0] == 0
+    told = [message for message in log_messages if message.startswith("size=")]
+    assert told == ([f"size=paper has no effect: {reason}"] if reason else [])
 
 
 def test_a_fit_that_does_not_fit_is_named_with_its_row(run_with_figures, monkeypatch):
