@@ -65,7 +65,7 @@ class Nystrom(AveragedMap):
     ----------
     landmarks_ : array, shape (rank, d), or (m, d) with a rank tolerance
         In the order of the pivots of K_ZZ, if there is no rank tolerance.
-    normalization_ : array L, shape (rank, len(landmarks_))
+    normalization_ : array L, shape (rank, len(landmarks_)), of the precision of the points of ``fit``
     orbit_, kernel_ : the fitted parts
 
     References
@@ -164,9 +164,12 @@ class KernelColumns(Embedding):
         values = self.columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
         total[:, units].add_(values, alpha=weight)
 
-    def restricted(self, columns: Tensor) -> Embedding | None:
-        if not isinstance(self.columns, RestrictedKernelValues):
-            return None
+    @property
+    def restricts(self) -> bool:
+        return isinstance(self.columns, RestrictedKernelValues)
+
+    def restricted(self, columns: Tensor) -> Embedding:
+        assert isinstance(self.columns, RestrictedKernelValues)
         narrow = copy.copy(self)
         narrow.columns = self.columns.restricted(columns)
         return narrow

@@ -166,9 +166,12 @@ class _Waves(ProjectedEmbedding):
     def templates(self, units: slice) -> Tensor:
         return (self.frequencies if isinstance(self.frequencies, Tensor) else self.frequencies.dense)[units]
 
-    def restricted(self, columns: Tensor) -> Embedding | None:
-        if isinstance(self.frequencies, FastProjection):
-            return None
+    @property
+    def restricts(self) -> bool:
+        return isinstance(self.frequencies, Tensor)
+
+    def restricted(self, columns: Tensor) -> Embedding:
+        assert isinstance(self.frequencies, Tensor)
         narrow = copy.copy(self)
         narrow.frequencies = self.frequencies.index_select(1, columns)
         return narrow

@@ -223,7 +223,8 @@ _OTHERS: dict[str | None, tuple[str, str]] = {None: ("comma", ","), "comma": ("p
 # A number, whose decimals begin with this sign; a date, such as 2026-01-31 or 31.1.26, perhaps with a time.
 _NUMBER = r"\s*[+-]?(?:\d+(?:{0}\d*)?|{0}\d+)(?:[eE][+-]?\d+)?\s*"
 _THOUSANDS = r"\s*[+-]?(?:\d*[.,]?\d+|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?)\s*"
-_DATE = r"\s*(?:\d{4}([-./])\d{1,2}\1\d{1,2}|\d{1,2}([-./])\d{1,2}\2(?:\d{4}|\d{2}))(?:[ T]\d{1,2}:.*)?\s*"
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # of a month, or a month
+_DATE = rf"\s*(?:\d{{4}}([-./]){_DAY}\1{_DAY}|{_DAY}([-./]){_DAY}\2(?:\d{{4}}|\d{{2}}))(?:[ T]\d{{1,2}}:.*)?\s*"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch
 from orbit.engine.kept import Reused
 from orbit.engine.memory import TILE_ROWS, Tiling, slices
 from orbit.engine.strategy import Cost, Route, Strategy
-from orbit.engine.support import Support, by_support
+from orbit.engine.support import Support, by_support, has_zeros
 
 # Tiles where one orbit element is processed at a time.
 SINGLE = Tiling(rows=TILE_ROWS, elements=4, units=512)
@@ -19,6 +19,9 @@ SINGLE = Tiling(rows=TILE_ROWS, elements=4, units=512)
 # Tiles where one product gives the projections of several orbit points and one pass their features: call overhead then
 # costs more than cache misses, so each tile holds six times as much.
 BATCHED = Tiling(rows=768, elements=8, units=1024)
+
+# Copies of the templates' columns for each thread, and orbit elements for which zeros are looked for.
+_COPIES, _MOVED = 3, 16
 
 
 class Direct(Strategy):
@@ -46,11 +49,11 @@ class Direct(Strategy):
     def average(self) -> tuple[Tensor, Route]:
         task, embedding, in_result = self.task, self.task.embedding, self.sums_in_result()
         weights = task.orbit.weights_ if task.weights is None else task.weights
-        tiling, batched = self._tiling(weights), self._is_batched(weights)
+        order = self._order(len(weights))
+        tiling, batched = self._tiling(weights, order is not None), self._is_batched(weights)
         out = self.result()
         tensor, like = self.workspace.tensor, self.workspace.tensor(task.X[:0], task.X.dtype)
         tile_rows = tiling.rows * (tiling.elements if batched else 1)
-        order = self._order(len(weights))
 
         def work(rows: slice) -> None:
             index = rows if order is None else order[rows]
@@ -82,14 +85,18 @@ class Direct(Strategy):
     def _order(self, n_elements: int) -> np.ndarray | None:
         """The order in which points are taken if columns of zeros are left out of products; None if they are not."""
         task, embedding, workspace = self.task, self.task.embedding, self.workspace
-        if workspace.device.type != "cpu" or not isinstance(task.X, np.ndarray):
+        if workspace.device.type != "cpu" or not embedding.restricts or not isinstance(task.X, np.ndarray):
             return None
-        if embedding.restricted(torch.arange(0)) is None:
+        # each thread has the columns that are left, and copies of them while they are chosen
+        if _COPIES * workspace.workers * embedding.units * task.n_features * task.X.itemsize > workspace.kept_bytes:
             return None
-        # each thread copies the columns that are left
-        if workspace.workers * embedding.units * task.n_features * task.X.itemsize > workspace.kept_bytes:
+        order = by_support(task.X, TILE_ROWS, n_elements)
+        if order is None:
             return None
-        return by_support(task.X, n_elements)
+        # a group may spread zeros over all columns
+        first = workspace.tensor(task.X[order[:TILE_ROWS]], task.X.dtype)
+        moved = task.encode(task.orbit.points(first, slice(0, _MOVED)).flatten(0, 1))
+        return order if has_zeros((moved.numpy() != 0).any(0)) else None
 
     def _add_batch(
         self,
@@ -141,7 +148,7 @@ class Direct(Strategy):
         projected = isinstance(embedding, ProjectedEmbedding) and not embedding.needs_squares
         return projected and embedding.unit_tile is None and weights.ndim == 1
 
-    def _tiling(self, weights: np.ndarray) -> Tiling:
+    def _tiling(self, weights: np.ndarray, reordered: bool) -> Tiling:
         """The size of a tile. A batch holds the projections of all elements of a tile, so it has fewer rows."""
         task, embedding, workspace = self.task, self.task.embedding, self.workspace
         n, d, batched = len(task.X), task.n_features, self._is_batched(weights)
@@ -153,6 +160,7 @@ class Direct(Strategy):
         tall = max(1, workspace.tile_factor * base.rows * base.units // max(units, base.units) // together)
         # a block of orbit points, the next one being computed, and some copies of the points
         moved = d * (3 * elements + 4)
-        sums = 0 if self.sums_in_result() else 2 * embedding.width + embedding.n_outputs
+        # those of points in another order are not accumulated in the result
+        sums = 0 if self.sums_in_result() and not reordered else 2 * embedding.width + embedding.n_outputs
         per_row = (moved + sums + 3 * units * together) * task.X.dtype.itemsize + task.encoded_bytes * together
         return Tiling(max(1, min(tall, workspace.affordable(per_row), fair)), elements, units)

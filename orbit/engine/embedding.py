@@ -109,12 +109,17 @@ class Embedding(ABC):
         """Apply the linear step after averaging: (n, width) to (n, n_outputs)."""
         return total
 
-    def restricted(self, columns: Tensor) -> Embedding | None:
+    @property
+    def restricts(self) -> bool:
+        """Whether :meth:`restricted` is implemented."""
+        return False
+
+    def restricted(self, columns: Tensor) -> Embedding:
         """This embedding for points that are zero outside some ``columns``, given by these columns, (n, len(columns)).
 
-        None if it takes whole points, as by default.
+        Only for embeddings that :attr:`restricts` says so of.
         """
-        return None
+        raise NotImplementedError
 
     def projection_cost(self, n_features: int) -> float:
         """Cost of projecting a point of ``n_features`` numbers on one unit, in operations of a dense matrix product."""

@@ -1,7 +1,7 @@
 """Columns in which all points of a tile are zero, and which products with them leave out.
 
-Molecules with fewer atoms than the largest have rows and columns of zeros, which a group that permutes atoms moves
-about. A tile of points of about as many non-zero entries has many columns of zeros.
+Molecules with fewer atoms than the largest have rows and columns of zeros, which stay where they are if atoms are
+sorted with some noise. A tile of points of about as many non-zero entries then has many columns of zeros.
 """
 
 from __future__ import annotations
@@ -11,35 +11,48 @@ import torch
 from torch import Tensor
 
 from orbit.engine.embedding import Embedding
+from orbit.engine.memory import slices
 
 # The largest share of columns that are not zero for which leaving out the others is faster.
 _WORTHWHILE = 0.8
 
-# Orbit elements from which on the columns of an embedding are worth copying for one tile.
-_FEWEST_ELEMENTS = 8
+# Orbit points of a tile from which on copies of an embedding's columns take little of its time: a copy takes as long as
+# the products of some 60 points, and is repeated some times.
+_FEWEST_ORBIT_POINTS = 2048
+
+# Points that are looked at first, and at a time.
+_SAMPLE, _BLOCK = 256, 4096
 
 
-def by_support(X: np.ndarray, n_elements: int) -> np.ndarray | None:
+def by_support(X: np.ndarray, rows: int, n_elements: int) -> np.ndarray | None:
     """Indices of the points, shape (n,), by their number of non-zero entries; None if that would gain nothing.
 
     Parameters
     ----------
     X : array, shape (n, *shape)
+    rows : int
+        Points of a tile.
     n_elements : int
         Orbit elements of each point.
 
     Examples
     --------
     >>> X = np.array([[1.0, 2.0, 0.0, 3.0], [0.0, 0.0, 0.0, 4.0], [0.0, 5.0, 0.0, 6.0]])
-    >>> by_support(X, n_elements=10)
+    >>> by_support(X, rows=3, n_elements=1000)
     array([1, 2, 0])
-    >>> print(by_support(X, n_elements=1))
+    >>> print(by_support(X, rows=3, n_elements=10))
     None
     """
-    if n_elements < _FEWEST_ELEMENTS or not X.size:
+    if min(rows, len(X)) * n_elements < _FEWEST_ORBIT_POINTS or not X.size or not has_zeros(X[:_SAMPLE]):
         return None
-    counts = np.count_nonzero(X, axis=tuple(range(1, X.ndim)))
+    blocks = (X[rows].reshape(-1, X[0].size) for rows in slices(len(X), _BLOCK))
+    counts = np.concatenate([np.count_nonzero(block, axis=1) for block in blocks])
     return np.argsort(counts, kind="stable") if counts.mean() <= _WORTHWHILE * X[0].size else None
+
+
+def has_zeros(entries: np.ndarray) -> bool:
+    """Whether so many entries are zero that leaving them out is faster."""
+    return bool(np.count_nonzero(entries) <= _WORTHWHILE * entries.size)
 
 
 class Support:
@@ -78,9 +91,9 @@ class Support:
 
     def _narrow_to(self, used: np.ndarray) -> None:
         self._narrow, self._columns = self._whole, None
-        if used.mean() > _WORTHWHILE:
+        if not has_zeros(used):
             used[:] = True  # nothing is left out from now on
             return
+        used[0] |= not used.any()  # products have at least one column
         columns = torch.from_numpy(np.flatnonzero(used))
-        if (narrow := self._whole.restricted(columns)) is not None:
-            self._narrow, self._columns = narrow, columns
+        self._narrow, self._columns = self._whole.restricted(columns), columns

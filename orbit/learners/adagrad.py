@@ -297,7 +297,8 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
 
     def _batch_scores(self, scores: Tensor, y: Tensor) -> Tensor:
         errors = (scores - y[:, None, :]).square().sum(0).double()
-        return -(errors * torch.from_numpy(self._target_scale**2).to(errors.device)).mean(1)
+        squares = np.square(np.atleast_1d(self._target_scale))  # one number in checkpoints of earlier versions
+        return -(errors * torch.from_numpy(squares).to(errors.device)).mean(1)
 
 
 def _operator_of(structure: Any, Y: np.ndarray) -> Operator | None:

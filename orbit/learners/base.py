@@ -285,10 +285,12 @@ class SolverLearner(Learner):
         unconverged = ", ".join(f"{each:.3g}" for each in sorted(self._unconverged))
         del self._unconverged
         if unconverged:
-            most = self.get_params(deep=False)["max_iter"]
+            steps = more = ""
+            if "max_iter" in (parameters := self.get_params(deep=False)):  # a learner of one's own may have none
+                steps, more = f" after learner.max_iter={parameters['max_iter']} steps", ", or raise learner.max_iter"
             warnings.warn(
-                f"the solver stopped after learner.max_iter={most} steps before it converged for "
-                f"learner.{self.path_parameter}={unconverged}: give larger values, or raise learner.max_iter",
+                f"the solver stopped{steps} before it converged for learner.{self.path_parameter}={unconverged}: "
+                f"give larger values{more}",
                 ConvergenceWarning,
                 stacklevel=2,
             )

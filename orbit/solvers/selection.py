@@ -27,6 +27,9 @@ SAMPLED_ROWS = 1000
 # A difference is known if it is larger than this multiple of its rounding error.
 _ABOVE_ROUNDING = 10
 
+# Of fewer values every choice is an end.
+_FEWEST_VALUES = 3
+
 Score = Callable[[float], float]
 
 
@@ -157,11 +160,13 @@ def _reject_indefinite(score: Score) -> Score:
 def end_of_path(path: np.ndarray, scores: np.ndarray, value: float) -> Literal["smallest", "largest"] | None:
     """Which end of an ascending path the chosen value is, if it is one and better than the next value; else None.
 
+    None also for fewer than three values, of which every choice is an end.
+
     >>> end_of_path(np.array([1.0, 2.0, 3.0]), np.array([0.7, 0.6, 0.1]), 1.0)
     'smallest'
     >>> end_of_path(np.array([1.0, 2.0, 3.0]), np.array([0.6, 0.7, 0.7]), 3.0)
     """
-    if len(path) < 2 or path[0] < value < path[-1] or not np.isfinite(scores).any():
+    if len(path) < _FEWEST_VALUES or path[0] < value < path[-1] or not np.isfinite(scores).any():
         return None
     at, inside = (0, 1) if value <= path[0] else (-1, -2)
     if scores[at] == scores[inside]:

@@ -29,9 +29,6 @@ from runners.app.schema import config_parameters
 from runners.experiments.pipeline import pipeline, represented, weights
 from runners.metrics import LOWER_IS_BETTER, METRICS, score
 
-# Of fewer values every choice is an end.
-_FEWEST_VALUES = 3
-
 log = logging.getLogger(__name__)
 
 
@@ -152,7 +149,7 @@ def _warn_at_ends(plan: Plan, points: Sequence[dict[str, Any]], scores: np.ndarr
         others = [i for i, point in enumerate(points) if point | {key: value} == chosen and _is_number(point[key])]
         line = {points[i][key]: scores[i] for i in others}
         known = config_parameters(kind, plan.config[kind]["name"]) if "name" in plan.config.get(kind, {}) else {}
-        if not _is_number(value) or name not in known or len(line) < _FEWEST_VALUES:
+        if not _is_number(value) or name not in known:
             continue
         path = sorted(line)
         if allows_beyond(value, -1 if value == path[0] else 1, known[name].annotation):
