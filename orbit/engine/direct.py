@@ -94,7 +94,8 @@ class Direct(Strategy):
         if order is None:
             return None
         # a group may spread zeros over all columns
-        first = workspace.tensor(task.X[order[:TILE_ROWS]], task.X.dtype)
+        rows = min(TILE_ROWS, workspace.kept_bytes // (_MOVED * task.X[:1].nbytes))
+        first = workspace.tensor(task.X[order[:rows]], task.X.dtype)
         moved = task.encode(task.orbit.points(first, slice(0, _MOVED)).flatten(0, 1))
         return order if has_zeros((moved.numpy() != 0).any(0)) else None
 
