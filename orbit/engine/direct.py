@@ -83,11 +83,11 @@ class Direct(Strategy):
         return out, Route("direct", operations=self.cost().projection)
 
     def _order(self, n_elements: int) -> np.ndarray | None:
-        """The order in which points are taken if columns of zeros are left out of products; None if they are not."""
+        """Indices of the points, shape (n,), sorted by non-zero entries; None if no columns of zeros are left out."""
         task, embedding, workspace = self.task, self.task.embedding, self.workspace
         if workspace.device.type != "cpu" or not embedding.restricts or not isinstance(task.X, np.ndarray):
             return None
-        # each thread has the columns that are left, and copies of them while they are chosen
+        # each thread copies the columns that are not zero
         if _COPIES * workspace.workers * embedding.units * task.n_features * task.X.itemsize > workspace.kept_bytes:
             return None
         order = by_support(task.X, TILE_ROWS, n_elements)
@@ -161,7 +161,7 @@ class Direct(Strategy):
         tall = max(1, workspace.tile_factor * base.rows * base.units // max(units, base.units) // together)
         # a block of orbit points, the next one being computed, and some copies of the points
         moved = d * (3 * elements + 4)
-        # those of points in another order are not accumulated in the result
+        # sums of reordered points are copied to their places when they are complete
         sums = 0 if self.sums_in_result() and not reordered else 2 * embedding.width + embedding.n_outputs
         per_row = (moved + sums + 3 * units * together) * task.X.dtype.itemsize + task.encoded_bytes * together
         return Tiling(max(1, min(tall, workspace.affordable(per_row), fair)), elements, units)

@@ -117,7 +117,7 @@ class Embedding(ABC):
     def restricted(self, columns: Tensor) -> Embedding:
         """This embedding for points that are zero outside some ``columns``, given by these columns, (n, len(columns)).
 
-        Only for embeddings that :attr:`restricts` says so of.
+        Called only if :attr:`restricts` is true.
         """
         raise NotImplementedError
 

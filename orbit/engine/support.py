@@ -1,4 +1,4 @@
-"""Columns in which all points of a tile are zero, and which products with them leave out.
+"""Products of a tile of points without the columns in which all of its points are zero.
 
 Molecules with fewer atoms than the largest have rows and columns of zeros, which stay where they are if atoms are
 sorted with some noise. A tile of points of about as many non-zero entries then has many columns of zeros.
@@ -16,11 +16,11 @@ from orbit.engine.memory import slices
 # The largest share of columns that are not zero for which leaving out the others is faster.
 _WORTHWHILE = 0.8
 
-# Orbit points of a tile from which on copies of an embedding's columns take little of its time: a copy takes as long as
-# the products of some 60 points, and is repeated some times.
+# Fewest orbit points of a tile for which the columns of an embedding are copied: a copy takes about as long as the
+# products of 60 points, and a tile makes several.
 _FEWEST_ORBIT_POINTS = 2048
 
-# Points that are looked at first, and at a time.
+# Points from which zeros are estimated first, and points that are counted at a time.
 _SAMPLE, _BLOCK = 256, 4096
 
 
@@ -45,7 +45,7 @@ def by_support(X: np.ndarray, rows: int, n_elements: int) -> np.ndarray | None:
     """
     if min(rows, len(X)) * n_elements < _FEWEST_ORBIT_POINTS or not X.size or not has_zeros(X[:_SAMPLE]):
         return None
-    blocks = (X[rows].reshape(-1, X[0].size) for rows in slices(len(X), _BLOCK))
+    blocks = (X[part].reshape(-1, X[0].size) for part in slices(len(X), _BLOCK))
     counts = np.concatenate([np.count_nonzero(block, axis=1) for block in blocks])
     return np.argsort(counts, kind="stable") if counts.mean() <= _WORTHWHILE * X[0].size else None
 
@@ -79,9 +79,9 @@ class Support:
         self._columns: Tensor | None = None
 
     def narrowed(self, points: Tensor) -> tuple[Embedding, Tensor]:
-        """An embedding of fewer columns, and ``points`` (n, d) in these columns only; both as they are if none is zero.
+        """The embedding and ``points``, shape (n, d), without columns of zeros, if these are enough to be left out.
 
-        Values of the embedding are those of the whole points.
+        The values of the embedding are the same as for whole points.
         """
         used = (points.numpy() != 0).any(0)
         if self._used is None or (used & ~self._used).any():

@@ -108,7 +108,7 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
 
 
 def _warn_of_size(size: str) -> None:
-    """A size that is not used is no error, so that one size can be given to all experiments in turn."""
+    """Warn of a size that is not used; it is no error, so that a loop over experiments can give one size to all."""
     choices = HydraConfig.get().runtime.choices
     experiment = choices.get("experiment")
     has_sizes = any(key.partition("@")[0] == f"experiment/{experiment}" for key in choices)
