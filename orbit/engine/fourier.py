@@ -149,7 +149,7 @@ class LeftOut:
         """
         if self.is_empty:
             return 0.0
-        left_out, points = coefficients[self._rows], X.flatten(1)
+        left_out, points = coefficients.index_select(0, self._rows), X.flatten(1)
         norms, least = torch.linalg.vector_norm(points, dim=1), torch.finfo(X.dtype).tiny
         if not least**0.25 < norms.amin() <= norms.amax() < least**-0.25:
             largest = _largest_entries(X)
@@ -305,7 +305,8 @@ class Synthesis:
     blocks : blocks of classes, those of ``even`` first
     conjugate : bool array, shape (M,)
         The modes whose coefficients are conjugated.
-    even, odd : float64 arrays, shape (m, J): columns real and imaginary part of each class in turn
+    even, odd : float64 arrays, shape (m, J)
+        Columns are the real parts of the classes of a block, then their imaginary parts, then the next block.
         ``odd`` is None if there are no pairs; then m = r.
     weights : float64 array, shape (m,)
         Of ``even + odd``.
@@ -367,7 +368,7 @@ def synthesis(response: np.ndarray, weights: np.ndarray, kept: np.ndarray) -> Sy
 def _real_columns(response: np.ndarray, is_real: bool) -> np.ndarray:
     if is_real:
         return response.real
-    return np.stack([response.real, -response.imag], axis=2).reshape(len(response), -1)
+    return np.concatenate([response.real, -response.imag], axis=1)
 
 
 def _mirrored_pairs(response: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:

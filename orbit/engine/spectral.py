@@ -20,9 +20,9 @@ from orbit.engine.memory import Points, Workspace, even_step, slices
 from orbit.engine.strategy import Cost, Route, Strategy
 from orbit.orbits import Orbit
 
-# Units of a tile, and the numbers that all its buffers hold together: a few megabytes.
-_TILE_UNITS = 512
-_TILE_NUMBERS = 2**22
+# Units of a tile, and the numbers that all its buffers hold together: 32 MiB in float32.
+_TILE_UNITS = 256
+_TILE_NUMBERS = 2**23
 
 
 class SpectralPlan:
@@ -110,15 +110,14 @@ class Spectrum:
 
     Attributes
     ----------
-    coefficients : tensors of shape (G, 2 E, n) or (G, 2 E, 2 n), one for each block
-        Arranged so that one real product gives the real parts, or real and imaginary parts.
+    coefficients : tensors of shape (G, 2 E, n) for each block, one for each part of the products
     lost : float
         The largest share of a point's norm in the omitted coefficients.
     squares : tensors of shape (m, n), or None
         ``|g x|^2`` for the elements and their mirrors.
     """
 
-    coefficients: tuple[Tensor, ...]
+    coefficients: tuple[list[Tensor], ...]
     lost: float
     squares: tuple[Tensor, ...] | None
 
@@ -182,7 +181,7 @@ class SpectralProjection:
         return nbytes(self.embedding) + sum(part.nbytes for tile in self._tiles.values() for part in tile)
 
     def add_templates(self, units: slice) -> None:
-        """Compute coefficients of some templates, real and imaginary parts: shape (G, 2 E, units) for each block."""
+        """Compute the coefficients of some templates, for each block."""
         coefficients = self._analysis(self.embedding.templates(units).reshape(-1, *self.plan.axes.shape))
         self._tiles[units.start] = [block.of_templates(coefficients) for block in self._blocks]
 
@@ -237,39 +236,40 @@ class _PlacedBlock:
     """
 
     def __init__(self, block: Block, analysis: Analysis, tensor: Callable[[np.ndarray], Tensor]) -> None:
-        self.shape, self.parts = block.modes.shape, block.parts
-        self._real, self._imaginary = analysis.rows(block.modes, block.rests)
-        factors = block.factors.reshape(-1, 1)
-        self._factors = tensor(factors.real), tensor(factors.imag)
+        self.parts = block.parts
+        real, imaginary = (rows.view(block.modes.shape) for rows in analysis.rows(block.modes, block.rests))
+        self._rows, self._swapped = torch.stack([real, imaginary], 1), torch.stack([imaginary, real], 1)
+        self._factors = tensor(block.factors.real[..., None]), tensor(block.factors.imag[..., None])
 
     def of_templates(self, coefficients: Tensor) -> Tensor:
         """Coefficients of u templates times the conjugate factors, shape (G, 2 E, u)."""
-        real, imaginary = coefficients[self._real], coefficients[self._imaginary]
+        real, imaginary = _placed(coefficients, self._rows).unbind(1)
         by_real, by_imaginary = self._factors
-        made = real.new_empty(self.shape[0], 2, self.shape[1], real.shape[1])
-        made[:, 0] = (by_real * real + by_imaginary * imaginary).view(*self.shape, -1)
-        made[:, 1] = (by_real * imaginary - by_imaginary * real).view(*self.shape, -1)
-        return made.flatten(1, 2)
+        return torch.cat([by_real * real + by_imaginary * imaginary, by_real * imaginary - by_imaginary * real], 1)
 
-    def of_points(self, coefficients: Tensor) -> Tensor:
-        """Coefficients of n points, shape (G, 2 E, n) for real parts of products, or (G, 2 E, 2 n) for both parts."""
-        real, imaginary = (coefficients[rows].view(*self.shape, -1) for rows in (self._real, self._imaginary))
-        made = real.new_empty(self.shape[0], 2, self.shape[1], self.parts, real.shape[2])
-        made[:, 0, :, 0], made[:, 1, :, 0] = real, imaginary
+    def of_points(self, coefficients: Tensor) -> list[Tensor]:
+        """Coefficients of n points, shape (G, 2 E, n): one tensor for each part of the products with templates."""
+        made = [_placed(coefficients, self._rows)]
         if self.parts == 2:
-            made[:, 0, :, 1] = imaginary
-            torch.neg(real, out=made[:, 1, :, 1])
-        return made.flatten(3).flatten(1, 2)
+            made.append(_placed(coefficients, self._swapped))
+            made[1][:, 1].neg_()
+        return [part.flatten(1, 2) for part in made]
 
 
-def _multiply(points: Iterable[Tensor], templates: Iterable[Tensor], columns: Tensor) -> None:
-    """Inner products of all classes, block by block, written to ``columns`` (J, n u)."""
+def _placed(coefficients: Tensor, rows: Tensor) -> Tensor:
+    """Rows (G, 2, E) of coefficients of n points or templates, shape (G, 2, E, n)."""
+    return coefficients.index_select(0, rows.flatten()).view(*rows.shape, -1)
+
+
+def _multiply(points: Iterable[list[Tensor]], templates: Iterable[Tensor], columns: Tensor) -> None:
+    """Inner products of all classes, block by block and part by part, written to ``columns`` (J, n u)."""
     start = 0
-    for x, t in zip(points, templates, strict=True):
-        shape = len(x), x.shape[2], t.shape[2]
-        size = math.prod(shape)
-        torch.bmm(x.transpose(1, 2), t, out=columns.view(-1)[start : start + size].view(shape))
-        start += size
+    for parts, t in zip(points, templates, strict=True):
+        classes, _, units = t.shape
+        for x in parts:
+            products = columns[start : start + classes].view(classes, x.shape[2], units)
+            torch.bmm(x.transpose(1, 2), t, out=products)
+            start += classes
 
 
 def _synthesised(matrix: Tensor, columns: Tensor, n: int, buffers: Scratch, which: int) -> Tensor:

@@ -13,15 +13,16 @@ from threadpoolctl import threadpool_limits
 
 # BLAS threads spin for tens of milliseconds after their last product, and would slow down the next case.
 PAUSE_S = 0.2
-# Shorter cases are repeated for this time, because a single call would be timed with cold caches.
+# Shorter cases are repeated for this time, after one call that is not measured: the first after another case has cold
+# caches, and after a pause Linux may start both threads of a call on one core, until it moves one of them.
 MIN_CASE_S = 0.2
 
 
 def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, np.ndarray]:
     """Seconds of every case in every round. Cases are interleaved (A B A B), so that other load affects all equally.
 
-    Each case runs before the first round without being measured. A case shorter than ``MIN_CASE_S`` is repeated
-    for that time in every round, and the mean is taken.
+    Each case runs before the first round without being measured. In every round a case shorter than ``MIN_CASE_S``
+    runs once without being measured, then for that time, and the mean is taken.
 
     Returns
     -------
@@ -39,9 +40,13 @@ def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int) -> dict[
 
 
 def _repeats(case: Callable[[], object]) -> int:
-    """The number of calls that take at least ``MIN_CASE_S``, including the slow first call."""
+    """The number of calls that take at least ``MIN_CASE_S``, after a first call, if it is shorter: otherwise 1."""
     start, calls = time.perf_counter(), 0
-    while calls == 0 or time.perf_counter() - start < MIN_CASE_S:
+    case()
+    if time.perf_counter() - start >= MIN_CASE_S:
+        return 1
+    start = time.perf_counter()
+    while time.perf_counter() - start < MIN_CASE_S:
         case()
         calls += 1
     return calls
@@ -49,6 +54,8 @@ def _repeats(case: Callable[[], object]) -> int:
 
 def _timed(case: Callable[[], object], repeats: int) -> np.ndarray:
     """Wall-clock and processor seconds of one call, the mean over ``repeats``."""
+    if repeats > 1:
+        case()
     clock, processor = time.perf_counter(), _processor_seconds()
     for _ in range(repeats):
         case()
