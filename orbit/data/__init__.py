@@ -10,6 +10,7 @@ from orbit.data.mnist import MNIST, MNISTLocal, RotatedMNIST
 from orbit.data.multi_output import LowRankMultitask, VectorField
 from orbit.data.qm7 import QM7
 from orbit.data.shards import Shards
+from orbit.data.sounds import Sounds
 from orbit.data.spoken_digits import SpokenDigits
 from orbit.data.table import Table
 from orbit.data.xperm import XPerm
@@ -30,6 +31,7 @@ __all__ = [
     "RotatedDigits",
     "RotatedMNIST",
     "Shards",
+    "Sounds",
     "SpokenDigits",
     "Table",
     "VectorField",

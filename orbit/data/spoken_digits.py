@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -11,18 +10,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import torch
-from scipy.io import wavfile
 
 from orbit.core.errors import DataFileError, InputError, ParameterError, suggestion
 from orbit.core.params import PositiveFloat, PositiveInt, Range
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState, generator
-from orbit.core.threads import single_threaded
 from orbit.data.base import Dataset, FileLoader, Points
 from orbit.data.files import DataFile, existing_file, missing, places
+from orbit.data.sounds import Form, check_duration, decoded, represented
 from orbit.registry import register
-from orbit.representations import mel_spectrogram
 
 _URL = "https://github.com/Jakobovski/free-spoken-digit-dataset/archive/refs/tags/v1.0.10.zip"
 ARCHIVE = DataFile(
@@ -34,8 +30,6 @@ ARCHIVE = DataFile(
 RATE = 8000  # samples a second
 _NAME = re.compile(r"(\d)_([A-Za-z]+)_(\d+)\.wav")
 _TEST_INDICES = range(5)  # the published test split
-_WINDOW = 256  # 32 ms
-_FLOOR_DB = 80.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +81,7 @@ class SpokenDigits(FileLoader):
     def __init__(
         self,
         root: str | None = None,
-        form: Literal["spectrogram", "waveform"] = "spectrogram",
+        form: Form = "spectrogram",
         duration: PositiveFloat = 1.0,
         bands: Annotated[int, Range(low=2)] = 32,
         frames: Annotated[int, Range(low=2)] = 32,
@@ -112,8 +106,7 @@ class SpokenDigits(FileLoader):
 
     def check(self) -> None:
         super().check()
-        if self.duration * RATE < _WINDOW:
-            raise ParameterError("duration", f"at least {_WINDOW / RATE:g} s", self.duration)
+        check_duration(self.duration)
 
     def files(self) -> list[DataFile]:
         return [ARCHIVE]
@@ -199,33 +192,13 @@ class SpokenDigits(FileLoader):
         held_out = sorted({r.speaker for r, is_test in zip(recordings, test, strict=True) if is_test})
         return f"tested on {', '.join(held_out)}"
 
-    # ---- representing
-
     def _represent(self, samples: np.ndarray) -> np.ndarray:
-        length = round(self.duration * RATE)
-        centred = _centred(samples, length)
-        if self.form == "waveform":
-            return centred.astype(np.float32)
-        with single_threaded():  # a quarter of a millisecond, for which threads would wait longer
-            signal = torch.from_numpy(centred)[None]
-            picture = mel_spectrogram(signal, self.bands, self.frames, RATE, _WINDOW, _FLOOR_DB)
-        return picture[0].numpy().astype(np.float32)
-
-
-def _centred(samples: np.ndarray, length: int) -> np.ndarray:
-    """The signal centred in ``length`` samples: padded with zeros, or trimmed at both ends."""
-    cut = max(0, len(samples) - length) // 2
-    kept = samples[cut : cut + length]
-    before = (length - len(kept)) // 2
-    return np.pad(kept, (before, length - len(kept) - before))
+        return represented(samples, self.form, round(self.duration * RATE), self.bands, self.frames, RATE)
 
 
 def _samples(content: bytes, name: str) -> np.ndarray:
     """The signal of a .wav file, values in [-1, 1)."""
-    try:
-        rate, samples = wavfile.read(io.BytesIO(content))
-    except Exception as error:
-        raise DataFileError(f"{name} is not a readable .wav file: {error}") from error
+    rate, samples = decoded(content, name)
     if rate != RATE or samples.ndim != 1 or samples.dtype != np.int16 or len(samples) == 0:
         channels = 1 if samples.ndim == 1 else samples.shape[1]
         raise DataFileError(

@@ -48,7 +48,7 @@ class Predict(Runner):
         A run folder of ``runner=fit``, or ``runs:/ID/model`` in MLflow. Required.
     input : str or None
         New points: an .npz or .npy file; for a model of ``dataset=table`` a CSV or Parquet file, of ``dataset=images``
-        also a picture, of ``spoken_digits`` a .wav file, or a folder of them. Required.
+        also a picture, of ``sounds`` and ``spoken_digits`` a .wav file, or a folder of them. Required.
     output : str or None
         File of the predictions; None is ``predictions.csv`` in the folder of this run.
     trust : bool

@@ -1,0 +1,141 @@
+"""Recordings in class folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import wavfile
+
+from orbit.core.errors import DataFileError, InputError
+from orbit.data import Sounds
+from orbit.testing.datasets import DatasetContract
+
+RATE = 8000
+
+
+def tone(pitch: float, seconds: float = 0.2, rate: int = RATE) -> np.ndarray:
+    """int16, half of the full range."""
+    return (2**14 * np.sin(2 * np.pi * pitch * np.arange(round(seconds * rate)) / rate)).astype(np.int16)
+
+
+def record(path: Path, samples: np.ndarray, rate: int = RATE) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    wavfile.write(path, rate, samples)
+
+
+def record_classes(folder: Path, count: int = 8) -> None:
+    """Low and high tones of 0.1 to 0.2 s."""
+    for i in range(count):
+        for name, pitch in (("low", 400 + 10 * i), ("high note", 1600 + 40 * i)):
+            record(folder / name / f"{i}.wav", tone(pitch, 0.1 + 0.1 * i / (count - 1)))
+
+
+class TestSounds(DatasetContract):
+    sizes = (24, 8)
+    path: str | None = None
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path):
+        record_classes(tmp_path / "tones", 16)
+        self.path = str(tmp_path / "tones")
+
+    def create(self, **params):
+        return Sounds(self.path, **params)
+
+
+def test_the_pitch_is_the_row_of_a_spectrogram(tmp_path):
+    record_classes(tmp_path)
+    data = Sounds(str(tmp_path)).load(0)
+    assert data.reading == {"rate": RATE, "duration": 0.2}
+    loudest = np.concatenate([data.X_train, data.X_test]).sum(2).argmax(1)  # the highest band is the first row
+    is_low = np.concatenate([data.y_train, data.y_test]) == "low"
+    assert loudest[is_low].min() > loudest[~is_low].max()
+
+
+def test_long_recordings_have_no_gaps_between_windows(tmp_path):
+    """A click of a hundredth of a second in a recording of 16 s is in some column, wherever it is."""
+    for i, place in enumerate(range(3000, 128_000, 20_000)):
+        click = np.zeros(128_000, np.int16)
+        click[place : place + 80] = tone(2000, 0.01)
+        record(tmp_path / "ab"[i % 2] / f"{i}.wav", click)
+    data = Sounds(str(tmp_path)).load(0)
+    assert np.all(np.concatenate([data.X_train, data.X_test]).max((1, 2)) == 1)
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        (np.array([0, 2**14, -(2**15)], np.int16), [0, 0.5, -1]),
+        (np.array([2**7, 2**7 + 2**6, 0], np.uint8), [0, 0.5, -1]),
+        (np.array([0, 2**30, -(2**31)], np.int32), [0, 0.5, -1]),
+        (np.array([0, 0.5, -1], np.float32), [0, 0.5, -1]),
+        (np.array([[0, 0], [2**14, 0], [-(2**15), -(2**15)]], np.int16), [0, 0.25, -1]),
+    ],
+    ids=["16 bits", "8 bits", "32 bits", "float", "stereo"],
+)
+def test_waveforms_are_the_mean_of_channels_in_their_full_range(tmp_path, stored, expected):
+    samples = np.tile(stored, (100, *[1] * (stored.ndim - 1)))
+    for name in ("a/1.wav", "a/2.wav", "b/1.wav", "b/2.wav"):
+        record(tmp_path / name, samples)
+    data = Sounds(str(tmp_path), form="waveform").load(0)
+    assert data.X_train.shape[1:] == (300,)
+    np.testing.assert_allclose(data.X_train[0], np.tile(expected, 100), atol=1e-6)
+
+
+def test_recordings_are_resampled_to_one_rate(tmp_path):
+    record_classes(tmp_path, 4)
+    record(tmp_path / "low" / "fine.wav", tone(400, 0.2, 44_100), 44_100)
+    with pytest.raises(InputError) as error:
+        Sounds(str(tmp_path)).load(0)
+    assert "fine.wav has 44,100 samples a second, others have 8,000; set rate=8000 to resample" in str(error.value)
+    data = Sounds(str(tmp_path), form="waveform", rate=RATE, duration=0.2).load(0)
+    tones = np.concatenate([data.X_train, data.X_test])
+    errors = np.abs(tones - tone(400) / 2**15)[:, 100:-100].max(1)
+    assert np.sort(errors)[0] < 5e-3 < 0.1 < np.sort(errors)[1]
+
+
+def test_new_recordings_are_read_as_those_of_the_model(tmp_path):
+    record_classes(tmp_path / "old")
+    record(tmp_path / "new" / "x.wav", tone(1000, 0.5, 16_000), 16_000)
+    loader = Sounds(str(tmp_path / "old"))
+    form = loader.load(0).form
+    points = loader.read_points(str(tmp_path / "new"), form)
+    assert points.ids == ["x.wav"]
+    np.testing.assert_array_equal(loader.read_points(str(tmp_path / "new" / "x.wav"), form).X, points.X)
+    record(tmp_path / "again" / "x.wav", tone(1000, 0.5))
+    assert np.abs(loader.read_points(str(tmp_path / "again"), form).X - points.X).mean() < 0.03
+
+
+def test_one_recording_much_longer_than_others_is_warned_of(tmp_path):
+    record_classes(tmp_path)
+    record(tmp_path / "low" / "long.wav", tone(400, 2.0))
+    with pytest.warns(UserWarning, match=r"long\.wav, has 2 s, half of them at most 0\.1\d* s.*set duration"):
+        Sounds(str(tmp_path)).load(0)
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (lambda path: path.write_bytes(b"no sound"), "odd.wav is not a readable .wav file"),
+        (lambda path: record(path, np.zeros(0, np.int16)), "odd.wav has no samples; remove it"),
+    ],
+)
+def test_unreadable_recordings_are_refused_by_name(tmp_path, write, message):
+    record_classes(tmp_path)
+    write(tmp_path / "low" / "odd.wav")
+    with pytest.raises(DataFileError, match=message):
+        Sounds(str(tmp_path)).load(0)
+
+
+def test_durations_shorter_than_a_window_are_refused(tmp_path):
+    record_classes(tmp_path)
+    with pytest.raises(InputError, match=r"duration: expected at least 0\.032 s, found 0\.01"):
+        Sounds(str(tmp_path), duration=0.01).load(0)
+
+
+def test_recordings_shorter_than_a_window_are_padded(tmp_path):
+    for name in ("a/1.wav", "a/2.wav", "b/1.wav", "b/2.wav"):
+        record(tmp_path / name, tone(1000, 0.004))
+    assert Sounds(str(tmp_path)).load(0).reading["duration"] == 0.032
