@@ -36,9 +36,9 @@ class ForeignError(Exception):
     """A file that this user did not write on this machine, or that was changed since."""
 
 
-def write_model(folder: Path, model: Any) -> None:
-    """Write a fitted pipeline, or another object, and its digest."""
-    with replacing(folder / MODEL) as file:
+def write_model(folder: Path, model: Any, name: str = MODEL) -> None:
+    """Write a fitted pipeline, or another object under a ``name`` of its own, and its digest."""
+    with replacing(folder / name) as file:
         pickle.dump(model, file, protocol=PROTOCOL)
         file.seek(0)
         write_whole(folder / SIGNATURE, _digest(file))  # before the model has its name
@@ -167,8 +167,8 @@ def _instead(folder: Path) -> str:
     return f"folders that have one, such as {shortened(jobs[0])}" if jobs else "none"
 
 
-def read(folder: Path, trust: bool = False) -> Any:
-    """The object that :func:`write_model` wrote to a folder.
+def read(folder: Path, trust: bool = False, name: str = MODEL) -> Any:
+    """The object that :func:`write_model` wrote to a folder, under the same ``name``.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def read(folder: Path, trust: bool = False) -> Any:
     Exception
         Of any kind, where it cannot be read.
     """
-    with open(folder / MODEL, "rb") as file:
+    with open(folder / name, "rb") as file:
         if not trust and not _is_own(folder, file):
             raise ForeignError("was not written by you on this machine, or was changed since")
         return read_own(file)

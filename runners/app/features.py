@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from orbit.core import distributed, interruption
-from orbit.core.models import MODEL, read, write_model
+from orbit.core.models import read, write_model
 from orbit.core.store import ByRow, Store, array_bytes, in_use, storing
 from runners.app.plan import Plan
 from runners.base import Job, Runner
@@ -23,6 +23,9 @@ from runners.base import Job, Runner
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+#: The file of a result, whose folder is none of a model.
+FEATURES = "features.pkl"
 
 #: GiB of features that are kept unless ``feature_cache`` says otherwise, by a sweep over learners and by one job.
 DEFAULT_GIB = 10.0
@@ -125,8 +128,8 @@ class KeptFeatures(Store):
         """What is kept under a key, as a tuple of one; None if that is nothing."""
         path = self.folder / key
         try:
-            content = (read(path),)
-            os.utime(path / MODEL)  # the time of its latest use
+            content = (read(path, name=FEATURES),)
+            os.utime(path / FEATURES)  # the time of its latest use
             return content
         except FileNotFoundError:
             return None
@@ -147,7 +150,7 @@ class KeptFeatures(Store):
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._shrink(self.limit_bytes - size)
-            write_model(path, result)
+            write_model(path, result, FEATURES)
         except OSError as error:
             log.warning("features are not kept: %s cannot be written (%s)", path, error.strerror or error)
             shutil.rmtree(path, ignore_errors=True)

@@ -15,11 +15,12 @@ import pytest
 from command_line import SMALL, folders, refused
 from omegaconf import OmegaConf
 
+import orbit
 from orbit.approx.base import FeatureMap
-from orbit.core.models import MODEL
+from orbit.core.errors import InputError
 from orbit.core.store import with_warnings
 from runners.app import features
-from runners.app.features import KeptFeatures
+from runners.app.features import FEATURES, KeptFeatures
 from runners.tracking.record import RunFolder
 from runners.tracking.sweep import _shares_features
 
@@ -168,7 +169,7 @@ class TestKeptFeatures:
         store = KeptFeatures(tmp_path, 3.5 / 1024)
         for age, key in enumerate("abc"):
             assert made(store, key)
-            os.utime(tmp_path / key / MODEL, (1000 + age, 1000 + age))
+            os.utime(tmp_path / key / FEATURES, (1000 + age, 1000 + age))
         assert not made(store, "a")  # read: b is the oldest
         assert made(store, "d")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c", "d"]
@@ -177,11 +178,17 @@ class TestKeptFeatures:
         assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c", "d"]
         assert (store.found, store.made) == (1, 6)
 
+    def test_what_is_kept_is_no_model(self, tmp_path):
+        assert made(KeptFeatures(tmp_path / "cache", 1.0), "key")
+        for folder in (tmp_path / "cache", tmp_path / "cache" / "key"):
+            with pytest.raises(InputError, match="a run folder with a model.pkl at .*, found none; runner=fit"):
+                orbit.load(folder)
+
     @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "forged"])
     def test_a_damaged_file_is_computed_again_with_a_warning(self, tmp_path, damage, log_messages):
         store = KeptFeatures(tmp_path, 1.0)
         assert made(store, "key")
-        path = tmp_path / "key" / MODEL
+        path = tmp_path / "key" / FEATURES
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 1
         cut = {"cut": content[:1000], "changed": content, "empty": b"", "forged": b"cos\n_exit\n(I3\ntR."}
