@@ -199,14 +199,17 @@ _ADVICE = (
     "of strings with categories='onehot'"
 )
 
-# What to do about columns of numbers whose decimals begin with another sign, and of dates.
-_DECIMALS = {
+# What to do about columns of numbers whose decimals begin with another sign, of divided thousands, and of dates.
+_DISGUISED = {
     "comma": "set decimal='comma' if decimals begin with a comma, remove commas that divide thousands, or set "
     "decimal='point' if these are texts",
     "point": "set decimal='point' if decimals begin with a point, or remove points that divide thousands",
-    "both": "remove the signs that divide thousands",
+    "thousands": "remove the signs that divide thousands",
+    "dates": "write numbers in place of dates, such as days since a first day",
 }
-_DATES = "write numbers in place of dates, such as days since a first day"
+
+# What the kinds are called that are warned of.
+_WARNED = {"thousands": "numbers with signs that divide thousands", "dates": "dates"}
 
 # Separators of columns that are detected.
 _SEPARATORS = {",": ",", ";": ";", "\t": "a tab", "|": "|"}
@@ -220,9 +223,14 @@ _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UT
 # The decimal sign of a file -> the other one.
 _OTHERS: dict[str | None, tuple[str, str]] = {None: ("comma", ","), "comma": ("point", ".")}
 
-# A number, whose decimals begin with this sign; a date, such as 2026-01-31 or 31.1.26, perhaps with a time.
+# A number, whose decimals begin with this sign; one whose thousands are divided, by a point, a comma, one of several
+# spaces or an apostrophe; a date, such as 2026-01-31 or 31.1.26, perhaps with a time.
 _NUMBER = r"\s*[+-]?(?:\d+(?:{0}\d*)?|{0}\d+)(?:[eE][+-]?\d+)?\s*"
-_THOUSANDS = r"\s*[+-]?(?:\d*[.,]?\d+|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?)\s*"
+_DIVIDED = (
+    r"\s*[+-]?[1-9]\d{0,2}"
+    r"(?:(?:\.\d{3})+(?:,\d+)?|(?:,\d{3})+(?:\.\d+)?|([ \u00a0\u202f'’])\d{3}(?:\1\d{3})*(?:[.,]\d+)?)\s*"
+)
+_PLAIN = r"\s*[+-]?\d*[.,]?\d+\s*"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # of a month, or a month
 _DATE = rf"\s*(?:\d{{4}}([-./]){_DAY}\1{_DAY}|{_DAY}([-./]){_DAY}\2(?:\d{{4}}|\d{{2}}))(?:[ T]\d{{1,2}}:.*)?\s*"
 
@@ -341,7 +349,7 @@ class Frame:
         return [column for column in columns if _is_categorical(self.frame[column])]
 
     def check_texts(self, columns: Sequence[str], targets: bool = False) -> None:
-        """Refuse numbers with other signs, and warn of dates, in columns that would be taken for categories.
+        """Refuse numbers with other signs, or warn of them and of dates, in columns that are taken for categories.
 
         Parameters
         ----------
@@ -354,17 +362,19 @@ class Frame:
         InputError
             For a column of a CSV file whose values all are numbers, some of them with a decimal comma, unless
             ``decimal`` says what decimals begin with; or some with a decimal point, if it says a comma; or some with
-            both, which divide thousands.
+            signs that divide thousands, unless it says a point, which gives a warning. So do other files.
         """
+        texts_are_meant = self.csv is None or self.csv.decimal == "point"
         for column in columns:
             kind, example = self._disguised(column)
+            if not kind:
+                continue
             found = f"{self.where}: column {column} holds"
-            if kind in _DECIMALS:
-                raise InputError(f"{found} {example}, expected numbers; {_DECIMALS[kind]}")
-            if kind == "dates":
-                taken = f"which are taken for {'classes' if targets else 'categories'}"
-                advice = _DATES if targets else _without_dates(column)
-                warnings.warn(f"{found} dates, e.g. {example}, {taken}; {advice}", stacklevel=2)
+            advice = _DISGUISED[kind] if targets else _what_to_do(kind, column)
+            if kind != "dates" and not texts_are_meant:
+                raise InputError(f"{found} {example}, expected numbers; {advice}")
+            taken = f"which are taken for {'classes' if targets else 'categories'}"
+            warnings.warn(f"{found} {_WARNED[kind]}, e.g. {example}, {taken}; {advice}", stacklevel=2)
 
     def values(self, columns: Sequence[str], texts: Sequence[str], advice: str = _ADVICE) -> Values:
         """The columns, those of ``texts`` as strings and the others as numbers."""
@@ -390,7 +400,7 @@ class Frame:
                 example = f", e.g. {shortened(repr(text.iloc[0]))} in row {text.index[0]}" if len(text) else ""
                 found = f"{self.where}: column {column} holds {values.dtype}{example}"
                 kind = self._disguised(column)[0]
-                what_to_do = {**_DECIMALS, "dates": _without_dates(column)}.get(kind, advice)
+                what_to_do = _what_to_do(kind, column) if kind else advice
                 raise InputError(f"{found}, expected numbers; {what_to_do}")
         numbers = self.frame[list(columns)].to_numpy(dtype=np.float64, na_value=np.nan)
         infinite = [f"{name} ({count})" for name, count in zip(columns, np.isinf(numbers).sum(0), strict=True) if count]
@@ -462,7 +472,7 @@ class Frame:
             raise InputError(f"{self.where} has missing values: {', '.join(found)}; {what_to_do}")
 
     def _disguised(self, column: str) -> tuple[str, str]:
-        """``comma`` or ``point`` for a column of numbers with this sign, which were read as texts; ``both``; ``dates``.
+        """The kind of a column that was read as texts: numbers with a ``comma``, a ``point``, ``thousands``; ``dates``.
 
         Returns
         -------
@@ -479,9 +489,9 @@ class Frame:
             signed = texts[texts.str.contains(sign, regex=False)]
             if len(signed) and texts.str.fullmatch(_NUMBER.format(re.escape(sign))).all():
                 return other, repr(signed.iloc[0])
-            both = texts[texts.str.contains(",", regex=False) & texts.str.contains(".", regex=False)]
-            if len(both) and texts.str.fullmatch(_THOUSANDS).all():
-                return "both", repr(both.iloc[0])
+        divided = texts[texts.str.fullmatch(_DIVIDED)]
+        if len(divided) and texts.str.fullmatch(f"{_DIVIDED}|{_PLAIN}").all():
+            return "thousands", repr(divided.iloc[0])
         return ("dates", repr(texts.iloc[0])) if texts.str.fullmatch(_DATE).all() else ("", "")
 
     def _strings(self, column: str) -> np.ndarray:
@@ -490,10 +500,12 @@ class Frame:
         return np.array([None if pd.isna(value) else _text(value) for value in self.frame[column]], dtype=object)
 
 
-def _without_dates(column: str) -> str:
-    """What to do about a feature of dates; the setting has the name if a command line takes it without quotes."""
+def _what_to_do(kind: str, column: str) -> str:
+    """What to do about a feature of a kind; the setting has the name if a command line takes it without quotes."""
+    if kind not in _WARNED:
+        return _DISGUISED[kind]
     name = f"=[{column}]" if column.isascii() and column.isidentifier() else ""
-    return f"{_DATES}, or leave it out with exclude{name}"
+    return f"{_DISGUISED[kind]}, or leave it out with exclude{name}"
 
 
 def _options(file: Path, csv: Csv) -> dict[str, Any]:

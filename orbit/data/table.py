@@ -60,7 +60,8 @@ class Table(Loader):
         the line of column names has.
     decimal : {"point", "comma"} or None
         What the decimals of numbers in a CSV file begin with. None: a point, and a column whose values are all numbers,
-        some of them with a comma, is refused.
+        some of them with a comma, is refused. So are
+        numbers whose thousands are divided; of them, a warning tells where this is a point.
     encoding : str or None
         Encoding of a CSV file, by one of Python's names such as ``latin-1``; None: UTF-8, or UTF-16 with a byte order
         mark.
@@ -95,6 +96,7 @@ class Table(Loader):
         path: str | None = None,
         target: str | list[str] | None = None,
         features: list[str] | None = None,
+        *,
         exclude: list[str] | None = None,
         weight: str | None = None,
         missing: Literal["refuse", "mean", "median"] = "refuse",

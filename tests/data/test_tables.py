@@ -59,6 +59,12 @@ class TestTable(DatasetContract):
         return Table(self.path, target="kind", features=FEATURES, **params)
 
 
+def test_settings_after_the_features_are_given_by_name():
+    assert Table("mine.csv", "kind", ["legs"], weight="trust").features == ["legs"]
+    with pytest.raises(TypeError):
+        Table("mine.csv", "kind", ["legs"], "trust")
+
+
 @pytest.mark.parametrize("name", ["mine.csv", "mine.parquet"])
 def test_a_table_is_read_by_its_names(save, name):
     table = frame()
@@ -421,6 +427,47 @@ def test_signs_that_divide_thousands_are_to_be_removed(save, values, decimal, ca
     path = save(frame(30).assign(price=values * 10), sep=";")
     with pytest.raises(InputError, match="price holds .*, expected numbers; remove the signs that divide thousands"):
         Table(path, target="kind", features=["price"], decimal=decimal, categories=categories).load(0)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["1,234,567", "1,234", "12"],
+        ["1.234.567", "1.234", "12"],
+        ["1,234", "7.5", "12"],
+        ["1 234", "999", "-12 345 678,5"],
+        ["1\u202f234", "7", "12"],
+        ["1\u00a0234", "7", "12"],
+        ["1'234", "7", "1'234'567.5"],
+    ],
+)
+def test_thousands_without_decimals_are_no_categories(save, values):
+    path = save(frame(30).assign(price=values * 10), sep=";")
+    use = {"target": "kind", "features": ["price"]}
+    advice = r"remove the signs that divide thousands, or leave it out with exclude=\[price\]$"
+    for categories in ("refuse", "onehot"):
+        with pytest.raises(InputError, match=f"column price holds .*, expected numbers; {advice}"):
+            Table(path, **use, categories=categories).load(0)
+    with pytest.raises(InputError, match="column price holds .*, expected numbers; remove .* thousands$"):
+        Table(path, target="price", features=["legs"]).load(0)
+    taken = f"holds numbers with signs that divide thousands, e.g. .*, which are taken for categories; {advice}"
+    with pytest.warns(UserWarning, match=taken):
+        Table(path, **use, categories="onehot", decimal="point").load(0)
+    with pytest.warns(UserWarning, match=taken):
+        Table(save(pd.read_csv(path, sep=";"), "mine.parquet"), **use, categories="onehot").load(0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_codes_are_no_numbers_with_divided_thousands(save):
+    codes = {
+        "zip": ["123 45", "100 05"],
+        "code": ["007 123", "1 234"],
+        "range": ["1-234", "1,234"],
+        "word": ["1 234 g"] * 2,
+    }
+    table = frame().assign(**{name: values * 20 for name, values in codes.items()})
+    data = Table(save(table, sep=";"), target="kind", features=[*codes], categories="onehot").load(0)
+    assert {*data.reading["categories"]} == {*codes}
 
 
 @pytest.mark.parametrize("written", ["%Y-%m-%d", "%d.%m.%y", "%m/%d/%Y", "%Y/%m/%d %H:%M", "%Y-%m-%dT%H:%M:%S+00:00"])
