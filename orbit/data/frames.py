@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from csv import QUOTE_NONE
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +19,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from orbit.core.errors import DataFileError, InputError, shortened, suggestion
 from orbit.data.base import Column
+
+log = logging.getLogger(__name__)
 
 _PARQUET = (".parquet", ".pq")
 
@@ -214,11 +218,17 @@ _WARNED = {"thousands": "numbers with signs that divide thousands", "dates": "da
 # Separators of columns that are detected.
 _SEPARATORS = {",": ",", ";": ";", "\t": "a tab", "|": "|"}
 
-# Rows that have to agree with a separator, where the line of column names has several.
-_ROWS_TRIED = 20
+# Lines that have to agree with a separator, where that of column names has several.
+_LINES_TRIED = 21
+
+# A quoted entry, which the last of these lines may leave open.
+_QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*(?:"(?![^,;\t|\n])|\Z)')
 
 # What a file begins with, and its encoding.
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+# Two letters in UTF-16.
+_UNMARKED = re.compile(rb"(?P<utf_16_le>(?:[^\0]\0){2})|(?P<utf_16_be>(?:\0[^\0]){2})", re.DOTALL)
 
 # The decimal sign of a file -> the other one.
 _OTHERS: dict[str | None, tuple[str, str]] = {None: ("comma", ","), "comma": ("point", ".")}
@@ -302,9 +312,9 @@ class Frame:
                 frame = pd.read_parquet(file).rename(columns=str)
                 names = frame.columns
             else:
-                options = _options(file, csv)
+                options = _options(file, where, csv)
                 options |= _parser(file, where, csv.separator, options)
-                frame, names = _read_csv(file, options, texts, labels)
+                frame, names = _read_csv(file, where, options, texts, labels)
         except InputError:
             raise
         except Exception as error:
@@ -508,13 +518,13 @@ def _what_to_do(kind: str, column: str) -> str:
     return f"{_DISGUISED[kind]}, or leave it out with exclude{name}"
 
 
-def _options(file: Path, csv: Csv) -> dict[str, Any]:
+def _options(file: Path, where: str, csv: Csv) -> dict[str, Any]:
     """Arguments of ``pandas.read_csv``, without the separator."""
     return {
         "na_values": csv.missing,
         "keep_default_na": csv.missing is None,
         "decimal": "," if csv.decimal == "comma" else ".",
-        "encoding": csv.encoding or _encoding(file),
+        "encoding": csv.encoding or _encoding(file, where),
     }
 
 
@@ -526,10 +536,22 @@ def _parser(file: Path, where: str, separator: str | None, options: Mapping[str,
     return {"sep": separator, "engine": "c" if fast else "python"}
 
 
-def _encoding(file: Path) -> str:
-    """The encoding that the first bytes of a file tell, else UTF-8."""
+def _encoding(file: Path, where: str) -> str:
+    """The encoding that the first bytes of a file tell, else UTF-8.
+
+    Raises
+    ------
+    InputError
+        If they are UTF-16 without a byte order mark.
+    """
     with open(file, "rb") as opened:
-        start = opened.read(max(map(len, _MARKS)))
+        start = opened.read(4)
+    if unmarked := _UNMARKED.match(start):
+        name = str(unmarked.lastgroup).replace("_", "-")
+        raise InputError(
+            f"encoding: expected UTF-8, or UTF-16 with a byte order mark, in {where}, found UTF-16 without it; set "
+            f"encoding='{name}'"
+        )
     return next((encoding for mark, encoding in _MARKS.items() if start.startswith(mark)), "utf-8")
 
 
@@ -541,31 +563,35 @@ def _separator(file: Path, where: str, options: Mapping[str, Any]) -> str:
     InputError
         If it may be one of several.
     """
-
-    def begins(separator: str, rows: int) -> pd.DataFrame:
-        return pd.read_csv(file, sep=separator, header=None, nrows=rows, dtype=str, **options)
-
-    found = [separator for separator in _SEPARATORS if begins(separator, 1).shape[1] > 1]
+    names, *rows = _unquoted(file, options)
+    found = [separator for separator in _SEPARATORS if separator in names]
     if len(found) < 2:
         return found[0] if found else ","
-    fitting = []
-    for separator in found:
-        try:
-            rows = begins(separator, _ROWS_TRIED)
-        except pd.errors.ParserError:  # a row has more entries
-            continue
-        if len(rows) == 1 or rows.iloc[1:, -1].notna().any():
-            fitting.append(separator)
+    fitting = [
+        separator
+        for separator in found
+        if not rows or max(row.count(separator) for row in rows) == names.count(separator)
+    ]
     if len(fitting) == 1:
         return fitting[0]
-    names = " and ".join(_SEPARATORS[separator] for separator in found)
-    raise InputError(f"separator: expected one that separates the columns of {where}, found several: {names}")
+    listed = " and ".join(_SEPARATORS[separator] for separator in found)
+    raise InputError(f"separator: expected one that separates the columns of {where}, found several: {listed}")
+
+
+def _unquoted(file: Path, options: Mapping[str, Any]) -> list[str]:
+    """The first lines of a CSV file, that of column names and some rows, without quoted entries."""
+    whole = {"sep": "\x1f", "header": None, "usecols": [0], "quoting": QUOTE_NONE, "na_filter": False, "dtype": str}
+    lines = pd.read_csv(file, nrows=_LINES_TRIED, encoding=options["encoding"], **whole)
+    return _QUOTED.sub("", "\n".join(lines[0])).split("\n")
 
 
 def _read_csv(
-    file: Path, options: dict[str, Any], texts: Iterable[str], labels: Iterable[str]
+    file: Path, where: str, options: dict[str, Any], texts: Iterable[str], labels: Iterable[str]
 ) -> tuple[pd.DataFrame, pd.Series]:
-    """The table in a CSV file, and the names of its columns as they are in the file; see :meth:`Frame.read`."""
+    """The table in a CSV file, and the names of its columns as they are in the file; see :meth:`Frame.read`.
+
+    Columns with neither a name nor a value, as of a separator at the end of each line, are left out.
+    """
     whole = {"low_memory": False} if options["engine"] == "c" else {}  # a column has one type, not one for each chunk
     frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), **options, **whole).rename(columns=str)
     for column in labels:
@@ -574,10 +600,14 @@ def _read_csv(
             if written.str.match(r"\s*[+-]?0\d").any():
                 frame[column] = written
     # pandas renames a second "a" to "a.1"
-    names = pd.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].dropna()
+    names = pd.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].fillna("")
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first column for row labels
         raise ValueError("its rows have more entries than the line of column names")
-    return frame, names
+    unnamed = frame.loc[:, (names == "").to_numpy()]
+    empty = unnamed.columns[(unnamed.isna() | (unnamed == "")).all()]
+    if len(empty):
+        log.info("%s: left out %s without a name and values", where, "a column" if len(empty) == 1 else "columns")
+    return frame.drop(columns=empty), names[names != ""]
 
 
 def _text(value: Any) -> str:

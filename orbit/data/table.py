@@ -60,8 +60,8 @@ class Table(Loader):
         the line of column names has.
     decimal : {"point", "comma"} or None
         What the decimals of numbers in a CSV file begin with. None: a point, and a column whose values are all numbers,
-        some of them with a comma, is refused. So are
-        numbers whose thousands are divided; of them, a warning tells where this is a point.
+        some of them with a comma, is refused. Numbers whose thousands are divided are refused too, and warned of where
+        this is a point.
     encoding : str or None
         Encoding of a CSV file, by one of Python's names such as ``latin-1``; None: UTF-8, or UTF-16 with a byte order
         mark.

@@ -16,6 +16,7 @@ import orbit
 from orbit.core.errors import InputError
 from orbit.data import MNIST, Arrays, Digits, Images, Table
 from orbit.data.base import Column
+from orbit.data.frames import Frame
 from orbit.data.splits import guess_task
 from orbit.data.validation import HoldOut, KFolds
 from orbit.testing import DatasetContract
@@ -351,6 +352,25 @@ def test_a_separator_in_a_name_is_told_by_the_rows(save, tmp_path):
     assert {*data.X_train[:, 0]} == {1.5, 3.7}
 
 
+@pytest.mark.parametrize("names", ['kind;"price, EUR";"a|b"', '"price, EUR";"kind";"size|""m"""', '"a\n,b";kind;legs'])
+@pytest.mark.parametrize("rows", ["1,5;2;3\n", '"1,5";"2";"3,1"\n', '3;"2,\n1";1\n'])
+def test_separators_in_quotes_separate_nothing(tmp_path, names, rows):
+    path = tmp_path / "quoted.csv"
+    path.write_text(f"{names}\n" + rows * 30)
+    assert Frame.read(path, "quoted.csv").frame.shape == (30, 3)
+
+
+@pytest.mark.parametrize("options", [{}, {"missing_texts": ["NA"]}, {"separator": ";"}])
+def test_columns_without_names_and_values_are_left_out(save, tmp_path, log_messages, options):
+    table = frame()[["height", "kind", "width"]]
+    lines = Path(save(table, sep=";")).read_text().splitlines()
+    path = tmp_path / "ends.csv"
+    path.write_text("".join(f"{line.replace(';', ';;', 1)};\n" for line in lines))
+    data = Table(str(path), target="kind", **options).load(0)
+    assert data.reading["features"] == ["height", "width"]
+    assert [text for text in log_messages if "ends.csv: left out columns without a name and values" in text]
+
+
 def test_a_single_column_needs_no_separator(save, tmp_path):
     loader = Table(save(frame()), target="kind", features=["height"])
     (tmp_path / "new.csv").write_text("height\n1.5\n2\n")
@@ -384,6 +404,14 @@ def test_other_encodings_are_asked_for(save):
     for wrong in ("latin-one", "hex", "a\0b"):
         with pytest.raises(InputError, match="encoding: expected an encoding that Python knows, such as utf-8"):
             Table(path, target="kind", encoding=wrong).load(0)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_without_a_mark_is_asked_for(save, encoding):
+    path = save(frame().rename(columns={"height": "Höhe"}), encoding=encoding)
+    with pytest.raises(InputError, match=f"^encoding: expected UTF-8, or .* in path: .*; set encoding='{encoding}'$"):
+        Table(path, target="kind", features=["width"]).load(0)
+    assert Table(path, target="kind", features=["width"], encoding=encoding).load(0).X_train.shape == (30, 1)
 
 
 @pytest.mark.parametrize(
