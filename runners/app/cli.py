@@ -1,6 +1,6 @@
 """The command line: composes a configuration, runs it, and reports errors as one line and an exit code.
 
-Exit codes: 0 success, 1 a defect or a failed job of a sweep, 2 bad input, 130 interrupted.
+Exit codes: 0 success, 1 a defect or a failed job of a sweep, 2 bad input, also of all jobs of a sweep, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def _main() -> int:
             # a job reports its own errors, so this one is from Hydra's creation of the run folder
             return _report(cannot_write(error.filename or folder or "the run folder", error))
         return _report(error)
-    failed = close_sweep(ended=True)
-    return _exit_code if failed is None else int(failed > 0)
+    of_sweep = close_sweep(ended=True)
+    return _exit_code if of_sweep is None else of_sweep
 
 
 @contextlib.contextmanager
@@ -204,6 +204,7 @@ def _recorded(folder: RunFolder, record: Record) -> Iterator[None]:
         interrupted = isinstance(error, KeyboardInterrupt)
         record.status = "KILLED" if interrupted else "FAILED"
         record.error = "interrupted" if interrupted else _describe(error)
+        record.refused = bad_input(error) is not None
         record.end = record.start + time.monotonic() - begun
         with contextlib.suppress(InputError):  # on a full disk; the error that is raised says so
             folder.write_text(TRACEBACK, traceback.format_exc())

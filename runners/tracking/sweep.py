@@ -121,7 +121,7 @@ class SweepCallback(Callback):
             self.folder.path.rmdir()
 
     def close(self, interrupted: bool, ended: bool) -> int:
-        """Print and log the table of all jobs, and return the number of jobs that failed."""
+        """Print and log the table of all jobs, and return the exit code."""
         from runners.tracking.recovery import recover
         from runners.tracking.summary import job_records, write_summary
 
@@ -151,7 +151,9 @@ class SweepCallback(Callback):
             print(f"  {record.status} job {record.job}, {record.name}: {record.error}", file=sys.stderr)
         for problem in self.problems:
             print(f"error: {problem}", file=sys.stderr)
-        return len(failed) or len(self.problems)
+        if jobs and all(record.refused for record, _ in jobs) and not self.problems:
+            return 2
+        return int(bool(failed or self.problems))
 
     def _complete(self) -> None:
         """Upload the sweep, whose record is final. Without that record, the next start ends the sweep."""
@@ -279,17 +281,17 @@ def _shares_features(hydra_config: DictConfig) -> bool:
 
 
 def close_sweep(interrupted: bool = False, ended: bool = False, refused: bool = False) -> int | None:
-    """Close the sweep of this process, and return the number of failed jobs; None without a sweep.
+    """Close the sweep of this process, and return the exit code; None without a sweep.
 
     A sweep that has ``ended``, not by an error, has at least one job. One that was ``refused`` may have none.
     """
     if not _open_sweeps:
         return None
-    sweep, failed = _open_sweeps.pop(), None
+    sweep, code = _open_sweeps.pop(), None
     if refused and sweep.was_empty and not any(sweep.folder.path.rglob(RECORD)):
         sweep.discard()
     else:
-        failed = sweep.close(interrupted, ended)
+        code = sweep.close(interrupted, ended)
     for name in (PARENT_ENV, SWEEP_ENV, SHARES_ENV):
         os.environ.pop(name, None)
-    return failed
+    return code

@@ -274,6 +274,18 @@ class TestSweep:
         (parent,) = [r for r in logged if r.info.run_name.startswith("sweep-")]
         assert parent.info.status == "FAILED"
 
+    @pytest.mark.parametrize("launcher", ["basic", "joblib"])
+    def test_a_sweep_whose_jobs_are_all_refused_is_refused(self, run, launcher):
+        parallel = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"] if launcher == "joblib" else []
+        code, out, err = run("-m", *SMALL, "dataset.n_train=5000,6000", *parallel)
+        assert code == 2
+        assert "0 of 2 jobs finished" in out
+        assert err.count("dataset.n_train: expected at most 1000") >= 2
+
+    def test_a_sweep_whose_jobs_are_refused_or_defect_exits_1(self, run, monkeypatch):
+        monkeypatch.setattr(runners.experiments.fit.Fit, "run", lambda *args: 1 / 0)
+        assert run("-m", *SMALL, "dataset.n_train=5000,50")[0] == 1
+
     def test_unknown_choice_stops_the_sweep_before_its_first_job(self, run, tmp_path):
         code, out, err = run("-m", *SMALL, "group=identity,rotaton")
         assert code == 2
