@@ -181,10 +181,19 @@ def _run_job(cfg: DictConfig) -> float:
 
 @contextlib.contextmanager
 def _logged_warnings() -> Iterator[None]:
-    """Write Python's warnings to the log, which is shown on the terminal and kept in the run folder."""
+    """Write Python's warnings to the log, which is shown on the terminal and kept in the run folder.
+
+    What libraries say of their later versions is written once, not for each fit.
+    """
+    of_later_versions = set[str]()
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        log.warning("%s: %s", category.__name__, " ".join(str(message).split()))
+        text = " ".join(str(message).split())
+        if text in of_later_versions:
+            return
+        if issubclass(category, FutureWarning):
+            of_later_versions.add(text)
+        log.warning("%s: %s", category.__name__, text)
 
     before, warnings.showwarning = warnings.showwarning, show
     try:

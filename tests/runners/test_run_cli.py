@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from pathlib import Path
 
 import mlflow
 import numpy as np
 import pytest
 from command_line import SMALL, folders, mlflow_runs
+from sklearn.linear_model import LogisticRegression
 
 import runners.experiments.fit
 from orbit.core.errors import InputError
@@ -350,6 +352,18 @@ class TestFailures:
         (folder,) = folders(tmp_path)
         assert "ZeroDivisionError" in (folder / "traceback.txt").read_text()
         assert [r.info.status for r in mlflow_runs(tmp_path)] == ["FAILED"]
+
+    def test_what_libraries_say_of_later_versions_is_shown_once(self, run, tmp_path, monkeypatch):
+        fit = LogisticRegression.fit
+
+        def fit_with_warning(*args, **more):
+            warnings.warn("this default will change", FutureWarning, stacklevel=2)
+            return fit(*args, **more)
+
+        monkeypatch.setattr(LogisticRegression, "fit", fit_with_warning)
+        assert run(*SMALL, "learner=logistic", "tracking.enabled=false")[0] == 0
+        (folder,) = folders(tmp_path)
+        assert (folder / "run.log").read_text().count("FutureWarning: this default will change") == 1
 
     def test_input_errors_inside_a_run_exit_2(self, run, monkeypatch):
         def refuse(*args):
