@@ -260,8 +260,8 @@ class SolverLearner(Learner):
         """scikit-learn's estimator for one value of the hyperparameter, to be fitted to the weighted targets ``y``."""
 
     @abstractmethod
-    def _score(self, y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None) -> float:
-        """Score of the predictions on the validation part, higher is better."""
+    def _score(self, solver: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> float:
+        """Score of a fitted solver on the validation part, higher is better."""
 
     def check(self) -> None:
         """Raise ``ParameterError`` if a parameter has the wrong type or range."""
@@ -309,7 +309,7 @@ class SolverLearner(Learner):
 
         def score(value: float) -> float:
             solver = self._trained(value, X[fit], y[fit], w_fit, seed)
-            return self._score(y[validation], solver.predict(X[validation]), w_validation)
+            return self._score(solver, X[validation], y[validation], w_validation)
 
         return best_of_path(self.path_, score)
 
@@ -338,7 +338,7 @@ class SolverLearner(Learner):
 
 
 class SolverClassifier(ClassifierMixin, SolverLearner):
-    """A classifier that wraps one of scikit-learn's, its hyperparameter chosen by accuracy."""
+    """A classifier that wraps one of scikit-learn's, its hyperparameter chosen by accuracy unless it says otherwise."""
 
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
@@ -351,8 +351,8 @@ class SolverClassifier(ClassifierMixin, SolverLearner):
         self._fit(X, y, sample_weight, y)
         return self
 
-    def _score(self, y, predicted, weights) -> float:
-        return float(accuracy_score(y, predicted, sample_weight=weights))
+    def _score(self, solver, X, y, weights) -> float:
+        return float(accuracy_score(y, solver.predict(X), sample_weight=weights))
 
 
 class WeightedClassifier(SolverClassifier):
@@ -384,5 +384,5 @@ class SolverRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
         self._fit(X, y.astype(np.float64), sample_weight, None)
         return self
 
-    def _score(self, y, predicted, weights) -> float:
-        return -float(mean_squared_error(y, predicted, sample_weight=weights))
+    def _score(self, solver, X, y, weights) -> float:
+        return -float(mean_squared_error(y, solver.predict(X), sample_weight=weights))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 from orbit.core.params import Fraction, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
@@ -21,7 +22,7 @@ class LogisticClassifier(WeightedClassifier):
     ----------
     regularization : float > 0, list of them, or None
         lambda; scikit-learn's C is 1 / (2 lambda n). A list is a path chosen from
-        by hold-out; None is 1e-8, 1e-7, ..., 1e-3.
+        by the log loss of a hold-out; None is 1e-8, 1e-7, ..., 1e-3.
     tolerance : float > 0
         The solver (L-BFGS) stops where no entry of the gradient is larger.
     max_iter : int >= 1
@@ -36,7 +37,7 @@ class LogisticClassifier(WeightedClassifier):
     coef_, intercept_ : as in ``sklearn.linear_model.LogisticRegression``
     regularization_ : float
     path_, path_scores_ : arrays
-        The values tried and their accuracies on the validation part.
+        The values tried and their negative log losses on the validation part.
 
     Examples
     --------
@@ -74,3 +75,15 @@ class LogisticClassifier(WeightedClassifier):
     def _solver(self, value: float, y: np.ndarray, weights: np.ndarray | None, seed: int) -> LogisticRegression:
         C = 1 / (2 * value * len(y))
         return LogisticRegression(C=C, tol=self.tolerance, max_iter=self.max_iter, random_state=seed)
+
+    def _score(self, solver, X, y, weights) -> float:
+        """The negative log loss, which tells apart fits of one accuracy; NaN without a point of a class of the fit.
+
+        Points of other classes are left out: they have probability zero in every fit.
+        """
+        known = np.isin(y, solver.classes_)
+        weights = np.ones(len(y)) if weights is None else weights
+        if not weights[known].any():
+            return np.nan
+        probabilities = solver.predict_proba(X[known])
+        return -float(log_loss(y[known], probabilities, sample_weight=weights[known], labels=solver.classes_))

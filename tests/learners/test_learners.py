@@ -17,13 +17,14 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifierCV, RidgeCV
 from sklearn.linear_model import RidgeClassifier as SklearnRidgeClassifier
+from sklearn.metrics import log_loss
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVC, SVR, LinearSVC
 
 from orbit.approx import Exact, Nystrom, OperatorRandomFourier, RandomFourier
 from orbit.core.errors import InputError, ParameterError
-from orbit.core.random import hold_out
+from orbit.core.random import hold_out, spawn
 from orbit.distributions import VonMises
 from orbit.groups import Rotation
 from orbit.kernels import CurlFree, Decomposable, Gaussian
@@ -763,6 +764,29 @@ def test_solvers_that_do_not_converge_are_warned_of_once_by_key(learner, two_cla
 def test_default_paths():
     np.testing.assert_allclose(SVMClassifier().fit(np.eye(8), [0, 1] * 4).path_, [1e-6, 1e-5, 1e-4, 1e-3])
     np.testing.assert_allclose(LogisticClassifier().fit(np.eye(8), [0, 1] * 4).path_, np.logspace(-8, -3, 6))
+
+
+def test_logistic_tells_apart_fits_of_one_accuracy(rng):
+    X = rng.normal(size=(200, 1))
+    y = np.where(X[:, 0] > 0, "b", "a")
+    learner = LogisticClassifier([1e-4, 1e-2, 1.0], random_state=0)
+    with pytest.warns(UserWarning, match="the smallest value of its path"):
+        learner.fit(X, y)
+    assert learner.regularization_ == 1e-4, "all are right, and this one is surest"
+    assert (np.diff(learner.path_scores_) < 0).all()
+    mixed = np.where(rng.random(200) < 0.3, "a", y)
+    assert learner.fit(X, mixed).regularization_ > 1e-4
+    fit, validation = hold_out(200, 0.2, mixed, spawn(0, 1)[0])
+    of_one = LogisticClassifier(1e-4).fit(X[fit], mixed[fit]).predict_proba(X[validation])
+    assert learner.path_scores_[0] == pytest.approx(-log_loss(mixed[validation], of_one), rel=1e-4)
+
+
+def test_logistic_leaves_out_held_out_points_of_classes_it_was_not_fitted_to(rng):
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    for row in range(40):  # the one point of its class is held out in some of these
+        of_three = np.where(np.arange(40) == row, 2, y)
+        scores = LogisticClassifier([1e-2, 1e-1], random_state=0).fit(X, of_three, np.arange(40) % 5).path_scores_
+        assert np.isfinite(scores).all()
 
 
 @pytest.mark.parametrize("learner", [SVMClassifier, KernelSVMClassifier, LogisticClassifier])
