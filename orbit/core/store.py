@@ -37,6 +37,7 @@ from orbit.core.component import Component
 from orbit.core.fingerprint import fingerprint
 from orbit.core.models import read_own, write_own
 from orbit.core.threads import in_threads
+from orbit.core.words import worded, wording
 
 log = logging.getLogger(__name__)
 
@@ -396,16 +397,23 @@ def with_warnings(make: Callable[[], T]) -> tuple[T, Warned]:
     >>> with_warnings(lambda: 3)
     (3, ())
     """
-    with warnings.catch_warnings(record=True) as caught:
+    caught: list[tuple[str, type[Warning], str, int]] = []
+
+    def keep(message: Warning | str, category: type[Warning], filename: str, line: int, *more: Any) -> None:
+        caught.append((worded(str(message)), category, filename, line))
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always")  # whoever gives them decides which are shown
+        warnings.showwarning = keep  # type: ignore[assignment]
         result = make()
-    return result, tuple((str(one.message), one.category, one.filename, one.lineno) for one in caught)
+    return result, tuple(caught)
 
 
 def warn(warned: Warned) -> None:
     """Give warnings, as those of :func:`with_warnings`."""
-    for text, category, filename, line in warned:
-        warnings.warn_explicit(text, category, filename, line)
+    with wording(str):  # they are worded
+        for text, category, filename, line in warned:
+            warnings.warn_explicit(text, category, filename, line)
 
 
 def _parts(whole: Any) -> list[Any]:

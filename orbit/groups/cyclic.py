@@ -59,8 +59,8 @@ class Cyclic(Reordering):
         if self.axis is None and shape[longest] >= _LONGER * shape[-1]:
             warnings.warn(
                 f"{self.label()} shifts the last axis, of {shape[-1]}, of points of shape {shape}: for shifts along "
-                f"that of {shape[longest]}, such as the time of a series with channels, set group.axis={longest}; "
-                "group.axis=-1 confirms the last",
+                f"that of {shape[longest]}, such as the time of a series with channels, set axis={longest}; "
+                "axis=-1 confirms the last",
                 stacklevel=2,
             )
         return self._with(axis=self._axis, length=shape[self._axis])

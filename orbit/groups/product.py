@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,7 +82,17 @@ class ProductGroup(Group):
 
     def for_shape(self, shape: tuple[int, ...]) -> ProductGroup:
         self.check_shape(shape)
-        return self._with(factors=[{"name": p.name} | p.for_shape(shape).get_params(deep=False) for p in self.parts()])
+        parts = [self._part_for_shape(i, part, shape) for i, part in enumerate(self.parts())]
+        return self._with(factors=[{"name": part.name} | part.get_params(deep=False) for part in parts])
+
+    def _part_for_shape(self, i: int, part: Group, shape: tuple[int, ...]) -> Group:
+        """A factor for points of a shape; its warnings name it, as errors do."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made = part.for_shape(shape)
+        for one in caught:
+            warnings.warn(f"{self.label()}, factors[{i}]: {one.message}", one.category, stacklevel=4)
+        return made
 
     def factor_distributions(self) -> list[dict[str, Any]]:
         return [_default_distribution(part) for part in self.parts()]

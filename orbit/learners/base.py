@@ -287,9 +287,9 @@ class SolverLearner(Learner):
         if unconverged:
             steps = more = ""
             if "max_iter" in (parameters := self.get_params(deep=False)):  # a learner of one's own may have none
-                steps, more = f" after learner.max_iter={parameters['max_iter']} steps", ", or raise learner.max_iter"
+                steps, more = f" after max_iter={parameters['max_iter']} steps", ", or raise max_iter"
             warnings.warn(
-                f"the solver stopped{steps} before it converged for learner.{self.path_parameter}={unconverged}: "
+                f"the solver stopped{steps} before it converged for {self.path_parameter}={unconverged}: "
                 f"give larger values{more}",
                 ConvergenceWarning,
                 stacklevel=2,

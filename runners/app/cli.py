@@ -28,10 +28,11 @@ from omegaconf import DictConfig
 from orbit.core import interruption, ranks
 from orbit.core.environment import check_environment
 from orbit.core.errors import InputError
+from orbit.core.words import worded, wording
 from runners.app import config_dirs, garbage, info, processes, project, torchrun
 from runners.app.arguments import check_arguments, is_dry_run
 from runners.app.files import check_files
-from runners.app.messages import bad_input, in_keys, is_configuration_error
+from runners.app.messages import bad_input, in_keys, is_configuration_error, warning_in_keys
 from runners.app.names import given
 from runners.app.schema import register_schemas
 from runners.app.settings import check_settings
@@ -188,7 +189,7 @@ def _logged_warnings() -> Iterator[None]:
     of_later_versions = set[str]()
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        text = " ".join(str(message).split())
+        text = " ".join(worded(str(message)).split())
         if text in of_later_versions:
             return
         if issubclass(category, FutureWarning):
@@ -197,7 +198,8 @@ def _logged_warnings() -> Iterator[None]:
 
     before, warnings.showwarning = warnings.showwarning, show
     try:
-        yield
+        with wording(warning_in_keys):
+            yield
     finally:
         warnings.showwarning = before
 

@@ -1,4 +1,4 @@
-"""One-line error messages that name the configuration key to change.
+"""One-line error messages, and warnings, that name the configuration key to change.
 
 The library's messages name parameters, as a Python user writes them: ``n_components``,
 ``path='spectral'``. This module replaces them by configuration keys, whose section is the
@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import re
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import FrameType
 from typing import Any, TypeVar
 
 from hydra.errors import HydraException, MissingConfigException
@@ -59,18 +60,31 @@ def in_keys(error: InputError) -> str:
     ``n_components: expected ...`` becomes ``approx.n_components: expected ...`` if an approximation
     raised it, and ``path='spectral'`` becomes ``engine.path=spectral`` if the engine did.
     """
-    owner: Any = _component_of(error)
+    owner = _component_in(frame for frame, _ in traceback.walk_tb(error.__traceback__))
     if owner is None or isinstance(error, ConfigError):
         return str(error)
-    section = _SECTIONS.get(owner.kind, owner.kind)
     if isinstance(error, ParameterError):
-        return f"{section}.{error}"
-    if section == "runner":  # its messages name configuration keys already
-        return str(error)
+        return f"{_section(owner)}.{error}"
+    return _with_keys(str(error), owner)
+
+
+def warning_in_keys(text: str) -> str:
+    """The text of a warning that is being given, with keys in place of parameters; see :func:`in_keys`."""
+    owner = _component_in(reversed([frame for frame, _ in traceback.walk_stack(None)]))
+    return text if owner is None else _with_keys(text, owner)
+
+
+def _section(owner: Any) -> str:
+    return _SECTIONS.get(owner.kind, owner.kind)
+
+
+def _with_keys(text: str, owner: Any) -> str:
+    """The text with keys in place of the parameters of a component."""
+    section = _section(owner)
     names = "|".join(config_fields(type(owner)))
-    if not names:
-        return str(error)
-    message = re.sub(rf"^({names})(?=[:\[])", rf"{section}.\1", str(error))
+    if section == "runner" or not names:  # messages of runners name configuration keys already
+        return text
+    message = re.sub(rf"^({names})(?=[:\[])", rf"{section}.\1", text)
     return re.sub(
         rf"(?<![\w.])({names})=('?)([\w+-]+(?:\.[\w+-]+)*|\[[\w,]+\])\2",
         lambda match: _assignment(section, match),
@@ -83,13 +97,13 @@ def _assignment(section: str, match: re.Match[str]) -> str:
     return f"{section}.{match[1]}={value}"
 
 
-def _component_of(error: BaseException) -> object | None:
-    """The component that raised the error, the innermost one; for a second layer, the layer and not its parts."""
+def _component_in(frames: Iterable[FrameType]) -> Any:
+    """The component of the last of the frames that have one; for a second layer, the layer and not its parts."""
     if not classes_are_imported():
         return None
     found: Any = None
     known = {*orbit.registry.registered(), orbit.Orbit, orbit.Engine}
-    for frame, _ in traceback.walk_tb(error.__traceback__):
+    for frame in frames:
         owner: Any = frame.f_locals.get("self")
         if type(owner) in known:
             found = owner

@@ -12,7 +12,7 @@ from scipy import ndimage
 
 import orbit
 from orbit.core.errors import InputError, ParameterError
-from orbit.groups import Cyclic, Group, Identity, Rotation, Translation
+from orbit.groups import Cyclic, Group, Identity, ProductGroup, Rotation, Translation
 from orbit.groups.domains import Circle
 from orbit.groups.resample import bilinear, gather, images_first, pixels_first, scatter, windowed_sinc
 from orbit.orbits import Orbit
@@ -197,7 +197,7 @@ def test_sampling_is_checked():
 @pytest.mark.parametrize("side", [2, 8, 28, 64, 128, 129, 200])
 def test_polar_samples_need_sampling_polar(rng, side):
     samples = orbit.build("representation", "polar").fit_transform(rng.random((2, side, side)))
-    for group in (Rotation(), orbit.groups.ProductGroup([{"name": "rotation"}])):
+    for group in (Rotation(), ProductGroup([{"name": "rotation"}])):
         with pytest.raises(InputError, match="may be polar samples.*sampling='polar'.*else sampling='cartesian'"):
             Orbit(group, size=4, rule="qmc").fit(samples)
     turned = Rotation("polar").act([np.pi / 2], samples)[0]
@@ -302,10 +302,16 @@ def test_images_whose_first_axis_seems_to_hold_channels_are_warned_of(group):
         (
             Cyclic(),
             (128, 3),
-            r"last axis, of 3, of points of shape \(128, 3\): .* set group.axis=0; group.axis=-1 confirms",
+            r"last axis, of 3, of points of shape \(128, 3\): .* set axis=0; axis=-1 confirms",
         ),
-        (Translation(), (128, 3), r"both axes of points of shape \(128, 3\).* group=cyclic group.axis=0"),
-        (Translation("wrap"), (2, 50), r"both axes .* group=cyclic group.axis=1"),
+        (Translation(), (128, 3), r"both axes of points of shape \(128, 3\).* group=cyclic with axis=0"),
+        (Translation("wrap"), (2, 50), r"both axes .* group=cyclic with axis=1"),
+        (
+            ProductGroup([{"name": "reflection"}, {"name": "cyclic"}]),
+            (128, 3),
+            r"^group=product, factors\[1\]: group=cyclic shifts the last .* set axis=0; axis=-1 confirms the last$",
+        ),
+        (ProductGroup([{"name": "reflection"}, {"name": "cyclic", "axis": 0}]), (128, 3), None),
         (Cyclic(), (3, 128), None),
         (Cyclic(), (128,), None),
         (Cyclic(), (40, 30), None),

@@ -749,15 +749,15 @@ def test_svm_path_scores_are_accuracies_on_the_validation_part(two_classes):
         LogisticClassifier([1e-9, 1e-8], max_iter=1, random_state=0),
     ],
 )
-def test_solvers_that_do_not_converge_are_warned_of_once_by_key(learner, two_classes):
+def test_solvers_that_do_not_converge_are_warned_of_once(learner, two_classes):
     X, y = two_classes
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         learner.fit(X, y)
     found = [one for one in found if issubclass(one.category, ConvergenceWarning)]
     assert [str(one.message) for one in found] == [
-        f"the solver stopped after learner.max_iter={learner.max_iter} steps before it converged for "
-        "learner.regularization=1e-09, 1e-08: give larger values, or raise learner.max_iter"
+        f"the solver stopped after max_iter={learner.max_iter} steps before it converged for "
+        "regularization=1e-09, 1e-08: give larger values, or raise max_iter"
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import orbit
@@ -75,3 +76,49 @@ def test_messages_with_keys_are_not_translated_again():
         raise ConfigError("path=1")
 
     assert in_keys(fail.__get__(orbit.Engine())) == "path=1"
+
+
+class TestWarnings:
+    """Warnings name parameters in Python, and keys on the command line."""
+
+    @pytest.fixture
+    def shown(self, run, tmp_path):
+        """The log of a run."""
+
+        def shown(*overrides: str) -> str:
+            code, _, err = run(*overrides, "tracking.enabled=false", "outputs=out", "runner.save_model=false")
+            assert code == 0, err
+            (log,) = tmp_path.glob("out/*/*/run.log")
+            return log.read_text()
+
+        return shown
+
+    @pytest.fixture
+    def series(self, tmp_path) -> str:
+        X = np.random.default_rng(0).normal(size=(20, 64, 2))
+        np.savez(tmp_path / "series.npz", X=X, y=np.arange(20) % 2)
+        return f"dataset.path={tmp_path / 'series.npz'}"
+
+    def test_of_a_group(self, shown, series):
+        log = shown("dataset=arrays", series, "group=cyclic", "representation=raw")
+        assert "set group.axis=0; group.axis=-1 confirms the last" in log
+
+    def test_of_a_group_within_a_product(self, shown, series):
+        factors = "group.factors=[{name: reflection},{name: cyclic}]"
+        log = shown("dataset=arrays", series, "group=product", factors, "representation=raw")
+        assert "group=product, factors[1]: group=cyclic shifts the last axis" in log
+        assert "set axis=0; axis=-1 confirms the last" in log
+
+    def test_of_a_solver(self, shown, series):
+        log = shown(
+            "dataset=arrays", series, "group=identity", "representation=raw", "learner=svm", "learner.max_iter=1"
+        )
+        assert "stopped after learner.max_iter=1 steps before it converged for learner.regularization=1e-06" in log
+
+    def test_of_a_table(self, shown, tmp_path):
+        days = pd.date_range("2026-01-01", periods=40).strftime("%Y-%m-%d")
+        table = pd.DataFrame({"when": days, "width": range(40), "kind": np.arange(40) % 2})
+        table.to_csv(tmp_path / "t.csv", index=False)
+        settings = "dataset.target=kind", "dataset.categories=onehot", "group=identity"
+        log = shown("dataset=table", f"dataset.path={tmp_path / 't.csv'}", *settings)
+        assert "or leave it out with dataset.exclude=[when]" in log
