@@ -120,11 +120,11 @@ class Sounds(ClassFolders):
             if found != rate and self.rate is None:
                 raise _unequal(file, found, rate)
             seconds.append(len(samples) / found)
-        longest, median = max(seconds), float(np.median(seconds))
+        longest, median, most = max(seconds), *np.quantile(seconds, [0.5, 0.95])
         if duration is None and longest > _LONG * median:
             warnings.warn(
                 f"the longest recording, {files[int(np.argmax(seconds))]}, has {longest:.3g} s, half of them at most "
-                f"{median:.3g} s: all are padded with silence to {longest:.3g} s; set duration to trim long ones",
+                f"{median:.3g} s, and all are padded with silence; set duration={most:.2g} to trim the longest ones",
                 stacklevel=2,
             )
         return {"rate": rate, "duration": duration or max(longest, WINDOW_S)}
