@@ -90,6 +90,7 @@ def _draw_against_true(ax: Axes, y: np.ndarray, predicted: np.ndarray) -> None:
     ax.plot(y, predicted, ".", ms=3, alpha=0.5)
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
     ax.plot(ends, ends, "k-", lw=0.8)
+    ax.locator_params(axis="x", nbins=4)  # labels such as -2000 do not overlap
     ax.set_xlabel("true")
     ax.set_ylabel("predicted")
     ax.grid(alpha=0.3)

@@ -119,6 +119,14 @@ def test_predicted_against_true(rng, draw):
     assert single.get_title() == ""
 
 
+def test_labels_of_long_numbers_do_not_overlap(draw):
+    y = np.linspace(-2200, -700, 50)
+    (ax,) = draw(plots.predicted_against_true(y, y)).axes
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
+    assert len(boxes) >= 3
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+
+
 def test_predicted_against_true_of_many_targets_is_a_grid_of_the_first(rng):
     y = rng.random((4, 13))
     figure = plots.predicted_against_true(y, y)
