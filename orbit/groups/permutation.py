@@ -73,7 +73,8 @@ class Permutation(Reordering):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if self.mode == "entries" and len(shape) != 1:
-            raise self._refuse(shape, "vectors (mode='entries')")
+            other = "rows_columns" if len(shape) == 2 and shape[0] == shape[1] else "blocks"
+            raise self._refuse(shape, f"vectors (mode='entries'; mode={other!r} takes such arrays)")
         if self.mode == "rows_columns" and (len(shape) != 2 or shape[0] != shape[1]):
             raise self._refuse(shape, "square matrices (mode='rows_columns')")
         if self.mode == "blocks" and len(shape) == 1:

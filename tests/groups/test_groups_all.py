@@ -537,6 +537,11 @@ def test_product_acts_first_factor_first(rng):
         ),
         (lambda: Orbit(Rotation()).fit(np.zeros((1, 4))).group_, "group=rotation acts on images.*vectors of length 4"),
         (
+            lambda: Permutation().for_shape((4, 4)),
+            r"on vectors \(mode='entries'; mode='rows_columns' takes such arrays\)",
+        ),
+        (lambda: Permutation().for_shape((4, 2)), r"on vectors \(mode='entries'; mode='blocks' takes such arrays\)"),
+        (
             lambda: Permutation("blocks").for_shape((12,)),
             "mode='blocks' on vectors needs the number of blocks: set n",
         ),
