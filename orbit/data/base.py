@@ -496,7 +496,9 @@ def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
             f"{where}: regression needs numbers as targets, found dtype {y.dtype}; set task='classification'"
         )
     if task == "classification" and y.ndim != 1:
-        raise InputError(f"{where}: class labels must have shape (n,), found {y.shape}; set task='regression'")
+        one_hot = np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all()
+        way = "give the class of each one-hot row, y.argmax(axis=1), or set" if one_hot else "set"
+        raise InputError(f"{where}: class labels must have shape (n,), found {y.shape}; {way} task='regression'")
     if task == "classification" and np.issubdtype(y.dtype, np.floating) and not are_labels(y):
         found = "fractions" if np.any(y != np.round(y)) else f"{y[np.abs(y).argmax()]:g}"
         raise InputError(f"{where}: class labels must be integers or strings, found {found}; set task='regression'")

@@ -24,12 +24,17 @@ _GROUP_SPLITS = 10
 def guess_task(y: np.ndarray) -> Task:
     """Classification for strings, booleans and at most 100 distinct integers; regression otherwise.
 
+    Floating-point numbers are taken for integers if they are exact ones; those of several columns only if all are 0 and
+    1, as in one-hot rows, which are no classes: :func:`~orbit.data.base.check_arrays` refuses them.
+
     >>> guess_task(np.array([0.0, 1.0])), guess_task(np.array([0.5, 1.0])), guess_task(np.arange(200))
     ('classification', 'regression', 'regression')
+    >>> guess_task(np.eye(3)), guess_task(2 * np.eye(3))
+    ('classification', 'regression')
     """
     if y.dtype.kind not in "iuf":
         return "classification"
-    if y.dtype.kind == "f" and (y.ndim > 1 or not are_labels(y)):
+    if y.dtype.kind == "f" and not (np.isin(y, (0, 1)).all() if y.ndim > 1 else are_labels(y)):
         return "regression"
     count = len(np.unique(y))
     if _FEW_CLASSES < count <= MOST_CLASSES and len(y) < _FEW_POINTS * count:
