@@ -119,10 +119,18 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
         ("dataset=arrays", "dataset.path=mine.npz", "dataset.x_key=x"),
         "no array named 'x'; did",
     ),
-    (arrays(), (*VECTORS, "dataset.y_key=Y"), "no array named 'Y'; did you mean 'y'? It has X, y; set x_key"),
+    (
+        arrays(),
+        (*VECTORS, "dataset.y_key=Y"),
+        "no array named 'Y'; did you mean 'y'? It has X, y; set dataset.x_key=NAME",
+    ),
     (arrays(), (*VECTORS, "dataset.x_test_key=T", "dataset.y_test_key=y"), "no array named 'T'."),
     (arrays(T=X), (*VECTORS, "dataset.x_test_key=T", "dataset.y_test_key=t"), "no array named 't'"),
-    (lambda: np.savez("mine.npz"), VECTORS, "no array named 'X'. It has none; set x_key and y_key"),
+    (
+        lambda: np.savez("mine.npz"),
+        VECTORS,
+        "no array named 'X'. It has none; set dataset.x_key=NAME and dataset.y_key=NAME",
+    ),
     (arrays(X=np.array(3.0)), VECTORS, "X must have shape (n, ...) with at least 2 axes, found ()"),
     (
         arrays(X=holes(slice(7, 9), np.nan)),
@@ -218,8 +226,14 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
     (
         arrays(y=np.ones((N, 2))),
         (*VECTORS, "dataset.task=classification"),
-        "class labels must have shape (n,), found (40, 2)",
+        "class labels must have shape (n,), found (40, 2); set dataset.task=regression",
     ),
+    (
+        arrays(y=np.eye(2)[np.arange(N) % 2]),
+        VECTORS,
+        "give the class of each one-hot row, y.argmax(axis=1), or set dataset.task=regression",
+    ),
+    (arrays(y=np.tile([1.0, 1.0, 0.0], (N, 1))), VECTORS, "found (40, 3); set dataset.task=regression"),
     (
         arrays(),
         (*VECTORS, "dataset.n_train=31"),

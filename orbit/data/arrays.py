@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,8 +19,8 @@ from orbit.registry import register
 
 Split = tuple[np.ndarray, np.ndarray]  # indices of training and test points
 
-# Names in an .npz of the part of each point, and of the number of training points; and the parts.
-_SPLIT, _N_TRAIN = "split", "n_train"
+# Names in an .npz of the part and the group of each point, and of the number of training points; and the parts.
+_SPLIT, _GROUPS, _N_TRAIN = "split", "groups", "n_train"
 _TRAIN, _TEST = ("train", "0"), ("test", "1")
 
 
@@ -129,9 +130,10 @@ class Arrays(Loader):
             arrays = targets | arrays | {self.y_key: targets[self.y_key]}
         X, y = self._pair(arrays, self.x_key, self.y_key)
         task: Task = guess_task(y) if self.task == "auto" else self.task
+        self._warn_about_others(arrays)
         source, where = f"file {Path(self.path).name}", f"{self.label()}, {self.path}"
         check_arrays(X, y, task, where)
-        groups = self._of_points(arrays, self.group_key, "groups", len(X))
+        groups = self._of_points(arrays, self.group_key, _GROUPS, len(X))
         if self.x_test_key is not None and self.y_test_key is not None:
             X_test, y_test = self._pair(arrays, self.x_test_key, self.y_test_key)
             return Dataset(self.name, task, X, y, X_test, y_test, source, groups=groups)
@@ -141,6 +143,17 @@ class Arrays(Loader):
             check_groups(groups[train], groups[test], "group_key")
             groups = groups[train]
         return Dataset(self.name, task, subset(X, train), y[train], subset(X, test), y[test], source, groups=groups)
+
+    def _warn_about_others(self, arrays: dict[str, np.ndarray]) -> None:
+        """Warn about arrays that no key names, such as a test part."""
+        read = {self.x_key, self.y_key, self.x_test_key, self.y_test_key, self.split_key, self.group_key}
+        others = [name for name in arrays if name not in read | {_SPLIT, _GROUPS, _N_TRAIN}]
+        if others:
+            warnings.warn(
+                f"{self.path}: {len(others)} arrays are left out, {shortened(', '.join(others))}; "
+                "x_test_key=NAME and y_test_key=NAME name a test part",
+                stacklevel=2,
+            )
 
     def _given_split(self, arrays: dict[str, np.ndarray], n: int) -> Split | None:
         """Indices of the training and the test part that the file has; None if it has none."""
@@ -172,7 +185,7 @@ class Arrays(Loader):
         if key is None and default not in arrays:
             return None
         name = key or default
-        self._require(arrays, str(self.path), name, "split_key and group_key")
+        self._require(arrays, str(self.path), name, "split_key=NAME and group_key=NAME")
         values = arrays[name]
         if values.shape != (n,) or values.dtype.kind not in "biuUS":
             raise InputError(
@@ -193,7 +206,9 @@ class Arrays(Loader):
             return real_numbers(X, where)
         return Rows(NpyFile(str(X.filename), real_dtype(X.dtype, where)), np.arange(len(X)))
 
-    def _require(self, arrays: dict[str, np.ndarray], path: str, key: str, keys: str = "x_key and y_key") -> None:
+    def _require(
+        self, arrays: dict[str, np.ndarray], path: str, key: str, keys: str = "x_key=NAME and y_key=NAME"
+    ) -> None:
         if key not in arrays:
             raise InputError(
                 f"path: {path} has no array named {key!r}{suggestion(key, arrays)} "

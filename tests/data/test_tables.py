@@ -676,6 +676,16 @@ def test_a_file_says_which_points_are_the_test_part(arrays, how):
     np.testing.assert_array_equal(named.X_test, data.X_test)
 
 
+def test_arrays_that_are_not_read_are_warned_of(arrays):
+    path = arrays(X_test=np.ones((4, 1)), y_test=np.arange(4) % 2)
+    with pytest.warns(UserWarning, match="2 arrays are left out, X_test, y_test; x_test_key=NAME"):
+        Arrays(path).load(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Arrays(path, x_test_key="X_test", y_test_key="y_test").load(0)
+        Arrays(arrays(n_train=14, groups=np.arange(20), **SPLITS["strings"])).load(0)
+
+
 def test_the_first_points_are_the_training_part(arrays):
     data = Arrays(arrays(n_train=14)).load(0)
     assert data.X_train[:, 0].tolist() == list(range(14))

@@ -13,10 +13,12 @@ import orbit
 from orbit.core.fingerprint import digest, fingerprint
 from orbit.data import Digits
 from runners.app import data
+from orbit.core.words import wording
 from runners.app.data import loaded
 from runners.app.plan import plan
 
 SETTINGS = {"name": "digits", "n_train": 50, "n_test": 20}
+from runners.app.messages import warning_in_keys
 
 
 @pytest.fixture
@@ -55,6 +57,17 @@ def test_changed_file_is_read_again(tmp_path):
         loader = orbit.build("dataset", "arrays", path=str(path))
         found = loaded(loader, settings, 0, [fingerprint(path)])
         assert float(found.X_train[0, 0]) == value
+
+
+def test_warnings_of_loading_name_configuration_keys(tmp_path):
+    np.savez(tmp_path / "points.npz", X=np.zeros((40, 3)), y=np.arange(40) % 20, Z=np.zeros(40))
+    loader = orbit.build("dataset", "arrays", path=str(tmp_path / "points.npz"))
+    with wording(warning_in_keys), warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        loaded(loader, {"name": "arrays"}, 0, [])
+    texts = " ".join(str(each.message) for each in found)
+    for key in ("dataset.x_test_key=NAME", "dataset.y_test_key=NAME", "dataset.task=regression"):
+        assert key in texts
 
 
 def test_warnings_of_loading_are_given_every_time(monkeypatch, loads):
