@@ -9,7 +9,12 @@ from sklearn.metrics import log_loss
 from orbit.core.params import Fraction, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.learners.base import WeightedClassifier
+from orbit.learners.span import InSpan
 from orbit.registry import register
+
+
+class _LogisticRegression(InSpan, LogisticRegression):
+    pass
 
 
 @register("classifier", "logistic")
@@ -74,7 +79,7 @@ class LogisticClassifier(WeightedClassifier):
 
     def _solver(self, value: float, y: np.ndarray, weights: np.ndarray | None, seed: int) -> LogisticRegression:
         C = 1 / (2 * value * len(y))
-        return LogisticRegression(C=C, tol=self.tolerance, max_iter=self.max_iter, random_state=seed)
+        return _LogisticRegression(C=C, tol=self.tolerance, max_iter=self.max_iter, random_state=seed)
 
     def _score(self, solver, X, y, weights) -> float:
         """The negative log loss, which tells apart fits of one accuracy; NaN without a point of a class of the fit.

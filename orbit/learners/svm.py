@@ -14,7 +14,12 @@ from sklearn.svm import SVC, SVR, LinearSVC
 from orbit.core.params import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.learners.base import SolverRegressor, WeightedClassifier
+from orbit.learners.span import InSpan
 from orbit.registry import register
+
+
+class _LinearSVC(InSpan, LinearSVC):
+    pass
 
 
 class _WeightedScaler(StandardScaler):
@@ -78,7 +83,7 @@ class SVMClassifier(WeightedClassifier):
     published = ("coef_", "intercept_", "n_iter_")
 
     def _solver(self, value: float, y: np.ndarray, weights: np.ndarray | None, seed: int) -> LinearSVC:
-        return LinearSVC(C=1 / (2 * value * len(y)), max_iter=self.max_iter, random_state=seed)
+        return _LinearSVC(C=1 / (2 * value * len(y)), max_iter=self.max_iter, random_state=seed)
 
 
 @register("classifier", "kernel_svm")

@@ -720,6 +720,38 @@ def test_svm_is_linear_svc(two_classes):
     assert (ours.predict(X) == theirs.predict(X)).mean() > 0.99
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_many_columns_of_few_rows_are_solved_in_their_span(rng, classes, weighted):
+    X, y = rng.standard_normal((30, 400)), np.arange(30) % classes
+    X[:5] = X[5:10]  # fewer independent rows than rows
+    weights = rng.random(30) + 0.5 if weighted else np.ones(30)
+    weights /= weights.mean()
+    C, new = 1 / (2 * 0.1 * 30), rng.standard_normal((9, 400))
+    for ours, theirs in (
+        (SVMClassifier(0.1, random_state=0), LinearSVC(C=C, tol=1e-8, max_iter=10**6)),
+        (LogisticClassifier(0.1, tolerance=1e-9), LogisticRegression(C=C, tol=1e-9, max_iter=10**4)),
+    ):
+        ours.fit(X, y, sample_weight=weights)
+        theirs.fit(X, y, sample_weight=weights)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+        np.testing.assert_allclose(ours.estimator_.decision_function(new), theirs.decision_function(new), atol=1e-3)
+
+
+def test_rows_of_zeros_are_fitted_by_the_intercept():
+    svm = SVMClassifier(0.1, random_state=0).fit(np.zeros((4, 40)), [0, 1, 1, 1])
+    assert svm.predict(np.zeros((2, 40))).tolist() == [1, 1]
+
+
+def test_time_of_an_svm_does_not_grow_with_columns_beyond_rows(rng, monkeypatch):
+    seen = []
+    fit = LinearSVC.fit
+    monkeypatch.setattr(LinearSVC, "fit", lambda self, X, y, **more: seen.append(X.shape) or fit(self, X, y, **more))
+    X, y = rng.standard_normal((20, 500)), np.arange(20) % 2
+    assert SVMClassifier(0.1, random_state=0).fit(X, y).coef_.shape == (1, 500)
+    assert seen == [(20, 20)]
+
+
 def test_svm_minimises_its_objective(two_classes):
     """(1/n) sum max(0, 1 - y f(x))^2 + lambda |w|^2; liblinear counts the intercept as one of the weights."""
     X, y = two_classes

@@ -11,14 +11,14 @@ from PIL import Image
 
 import orbit
 from orbit.core.fingerprint import digest, fingerprint
+from orbit.core.words import wording
 from orbit.data import Digits
 from runners.app import data
-from orbit.core.words import wording
 from runners.app.data import loaded
+from runners.app.messages import warning_in_keys
 from runners.app.plan import plan
 
 SETTINGS = {"name": "digits", "n_train": 50, "n_test": 20}
-from runners.app.messages import warning_in_keys
 
 
 @pytest.fixture
