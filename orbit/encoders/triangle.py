@@ -12,10 +12,9 @@ from torch import Tensor
 from orbit.core.random import RandomState
 from orbit.encoders.base import Encoder
 from orbit.registry import register
+from orbit.representations import is_symmetric
 
 _OFF_DIAGONAL = {"l2": math.sqrt(2), "l1": 2.0, "triangle": 1.0}
-# Differences of two entries that are equal but for rounding, relative to the largest entry.
-_ROUNDING = 1e-4
 
 
 @register("encoder", "upper_triangle")
@@ -46,7 +45,7 @@ class UpperTriangle(Encoder):
             raise self._refuse(shape, "symmetric matrices")
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
-        if np.abs(X - X.swapaxes(1, 2)).max(initial=0.0) > _ROUNDING * np.abs(X).max(initial=0.0):
+        if not is_symmetric(X):
             raise self._refuse(X.shape[1:], "symmetric matrices, also after the group has acted")
         rows, columns = np.triu_indices(X.shape[1])
         self.entries_ = rows * X.shape[1] + columns

@@ -3,7 +3,7 @@
 from orbit.representations.augmentation import Augmentation, ImageAugmentation, NoAugmentation
 from orbit.representations.base import ImageRepresentation, Representation, mean_norm, scale
 from orbit.representations.gradients import Gradients
-from orbit.representations.matrices import Bag, Coulomb
+from orbit.representations.matrices import Bag, Coulomb, is_symmetric
 from orbit.representations.molecules import BagOfBonds, ManyBody
 from orbit.representations.patches import Crop, PatchPCA
 from orbit.representations.polar import Polar
@@ -28,6 +28,7 @@ __all__ = [
     "Representation",
     "Standardize",
     "UnitNorm",
+    "is_symmetric",
     "mean_norm",
     "mel_spectrogram",
     "scale",

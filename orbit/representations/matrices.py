@@ -9,6 +9,18 @@ import numpy as np
 from orbit.registry import register
 from orbit.representations.base import Representation
 
+# Differences of two entries that are equal but for rounding, relative to the largest entry.
+_ROUNDING = 1e-4
+
+
+def is_symmetric(X: np.ndarray) -> bool:
+    """Whether all matrices ``X``, shape (n, m, m), are symmetric but for rounding.
+
+    >>> is_symmetric(np.array([[[1.0, 2.0], [2.0, 5.0]]])), is_symmetric(np.array([[[1.0, 2.0], [0.0, 5.0]]]))
+    (True, False)
+    """
+    return bool(np.abs(X - X.swapaxes(1, 2)).max(initial=0.0) <= _ROUNDING * np.abs(X).max(initial=0.0))
+
 
 @register("representation", "coulomb")
 class Coulomb(Representation):
@@ -39,6 +51,8 @@ class Coulomb(Representation):
             raise self._refuse(X, "matrices of shape (atoms, atoms)")
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
+        if not is_symmetric(X):
+            raise self._refuse(X, "symmetric matrices")
         if self.order == "raw":
             return X
         falling = np.argsort(-np.linalg.norm(X, axis=2), axis=1, kind="stable")

@@ -14,6 +14,7 @@ from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat
 from orbit.registry import register
 from orbit.representations.base import Representation
+from orbit.representations.matrices import is_symmetric
 
 _MAX_CHARGE = 118
 
@@ -37,6 +38,8 @@ class _Molecules(Representation):
         """Nuclear charges, shape (n, atoms), 0 where there is no atom."""
         if X.ndim != 3 or X.shape[1] != X.shape[2]:
             raise self._refuse(X, "Coulomb matrices of shape (atoms, atoms)")
+        if not is_symmetric(X):
+            raise InputError(f"{self.label()}: a Coulomb matrix is symmetric")
         if (X < 0).any():
             raise InputError(f"{self.label()}: a Coulomb matrix has no negative entries")
         diagonal = np.diagonal(X, axis1=1, axis2=2).astype(np.float64)

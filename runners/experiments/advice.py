@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from orbit.groups.planar import PlanarMap
 from runners.app.plan import Plan
 
 # Points of which centres are computed.
@@ -31,6 +32,12 @@ def warn_about_combinations(plan: Plan, point_axes: int) -> None:
                 f"group={names['group']} moves columns, and representation=standardize scales each of them by a number "
                 "of its own, so that moved points are scaled differently; choose representation=raw"
             )
+    group, needed = plan.component("group"), plan.component("representation").group_params
+    if needed and isinstance(group, PlanarMap) and not needed.items() <= group.get_params(deep=False).items():
+        _warn(
+            f"group={names['group']} moves pixels, and representation={names['representation']} replaces them by other "
+            "samples; choose representation=raw"
+        )
     if names["learner"] == "gp" and names["approx"] == "nystrom":
         _warn(
             "approx=nystrom: the standard deviations of learner=gp vanish far from the landmarks; choose approx=exact "

@@ -271,6 +271,16 @@ def test_coulomb_rejects_other_points_than_square_matrices(shape):
         Coulomb().fit(np.ones((2, *shape)))
 
 
+@pytest.mark.parametrize("representation", [Coulomb(), BagOfBonds(), ManyBody()], ids=str)
+def test_matrices_of_molecules_are_symmetric(rng, representation):
+    X = molecules(rng).astype(np.float32)
+    fitted = representation.fit(X)
+    X[2, 0, 1] *= 1.01
+    for call in (representation.fit_transform, fitted.transform):
+        with pytest.raises(InputError, match="symmetric"):
+            call(X)
+
+
 # ---- bags of bonds ---------------------------------------------------------------------------------------------------
 
 
@@ -449,6 +459,7 @@ def test_vectors_keep_the_names_of_their_features(rng, representation):
 )
 def test_numbers_of_other_points_are_named_in_the_order_of_flattening(rng, representation, shape, first, count):
     X = rng.random((6, *shape))
+    X = (X + X.swapaxes(1, 2)) / 2 if shape[0] == shape[1] else X  # matrices of molecules are symmetric
     names = representation.fit(X).get_feature_names_out()
     assert names[0] == first
     assert len(set(names)) == len(names) == count == representation.transform(X)[0].size
