@@ -121,6 +121,8 @@ def bad_input(error: BaseException) -> str | None:
     """The one line that answers bad input, with the keys to change; None for any other error, which is a defect."""
     if isinstance(error, InputError):
         return in_one_line(in_keys(error))
+    if isinstance(error, PermissionError) and error.filename is not None:
+        return in_one_line(f"{error.filename}: expected a path that this process may use, found {error.strerror}")
     return in_one_line(one_line(error)) if is_configuration_error(error) else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import warnings
@@ -187,6 +188,16 @@ class TestBadInput:
         code, _, err = run("distribution=von_mises", "tracking.enabled=false")
         assert code == 2
         assert "distribution=von_mises is not defined on group=rotation" in err
+
+    def test_data_that_may_not_be_read(self, run, tmp_path, monkeypatch):
+        def refused(self):
+            raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path))  # root is never refused
+
+        (tmp_path / "cat").mkdir()
+        monkeypatch.setattr(Path, "iterdir", refused)
+        code, _, err = run(f"dataset.path={tmp_path}", "dataset=images", "tracking.enabled=false")
+        assert code == 2
+        assert err == f"error: {tmp_path}: expected a path that this process may use, found Permission denied\n"
 
     def test_unwritable_outputs(self, run, tmp_path):
         (tmp_path / "out").write_text("a file where the folder should be")
