@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, TypeVar
@@ -39,6 +40,8 @@ def register(kind: str, name: str) -> Callable[[T], T]:
     ------
     ValueError
         If another class already has that name. The same class defined again, as by a cell of a notebook, replaces it.
+    TypeError
+        If a parameter of the constructor has no type: it would silently be no key of the configuration.
     """
 
     def decorate(cls: T) -> T:
@@ -47,11 +50,22 @@ def register(kind: str, name: str) -> Callable[[T], T]:
             raise ValueError(
                 f"{kind} {name!r} is already registered by {known[name].__module__}.{known[name].__name__}"
             )
+        _check_typed(kind, name, cls)
         known[name] = cls
         cls.kind, cls.name = kind, name  # type: ignore[attr-defined]
         return cls
 
     return decorate
+
+
+def _check_typed(kind: str, name: str, cls: type) -> None:
+    found = [*inspect.signature(cls.__init__).parameters.values()][1:]  # type: ignore[misc]
+    for parameter in found:
+        if parameter.annotation is parameter.empty and parameter.kind.name not in ("VAR_POSITIONAL", "VAR_KEYWORD"):
+            raise TypeError(
+                f"{kind}={name}: expected a type for the parameter {parameter.name} of {cls.__name__}, such as "
+                f"{parameter.name}: float = 1.0, found none"
+            )
 
 
 def _definition(cls: type) -> tuple[str, str]:

@@ -20,6 +20,15 @@ def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     )
 
 
+def number(value: float) -> str:
+    """Four digits; whole numbers below a million in full, such as a number of columns.
+
+    >>> number(26112.0), number(0.123456), number(1.5e9)
+    ('26112', '0.1235', '1.5e+09')
+    """
+    return f"{value:.0f}" if abs(value) < 1e6 and float(value).is_integer() else f"{value:.4g}"
+
+
 def mean_and_spread(values: list[float]) -> str:
     """Mean and standard deviation over seeds or folds; a single value without a deviation.
 
@@ -29,4 +38,4 @@ def mean_and_spread(values: list[float]) -> str:
     if not values:
         return ""
     spread = f" ± {np.std(values):.2g}" if len(values) > 1 else ""
-    return f"{np.mean(values):.4g}{spread}"
+    return f"{number(float(np.mean(values)))}{spread}"

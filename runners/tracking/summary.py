@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from orbit import plots
 from runners.app.names import split_override
 from runners.base import MAIN_METRICS
-from runners.markdown import markdown_table, mean_and_spread
+from runners.markdown import markdown_table, mean_and_spread, number
 from runners.metrics import paired_values_test
 from runners.tracking.record import RECORD, Record, RunFolder, SweepFolder
 
@@ -171,7 +171,7 @@ def _is_numeric(jobs: Jobs, key: str) -> bool:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
+    return "" if value is None else number(value)
 
 
 def job_records(folder: SweepFolder) -> Jobs:

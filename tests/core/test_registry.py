@@ -53,6 +53,16 @@ def test_a_duplicate_name_raises_and_changes_nothing():
     assert Impostor.name == "identity"
 
 
+def test_a_parameter_without_a_type_is_refused():
+    class Turned(Identity):
+        def __init__(self, turns=1):
+            self.turns = turns
+
+    with pytest.raises(TypeError, match="group=turned: expected a type for the parameter turns of Turned, such as"):
+        orbit.register("group", "turned")(Turned)
+    assert "turned" not in orbit.available("group")
+
+
 def test_registering_the_same_class_again_is_harmless():
     assert orbit.register("group", "rotation")(Rotation) is Rotation
 
