@@ -496,8 +496,7 @@ def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
             f"{where}: regression needs numbers as targets, found dtype {y.dtype}; set task='classification'"
         )
     if task == "classification" and y.ndim != 1:
-        one_hot = np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all()
-        way = "give the class of each one-hot row, y.argmax(axis=1), or set" if one_hot else "set"
+        way = "give the class of each one-hot row, y.argmax(axis=1), or set" if are_one_hot(y) else "set"
         raise InputError(f"{where}: class labels must have shape (n,), found {y.shape}; {way} task='regression'")
     if task == "classification" and np.issubdtype(y.dtype, np.floating) and not are_labels(y):
         found = "fractions" if np.any(y != np.round(y)) else f"{y[np.abs(y).argmax()]:g}"
@@ -509,6 +508,11 @@ def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
 def are_labels(y: np.ndarray) -> bool:
     """Whether floating-point numbers can be class labels: integers, all exact in their precision."""
     return bool(np.all((y == np.round(y)) & (np.abs(y) <= 1 / np.finfo(y.dtype).eps)))
+
+
+def are_one_hot(y: np.ndarray) -> bool:
+    """Whether rows of several numbers have one 1 each, and are 0 elsewhere."""
+    return y.ndim == 2 and y.shape[1] > 1 and bool(np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all())
 
 
 def check_finite(blocks: Iterable[tuple[Sequence[int] | np.ndarray, np.ndarray]], what: str) -> None:

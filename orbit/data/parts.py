@@ -12,7 +12,7 @@ import numpy as np
 
 from orbit.core import distributed, interruption
 from orbit.core.errors import InputError
-from orbit.data.base import Task, are_labels, check_arrays
+from orbit.data.base import Task, are_labels, are_one_hot, check_arrays
 from orbit.data.formats import Block, Format, Header, check_equal
 from orbit.data.rows import AllBut, SharedSource, Source
 from orbit.data.splits import MOST_CLASSES
@@ -208,7 +208,7 @@ class Summary:
     distinct : the different labels; None if there are more than 10,000, or other targets
     not_a_label : a number that cannot be a label; None if there is none
     largest : the size of the largest number
-    is_text, is_bool : whether they are strings, or true and false
+    is_text, is_bool, is_one_hot : whether they are strings, true and false, or one-hot rows
     """
 
     distinct: list[Any] | None
@@ -216,11 +216,12 @@ class Summary:
     largest: float = 0.0
     is_text: bool = False
     is_bool: bool = False
+    is_one_hot: bool = False
 
     @classmethod
     def of(cls, y: np.ndarray) -> Summary:
         """The summary of targets, shape (n,) or (n, k)."""
-        found = cls(None, None, 0.0, y.dtype.kind == "U", y.dtype.kind == "b")
+        found = cls(None, None, 0.0, y.dtype.kind == "U", y.dtype.kind == "b", are_one_hot(y))
         if y.dtype.kind in "iuf":
             found.largest = float(np.abs(y.astype(np.float64)).max(initial=0))
         if y.ndim == 1 and y.dtype.kind == "f" and not are_labels(y):
@@ -239,11 +240,12 @@ class Summary:
             max(self.largest, other.largest),
             self.is_text,
             self.is_bool,
+            self.is_one_hot and other.is_one_hot,
         )
 
     def guess_task(self) -> Task:
         """As :func:`orbit.data.splits.guess_task` of all targets."""
-        if self.is_text or self.is_bool:
+        if self.is_text or self.is_bool or self.is_one_hot:
             return "classification"
         few = self.distinct is not None and len(self.distinct) <= MOST_CLASSES
         return "classification" if few else "regression"

@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupShuffleSplit
 
 from orbit.core.errors import InputError, ParameterError, shortened
 from orbit.core.random import RandomState, hold_out, part_size, spawn
-from orbit.data.base import Task, are_labels
+from orbit.data.base import Task, are_labels, are_one_hot
 
 #: Different integers up to which they are taken for classes.
 MOST_CLASSES = 100
@@ -24,8 +24,8 @@ _GROUP_SPLITS = 10
 def guess_task(y: np.ndarray) -> Task:
     """Classification for strings, booleans and at most 100 distinct integers; regression otherwise.
 
-    Floating-point numbers are taken for integers if they are exact ones; those of several columns only if all are 0 and
-    1, as in one-hot rows, which are no classes: :func:`~orbit.data.base.check_arrays` refuses them.
+    Floating-point numbers are taken for integers if they are exact ones; of several columns only one-hot rows are,
+    which :func:`~orbit.data.base.check_arrays` refuses.
 
     >>> guess_task(np.array([0.0, 1.0])), guess_task(np.array([0.5, 1.0])), guess_task(np.arange(200))
     ('classification', 'regression', 'regression')
@@ -34,7 +34,7 @@ def guess_task(y: np.ndarray) -> Task:
     """
     if y.dtype.kind not in "iuf":
         return "classification"
-    if y.dtype.kind == "f" and not (np.isin(y, (0, 1)).all() if y.ndim > 1 else are_labels(y)):
+    if y.dtype.kind == "f" and not (are_one_hot(y) if y.ndim > 1 else are_labels(y)):
         return "regression"
     count = len(np.unique(y))
     if _FEW_CLASSES < count <= MOST_CLASSES and len(y) < _FEW_POINTS * count:

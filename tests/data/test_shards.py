@@ -131,8 +131,9 @@ def test_integers_without_some_are_an_array_without_them(rng):
         np.arange(300.0) % 7,
         np.linspace(0, 1, 300),
         np.ones((300, 2)),
+        np.eye(3)[np.arange(300) % 3],
     ],
-    ids=["100 integers", "101 integers", "booleans", "strings", "whole floats", "fractions", "two"],
+    ids=["100 integers", "101 integers", "booleans", "strings", "whole floats", "fractions", "two", "one-hot"],
 )
 def test_task_of_parts_is_that_of_all_targets(y):
     one, *others = map(Summary.of, np.array_split(y, 7))
