@@ -233,7 +233,6 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
         VECTORS,
         "give the class of each one-hot row, y.argmax(axis=1), or set dataset.task=regression",
     ),
-    (arrays(y=np.tile([1.0, 1.0, 0.0], (N, 1))), VECTORS, "found (40, 3); set dataset.task=regression"),
     (
         arrays(),
         (*VECTORS, "dataset.n_train=31"),
@@ -610,5 +609,6 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
         "dataset.path: expected a path that can be read (Too many levels of symbolic links)",
     ),
     (lambda: Path("zoo").mkdir(), PICTURES, "dataset.path: expected a folder for each class with .png or .jpg files"),
+    (lambda: Path("zoo/cat/young").mkdir(parents=True), PICTURES, "zoo, found none directly in cat"),
     (lambda: draw_classes(Path("zoo/train"), 2), PICTURES, "has a folder train; expected both of train, test"),
 ]

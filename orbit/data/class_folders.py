@@ -67,7 +67,7 @@ class ClassFolders(Loader):
             if not any(files.values()):
                 raise DataFileError(
                     f"path: expected a folder for each class with {self.shown.format('or')} files in "
-                    f"{part.absolute()}, found {', '.join(files) or 'no folder'}"
+                    f"{part.absolute()}, found {'none directly in ' + shortened(', '.join(files)) if files else 'no folder'}"
                 )
 
     def _load(self, random_state: RandomState) -> Dataset:
