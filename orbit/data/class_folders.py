@@ -65,9 +65,10 @@ class ClassFolders(Loader):
             for checked in (part, *(part / name for name in files)):
                 self._check_links(checked)
             if not any(files.values()):
+                instead = f"none directly in {shortened(', '.join(files))}" if files else "no folder"
                 raise DataFileError(
                     f"path: expected a folder for each class with {self.shown.format('or')} files in "
-                    f"{part.absolute()}, found {'none directly in ' + shortened(', '.join(files)) if files else 'no folder'}"
+                    f"{part.absolute()}, found {instead}"
                 )
 
     def _load(self, random_state: RandomState) -> Dataset:
