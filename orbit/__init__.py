@@ -73,7 +73,7 @@ _CLASSES = {
     "approx.hyper": ("GaussianLayer", "LinearLayer"),
     "data": (
         *("Arrays", "CIFAR10", "Dataset", "Digits", "Images", "LowRankMultitask", "MNIST", "MNISTLocal", "QM7"),
-        *("RotatedDigits", "RotatedMNIST", "Shards", "SpokenDigits", "Table", "VectorField", "XPerm"),
+        *("RotatedDigits", "RotatedMNIST", "Shards", "Sounds", "SpokenDigits", "Table", "VectorField", "XPerm"),
     ),
     "distributions": (
         *("Delta", "GaussianDistribution", "Haar", "LogNormal", "NoisySort", "ProductDistribution", "Uniform"),
