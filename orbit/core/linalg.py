@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.linalg
 import torch
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
 from orbit.core.errors import InputError
 from orbit.core.threads import default_threads, in_threads, single_threaded, threads_for
@@ -23,10 +23,6 @@ _TILE, _SMALL_TILE = 1024, 256
 
 # Size up to which a triangular matrix is inverted by substitution.
 _TRIANGLE = 512
-
-# Pivots chosen together: their own factorisation is matrix-vector products, all else matrix products. Those below a
-# tenth of the first one wait, since others may be larger by then.
-_PIVOTS, _PIVOT_SHARE = 256, 0.1
 
 # Up to this size a second thread does not speed up an eigendecomposition, and on shared cores makes it up to ten times
 # slower.
@@ -193,8 +189,7 @@ def pivoted_root(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Indices p and L with ``L^T L = K_pp^-1``, where the points p span all points of K up to rounding.
 
-    They are the pivots of a Cholesky factorisation, K_pp = C C^T, and L = C^-1. Up to 256 points with the largest
-    diagonal values left are factorised together, with complete pivoting among them, down to a tenth of the first.
+    They are the pivots of a Cholesky factorisation with complete pivoting, K_pp = R^T R, and L = R^-T.
 
     Parameters
     ----------
@@ -217,7 +212,7 @@ def pivoted_root(
     Returns
     -------
     p : int array, shape (rank,)
-        In descending order of pivots, if there are at most 256 points.
+        In descending order of pivots.
     L : float64 array, shape (rank, rank), lower triangular; (rank, m) with a tolerance
 
     Raises
@@ -231,57 +226,13 @@ def pivoted_root(
     m = len(K)
     share = max(precision / 2 * np.sqrt(m), m * np.finfo(np.float64).eps)
     with threads_for(m**3):
-        pivots, factor = _pivoted_cholesky(K, share * np.abs(np.diagonal(K)).max())
-        _check_rank(len(pivots))
-        root = np.empty_like(factor)
-        _invert_lower(torch.tril(torch.from_numpy(factor), out=torch.from_numpy(root)))
-    return pivots, root
-
-
-def _pivoted_cholesky(K: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
-    """Indices p and C with ``C C^T = K_pp`` in the lower triangle, such that at most ``least`` of any K_ii is left.
-
-    Of K_ii is left ``K_ii - |c_i|^2``, where ``c_i = C^-1 K_pi``. Above the diagonal of C entries are undefined.
-    """
-    m, rank = len(K), 0
-    order, left, C = np.arange(m), np.diagonal(K).copy(), np.empty((m, m))  # rows of C are in this order
-    while rank < m and left[rank:].max() > least:
-        moved, sources, size = _to_front(left, rank, least)
-        order[moved], left[moved], C[moved, :rank] = order[sources], left[sources], C[sources, :rank]
-        block, behind = slice(rank, rank + size), slice(rank, None)
-        threshold = max(least, _PIVOT_SHARE * left[block].max())
-
-        rows, done = np.take(K[order[block]], order[behind], axis=1), torch.from_numpy(C[:, :rank])
-        torch.from_numpy(rows).addmm_(done[block], done[behind].T, alpha=-1)
-        with threads_for(0):
-            R, chosen, new, _ = lapack.dpstrf(rows[:, :size].T, tol=threshold)
-        if not new:
-            break
-        chosen -= 1
-        order[block], left[block] = order[block][chosen], left[block][chosen]
-        C[block, :rank] = C[block, :rank][chosen]
-        rows[:, :size] = rows[:, chosen]
-        columns = slice(rank, rank + new)
-        C[behind, columns] = blas.dtrsm(1.0, R[:new, :new], rows[chosen[:new]].T, side=1, overwrite_b=1)
-        rank += new
-        left[rank:] -= np.square(C[rank:, columns]).sum(1)
-    return order[:rank], C[:rank, :rank]
-
-
-def _to_front(left: np.ndarray, start: int, least: float) -> tuple[np.ndarray, np.ndarray, int]:
-    """Which entries from ``start`` on to replace, and by which, so that the largest come first; and how many these are.
-
-    They are up to 256 of the entries above ``least``.
-
-    >>> _to_front(np.array([0.0, 2.0, 1.0, 3.0]), 1, 1.0)
-    (array([2, 3]), array([3, 2]), 2)
-    """
-    size = min(_PIVOTS, len(left) - start)
-    largest = start + np.argpartition(-left[start:], size - 1)[:size]
-    largest = largest[left[largest] > least]
-    end = start + len(largest)
-    front, there = np.setdiff1d(np.arange(start, end), largest), largest[largest >= end]
-    return np.concatenate([front, there]), np.concatenate([there, front]), len(largest)
+        # K^T, which equals K, is in LAPACK's order
+        factor, pivots, rank, _ = lapack.dpstrf(K.T, tol=share * np.abs(np.diagonal(K)).max())
+        _check_rank(rank)
+        root = np.empty((rank, rank))
+        lower = torch.tril(torch.from_numpy(factor).T[:rank, :rank], out=torch.from_numpy(root))
+        _invert_lower(lower)
+    return pivots[:rank] - 1, root
 
 
 def _invert_lower(L: torch.Tensor) -> None:

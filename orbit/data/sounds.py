@@ -28,6 +28,9 @@ Form = Literal["spectrogram", "waveform"]
 WINDOW_S = 0.032
 _FLOOR_DB = 80.0
 
+# Samples a second: a window has 16 of the least.
+_LEAST_RATE, _MOST_RATE = 500, 1_000_000
+
 # The longest recording is this many times as long as the median, if most of what is read may be silence.
 _LONG = 4.0
 
@@ -46,8 +49,8 @@ class Sounds(ClassFolders):
     form : {"spectrogram", "waveform"}
         ``spectrogram``: shape (bands, frames), for the group ``translation``: the energy in bands of equal width on the
         mel scale, the highest in the first row, in decibels below the recording's loudest; 0 is 80 dB below or less,
-        1 is the loudest. Windows have 32 ms, or more if they would leave gaps. ``waveform``: shape (samples,), values
-        in [-1, 1], for the group ``pitch_tempo``.
+        1 is the loudest. Windows have 32 ms, or more if they would leave gaps. ``waveform``: shape (samples,), integers
+        divided by their largest, for the group ``pitch_tempo``.
     duration : float > 0 or None
         In seconds. None: that of the longest recording.
     rate : int >= 1 or None
@@ -89,6 +92,8 @@ class Sounds(ClassFolders):
     def check(self) -> None:
         super().check()
         check_duration(self.duration)
+        if self.rate is not None and not _LEAST_RATE <= self.rate <= _MOST_RATE:
+            raise ParameterError("rate", f"{_LEAST_RATE} to {_MOST_RATE:,} samples a second", self.rate)
 
     def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, dict[str, Any]]:
         """All recordings; their rate and duration are those of the form, or of the parameters, or of the recordings."""
@@ -159,20 +164,25 @@ def decoded(content: bytes, name: str) -> tuple[int, np.ndarray]:
     """Samples a second, and the samples of a .wav file as they are stored, shape (n,) or (n, channels)."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", wavfile.WavFileWarning)  # of texts beside the samples
+            warnings.simplefilter("error", wavfile.WavFileWarning)  # of a file that ends too early
+            warnings.filterwarnings("ignore", "Chunk .non-data. not understood")  # such as texts beside the samples
             return wavfile.read(io.BytesIO(content))
     except Exception as error:
         raise DataFileError(f"{name} is not a readable .wav file: {error}") from error
 
 
 def _read_wav(file: Path) -> tuple[int, np.ndarray]:
-    """Samples a second, and the mean of all channels, float64, values in [-1, 1]."""
+    """Samples a second, and the mean of all channels, float64; integers in [-1, 1]."""
     try:
         rate, samples = decoded(file.read_bytes(), str(file))
     except OSError as error:
         raise DataFileError(f"{file.absolute()} cannot be read ({error.strerror or error})") from error
     if not samples.size:
         raise DataFileError(f"{file} has no samples; remove it")
+    if not _LEAST_RATE <= rate <= _MOST_RATE:
+        raise DataFileError(
+            f"{file}: expected {_LEAST_RATE} to {_MOST_RATE:,} samples a second, found {rate:,}; correct or remove it"
+        )
     if samples.dtype.kind != "f":
         limits = np.iinfo(samples.dtype)
         middle = 0.0 if limits.min else 2.0**7  # bytes are unsigned

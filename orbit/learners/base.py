@@ -43,7 +43,8 @@ class Curve:
     path, scores : arrays, shape (m,)
         Values in ascending order and their scores, higher is better; NaN where a value was not tried.
     chosen : the value in use
-    criterion : the kind of score: ``gcv``, ``loo``, ``hold_out`` or ``marginal_likelihood``
+    criterion : the kind of score: ``gcv``, ``loo``, ``hold_out``, ``hold_out_log_loss`` or
+        ``marginal_likelihood``
     """
 
     parameter: str
@@ -287,7 +288,7 @@ class SolverLearner(Learner):
         if unconverged:
             steps = more = ""
             if "max_iter" in (parameters := self.get_params(deep=False)):  # a learner of one's own may have none
-                steps, more = f" after max_iter={parameters['max_iter']} steps", ", or raise max_iter"
+                steps, more = f" after max_iter={parameters['max_iter']} steps", ", or more steps"
             warnings.warn(
                 f"the solver stopped{steps} before it converged for {self.path_parameter}={unconverged}: "
                 f"give larger values{more}",

@@ -81,6 +81,9 @@ class LogisticClassifier(WeightedClassifier):
         C = 1 / (2 * value * len(y))
         return _LogisticRegression(C=C, tol=self.tolerance, max_iter=self.max_iter, random_state=seed)
 
+    def _criterion(self) -> str:
+        return "hold_out_log_loss"
+
     def _score(self, solver, X, y, weights) -> float:
         """The negative log loss, which tells apart fits of one accuracy; NaN without a point of a class of the fit.
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import eigh
 
-# Columns for each row from which on the decomposition costs less than it saves.
-_COLUMNS_PER_ROW = 4
+from orbit.core.linalg import BLOCK_COLUMNS, pivoted_root
+
+# Where the factorisation costs less than it saves, or little: at most this many rows, and this many columns for each.
+_MOST_ROWS, _COLUMNS_PER_ROW = 1000, 4
 
 
 class InSpan:
     """Mixin for scikit-learn's linear estimators with a penalty |w|^2: fits fewer columns where rows are few.
 
-    The solution is w = X^T a. With the eigenvectors U and eigenvalues s of X X^T, the rows U s^(1/2) have the same
-    inner products as those of X, and only as many columns as X has rows. Their coefficients v give
-    w = X^T U s^(-1/2) v.
+    The solution is w = X^T a. With L^T L = (X_p X_p^T)^-1 for rows p that span all rows, the rows X X_p^T L^T have the
+    same inner products as those of X, and at most as many columns as X has rows. Their coefficients v give
+    w = X_p^T L^T v.
     """
 
     coef_: np.ndarray
@@ -26,14 +28,18 @@ class InSpan:
     def fit(self, X: np.ndarray, y: ArrayLike, **weights: Any) -> InSpan:
         """Fit to ``X``, shape (n, d)."""
         estimator: Any = super()
-        if X.shape[1] < _COLUMNS_PER_ROW * len(X):
+        n, d = X.shape
+        if n > _MOST_ROWS or d < _COLUMNS_PER_ROW * n or not X.any():
             return estimator.fit(X, y, **weights)
-        values, vectors = eigh(np.matmul(X, X.T, dtype=np.float64))
-        kept = values > len(X) * np.finfo(np.float64).eps * values[-1]
-        U, roots = vectors[:, kept], np.sqrt(values[kept])
-        if not len(roots):  # all rows are zero
-            return estimator.fit(X, y, **weights)
-        estimator.fit(U * roots, y, **weights)
-        self.coef_ = (self.coef_ / roots) @ U.T @ X
-        self.n_features_in_ = X.shape[1]
+        products = sum(block @ block.T for block in _blocks(X))
+        spanning, root = pivoted_root(products)
+        estimator.fit(products[:, spanning] @ root.T, y, **weights)
+        along = self.coef_ @ root
+        self.coef_ = np.concatenate([along @ block[spanning] for block in _blocks(X)], axis=1)
+        self.n_features_in_ = d
         return self
+
+
+def _blocks(X: np.ndarray) -> Iterator[np.ndarray]:
+    """Some columns at a time, in float64."""
+    return (X[:, i : i + BLOCK_COLUMNS].astype(np.float64) for i in range(0, X.shape[1], BLOCK_COLUMNS))

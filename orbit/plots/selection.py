@@ -10,6 +10,9 @@ from matplotlib.patches import Rectangle
 from orbit.learners.base import Curve
 from orbit.plots.axes import axes_or_new, figure_of, is_geometric, row_of_axes, set_log_ticks, short
 
+# Labels of scores; others are those of a criterion.
+_SCORES = {"marginal-likelihood": "log marginal likelihood", "hold-out-log-loss": "hold-out log loss"}
+
 
 def selection_curve(curve: Curve, ax: Axes | None = None) -> Figure:
     """The validation score along a regularisation path, and the chosen value.
@@ -35,15 +38,15 @@ def selection_curve(curve: Curve, ax: Axes | None = None) -> Figure:
     path, scores, criterion = curve.path, curve.scores, curve.criterion.replace("_", "-")
     ax = axes_or_new(ax, 5, 3.4)
     finite = np.isfinite(scores)
-    likelihood = criterion == "marginal-likelihood"
-    is_error = not likelihood and bool((scores[finite] <= 0).all())
+    is_error = criterion != "marginal-likelihood" and bool((scores[finite] <= 0).all())
+    score = _SCORES.get(criterion, f"{criterion} {'error' if is_error else 'accuracy'}")
     ax.plot(path[finite], -scores[finite] if is_error else scores[finite], "o-", ms=4)
     ax.axvline(curve.chosen, color="C1", ls="--", label=f"chosen {curve.chosen:.3g}")
     ax.set_xscale("log")
     if is_error:
         ax.set_yscale("log")
     ax.set_xlabel("regularisation $\\lambda$" if curve.parameter == "regularization" else curve.parameter)
-    ax.set_ylabel("log marginal likelihood" if likelihood else f"{criterion} {'error' if is_error else 'accuracy'}")
+    ax.set_ylabel(score)
     ax.legend()
     ax.grid(alpha=0.3)
     return figure_of(ax)

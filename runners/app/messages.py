@@ -86,7 +86,7 @@ def _with_keys(text: str, owner: Any) -> str:
         return text
     message = re.sub(rf"^({names})(?=[:\[])", rf"{section}.\1", text)
     return re.sub(
-        rf"(?<![\w.])({names})=('?)([\w+-]+(?:\.[\w+-]+)*|\[[\w,]+\])\2",
+        rf"(?<![\w./\\-])({names})=('?)([\w+-]+(?:\.[\w+-]+)*|\[[\w,]+\])\2(?![\w/\\])",  # not in a path
         lambda match: _assignment(section, match),
         message,
     )
@@ -104,7 +104,9 @@ def _component_in(frames: Iterable[FrameType]) -> Any:
     found: Any = None
     known = {*orbit.registry.registered(), orbit.Orbit, orbit.Engine}
     for frame in frames:
-        owner: Any = frame.f_locals.get("self")
+        if frame.f_code.co_varnames[:1] != ("self",):
+            continue  # f_locals would keep the variables of the function alive, also those that it deletes
+        owner: Any = frame.f_locals["self"]
         if type(owner) in known:
             found = owner
             if owner.kind == "hyper":

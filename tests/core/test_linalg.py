@@ -97,22 +97,6 @@ def test_pivots_are_those_above_the_threshold(rng, precision, share):
     assert np.abs(K - psi @ psi.T).max() <= share * 9 * 1.01
 
 
-@pytest.mark.parametrize("together", [1, 2, 7, 40])
-@pytest.mark.parametrize("lengthscale", [0.05, 2.0], ids=["all points", "few"])
-def test_pivots_chosen_together_leave_as_little(rng, monkeypatch, together, lengthscale):
-    """Blocks of pivots span the matrix as well as pivots chosen one by one, with at most a fifth more of them."""
-    K, least = smooth(rng, 90, lengthscale), 0.5e-5 * 90**0.5
-    one_by_one = len(pivoted_root(K, precision=1e-5)[0])
-    monkeypatch.setattr("orbit.core.linalg._PIVOTS", together)
-    pivots, L = pivoted_root(K, precision=1e-5)
-    assert len(set(pivots)) == len(pivots) <= 1.2 * one_by_one
-    np.testing.assert_array_equal(L, np.tril(L))
-    np.testing.assert_allclose(L @ K[np.ix_(pivots, pivots)] @ L.T, np.eye(len(pivots)), atol=1e-8)
-    psi = K[:, pivots] @ L.T
-    assert np.abs(K - psi @ psi.T).max() <= 1.01 * least
-    assert np.diagonal(L).max() ** -2.0 > least
-
-
 def test_of_equal_points_one_is_a_pivot(rng):
     points = np.arange(40) % 5
     K = smooth(rng, 5, 0.3)

@@ -131,6 +131,34 @@ def test_unreadable_recordings_are_refused_by_name(tmp_path, write, message):
         Sounds(str(tmp_path)).load(0)
 
 
+def test_a_recording_that_ends_too_early_is_refused(tmp_path):
+    record_classes(tmp_path)
+    path = tmp_path / "low" / "7.wav"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 4 * 2])
+    with pytest.raises(DataFileError, match=r"7\.wav is not a readable \.wav file: Reached EOF prematurely"):
+        Sounds(str(tmp_path)).load(0)
+
+
+def test_texts_beside_the_samples_are_skipped(tmp_path, recwarn):
+    record_classes(tmp_path)
+    path = tmp_path / "low" / "7.wav"
+    content = path.read_bytes()
+    path.write_bytes(content[:12] + b"junk" + (4).to_bytes(4, "little") + b"text" + content[12:])
+    Sounds(str(tmp_path)).load(0)
+    assert not recwarn
+
+
+def test_rates_of_which_no_spectrogram_is_possible_are_refused(tmp_path):
+    record_classes(tmp_path)
+    with pytest.raises(InputError, match="rate: expected 500 to 1,000,000 samples a second, found 8"):
+        Sounds(str(tmp_path), rate=8).load(0)
+    path = tmp_path / "low" / "7.wav"
+    content = path.read_bytes()
+    path.write_bytes(content[:24] + bytes(8) + content[32:])
+    with pytest.raises(DataFileError, match=r"7\.wav: expected 500 to 1,000,000 samples a second, found 0"):
+        Sounds(str(tmp_path)).load(0)
+
+
 def test_durations_shorter_than_a_window_are_refused(tmp_path):
     record_classes(tmp_path)
     with pytest.raises(InputError, match=r"duration: expected at least 0\.032 s, found 0\.01"):

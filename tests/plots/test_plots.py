@@ -103,6 +103,12 @@ def test_selection_curve(draw, sign):
     assert ax.get_ylabel() == f"hold-out {'accuracy' if sign > 0 else 'error'}"
 
 
+def test_the_axis_of_a_selection_curve_names_its_score(draw):
+    scores = np.array([-0.5, -0.7, -0.6])
+    for criterion, label in (("hold_out_log_loss", "hold-out log loss"), ("gcv", "gcv error")):
+        assert draw(plots.selection_curve(curve(scores, 0.1, criterion))).axes[0].get_ylabel() == label
+
+
 def test_selection_curve_omits_values_without_a_score(draw):
     scores = np.array([-np.inf, -2.0, -1.0])
     ax = draw(plots.selection_curve(curve(scores, 1.0, "gcv"))).axes[0]

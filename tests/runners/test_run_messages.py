@@ -52,6 +52,7 @@ class TestSentences:
             ("memory: too little", "engine.memory: too little"),
             ("engine.path=auto is right", "engine.path=auto is right"),
             ("the path is long, of memory", "the path is long, of memory"),
+            ("/tmp/path=1/path=2/x and path=3", "/tmp/path=1/path=2/x and engine.path=3"),
         ],
     )
     def test_parameters_of_the_component_become_keys(self, text, expected):

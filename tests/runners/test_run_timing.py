@@ -206,15 +206,15 @@ def test_short_cases_are_run_several_times_in_a_row(monkeypatch):
 
     def case(name: str, duration: float) -> None:
         calls[name] += 1
-        first = calls[name] == 1 or last[0] != name
-        now[0] += duration + first * 0.25  # caches are cold
+        cold = 1.5 if calls[name] == 1 else 0.25 * (last[0] != name)
+        now[0] += duration + cold
         last[0] = name
 
-    seconds = interleaved({"short": lambda: case("short", 0.5), "long": lambda: case("long", 3.0)}, rounds=2)
+    seconds = interleaved({"short": lambda: case("short", 0.5), "long": lambda: case("long", 30.0)}, rounds=2)
     expected = {"short": (1 + 2) + 2 * (1 + 2), "long": 1 + 2}
     assert calls == expected, "short ones as many times as take a second, after one that does not count"
     np.testing.assert_allclose(seconds["short"][:, 0], 0.5)  # of one call
-    np.testing.assert_allclose(seconds["long"][:, 0], 3.25)
+    np.testing.assert_allclose(seconds["long"][:, 0], 30.25)
 
 
 def test_cases_are_run_in_turn_after_a_round_that_does_not_count(monkeypatch):
