@@ -51,6 +51,10 @@ class ClassFolders(Loader):
         ``form`` is that of the points that a model was fitted to, or None for those of a new data set.
         """
 
+    @abstractmethod
+    def _how(self) -> str:
+        """How files are read, in a word or two."""
+
     def input_files(self) -> list[Path]:
         return existing([self.path])
 
@@ -86,7 +90,7 @@ class ClassFolders(Loader):
         if not has_parts:
             rows = split_off_test(y, "classification", self.test_fraction, random_state, str(self.path))
         train, test = rows
-        source = f"{self.thing}s in {folder.name}"
+        source = f"{self.thing}s in {folder.name}, {self._how()}"
         return Dataset(self.name, "classification", X[train], y[train], X[test], y[test], source, reading=reading)
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:

@@ -60,6 +60,9 @@ class Images(ClassFolders):
         if self.resize is not None and len(self.resize) != 2:
             raise ParameterError("resize", "[height, width] in pixels", self.resize)
 
+    def _how(self) -> str:
+        return "in grey" if self.channels == "grey" else "in colour"
+
     def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, dict[str, Any]]:
         """All pictures, of one (height, width): that of the form, or of the first."""
         size = None if form is None else tuple(form["shape"][:2])

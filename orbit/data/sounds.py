@@ -95,6 +95,9 @@ class Sounds(ClassFolders):
         if self.rate is not None and not _LEAST_RATE <= self.rate <= _MOST_RATE:
             raise ParameterError("rate", f"{_LEAST_RATE} to {_MOST_RATE:,} samples a second", self.rate)
 
+    def _how(self) -> str:
+        return f"as {self.form}s"
+
     def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, dict[str, Any]]:
         """All recordings; their rate and duration are those of the form, or of the parameters, or of the recordings."""
         reading: dict[str, Any] = {"rate": self.rate, "duration": self.duration}

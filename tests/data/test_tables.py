@@ -809,6 +809,7 @@ def test_pictures_are_their_pixels_under_their_folders_names(tmp_path, channels,
     (tmp_path / "cat" / "notes.txt").write_text("no picture")
     (tmp_path / ".hidden").mkdir()
     data = Images(str(tmp_path), channels=channels).load(0)
+    assert data.source.endswith(", in grey" if channels == "grey" else ", in colour")
     assert data.X_train.shape == (30, *shape)
     by_pixels = {(values / np.float32(255)).tobytes(): name.split("/")[0] for name, values in pictures.items()}
     for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
