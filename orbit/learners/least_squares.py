@@ -117,7 +117,7 @@ class LeastSquaresLearner(TargetsLearner):
 
         def chosen(path: np.ndarray, float32: bool, scorer, rows=None) -> Choice:
             problem = self._problem(structure, rows or (X, Y, weights), path, float32)
-            choice = choose(problem, path, trim and len(path) > 1, float32, scorer)
+            choice = choose(problem, path, trim and len(path) > 1, float32, scorer, selection == "loo")
             return chosen(path, False, scorer, rows) if choice.below_float32 else choice
 
         if len(path) == 1:
@@ -224,7 +224,8 @@ class LeastSquaresLearner(TargetsLearner):
         system = moments.system(self._centering(stream.structure))
         problem = _primal(operator, system, stream.structure, path)
         float32 = stream.dtype == np.float32 and not moments.precise
-        choice = choose(problem, path, self.regularization is None, float32, stream.scores)
+        leverages = stream.sample is not None
+        choice = choose(problem, path, self.regularization is None, float32, stream.scores, leverages)
         self._set_solution(choice, stream.structure, stream.dtype)
 
     def _update_solution(self) -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from orbit.core.work import Work
-from orbit.solvers.factorisations import BLOCK, WIDE_BLOCK, Band, Cholesky, Eigen, cheapest, is_large
+from orbit.solvers.factorisations import (
+    BLOCK,
+    LEVERAGES_BY_EIGENVALUES,
+    WIDE_BLOCK,
+    Band,
+    Cholesky,
+    Eigen,
+    cheapest,
+    is_large,
+)
 from orbit.solvers.passes import MAX_PASSES, PROBES, sketch_rank, values_side_by_side
 from orbit.solvers.selection import SAMPLED_ROWS, in_float32
 
@@ -71,14 +80,15 @@ def least_squares_work(
     left_out : whether leverages are computed for each lambda
     """
     m, rows = min(n, d), min(n, SAMPLED_ROWS)
+    by_eigenvalues = left_out and m <= LEVERAGES_BY_EIGENVALUES
     float32 = in_float32(np.dtype(dtype), m, path, default_path) and not eigen
     matrix = moments_multiplications(n, d) if d <= n else moments_multiplications(d, n)
     products = Work.of(np.dtype(np.float32 if float32 else np.float64), matrix + 2.0 * n * d * k)
     leverages = Work()
     if left_out:
-        of_value = _ROW_BLOCKS * WIDE_BLOCK if is_large(m) else _ROW_BLOCKS * BLOCK
+        of_value = 1.0 if by_eigenvalues else _ROW_BLOCKS * (WIDE_BLOCK if is_large(m) else BLOCK)
         leverages = Work(double=m * rows * (m + len(path) * of_value))
-    return products + factorisation_work(m, k, len(path), eigen, n_scales, float32) + leverages
+    return products + factorisation_work(m, k, len(path), eigen or by_eigenvalues, n_scales, float32) + leverages
 
 
 def passes_work(n: int, d: int, k: int, n_values: int, memory: float, dtype: np.dtype) -> tuple[int, Work]:

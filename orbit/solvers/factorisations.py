@@ -17,6 +17,8 @@ from orbit.core.threads import in_threads, single_threaded, threads_for
 LARGE = 3000
 # From this size on a reduction to tridiagonal form is clearly faster than an eigendecomposition.
 TRIDIAGONAL_FROM = 64
+# Up to this size the leverages of many rows for a path cost so much less by eigenvalues that these pay off.
+LEVERAGES_BY_EIGENVALUES = 768
 # From about this size on a matrix leaves the caches: a reduction by matrix products is faster than one by vectors.
 BAND_FROM = 1800
 # Size up to which an eigendecomposition is feasible: some gigabytes and minutes.

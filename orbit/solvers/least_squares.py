@@ -37,6 +37,7 @@ class LeastSquares(ABC):
     Attributes
     ----------
     n : number of rows
+    size : rows of the symmetric matrix
     operator : Operator
     x_offset, y_offset : predictions are ``y_offset + (x - x_offset) W``
     fit_intercept : whether the intercept is a free parameter
@@ -48,6 +49,7 @@ class LeastSquares(ABC):
     """
 
     n: int
+    size: int
     operator: Operator
     x_offset: np.ndarray
     y_offset: np.ndarray
@@ -57,7 +59,7 @@ class LeastSquares(ABC):
     rounding = _EPS
 
     def _set_system(self, A: np.ndarray, right: np.ndarray, power: np.ndarray) -> None:
-        self._A, self._right, self._power = A, right, power
+        self._A, self._right, self._power, self.size = A, right, power, len(A)
         self.scale = float(np.trace(A) * self.operator.scales.max())
         self.smallest_resolved = smallest_resolved(A, self.operator.scales)
 

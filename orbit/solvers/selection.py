@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from orbit.core.errors import InputError, ParameterError
-from orbit.solvers.factorisations import is_large
+from orbit.solvers.factorisations import LEVERAGES_BY_EIGENVALUES, is_large
 from orbit.solvers.least_squares import FLOAT32_ERROR, LeastSquares
 from orbit.solvers.repeats import Repeats
 
@@ -123,6 +123,7 @@ def choose(
     trim: bool,
     float32: bool,
     scorer: Callable[[LeastSquares], Score],
+    leverages: bool = False,
 ) -> Choice:
     """Factorise a problem and choose lambda.
 
@@ -133,10 +134,12 @@ def choose(
     trim : whether to drop values too small for the precision of the products (the default path)
     float32 : whether the products were taken in float32
     scorer : the scores of a factorised problem, higher is better
+    leverages : whether the scores take those of rows
     """
     floor = max(problem.smallest_resolved, FLOAT32_ERROR * problem.scale if float32 else 0.0)
     tried = path[path >= min(floor, path[-1])] if trim else path
-    problem.factorise(tried, float32=float32)
+    by_eigenvalues = leverages and len(tried) > 1 and problem.size <= LEVERAGES_BY_EIGENVALUES
+    problem.factorise(tried, by_eigenvalues, float32)
     value, scores = float(tried[0]), np.full(len(tried), np.nan)
     if len(tried) > 1:
         value, scores = best_of_path(tried, _reject_indefinite(scorer(problem)))

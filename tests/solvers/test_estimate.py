@@ -70,13 +70,20 @@ def test_a_given_kernel_matrix_is_factorised_only(name):
     assert made == pytest.approx(given + 200 * 200 * 201 / 2 + 2 * 200**2)
 
 
-@pytest.mark.parametrize(("d", "block"), [(200, 32), (4000, 64)])
+@pytest.mark.parametrize(("d", "block"), [(1000, 32), (4000, 64)])
 def test_leave_one_out_adds_leverages_of_at_most_1000_rows(d, block):
     n, dtype = 10 * d, np.dtype(np.float64)
     added = ridge(selection="loo").work(n, d, 1, dtype).double - ridge().work(n, d, 1, dtype).double
     assert added == pytest.approx(1000 * d * (d + 29 * 1.5 * block))
     single = {"regularization": 1e-3}
     assert ridge(selection="loo", **single).work(n, d, 1, dtype) == ridge(**single).work(n, d, 1, dtype)
+
+
+def test_leverages_of_few_columns_are_those_of_eigenvalues():
+    d, n, dtype = 200, 2000, np.dtype(np.float64)
+    added = ridge(selection="loo").work(n, d, 1, dtype).double - ridge().work(n, d, 1, dtype).double
+    factorisations = [estimate.factorisation_work(d, 1, 29, eigen).double for eigen in (True, False)]
+    assert added == pytest.approx(1000 * d * (d + 29) + factorisations[0] - factorisations[1])
 
 
 def test_hold_out_adds_a_fit_to_a_part():
