@@ -227,6 +227,10 @@ def test_leave_one_out_is_scikit_learns(rng):
     expected = -theirs.cv_results_.mean(0)
     np.testing.assert_allclose(RidgeRegressor(PATH, "loo").fit(X, y).path_scores_, expected, rtol=1e-6)
     assert RidgeRegressor(PATH, "loo").fit(X, y).regularization_ == pytest.approx(theirs.alpha_ / 40)
+    labels = (y > 0).astype(int)
+    classifier = RidgeClassifierCV(alphas, store_cv_results=True).fit(X, labels)
+    expected = -classifier.cv_results_.reshape(40, 4).mean(0)
+    np.testing.assert_allclose(RidgeClassifier(PATH, "loo").fit(X, labels).path_scores_, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(60, 20), (20, 60)])
@@ -239,10 +243,6 @@ def test_leave_one_out_by_eigenvalues_is_that_of_a_reduction(rng, monkeypatch, s
     reduced = RidgeRegressor(selection="loo").fit(X, Y)
     np.testing.assert_allclose(by_eigenvalues.path_scores_, reduced.path_scores_, rtol=1e-8)
     np.testing.assert_allclose(by_eigenvalues.coef_, reduced.coef_, atol=1e-10)
-    labels = (y > 0).astype(int)
-    classifier = RidgeClassifierCV(alphas, store_cv_results=True).fit(X, labels)
-    expected = -classifier.cv_results_.reshape(40, 4).mean(0)
-    np.testing.assert_allclose(RidgeClassifier(PATH, "loo").fit(X, labels).path_scores_, expected, rtol=1e-6)
 
 
 def test_gcv_never_chooses_an_interpolation_of_noise(rng):
