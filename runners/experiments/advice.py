@@ -32,8 +32,8 @@ def warn_about_combinations(plan: Plan, point_axes: int) -> None:
                 f"group={names['group']} moves columns, and representation=standardize scales each of them by a number "
                 "of its own, so that moved points are scaled differently; choose representation=raw"
             )
-    group, needed = plan.component("group"), plan.component("representation").group_params
-    if needed and isinstance(group, PlanarMap) and not needed.items() <= group.get_params(deep=False).items():
+    group, is_polar = plan.component("group"), names["representation"] == "polar"
+    if is_polar and isinstance(group, PlanarMap) and getattr(group, "sampling", None) != "polar":
         _warn(
             f"group={names['group']} moves pixels, and representation={names['representation']} replaces them by other "
             "samples; choose representation=raw"

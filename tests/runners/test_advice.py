@@ -25,6 +25,7 @@ FIELD = ("dataset=vector_field", "group=identity", "approx=orff", "learner=stein
         (("representation=polar", "group=rotation", "group.sampling=cartesian"), "group=rotation moves pixels"),
         (("representation=polar", "group=rotation"), None),
         (("representation=polar", "group=identity"), None),
+        *((("representation=unit_norm", f"group={group}"), None) for group in ("rotation", "affine", "small_moves")),
         (("dataset=xperm", "group=permutation"), None),
         (("dataset=vector_field", "group=identity", "learner=gp", "approx=exact"), None),
         ((), None),
