@@ -87,9 +87,6 @@ class MonteCarlo(Frequencies):
     (5, 3)
     """
 
-    def __init__(self) -> None:
-        pass
-
     def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
         return kernel.sample_spectrum(size, n_features, rng)
 
@@ -114,9 +111,6 @@ class QuasiMonteCarlo(Frequencies):
     >>> orbit.build("frequencies", "qmc").draw(kernel, 8, 3, np.random.default_rng(0)).shape
     (8, 3)
     """
-
-    def __init__(self) -> None:
-        pass
 
     def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
         dim = kernel.spectrum_dim(n_features)
@@ -177,9 +171,6 @@ class Orthogonal(IsotropicFrequencies):
     True
     """
 
-    def __init__(self) -> None:
-        pass
-
     def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
         lengths = self._lengths(kernel, size, n_features, rng)
         starts = range(0, size, n_features)
@@ -210,9 +201,6 @@ class Structured(IsotropicFrequencies):
     >>> orbit.build("frequencies", "structured").draw(kernel, 100, 64, np.random.default_rng(0)).shape
     (100, 64)
     """
-
-    def __init__(self) -> None:
-        pass
 
     def product_cost(self, kernel: Kernel, size: int, n_features: int) -> float:
         return min(2.0 * n_features, blocks_cost(size, 1 << (n_features - 1).bit_length()) / size)
@@ -252,9 +240,6 @@ class Automatic(Frequencies):
     >>> rule.choice(orbit.build("kernel", "gaussian"), 4), rule.choice(orbit.build("kernel", "gaussian"), 64)
     (QuasiMonteCarlo(), Orthogonal())
     """
-
-    def __init__(self) -> None:
-        pass
 
     def choice(self, kernel: Kernel, n_features: int) -> Frequencies:
         """The rule chosen for points of ``n_features`` numbers."""

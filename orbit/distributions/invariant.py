@@ -25,9 +25,6 @@ class Delta(Distribution):
 
     domains = (Line, Finite, Permutations, OrthogonalMatrices, ProductDomain)
 
-    def __init__(self) -> None:
-        pass
-
     def atoms(self, domain: Domain) -> int:
         return 1
 
@@ -57,9 +54,6 @@ class Haar(Distribution):
     >>> weights
     array([0.25, 0.25, 0.25, 0.25])
     """
-
-    def __init__(self) -> None:
-        pass
 
     def accepts(self, domain: Domain) -> bool:
         return domain.compact

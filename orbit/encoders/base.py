@@ -137,9 +137,6 @@ class NoEncoder(Encoder):
 
     is_identity = True
 
-    def __init__(self) -> None:
-        pass
-
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         self.n_outputs_ = math.prod(self.shape_in_)
 

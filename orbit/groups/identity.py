@@ -26,9 +26,6 @@ class Identity(Group):
     domain = Point()
     default_size = 1
 
-    def __init__(self) -> None:
-        pass
-
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.zeros(np.broadcast_shapes(np.shape(left), np.shape(right)))
 

@@ -32,9 +32,6 @@ class NoAugmentation(Augmentation):
     array([[1., 1.]])
     """
 
-    def __init__(self) -> None:
-        pass
-
     def apply(self, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return X
 

@@ -73,9 +73,6 @@ class Bag(Representation):
 
     takes_vectors = False
 
-    def __init__(self) -> None:
-        pass
-
     def _fit(self, X: np.ndarray) -> None:
         if X.ndim < 3:
             raise self._refuse(X, "points of shape (rows, columns)")

@@ -89,9 +89,6 @@ class BagOfBonds(_Molecules):
     {(0, 1): 2, (0, 8): 1, (1, 1): 1, (1, 8): 2}
     """
 
-    def __init__(self) -> None:
-        pass
-
     def _fit(self, X: np.ndarray) -> None:
         codes, _ = self._pairs(X)
         found = np.unique(codes[codes > 0])

@@ -21,9 +21,6 @@ class Raw(Representation):
     array([[1., 2.]])
     """
 
-    def __init__(self) -> None:
-        pass
-
 
 @register("representation", "unit_norm")
 class UnitNorm(Representation):
@@ -69,9 +66,6 @@ class Centre(Representation):
 
     takes_vectors = False
 
-    def __init__(self) -> None:
-        pass
-
     def _fit(self, X: np.ndarray) -> None:
         self._transform(X[:1])
 
@@ -95,9 +89,6 @@ class Standardize(Representation):
     array([[-1.],
            [ 1.]])
     """
-
-    def __init__(self) -> None:
-        pass
 
     def _fit(self, X: np.ndarray) -> None:
         # powers of two, so that neither sums nor squares overflow or underflow; they round nothing
