@@ -44,7 +44,8 @@ class Landmarks(Component):
 
     points_each: ClassVar[int] = 4
 
-    source: Literal["data", "orbit"]
+    def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
+        self.source = source
 
     def select(
         self,
@@ -122,9 +123,6 @@ class Uniform(Landmarks):
 
     points_each = 1
 
-    def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
-        self.source = source
-
     def _select(
         self,
         candidates: np.ndarray,
@@ -164,9 +162,6 @@ class KMeans(Landmarks):
     KMeans()
     """
 
-    def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
-        self.source = source
-
     def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
         points = np.unique(candidates, axis=0)  # with more clusters than distinct points centres would repeat
         if size >= len(points):
@@ -203,9 +198,6 @@ class RPCholesky(Landmarks):
     RPCholesky(source='orbit')
     """
 
-    def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
-        self.source = source
-
     def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
         size = min(size, len(candidates))
         pivots = _random_pivots(_Rows(candidates, kernel), kernel.diagonal(candidates), size, rng)
@@ -239,9 +231,6 @@ class Leverage(Landmarks):
     >>> Leverage()
     Leverage()
     """
-
-    def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
-        self.source = source
 
     def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
         n = len(candidates)

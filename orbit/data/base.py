@@ -405,8 +405,18 @@ class FileLoader(Loader):
 
     folder: ClassVar[str]
     without_effect: ClassVar[Mapping[str, Any]] = {}
-    root: str | None
-    download: bool
+
+    def __init__(
+        self,
+        root: str | None = None,
+        n_train: PositiveInt | None = None,
+        n_test: PositiveInt | None = None,
+        download: bool = False,
+    ) -> None:
+        self.root = root
+        self.n_train = n_train
+        self.n_test = n_test
+        self.download = download
 
     @abstractmethod
     def files(self) -> list[DataFile]:

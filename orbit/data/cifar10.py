@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from orbit.core.errors import DataFileError
-from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, FileLoader
 from orbit.data.files import DataFile, existing, missing, places, read_arrays, read_checked, ten_classes
@@ -53,18 +52,6 @@ class CIFAR10(FileLoader):
 
     folder = "cifar10"
     pixels = True
-
-    def __init__(
-        self,
-        root: str | None = None,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-        download: bool = False,
-    ) -> None:
-        self.root = root
-        self.n_train = n_train
-        self.n_test = n_test
-        self.download = download
 
     def files(self) -> list[DataFile]:
         return [ARCHIVE]

@@ -77,18 +77,6 @@ class MNIST(FileLoader):
     folder = "mnist"
     pixels = True
 
-    def __init__(
-        self,
-        root: str | None = None,
-        n_train: PositiveInt | None = None,
-        n_test: PositiveInt | None = None,
-        download: bool = False,
-    ) -> None:
-        self.root = root
-        self.n_train = n_train
-        self.n_test = n_test
-        self.download = download
-
     def files(self) -> list[DataFile]:
         return [TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS]
 

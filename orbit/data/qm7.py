@@ -62,11 +62,8 @@ class QM7(FileLoader):
         n_test: PositiveInt | None = None,
         download: bool = False,
     ) -> None:
-        self.root = root
+        super().__init__(root, n_train, n_test, download)
         self.fold = fold
-        self.n_train = n_train
-        self.n_test = n_test
-        self.download = download
 
     def check(self) -> None:
         super().check()

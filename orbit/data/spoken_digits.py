@@ -92,7 +92,7 @@ class SpokenDigits(FileLoader):
         n_test: PositiveInt | None = None,
         download: bool = False,
     ) -> None:
-        self.root = root
+        super().__init__(root, n_train, n_test, download)
         self.form = form
         self.duration = duration
         self.bands = bands
@@ -100,9 +100,6 @@ class SpokenDigits(FileLoader):
         self.split = split
         self.n_speakers = n_speakers
         self.speaker = speaker
-        self.n_train = n_train
-        self.n_test = n_test
-        self.download = download
 
     def check(self) -> None:
         super().check()

@@ -34,8 +34,9 @@ class Selection(Component):
         ``accuracy`` for classification and ``rmse`` for regression.
     """
 
-    grid: dict[str, Any] | None
-    metric: str | None
+    def __init__(self, grid: dict[str, Any] | None = None, metric: str | None = None) -> None:
+        self.grid = grid
+        self.metric = metric
 
     def check(self) -> None:
         super().check()
@@ -97,8 +98,7 @@ class KFolds(Selection):
     """
 
     def __init__(self, grid: dict[str, Any] | None = None, metric: str | None = None, folds: Folds = 5) -> None:
-        self.grid = grid
-        self.metric = metric
+        super().__init__(grid, metric)
         self.folds = folds
 
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
@@ -135,8 +135,7 @@ class HoldOut(Selection):
     """
 
     def __init__(self, grid: dict[str, Any] | None = None, metric: str | None = None, fraction: Fraction = 0.2) -> None:
-        self.grid = grid
-        self.metric = metric
+        super().__init__(grid, metric)
         self.fraction = fraction
 
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
@@ -154,10 +153,6 @@ class GivenFolds(Selection):
     ----------
     grid, metric : see :class:`Selection`
     """
-
-    def __init__(self, grid: dict[str, Any] | None = None, metric: str | None = None) -> None:
-        self.grid = grid
-        self.metric = metric
 
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
         if data.folds is None:

@@ -9,7 +9,6 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from orbit.core.params import Lengthscale
 from orbit.kernels.base import KernelValues
 from orbit.kernels.radial import RadialKernel, smooth_columns
 from orbit.registry import register
@@ -33,9 +32,6 @@ class Gaussian(RadialKernel):
     array([[1.    , 0.6065],
            [0.6065, 1.    ]])
     """
-
-    def __init__(self, lengthscale: Lengthscale = "median") -> None:
-        super().__init__(lengthscale)
 
     @property
     def spectral_moments(self) -> float:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from orbit.core.compiled import loops
-from orbit.core.params import Lengthscale
 from orbit.groups.base import Group
 from orbit.kernels.base import KernelValues, LengthscaleKernel
 from orbit.registry import register
@@ -48,9 +47,6 @@ class Laplacian(LengthscaleKernel):
 
     has_spectrum: ClassVar[bool] = True
     distance_order: ClassVar[float] = 1.0
-
-    def __init__(self, lengthscale: Lengthscale = "median") -> None:
-        super().__init__(lengthscale)
 
     @property
     def spectral_moments(self) -> float:

@@ -94,9 +94,6 @@ class Exponential(ScaleMixtureKernel):
            [0.3679, 1.    ]])
     """
 
-    def __init__(self, lengthscale: Lengthscale = "median") -> None:
-        super().__init__(lengthscale)
-
     @property
     def spectral_moments(self) -> float:
         return 1.0  # Cauchy

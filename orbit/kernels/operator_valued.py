@@ -52,8 +52,9 @@ class OperatorKernel(Component):
     moments_needed: ClassVar[float] = 0.0
     skeleton_: ClassVar[None] = None
 
-    base: str | dict[str, Any]
-    lengthscale: Lengthscale
+    def __init__(self, base: str | dict[str, Any] = "gaussian", lengthscale: Lengthscale = "median") -> None:
+        self.base = base
+        self.lengthscale = lengthscale
 
     def base_kernel(self) -> Kernel:
         """The scalar kernel, not fitted.
@@ -205,8 +206,7 @@ class Decomposable(OperatorKernel):
         adjacency: str | None = None,
         n_neighbors: PositiveInt = 3,
     ) -> None:
-        self.base = base
-        self.lengthscale = lengthscale
+        super().__init__(base, lengthscale)
         self.output = output
         self.rank = rank
         self.adjacency = adjacency
@@ -319,10 +319,6 @@ class CurlFree(FieldKernel):
            [0.  , 0.25]])
     """
 
-    def __init__(self, base: str | dict[str, Any] = "gaussian", lengthscale: Lengthscale = "median") -> None:
-        self.base = base
-        self.lengthscale = lengthscale
-
     def _shares(self) -> tuple[float, float]:
         return 1.0, 0.0
 
@@ -337,10 +333,6 @@ class DivergenceFree(FieldKernel):
     ----------
     base, lengthscale : the scalar kernel, whose frequencies need a second moment
     """
-
-    def __init__(self, base: str | dict[str, Any] = "gaussian", lengthscale: Lengthscale = "median") -> None:
-        self.base = base
-        self.lengthscale = lengthscale
 
     def _shares(self) -> tuple[float, float]:
         return 0.0, 1.0
@@ -363,8 +355,7 @@ class Helmholtz(FieldKernel):
         lengthscale: Lengthscale = "median",
         curl_free_share: Annotated[float, Range(low=0.0, high=1.0)] = 0.5,
     ) -> None:
-        self.base = base
-        self.lengthscale = lengthscale
+        super().__init__(base, lengthscale)
         self.curl_free_share = curl_free_share
 
     def _shares(self) -> tuple[float, float]:

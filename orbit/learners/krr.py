@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from orbit.core.params import Fraction, PositiveFloat
-from orbit.core.random import RandomState
-from orbit.learners.least_squares import IndependentOutputsMixin, LeastSquaresRegressor, Selection
+from orbit.learners.least_squares import IndependentOutputsMixin, LeastSquaresRegressor
 from orbit.registry import register
 
 
@@ -56,15 +54,3 @@ class KernelRidgeRegressor(IndependentOutputsMixin, LeastSquaresRegressor):
     """
 
     centering = "targets"
-
-    def __init__(
-        self,
-        regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        selection: Selection = "loo",
-        validation_fraction: Fraction = 0.2,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.selection = selection
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state

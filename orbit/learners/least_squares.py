@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 
 from orbit.core.errors import InputError
-from orbit.core.random import hold_out
+from orbit.core.params import Fraction, PositiveFloat
+from orbit.core.random import RandomState, hold_out
 from orbit.core.threads import threads_for
 from orbit.core.work import Work
 from orbit.kernels.structure import Constant, GramStructure, Operator, Structure
@@ -325,6 +326,18 @@ class IndependentOutputsMixin(LeastSquaresLearner):
 
     takes_gram = True
     many_passes = True
+
+    def __init__(
+        self,
+        regularization: PositiveFloat | list[PositiveFloat] | None = None,
+        selection: Selection = "loo",
+        validation_fraction: Fraction = 0.2,
+        random_state: RandomState = None,
+    ) -> None:
+        self.regularization = regularization
+        self.selection = selection
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
 
     def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
         if gram:

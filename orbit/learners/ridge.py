@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from orbit.core.params import Fraction, PositiveFloat
-from orbit.core.random import RandomState
 from orbit.learners.base import one_against_all
-from orbit.learners.least_squares import (
-    IndependentOutputsMixin,
-    LeastSquaresClassifier,
-    LeastSquaresRegressor,
-    Selection,
-)
+from orbit.learners.least_squares import IndependentOutputsMixin, LeastSquaresClassifier, LeastSquaresRegressor
 from orbit.registry import register
 
 
@@ -55,18 +48,6 @@ class RidgeRegressor(IndependentOutputsMixin, LeastSquaresRegressor):
     array([21.])
     """
 
-    def __init__(
-        self,
-        regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        selection: Selection = "loo",
-        validation_fraction: Fraction = 0.2,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.selection = selection
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-
 
 @register("classifier", "ridge")
 class RidgeClassifier(IndependentOutputsMixin, LeastSquaresClassifier):
@@ -105,18 +86,6 @@ class RidgeClassifier(IndependentOutputsMixin, LeastSquaresClassifier):
     >>> bool(RidgeClassifier().fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.85)
     True
     """
-
-    def __init__(
-        self,
-        regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        selection: Selection = "loo",
-        validation_fraction: Fraction = 0.2,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.selection = selection
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
         return one_against_all(y, self.classes_)

@@ -23,7 +23,20 @@ from orbit.solvers.moments import Centering
 
 class _Stein(LeastSquaresLearner):
     operator_valued = True
-    fit_intercept: bool
+
+    def __init__(
+        self,
+        regularization: PositiveFloat | list[PositiveFloat] | None = None,
+        selection: Literal["gcv", "hold_out", "two_fold"] = "gcv",
+        validation_fraction: Fraction = 0.2,
+        fit_intercept: bool = True,
+        random_state: RandomState = None,
+    ) -> None:
+        self.regularization = regularization
+        self.selection = selection
+        self.validation_fraction = validation_fraction
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
 
     def _centering(self, structure: Structure | None) -> Centering:
         return super()._centering(structure) if self.fit_intercept else "none"
@@ -73,20 +86,6 @@ class SteinRegressor(_Stein, LeastSquaresRegressor):
     array([21.])
     """
 
-    def __init__(
-        self,
-        regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        selection: Literal["gcv", "hold_out", "two_fold"] = "gcv",
-        validation_fraction: Fraction = 0.2,
-        fit_intercept: bool = True,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.selection = selection
-        self.validation_fraction = validation_fraction
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-
 
 @register("classifier", "stein")
 class SteinClassifier(_Stein, LeastSquaresClassifier):
@@ -126,20 +125,6 @@ class SteinClassifier(_Stein, LeastSquaresClassifier):
     >>> bool(SteinClassifier().fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.85)
     True
     """
-
-    def __init__(
-        self,
-        regularization: PositiveFloat | list[PositiveFloat] | None = None,
-        selection: Literal["gcv", "hold_out", "two_fold"] = "gcv",
-        validation_fraction: Fraction = 0.2,
-        fit_intercept: bool = True,
-        random_state: RandomState = None,
-    ) -> None:
-        self.regularization = regularization
-        self.selection = selection
-        self.validation_fraction = validation_fraction
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
         return (one_column_per_class(y, self.classes_) + 1) / 2
