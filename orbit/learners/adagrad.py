@@ -34,7 +34,7 @@ class _AdaGrad(EpochLearner):
     all learning rates. Features are centred by the mean of the first batch.
     """
 
-    default_rates = (0.01, 0.03, 0.1, 0.3, 1.0)
+    default_path = (0.01, 0.03, 0.1, 0.3, 1.0)
     takes_tensors = True
 
     regularization: NonNegativeFloat

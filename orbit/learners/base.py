@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,6 +25,7 @@ from orbit.core.threads import threads_for
 from orbit.core.work import Work
 from orbit.kernels.structure import GramStructure, Structure, unpacked
 from orbit.solvers.selection import (
+    DEFAULT_PATH,
     best_of_path,
     drop_zero_weights,
     normalized_weights,
@@ -71,6 +73,8 @@ class Learner(Estimator):
     path_parameter : str or None
         The constructor parameter that is a value or a list of values to choose from; the
         chosen one is the fitted attribute of that name with ``_``.
+    default_path : sequence of float
+        The values to choose from if that parameter is None.
     takes_tensors : bool
         ``partial_fit`` also takes features as a tensor on the device of its engine, whose values are not checked.
     takes_weights : bool
@@ -98,6 +102,7 @@ class Learner(Estimator):
     takes_gram: ClassVar[bool] = False
     takes_tensors: ClassVar[bool] = False
     path_parameter: ClassVar[str | None] = None
+    default_path: ClassVar[Sequence[float]] = DEFAULT_PATH
     takes_weights: ClassVar[bool] = False
     streams: ClassVar[bool] = False
     distributes: ClassVar[bool] = False
@@ -114,6 +119,8 @@ class Learner(Estimator):
     def check(self) -> None:
         """Raise ``ParameterError`` if a parameter has the wrong type or range."""
         check_params(self)
+        if self.path_parameter is not None:
+            self._path()
 
     def fit_bytes(self, n: int, d: int) -> int:
         """Bytes that ``fit`` takes at least, besides ``n`` rows of ``d`` features."""
@@ -185,6 +192,11 @@ class Learner(Estimator):
             )
         return structure, X
 
+    def _path(self) -> np.ndarray:
+        """The values to choose from, ascending."""
+        name = str(self.path_parameter)
+        return regularization_path(getattr(self, name), self.default_path, name)
+
     def _criterion(self) -> str:
         return "hold_out"
 
@@ -244,12 +256,11 @@ class SolverLearner(Learner):
     path_parameter : str
         The constructor parameter that is a value, or a list of them to choose
         from; the chosen one is the fitted attribute of that name with ``_``.
-    default_path : the values to choose from if the parameter is None
     published : fitted attributes that are copied from scikit-learn's estimator
     """
 
     path_parameter = "regularization"
-    default_path: ClassVar[tuple[float, ...]] = (1e-6, 1e-5, 1e-4, 1e-3)
+    default_path = (1e-6, 1e-5, 1e-4, 1e-3)
     value_type: ClassVar[type] = float
     published: ClassVar[tuple[str, ...]] = ()
 
@@ -263,15 +274,6 @@ class SolverLearner(Learner):
     @abstractmethod
     def _score(self, solver: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> float:
         """Score of a fitted solver on the validation part, higher is better."""
-
-    def check(self) -> None:
-        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
-        check_params(self)
-        self._path()
-
-    def _path(self) -> np.ndarray:
-        name = str(self.path_parameter)
-        return regularization_path(self.get_params(deep=False)[name], self.default_path, name)
 
     def _fit(self, X: np.ndarray, y: np.ndarray, sample_weight: Any, labels: np.ndarray | None) -> None:
         weights, seed = self._weights(sample_weight, X), spawn(self.random_state, 1)[0]

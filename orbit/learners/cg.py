@@ -18,14 +18,10 @@ from orbit.solvers.moments import Centering
 from orbit.solvers.selection import (
     best_of_path,
     normalized_weights,
-    regularization_path,
     subset_weights,
     validation_score,
     warn_at_end,
 )
-
-# A short path: each value takes an iterative solve.
-_DEFAULT_PATH = [10.0**k for k in range(-9, 0)]
 
 
 @register("regressor", "cg")
@@ -74,6 +70,7 @@ class CGRegressor(NumberTargets):
     """
 
     operator_valued = True
+    default_path = tuple(10.0**k for k in range(-9, 0))  # a short one: each value takes an iterative solve
 
     def __init__(
         self,
@@ -96,7 +93,7 @@ class CGRegressor(NumberTargets):
     def _fit_rows(self, structure, X, Y, weights, labels) -> None:
         if structure is not None and structure.learns_output:
             raise InputError("CGRegressor: a learned output matrix is found in closed form only; use SteinRegressor")
-        path = regularization_path(self.regularization, _DEFAULT_PATH)
+        path = self._path()
         value, scores, self.n_iter_, unconverged = float(path[0]), np.full(len(path), np.nan), 0, list[float]()
         if len(path) > 1:
             rows = structure.rows_per_point if structure is not None else 1

@@ -19,7 +19,6 @@ from orbit.core.threads import default_threads, single_threaded
 from orbit.core.work import Work
 from orbit.engine import Engine
 from orbit.learners.base import Learner, check_classes
-from orbit.solvers.selection import regularization_path
 
 # Learning rates are compared after at least this many steps: before the first step their scores are equal.
 _FEWEST_STEPS = 4
@@ -52,7 +51,6 @@ class EpochLearner(Learner):
     path_parameter = "learning_rate"
     streams = True
     trains_in_epochs = True
-    default_rates: ClassVar[tuple[float, ...]]
     saved: ClassVar[tuple[str, ...]] = (
         *("path_", "path_scores_", "_rates", "_score_sums", "_seen", "_comparing", "_steps_done"),
         *("epochs_done_", "history_", "learning_rate_", "n_features_in_"),
@@ -182,13 +180,6 @@ class EpochLearner(Learner):
     @abstractmethod
     def _scores(self, X) -> np.ndarray:
         """Scores for ``X``, which is validated here: shape (n, k)."""
-
-    def check(self) -> None:
-        super().check()
-        self._path()
-
-    def _path(self) -> np.ndarray:
-        return regularization_path(self.learning_rate, self.default_rates, "learning_rate")
 
     def _rates_for(self, X: np.ndarray) -> np.ndarray:
         """The learning rates, given the first batch."""

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.errors import InputError
 from orbit.core.linalg import check_target_size
-from orbit.core.params import PositiveFloat, check_params
+from orbit.core.params import PositiveFloat
 from orbit.core.work import Work
 from orbit.kernels.structure import Constant, GramStructure, unpacked
 from orbit.learners.base import Learner
@@ -21,10 +21,7 @@ from orbit.solvers.estimate import factorisation_work, least_squares_work
 from orbit.solvers.factorisations import Cholesky, Eigen
 from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
 from orbit.solvers.moments import System
-from orbit.solvers.selection import best_of_path, regularization_path
-
-# Suits kernel values of about one, and targets scaled to variance one.
-_NOISE_PATH = tuple(10.0 ** np.arange(-8, 1.1, 0.5))
+from orbit.solvers.selection import best_of_path
 
 
 @register("regressor", "gp")
@@ -78,6 +75,8 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     """
 
     path_parameter = "noise"
+    # suits kernel values of about one, and targets scaled to variance one
+    default_path = tuple(10.0 ** np.arange(-8, 1.1, 0.5))
     needs_norms = True
     takes_gram = True
     shares_path = True
@@ -92,11 +91,6 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         self.noise = noise
         self.amplitude = amplitude
         self.normalize = normalize
-
-    def check(self) -> None:
-        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
-        check_params(self)
-        self._path()
 
     def fit(self, X, y):
         """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k): one noise and one amplitude for all outputs."""
@@ -180,9 +174,6 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
 
     def _criterion(self) -> str:
         return "marginal_likelihood"
-
-    def _path(self) -> np.ndarray:
-        return regularization_path(self.noise, _NOISE_PATH, "noise")
 
     def _scaled(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         Y = y.reshape(len(y), -1).astype(np.float64)

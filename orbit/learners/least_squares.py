@@ -38,7 +38,6 @@ from orbit.solvers.selection import (
     in_float32,
     leave_one_out,
     normalized_weights,
-    regularization_path,
     subset_weights,
     warn_at_end,
 )
@@ -87,7 +86,7 @@ class LeastSquaresLearner(TargetsLearner):
 
     def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
         """As for independent outputs, with a scale for each one where an operator may couple them."""
-        path, n_scales = regularization_path(self.regularization), k if self.operator_valued else 1
+        path, n_scales = self._path(), k if self.operator_valued else 1
         left_out = self.selection == "loo" and len(path) > 1
         fit = least_squares_work(n, d, k, path, self.regularization is None, dtype, False, n_scales, left_out)
         if len(path) == 1 or self.selection != "hold_out":
@@ -111,7 +110,7 @@ class LeastSquaresLearner(TargetsLearner):
         labels: np.ndarray | None,
     ) -> Choice:
         """The chosen value of the path, and the factorised problem of all rows."""
-        path, trim, selection = regularization_path(self.regularization), self.regularization is None, self.selection
+        path, trim, selection = self._path(), self.regularization is None, self.selection
         # for a given path, operator-valued systems of any size take products in float32
         size = min(X.shape) if trim or not self.operator_valued else math.inf
         float32 = in_float32(X.dtype, size, path, trim)
@@ -208,7 +207,7 @@ class LeastSquaresLearner(TargetsLearner):
             self._stream.check(encoded)
         X, Y, weights = self._rows(structure, X, encoded, sample_weight, of_batch=True)
         if first:
-            path = regularization_path(self.regularization)
+            path = self._path()
             float32 = in_float32(X.dtype, math.inf, path, self.regularization is None) and not self._precise
             sample = RowSample(SAMPLED_ROWS, self.first_row) if self.selection == "loo" and len(path) > 1 else None
             self._stream = _Stream(structure, Moments(not float32), sample, X.dtype, encoded.shape[1])
@@ -219,7 +218,7 @@ class LeastSquaresLearner(TargetsLearner):
 
     def _solve_stream(self, stream: _Stream) -> None:
         stream.changed, self._chosen_by = False, "loo" if self.selection == "loo" else "gcv"
-        path, moments = regularization_path(self.regularization), stream.moments
+        path, moments = self._path(), stream.moments
         like_targets = moments.y_shift[None] if stream.structure is None else moments.like_targets()
         operator = self._operator(stream.structure, like_targets)
         system = moments.system(self._centering(stream.structure))
@@ -341,7 +340,7 @@ class IndependentOutputsMixin(LeastSquaresLearner):
 
     def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
         if gram:
-            return factorisation_work(n, k, len(regularization_path(self.regularization)))
+            return factorisation_work(n, k, len(self._path()))
         return super().work(n, d, k, dtype)
 
     def _rows(self, structure, X, Y, sample_weight, of_batch=False):
@@ -371,7 +370,7 @@ class IndependentOutputsMixin(LeastSquaresLearner):
         return passes_work(n, d, k, len(self._path_in_passes(dtype)), memory, dtype)
 
     def _path_in_passes(self, dtype: np.dtype) -> np.ndarray:
-        path = regularization_path(self.regularization)
+        path = self._path()
         return path[path >= _SMALLEST_IN_PASSES[dtype]] if self.regularization is None else path
 
     def fit_passes(self, batches: Batches, memory: float, classes: np.ndarray | None = None):

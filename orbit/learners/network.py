@@ -120,7 +120,7 @@ class NetworkClassifier(EpochClassifier):
 
     takes_points = True
     takes_from_kernel = ("layers",)
-    default_rates = (0.0002, 0.0005, 0.001, 0.002, 0.005)
+    default_path = (0.0002, 0.0005, 0.001, 0.002, 0.005)
 
     def __init__(
         self,

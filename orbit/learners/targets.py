@@ -11,12 +11,12 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.linalg import check_target_size, rows_with_covariance
-from orbit.core.params import PositiveFloat, check_params
+from orbit.core.params import PositiveFloat
 from orbit.core.random import RandomState
 from orbit.kernels.structure import Constant, GramStructure, Operator, Structure, unpacked
 from orbit.learners.base import Learner, check_classes, checked_weights
 from orbit.solvers.moments import Centering
-from orbit.solvers.selection import drop_zero_weights, regularization_path
+from orbit.solvers.selection import drop_zero_weights
 
 _FLOATS = [np.float64, np.float32]
 
@@ -43,11 +43,6 @@ class TargetsLearner(Learner):
     regularization_: float
     coef_: np.ndarray
     intercept_: Any
-
-    def check(self) -> None:
-        """Raise ``ParameterError`` if a parameter has the wrong type or range."""
-        check_params(self)
-        regularization_path(self.regularization)
 
     @abstractmethod
     def _validated(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
