@@ -141,9 +141,6 @@ class _AdaGrad(EpochLearner):
         del self._weights, self._offsets, self._squares, self._factors, self._shift, self._mean, self._unit
         self._batch = None
 
-    def _tensor(self, array: np.ndarray) -> Tensor:
-        return (self.engine or Engine()).tensor(array, array.dtype)
-
     def _scores(self, X) -> np.ndarray:
         check_is_fitted(self, "path_")
         X = validate_data(self, unpacked(X)[1], reset=False, dtype=[np.float64, np.float32])

@@ -276,7 +276,8 @@ class SolverLearner(Learner):
         """Score of a fitted solver on the validation part, higher is better."""
 
     def _fit(self, X: np.ndarray, y: np.ndarray, sample_weight: Any, labels: np.ndarray | None) -> None:
-        weights, seed = self._weights(sample_weight, X), spawn(self.random_state, 1)[0]
+        weights = None if sample_weight is None else normalized_weights(checked_weights(sample_weight, X))
+        seed = spawn(self.random_state, 1)[0]
         self.path_, self._unconverged = self._path(), set[float]()
         value, self.path_scores_ = self._choose(X, y, weights, labels, seed)
         if self.value_type is float:  # numbers of neighbours have their own ends
@@ -297,10 +298,6 @@ class SolverLearner(Learner):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-
-    @staticmethod
-    def _weights(sample_weight: Any, X: np.ndarray) -> np.ndarray | None:
-        return None if sample_weight is None else normalized_weights(checked_weights(sample_weight, X))
 
     def _choose(self, X, y, weights, labels, seed: int) -> tuple[float, np.ndarray]:
         if len(self.path_) == 1:

@@ -181,6 +181,10 @@ class EpochLearner(Learner):
     def _scores(self, X) -> np.ndarray:
         """Scores for ``X``, which is validated here: shape (n, k)."""
 
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        """A copy of an array on the device of the engine."""
+        return (self.engine or Engine()).tensor(array, array.dtype)
+
     def _rates_for(self, X: np.ndarray) -> np.ndarray:
         """The learning rates, given the first batch."""
         return self._path()

@@ -185,9 +185,6 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
 
     def _choose(self, evidence: _Evidence) -> None:
         self.path_ = self._path()
-        if len(self.path_) == 1:
-            self.noise_, self.path_scores_ = float(self.path_[0]), np.full(1, np.nan)
-            return
         self.noise_, self.path_scores_ = best_of_path(self.path_, evidence)
         if self.noise is None:
             self.noise_ = evidence.maximised_near(self.noise_, self.path_)

@@ -400,10 +400,8 @@ class IndependentOutputsMixin(LeastSquaresLearner):
         def score(value: float) -> float:
             return gcv(system.n, *system.errors_and_freedom(*solutions[value], value))
 
-        self.path_, self.path_scores_ = path, np.full(len(path), np.nan)
-        self.regularization_ = float(path[0])
-        if len(path) > 1:
-            self.regularization_, self.path_scores_ = best_of_path(path, score)
+        self.path_ = path
+        self.regularization_, self.path_scores_ = best_of_path(path, score)
         self._below_float32 = False
         warn_at_end(path, self.path_scores_, self.regularization_)
         W = solutions[self.regularization_][0]

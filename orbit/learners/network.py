@@ -240,9 +240,6 @@ class NetworkClassifier(EpochClassifier):
             ]
         return torch.cat(parts).numpy()
 
-    def _tensor(self, array: np.ndarray) -> Tensor:
-        return (self.engine or Engine()).tensor(array, array.dtype)
-
 
 class _Images(nn.Module):
     """Converts flattened images with channels last to images with channels first."""

@@ -159,7 +159,7 @@ def fit_stream(
         distributed.end_other_processes()
         return learner
     _run_epochs(learner, stream, y, known, sample_weight, watch)
-    while _needs_float64(learner):
+    while distributed.of_the_first(learner.needs_float64()):
         log.info("the best regularization is at the end of what float32 products resolve: once more in float64")
         learner.restart()
         _run_epochs(learner, stream, y, known, sample_weight, watch)
@@ -209,10 +209,6 @@ def _finalize(learner: Any) -> None:
         return
     for one in caught:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-
-
-def _needs_float64(learner: Any) -> bool:
-    return distributed.of_the_first(learner.needs_float64())
 
 
 def check_streams(learner: Any) -> None:

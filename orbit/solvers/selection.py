@@ -46,7 +46,12 @@ def regularization_path(
 
 
 def best_of_path(path: np.ndarray, score: Score) -> tuple[float, np.ndarray]:
-    """The value of an ascending path with the highest score, the largest in a tie, and all scores."""
+    """The value of an ascending path with the highest score, the largest in a tie, and all scores.
+
+    A single value is not scored: its score is NaN.
+    """
+    if len(path) == 1:
+        return float(path[0]), np.full(1, np.nan)
     scores = np.array([score(float(value)) for value in path])
     known = np.where(np.isnan(scores), -np.inf, scores)
     return float(path[len(path) - 1 - np.argmax(known[::-1])]), scores
