@@ -221,6 +221,16 @@ class Group(Component):
         return InputError(f"{self.label()} acts on {expected}, found {found}: change dataset, representation or group")
 
 
+class AdditiveGroup(Group):
+    """A group whose elements are composed by adding their coordinates, modulo the period of those that have one."""
+
+    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return self.domain.wrapped(np.add(left, right))
+
+    def inverse(self, elements: np.ndarray) -> np.ndarray:
+        return self.domain.wrapped(np.negative(elements))
+
+
 def _tensor(X: np.ndarray) -> Tensor:
     X = X if X.dtype.kind == "f" else X.astype(np.float32)
     return torch.from_numpy(np.ascontiguousarray(X if X.flags.writeable else X.copy()))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from orbit.core.params import PositiveInt
+from orbit.groups.base import AdditiveGroup
 from orbit.groups.domains import Torus
 from orbit.groups.reordering import Reordering
 from orbit.registry import register
@@ -18,7 +19,7 @@ _LONGER = 4
 
 
 @register("group", "cyclic")
-class Cyclic(Reordering):
+class Cyclic(AdditiveGroup, Reordering):
     """Circular shifts by whole samples along one axis.
 
     Elements are numbers of samples in ``[-length / 2, length / 2)``, so that
@@ -64,12 +65,6 @@ class Cyclic(Reordering):
                 stacklevel=2,
             )
         return self._with(axis=self._axis, length=shape[self._axis])
-
-    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return self.domain.wrapped(np.add(left, right))
-
-    def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return self.domain.wrapped(np.negative(elements))
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if not -len(shape) <= self._axis < len(shape):

@@ -84,6 +84,10 @@ class Domain:
         """The identity, shape ``(1, *shape)``."""
         return np.zeros((1, *self.shape))
 
+    def wrapped(self, coordinates: np.ndarray) -> np.ndarray:
+        """Coordinates in their standard range: modulo the period of those that have one, others unchanged."""
+        return np.asarray(coordinates)
+
     def elements(self) -> np.ndarray:
         """All elements of a finite group, the identity first, shape ``(order, *shape)``.
 
@@ -172,10 +176,6 @@ class Line(Domain):
     @property
     def compact(self) -> bool:
         return False
-
-    def wrapped(self, coordinates: np.ndarray) -> np.ndarray:
-        """Coordinates in their standard range: unchanged, or modulo the period."""
-        return np.asarray(coordinates)
 
     def __str__(self) -> str:
         kind = "whole" if self.step else "real"

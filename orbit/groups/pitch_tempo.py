@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from orbit.core.params import Range
-from orbit.groups.base import Group
+from orbit.groups.base import AdditiveGroup
 from orbit.groups.domains import Line, ProductDomain
 from orbit.groups.resample import Resampling, gather, images_first, pixels_first, scatter, windowed_sinc
 from orbit.registry import register
@@ -26,7 +26,7 @@ _EQUALLY_LOUD = 1e-3
 
 
 @register("group", "pitch_tempo")
-class PitchTempo(Group):
+class PitchTempo(AdditiveGroup):
     """Changes of pitch and tempo of signals ``(samples,)`` about their centre, trimmed or zero-padded to their length.
 
     Elements are rows (pitch in cents, log tempo): 1200 cents are an octave up,
@@ -73,12 +73,6 @@ class PitchTempo(Group):
             {"name": "uniform", "low": -400.0, "high": 400.0, "unit": "native"},
             {"name": "uniform", "low": -limit, "high": limit, "unit": "native"},
         ]
-
-    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return np.add(left, right)
-
-    def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return np.negative(elements)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         shortest = max(_SHORTEST, self.window or 0)

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from orbit.core.errors import InputError
-from orbit.groups.domains import Circle, wrap
+from orbit.groups.base import AdditiveGroup
+from orbit.groups.domains import Circle
 from orbit.groups.planar import PlanarMap, turn, with_offset
 from orbit.registry import register
 
@@ -20,7 +21,7 @@ _ON_GRID = 1e-9
 
 
 @register("group", "rotation")
-class Rotation(PlanarMap):
+class Rotation(AdditiveGroup, PlanarMap):
     """SO(2) acting on images; elements are counter-clockwise angles in radians.
 
     Parameters
@@ -59,12 +60,6 @@ class Rotation(PlanarMap):
     def __init__(self, sampling: Literal["cartesian", "polar"] | None = None) -> None:
         self.sampling = sampling
 
-    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return wrap(np.add(left, right))
-
-    def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return wrap(np.negative(elements))
-
     def describe(self, element: np.ndarray) -> str:
         return f"{math.degrees(float(element)):.0f}°"
 
@@ -91,9 +86,8 @@ class Rotation(PlanarMap):
         return super()._act(elements, X)
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
-        if (
-            self.sampling == "polar"
-        ):  # the transfer function is real at the highest frequency: the adjoint is the inverse
+        if self.sampling == "polar":
+            # the transfer function is real at the highest frequency: the adjoint is the inverse
             return torch.stack([_turn(W, -angle) for angle in elements])
         return super()._adjoint(elements, W)
 

@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from orbit.groups.base import AdditiveGroup
 from orbit.groups.domains import LogScale
 from orbit.groups.planar import PlanarMap, with_offset
 from orbit.registry import register
 
 
 @register("group", "scaling")
-class Scaling(PlanarMap):
+class Scaling(AdditiveGroup, PlanarMap):
     """Isotropic scaling of images ``(h, w)`` or ``(h, w, channels)``; elements are logarithms of the scale.
 
     Parameters
@@ -39,12 +40,6 @@ class Scaling(PlanarMap):
 
     def __init__(self, unitary: bool = True) -> None:
         self.unitary = unitary
-
-    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return np.add(left, right)
-
-    def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return np.negative(elements)
 
     def describe(self, element: np.ndarray) -> str:
         return f"× {math.exp(element):.2f}"

@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from orbit.groups.base import AdditiveGroup
 from orbit.groups.domains import Line
 from orbit.groups.planar import PlanarMap, with_offset
 from orbit.registry import register
 
 
 @register("group", "shear")
-class Shear(PlanarMap):
+class Shear(AdditiveGroup, PlanarMap):
     """Rows (or columns) of an image shifted in proportion to their distance from the centre.
 
     Elements are slopes: shift in pixels per pixel of distance. The matrix has
@@ -44,12 +45,6 @@ class Shear(PlanarMap):
 
     def __init__(self, direction: Literal["horizontal", "vertical"] = "horizontal") -> None:
         self.direction = direction
-
-    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return np.add(left, right)
-
-    def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return np.negative(elements)
 
     def describe(self, element: np.ndarray) -> str:
         return f"slope {element:+.2f}"

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from orbit.core.params import PositiveInt
+from orbit.groups.base import AdditiveGroup
 from orbit.groups.domains import Line, Torus
 from orbit.groups.planar import PlanarMap, with_offset
 from orbit.registry import register
@@ -17,7 +18,7 @@ _FEW_CHANNELS, _LENGTH_OF_SERIES = 4, 16
 
 
 @register("group", "translation")
-class Translation(PlanarMap):
+class Translation(AdditiveGroup, PlanarMap):
     """Shifts of images ``(h, w)`` or ``(h, w, channels)``; elements are (rows down, columns right) in pixels.
 
     Parameters
@@ -79,12 +80,6 @@ class Translation(PlanarMap):
         super().check_shape(shape)
         if self.wraps and self.period is not None and tuple(self.period) != shape[:2]:
             raise self._refuse(shape, f"images of {self.period[0]} x {self.period[1]} pixels (period)")
-
-    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return self.domain.wrapped(np.add(left, right))
-
-    def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return self.domain.wrapped(np.negative(elements))
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return self.permutes(shape)
