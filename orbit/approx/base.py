@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbit.approx.estimate import MapEstimate, Setting
 from orbit.core import store
-from orbit.core.component import Estimator, check_point_shape, check_with_parts
+from orbit.core.component import Estimator, check_with_parts, validated_points
 from orbit.core.distinct import distinct
 from orbit.core.random import RandomState, spawn
 from orbit.core.work import DRAWN, Work
@@ -304,12 +304,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self.orbit or Orbit(), self.kernel or default(), self.engine or Engine()
 
     def _validate(self, X, reset: bool) -> np.ndarray:
-        if not reset and len(self.shape_in_) > 1 and isinstance(X, np.ndarray):
-            check_point_shape(self, X)  # scikit-learn would call the rows of an image features
-        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
-        if not reset:
-            check_point_shape(self, X)
-        engine = self.engine or Engine()
+        X, engine = validated_points(self, X, reset), self.engine or Engine()
         return engine.cast(X) if reset else X.astype(engine.result_dtype(X), copy=False)
 
     def __sklearn_tags__(self):

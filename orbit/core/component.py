@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
 
 from orbit.core.errors import InputError
 from orbit.core.fingerprint import Fingerprint
@@ -48,8 +49,23 @@ def brief(value: object) -> str:
     return text if whole else f"{text[: _LONGEST_VALUE - 3]}..."
 
 
-def check_point_shape(estimator: Any, X: np.ndarray) -> None:
-    """Raise ``ValueError`` if points ``X`` (n, *shape) do not have ``shape_in_``, the shape of those of ``fit``."""
+def validated_points(estimator: Any, X: Any, reset: bool) -> np.ndarray:
+    """Points (n, *shape) in float32 or float64, validated as by scikit-learn.
+
+    Raises
+    ------
+    ValueError
+        Unless ``reset``, which is for ``fit``, if they do not have the shape of the points of ``fit``, ``shape_in_``.
+    """
+    if not reset and len(estimator.shape_in_) > 1 and isinstance(X, np.ndarray):
+        _check_shape(estimator, X)  # scikit-learn would call the rows of an image features
+    X = validate_data(estimator, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
+    if not reset:
+        _check_shape(estimator, X)
+    return X
+
+
+def _check_shape(estimator: Any, X: np.ndarray) -> None:
     found = X.shape[1:]
     if found != estimator.shape_in_:
         name = type(estimator).__name__

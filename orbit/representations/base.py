@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from orbit.core.component import Component, check_point_shape
+from orbit.core.component import Component, validated_points
 from orbit.core.errors import InputError
 from orbit.core.linalg import row_norms
 
@@ -41,7 +41,7 @@ class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
     def fit(self, X, y=None):
         """Learn scales and shapes. ``X``: array, shape ``(n, *shape_in_)``."""
         self.check()
-        X = self._validate(X, reset=True)
+        X = validated_points(self, X, reset=True)
         self.shape_in_ = X.shape[1:]
         self._fit(X)
         self.shape_out_ = self._transform(X[:1]).shape[1:]
@@ -50,7 +50,7 @@ class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
     def transform(self, X):
         """The represented points, shape ``(n, *shape_out_)``. ``X``: array, shape ``(n, *shape_in_)``."""
         check_is_fitted(self)
-        return self._transform(self._validate(X, reset=False))
+        return self._transform(validated_points(self, X, reset=False))
 
     def get_feature_names_out(self, input_features=None):
         """Names of the entries of a represented point, flattened.
@@ -80,14 +80,6 @@ class Representation(OneToOneFeatureMixin, TransformerMixin, Component):
         """Validate the points and set the fitted attributes of ``_transform``; nothing by default."""
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
-        return X
-
-    def _validate(self, X, reset: bool) -> np.ndarray:
-        if not reset and len(self.shape_in_) > 1 and isinstance(X, np.ndarray):
-            check_point_shape(self, X)  # scikit-learn would call the rows of an image features
-        X = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], allow_nd=True)
-        if not reset:
-            check_point_shape(self, X)
         return X
 
     def _refuse(self, X: np.ndarray, expected: str) -> InputError:
