@@ -80,15 +80,14 @@ class CIFAR10(FileLoader):
 
 
 def _read_npz(path: Path) -> list[np.ndarray]:
-    arrays = read_arrays(path, "x_train")
+    arrays, where = read_arrays(path, "x_train"), path.absolute()
     lacking = [key for key in _NPZ_KEYS if key not in arrays]
     if lacking:
-        raise DataFileError(f"{path.absolute()}: expected arrays {', '.join(_NPZ_KEYS)}, lacks {', '.join(lacking)}")
+        raise DataFileError(f"{where}: expected arrays {', '.join(_NPZ_KEYS)}, lacks {', '.join(lacking)}")
     for key in ("x_train", "x_test"):
         if arrays[key].shape[1:] != (32, 32, 3) or arrays[key].dtype != np.uint8:
             found = f"{arrays[key].shape} of {arrays[key].dtype}"
-            raise DataFileError(f"{path.absolute()}: expected {key} of shape (n, 32, 32, 3) and bytes, found {found}")
-    where = path.absolute()
+            raise DataFileError(f"{where}: expected {key} of shape (n, 32, 32, 3) and bytes, found {found}")
     labels = [ten_classes(arrays[key].ravel(), f"{where}, {key}") for key in ("y_train", "y_test")]
     return [arrays["x_train"], labels[0], arrays["x_test"], labels[1]]
 

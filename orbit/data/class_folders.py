@@ -83,10 +83,10 @@ class ClassFolders(Loader):
             others = sorted({*folder.iterdir()} - {folder / part for part in _PARTS})
             _warn_about(folder, others, "only the folders train and test are read")
         parts = [self._labelled(part) for part in ([folder / name for name in _PARTS] if has_parts else [folder])]
-        X, reading = self._read([file for files, _ in parts for file in files], None)
-        y = np.array([name for _, labels in parts for name in labels])
-        end = len(parts[0][0])
-        rows: Any = slice(0, end), slice(end, None)
+        labelled = [pair for part in parts for pair in part]
+        X, reading = self._read([file for file, _ in labelled], None)
+        y = np.array([name for _, name in labelled])
+        rows: Any = slice(0, len(parts[0])), slice(len(parts[0]), None)
         if not has_parts:
             rows = split_off_test(y, "classification", self.test_fraction, random_state, str(self.path))
         train, test = rows
@@ -116,13 +116,11 @@ class ClassFolders(Loader):
             raise DataFileError(f"path: expected a folder at {folder.absolute()}, found none")
         return folder
 
-    def _labelled(self, folder: Path) -> tuple[list[Path], list[str]]:
-        """The files of a part, and the class of each."""
+    def _labelled(self, folder: Path) -> list[tuple[Path, str]]:
+        """The files of a part, each with its class."""
         files = self._class_files(folder)
         self._warn_about_others(folder, files)
-        return [file for found in files.values() for file in found], [
-            name for name, found in files.items() for _ in found
-        ]
+        return [(file, name) for name, found in files.items() for file in found]
 
     def _class_files(self, folder: Path) -> dict[str, list[Path]]:
         """The files of every class, sorted by name."""

@@ -136,16 +136,8 @@ class RotatedMNIST(MNIST):
         original = self._original()
         if original is None:
             return self._generate(random_state)
-        (X_train, y_train), (X_test, y_test) = (_read_amat(path) for path in original)
-        return Dataset(
-            self.name,
-            "classification",
-            X_train,
-            y_train,
-            X_test,
-            y_test,
-            "rotated MNIST, Larochelle et al. (2007) files",
-        )
+        train, test = (_read_amat(path) for path in original)
+        return Dataset(self.name, "classification", *train, *test, "rotated MNIST, Larochelle et al. (2007) files")
 
     def _original(self) -> tuple[Path, Path] | None:
         for folder in places(self.root, "rotated_mnist"):
@@ -160,10 +152,9 @@ class RotatedMNIST(MNIST):
         y = np.concatenate([upright.y_train, upright.y_test])
         order = np.random.default_rng(self.rotation_seed).permutation(len(X))[:62_000]
         X, y = rotate_randomly(X[order], self.rotation_seed), y[order]
-        return Dataset(
-            self.name, "classification", X[:12_000], y[:12_000], X[12_000:], y[12_000:],
-            "generated from MNIST by the protocol of Larochelle et al. (2007), seed fixed",
-        )  # fmt: skip
+        source = "generated from MNIST by the protocol of Larochelle et al. (2007), seed fixed"
+        n = 12_000
+        return Dataset(self.name, "classification", X[:n], y[:n], X[n:], y[n:], source)
 
 
 @register("dataset", "mnist_local")

@@ -145,8 +145,6 @@ class SpokenDigits(FileLoader):
         X = np.stack([self._represent(_samples(file.read_bytes(), str(file))) for file in files])
         return Points(X, [str(f.relative_to(base)) if f != base else f.name for f in files])
 
-    # ---- finding and reading
-
     def _find(self) -> list[Path]:
         """The recordings, or the archives that hold them."""
         for place in places(self.root, self.folder):
@@ -165,8 +163,6 @@ class SpokenDigits(FileLoader):
             match = _NAME.fullmatch(name)
             if match:
                 yield Recording(int(match[1]), match[2], int(match[3]), _samples(content, name))
-
-    # ---- splitting
 
     def _is_test(self, recordings: list[Recording], random_state: RandomState) -> np.ndarray:
         if self.split == "utterance":

@@ -43,12 +43,9 @@ class Gradients(Encoder):
         self._check_images(shape, 2)
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
-        self.representation_ = self._representation().fit(X)
+        self.representation_ = gradients.Gradients(**self.get_params(deep=False)).fit(X)
         self.n_outputs_ = X.shape[1] * X.shape[2] * self.n_directions
 
     def _encode(self, points: Tensor) -> Tensor:
         found = self.representation_.transform(points.cpu().numpy())
         return torch.from_numpy(found).to(points.device).flatten(1)
-
-    def _representation(self) -> gradients.Gradients:
-        return gradients.Gradients(**self.get_params(deep=False))

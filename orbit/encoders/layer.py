@@ -99,8 +99,6 @@ class Layer:
             products += float(maps) * o.n_components * rows * across
         return maps, Work.of(dtype, products, columns * projections + self.d * positions)
 
-    # ---- fit ---------------------------------------------------------------------------------------------------
-
     def fit(self, patches: Tensor, rng: np.random.Generator) -> None:
         """Fit to patches of the input maps, shape (d, count), which are overwritten."""
         o, precision = self.options, torch.finfo(patches.dtype).eps
@@ -173,8 +171,6 @@ class Layer:
         mean = moved.mean(0)
         values, vectors = eigh((moved - mean).T @ (moved - mean) / len(moved))
         return mean, (vectors / np.sqrt(np.maximum(values, 0) + self.options.whitening)) @ vectors.T
-
-    # ---- transforming tiles --------------------------------------------------------------------------------------
 
     def points_at_once(self, device: torch.device) -> int:
         """Points of a tile."""

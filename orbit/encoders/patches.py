@@ -220,8 +220,6 @@ class Patches(Encoder):
             return length, work
         return min(self.reduce, length), work + Work.of(sample.dtype, float(length) * self.reduce)
 
-    # ---- parameters ----------------------------------------------------------------------------------------------
-
     def _single_layers(self) -> list[Patches]:
         """Each layer as a separate, checked encoder, whose parameters of the whole stack are ignored."""
         if self.layers is None:
@@ -266,8 +264,6 @@ class Patches(Encoder):
 
     def _layer_of(self, shape: tuple[int, int, int]) -> Layer:
         return Layer(self._options(), self._group(), shape)
-
-    # ---- fit and encode ------------------------------------------------------------------------------------------
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         rng = generator(random_state)

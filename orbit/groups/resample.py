@@ -16,6 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+# Zero crossings of a sinc function that are kept on each side, under a Hann window.
+_LOBES = 8
+
 
 @dataclass(frozen=True)
 class Resampling:
@@ -59,7 +62,7 @@ def bilinear(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], wrap
     return Resampling(np.stack(index, axis=1), np.stack(weight, axis=1))
 
 
-def windowed_sinc(times: np.ndarray, length: int, step: float, lobes: int = 8) -> Resampling:
+def windowed_sinc(times: np.ndarray, length: int, step: float) -> Resampling:
     """The operator that reads a signal at the given times, band-limited, zero outside it.
 
     Parameters
@@ -69,13 +72,12 @@ def windowed_sinc(times: np.ndarray, length: int, step: float, lobes: int = 8) -
     length : number of samples of the signal
     step : distance between times, > 0
         Above 1 the cut-off frequency is reduced accordingly, to prevent aliasing.
-    lobes : zero crossings kept on each side, under a Hann window
     """
     cutoff = min(1.0, 1 / step)
-    reach = math.ceil(lobes / cutoff)
+    reach = math.ceil(_LOBES / cutoff)
     nearest = np.floor(times).astype(np.int64)[:, None] + np.arange(-reach + 1, reach + 1)
     distance = (times[:, None] - nearest) * cutoff
-    window = np.where(np.abs(distance) < lobes, np.cos(math.pi * distance / (2 * lobes)) ** 2, 0.0)
+    window = np.where(np.abs(distance) < _LOBES, np.cos(math.pi * distance / (2 * _LOBES)) ** 2, 0.0)
     inside = (nearest >= 0) & (nearest < length)
     return Resampling(np.where(inside, nearest, 0), np.where(inside, cutoff * np.sinc(distance) * window, 0.0))
 

@@ -282,10 +282,6 @@ class Structure:
         copies = self.n_features // len(factors)  # a cosine and a sine for each frequency
         return Blocks(np.tile(factors, (copies, 1, 1)))
 
-    def unstacked(self, coefficients: np.ndarray) -> np.ndarray:
-        """Coefficients C with predictions ``psi C`` for the features of the map."""
-        return coefficients if self.stacked is None else np.kron(np.eye(self.stacked), coefficients)
-
     @property
     def rows_per_point(self) -> int:
         """Rows of the least-squares problem for each point."""

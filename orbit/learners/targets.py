@@ -138,7 +138,7 @@ class TargetsLearner(Learner):
         """Coefficients and intercept for features of the map, from those of the rows of the least-squares problem."""
         if structure is None or structure.stacked is None:
             return W, b
-        return structure.unstacked(W), np.zeros(structure.stacked)
+        return np.kron(np.eye(structure.stacked), W), np.zeros(structure.stacked)
 
     def _keep(self, W: np.ndarray, b: np.ndarray, dtype: np.dtype) -> None:
         self._coefficients, self._intercept = W.astype(dtype), b.astype(dtype)
