@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,8 +11,8 @@ from torch import Tensor
 from orbit.core.work import Work
 from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch
 from orbit.engine.kept import Reused
-from orbit.engine.memory import TILE_ROWS, Tiling, slices
-from orbit.engine.strategy import Cost, Route, Strategy
+from orbit.engine.memory import TILE_ROWS, Tiling, Workspace, slices
+from orbit.engine.strategy import Cost, Route, Strategy, Task
 from orbit.engine.support import Support, by_support, has_zeros
 
 # Tiles where one orbit element is processed at a time.
@@ -70,13 +72,11 @@ class Direct(Strategy):
                 self.workspace.copy(embedding.finish(total), out[rows])
 
         def add(points: Tensor, total: Tensor) -> None:
-            is_zero, support = True, None if order is None else Support(embedding)
+            support = None if order is None else Support(embedding)
+            tile = _TileSum(task, self.workspace, total, tiling.units, scratch(), support)
+            add_moved = tile.add_batch if batched else tile.add_each
             for elements in slices(len(weights), tiling.elements):
-                moved = task.orbit.points(points, elements)
-                if batched:
-                    self._add_batch(moved, weights[elements], tiling.units, total, scratch(), support)
-                else:
-                    is_zero = self._add_each(moved, weights[elements], tiling.units, total, scratch(), is_zero, support)
+                add_moved(task.orbit.points(points, elements), weights[elements])
 
         with Reused[Scratch]().per_thread(lambda: Scratch(2, tile_rows, tiling.units, like)) as scratch:
             self.workspace.run(work, list(slices(len(task.X), tiling.rows)), task.description)
@@ -98,50 +98,6 @@ class Direct(Strategy):
         first = workspace.tensor(task.X[order[:rows]], task.X.dtype)
         moved = task.encode(task.orbit.points(first, slice(0, _MOVED)).flatten(0, 1))
         return order if has_zeros((moved.numpy() != 0).any(0)) else None
-
-    def _add_batch(
-        self,
-        moved: Tensor,
-        weights: np.ndarray,
-        width: int,
-        total: Tensor,
-        scratch: Scratch,
-        support: Support | None,
-    ) -> None:
-        """Add the features of orbit points (r, n, *shape) of several elements, by one product and one addition."""
-        r, n = moved.shape[:2]
-        embedding, points = self._narrowed(moved.flatten(0, 1), support)
-        assert isinstance(embedding, ProjectedEmbedding)
-        element_weights = self.workspace.tensor(weights, self.task.X.dtype)
-        for units in slices(embedding.units, width):
-            projections = embedding.project(points, units, scratch.matrix(1, r * n, units.stop - units.start))
-            embedding.add_projected(projections.view(r, n, -1), None, element_weights, units, total, scratch)
-
-    def _add_each(
-        self,
-        moved: Tensor,
-        weights: np.ndarray,
-        width: int,
-        total: Tensor,
-        scratch: Scratch,
-        is_zero: bool,
-        support: Support | None,
-    ) -> bool:
-        """Add the features of orbit points, one element at a time; returns whether ``total`` is still zero."""
-        for one, weight in zip(moved, weights, strict=True):
-            if not np.any(weight):
-                continue
-            embedding, points = self._narrowed(one, support)
-            points, add = embedding.prepare(points), embedding.put if is_zero else embedding.add
-            for units in slices(embedding.units, width):
-                add(points, weight if np.ndim(weight) else float(weight), units, total, scratch)
-            is_zero = False
-        return is_zero
-
-    def _narrowed(self, moved: Tensor, support: Support | None) -> tuple[Embedding, Tensor]:
-        """The embedding and encoded points, without columns that are zero if ``support`` is given."""
-        points = self.task.encode(moved)
-        return (self.task.embedding, points) if support is None else support.narrowed(points)
 
     def _is_batched(self, weights: np.ndarray) -> bool:
         """Whether features depend on projections alone, so that several orbit points can be processed at once."""
@@ -165,3 +121,54 @@ class Direct(Strategy):
         sums = 0 if self.sums_in_result() and not reordered else 2 * embedding.width + embedding.n_outputs
         per_row = (moved + sums + 3 * units * together) * task.X.dtype.itemsize + task.encoded_bytes * together
         return Tiling(max(1, min(tall, workspace.affordable(per_row), fair)), elements, units)
+
+
+@dataclass
+class _TileSum:
+    """The sum over the orbit for the points of a tile.
+
+    Attributes
+    ----------
+    task : Task
+    workspace : Workspace
+    total : tensor, shape (n, width)
+    units : units that are computed at once
+    scratch : Scratch
+    support : Support or None
+        Leaves out the columns of the points that are zero, if it is given.
+    is_zero : whether ``total`` is still zero
+    """
+
+    task: Task
+    workspace: Workspace
+    total: Tensor
+    units: int
+    scratch: Scratch
+    support: Support | None
+    is_zero: bool = True
+
+    def add_batch(self, moved: Tensor, weights: np.ndarray) -> None:
+        """Add the features of orbit points (r, n, *shape) of several elements, by one product and one addition."""
+        r, n = moved.shape[:2]
+        embedding, points = self._narrowed(moved.flatten(0, 1))
+        assert isinstance(embedding, ProjectedEmbedding)
+        element_weights = self.workspace.tensor(weights, self.task.X.dtype)
+        for units in slices(embedding.units, self.units):
+            projections = embedding.project(points, units, self.scratch.matrix(1, r * n, units.stop - units.start))
+            embedding.add_projected(projections.view(r, n, -1), None, element_weights, units, self.total, self.scratch)
+
+    def add_each(self, moved: Tensor, weights: np.ndarray) -> None:
+        """Add the features of orbit points (r, n, *shape), one element at a time."""
+        for one, weight in zip(moved, weights, strict=True):
+            if not np.any(weight):
+                continue
+            embedding, points = self._narrowed(one)
+            points, add = embedding.prepare(points), embedding.put if self.is_zero else embedding.add
+            for units in slices(embedding.units, self.units):
+                add(points, weight if np.ndim(weight) else float(weight), units, self.total, self.scratch)
+            self.is_zero = False
+
+    def _narrowed(self, moved: Tensor) -> tuple[Embedding, Tensor]:
+        """The embedding and encoded points, without columns that are zero if there is a support."""
+        points = self.task.encode(moved)
+        return (self.task.embedding, points) if self.support is None else self.support.narrowed(points)
