@@ -54,6 +54,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     ----------
     operator_valued : bool
         Whether the features include the structure of an operator-valued kernel.
+    default_kernel : subclass of Kernel
+        The kernel, with its defaults, if none is given.
     own_kernel : method without arguments, or None
         The kernel that the features approximate, from the map's parameters; None where the kernel is a choice.
     encoder : Encoder or None
@@ -62,6 +64,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """
 
     operator_valued: ClassVar[bool] = False
+    default_kernel: ClassVar[type[Kernel]] = Gaussian
     own_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
     kernel: Kernel | None
     encoder: Encoder | None = None
@@ -300,7 +303,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return features
 
     def _parts(self) -> tuple[Orbit, Kernel, Engine]:
-        default = Gaussian if self.own_kernel is None else self.own_kernel
+        default = self.own_kernel or self.default_kernel
         return self.orbit or Orbit(), self.kernel or default(), self.engine or Engine()
 
     def _validate(self, X, reset: bool) -> np.ndarray:

@@ -88,6 +88,8 @@ class RandomSkeleton(AveragedMap):
     (20, 100)
     """
 
+    default_kernel = SkeletonKernel
+
     def __init__(
         self,
         kernel: Kernel | None = None,
@@ -118,9 +120,6 @@ class RandomSkeleton(AveragedMap):
                 f"approx=skeleton draws features of kernel=skeleton, found {kernel.label()}: change kernel or approx"
             )
 
-    def _parts(self) -> tuple[Orbit, Kernel, Engine]:
-        return self.orbit or Orbit(), self.kernel or SkeletonKernel(), self.engine or Engine()
-
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)
         sampler = self._sampler()
@@ -143,9 +142,8 @@ class RandomSkeleton(AveragedMap):
     def _outline(self, setting: Setting) -> Outline:
         kernel = setting.kernel
         assert isinstance(kernel, SkeletonKernel)
-        s, pairs = self.n_components, self.variant == "pairs" and not kernel.space_.is_real
-        columns = s * (1 + pairs)
-        return Outline(s, columns, columns, 0.0, 1 + pairs + kernel.skeleton_.complexity(), is_projected=False)
+        s, columns = self.n_components, self.columns(setting.n, setting.d)
+        return Outline(s, columns, columns, 0.0, columns / s + kernel.skeleton_.complexity(), is_projected=False)
 
     def metrics(self) -> dict[str, float]:
         return super().metrics() | {"features/complexity": self.complexity_}
@@ -154,10 +152,8 @@ class RandomSkeleton(AveragedMap):
         return "real" if self.kernel_.space_.is_real else self.variant
 
     def _sampler(self) -> Sampler:
-        skeleton, with_phase = self.kernel_.skeleton_, self._columns() == "phase"
-        if self.bottom == "paths":
-            return Sampler(skeleton, self.kernel_.space_, with_phase=with_phase)
-        return Sampler(skeleton, self._alphabet(), bottom=1, with_phase=with_phase)
+        skipped = 0 if self.bottom == "paths" else 1
+        return Sampler(self.kernel_.skeleton_, self._alphabet(), skipped, with_phase=self._columns() == "phase")
 
     def _alphabet(self) -> Space:
         """The space of base features, of single inputs or of whole patches."""
