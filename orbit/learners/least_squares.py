@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import numpy as np
@@ -43,6 +43,9 @@ from orbit.solvers.selection import (
 )
 
 Selection = Literal["loo", "gcv", "hold_out"]
+
+# Features, targets and weights of the rows of a least-squares problem.
+_Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 # Values whose iterations converge within the passes that are allowed, with features of norm one.
 _SMALLEST_IN_PASSES = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-10}
@@ -110,31 +113,51 @@ class LeastSquaresLearner(TargetsLearner):
         labels: np.ndarray | None,
     ) -> Choice:
         """The chosen value of the path, and the factorised problem of all rows."""
-        path, trim, selection = self._path(), self.regularization is None, self.selection
+        path, trim, whole = self._path(), self.regularization is None, (X, Y, weights)
         # for a given path, operator-valued systems of any size take products in float32
         size = min(X.shape) if trim or not self.operator_valued else math.inf
         float32 = in_float32(X.dtype, size, path, trim)
-
-        def chosen(path: np.ndarray, float32: bool, scorer, rows=None) -> Choice:
-            problem = self._problem(structure, rows or (X, Y, weights), path, float32)
-            choice = choose(problem, path, trim and len(path) > 1, float32, scorer, selection == "loo")
-            return chosen(path, False, scorer, rows) if choice.below_float32 else choice
-
         if len(path) == 1:
-            return chosen(path, float32, gcv_scores)
-        if selection in ("gcv", "loo"):
-            repeats = Repeats.find(X, Y, weights)
-            if selection == "gcv":
-                return chosen(path, float32, lambda problem: gcv_scores(problem, repeats))
-            return chosen(path, float32, lambda problem: leave_one_out(problem, X, Y, weights, repeats))
-        share = 0.5 if selection == "two_fold" else self.validation_fraction
-        rows = structure.rows_per_point if structure is not None else 1
-        fit, validation = hold_out(len(X) // rows, share, labels, self.random_state, rows)
+            return self._choose_from(structure, whole, path, float32, gcv_scores)
+        if self.selection not in ("gcv", "loo"):
+            part = self._choose_on_parts(structure, whole, path, float32, labels)
+            fitted = self._choose_from(structure, whole, np.array([part.value]), float32, gcv_scores)
+            return dataclasses.replace(part, problem=fitted.problem)
+        repeats = Repeats.find(X, Y, weights)
+
+        def scorer(problem: LeastSquares) -> Score:
+            if self.selection == "gcv":
+                return gcv_scores(problem, repeats)
+            return leave_one_out(problem, X, Y, weights, repeats)
+
+        return self._choose_from(structure, whole, path, float32, scorer)
+
+    def _choose_from(
+        self,
+        structure: Structure | None,
+        rows: _Rows,
+        path: np.ndarray,
+        float32: bool,
+        scorer: Callable[[LeastSquares], Score],
+    ) -> Choice:
+        """Choose from a path by scores of the problem of some rows; once more in float64 if float32 is too coarse."""
+        problem, trim = self._problem(structure, rows, path, float32), self.regularization is None and len(path) > 1
+        choice = choose(problem, path, trim, float32, scorer, self.selection == "loo")
+        return self._choose_from(structure, rows, path, False, scorer) if choice.below_float32 else choice
+
+    def _choose_on_parts(
+        self, structure: Structure | None, whole: _Rows, path: np.ndarray, float32: bool, labels: np.ndarray | None
+    ) -> Choice:
+        """Choose from a path on a part that is held out, or with ``two_fold`` on both halves in turn."""
+        X, Y, weights = whole
+        share = 0.5 if self.selection == "two_fold" else self.validation_fraction
+        rows_per_point = structure.rows_per_point if structure is not None else 1
+        fit, validation = hold_out(len(X) // rows_per_point, share, labels, self.random_state, rows_per_point)
         w_fit, w_validation = subset_weights(weights, fit, validation)
 
         def scorer(problem: LeastSquares) -> Score:
             score = held_out(problem, X[validation], Y[validation], w_validation, self._accuracy)
-            if selection != "two_fold":
+            if self.selection != "two_fold":
                 return score
             rows = X[validation], Y[validation], normalized_weights(w_validation)
             turned = self._problem(structure, rows, path, False)
@@ -142,17 +165,9 @@ class LeastSquaresLearner(TargetsLearner):
             other = held_out(turned, X[fit], Y[fit], w_fit, self._accuracy)
             return lambda regularization: (score(regularization) + other(regularization)) / 2
 
-        part = chosen(path, float32, scorer, (X[fit], Y[fit], normalized_weights(w_fit)))
-        whole = chosen(np.array([part.value]), float32, gcv_scores)
-        return dataclasses.replace(part, problem=whole.problem)
+        return self._choose_from(structure, (X[fit], Y[fit], normalized_weights(w_fit)), path, float32, scorer)
 
-    def _problem(
-        self,
-        structure: Structure | None,
-        rows: tuple[np.ndarray, np.ndarray, np.ndarray | None],
-        path: np.ndarray,
-        float32: bool,
-    ) -> LeastSquares:
+    def _problem(self, structure: Structure | None, rows: _Rows, path: np.ndarray, float32: bool) -> LeastSquares:
         X, Y, weights = rows
         operator, centering = self._operator(structure, Y, weights), self._centering(structure)
         learns = structure is not None and structure.learns_output
@@ -202,19 +217,20 @@ class LeastSquaresLearner(TargetsLearner):
         if first:
             self._store_target_properties(y, classes)
         encoded = self._encoded(y)
-        if not first:
-            assert self._stream is not None
+        if self._stream is not None:
             self._stream.check(encoded)
         X, Y, weights = self._rows(structure, X, encoded, sample_weight, of_batch=True)
-        if first:
-            path = self._path()
-            float32 = in_float32(X.dtype, math.inf, path, self.regularization is None) and not self._precise
-            sample = RowSample(SAMPLED_ROWS, self.first_row) if self.selection == "loo" and len(path) > 1 else None
-            self._stream = _Stream(structure, Moments(not float32), sample, X.dtype, encoded.shape[1])
-            self._precise = False
-        assert self._stream is not None
+        if self._stream is None:
+            self._stream = self._new_stream(structure, X.dtype, encoded.shape[1])
         self._stream.add(X, Y, weights)
         return self
+
+    def _new_stream(self, structure: Structure | None, dtype: np.dtype, n_outputs: int) -> _Stream:
+        path = self._path()
+        float32 = in_float32(dtype, math.inf, path, self.regularization is None) and not self._precise
+        self._precise = False
+        sample = RowSample(SAMPLED_ROWS, self.first_row) if self.selection == "loo" and len(path) > 1 else None
+        return _Stream(structure, Moments(not float32), sample, dtype, n_outputs)
 
     def _solve_stream(self, stream: _Stream) -> None:
         stream.changed, self._chosen_by = False, "loo" if self.selection == "loo" else "gcv"
