@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
@@ -167,7 +167,6 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, Layer):
 
     def _map(self) -> FeatureMap:
         rule = {"rf": "frequencies", "nystrom": "landmarks"}[self.approx]
-        parts: dict[str, Any] = {rule: build(rule, getattr(self, rule))}
         return build(
             "approx",
             self.approx,
@@ -175,5 +174,5 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, Layer):
             n_components=self.n_components,
             engine=self.engine,
             random_state=self.random_state,
-            **parts,
+            **{rule: build(rule, getattr(self, rule))},
         )

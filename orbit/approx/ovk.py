@@ -103,21 +103,17 @@ class OperatorExact(FeatureMap):
         self.X_fit_ = X.reshape(len(X), -1).astype(np.float64)
         d = self.X_fit_.shape[1]
         operator = self.kernel_ if isinstance(self.kernel_, OperatorKernel) else None
-        scalar, size = _is_scalar(operator), len(X) * _outputs(operator, d)
+        size = len(X) * _outputs(operator, d)
         if size > self.max_size:
             raise InputError(
                 f"approx=ovk: the exact kernel matrix would have {size:,} rows, {8 * size**2 / 2**30:.1f} GiB; "
                 f"take fewer points, raise max_size={self.max_size}, or choose approx=orff"
             )
-        if scalar:
-            self._gram = (operator.base_ if operator is not None else self.kernel_).gram
-        else:
-            assert operator is not None
-            self._gram = operator.gram
+        # a decomposable kernel takes the Gram matrix of its scalar kernel
+        self._gram = (operator.base_ if isinstance(operator, Decomposable) else self.kernel_).gram
         self.pivots_, self.normalization_ = pivoted_root(self._gram(self.X_fit_))
-        rank = len(self.normalization_)
-        self._n_features_out = rank if scalar else d * rank
-        stacked = None if scalar else d
+        self._n_features_out = _outputs(operator, d) * len(self.normalization_)
+        stacked = None if _is_scalar(operator) else d
         self.structure_ = Structure(operator, None, self._n_features_out, stacked, stacked)
 
     def transform(self, X) -> StructuredFeatures:

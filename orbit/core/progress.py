@@ -6,7 +6,6 @@ import logging
 import sys
 import threading
 import time
-from types import TracebackType
 
 from tqdm import tqdm
 
@@ -39,9 +38,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.close()
 

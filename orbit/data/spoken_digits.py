@@ -205,12 +205,13 @@ def _contents(paths: list[Path]) -> Iterable[tuple[str, bytes]]:
     """Names, without folders, and contents of the files, and of the members of .zip files."""
     for path in paths:
         try:
-            if path.suffix != ".zip":
-                yield path.name, path.read_bytes()
-                continue
-            with zipfile.ZipFile(path) as archive:
-                for member in archive.namelist():
-                    if member.endswith(".wav"):
-                        yield Path(member).name, archive.read(member)
+            yield from _members(path) if path.suffix == ".zip" else [(path.name, path.read_bytes())]
         except (OSError, zipfile.BadZipFile) as error:
             raise DataFileError(f"{path.absolute()} cannot be read ({error}). {ARCHIVE.how}") from error
+
+
+def _members(archive: Path) -> Iterable[tuple[str, bytes]]:
+    with zipfile.ZipFile(archive) as opened:
+        for name in opened.namelist():
+            if name.endswith(".wav"):
+                yield Path(name).name, opened.read(name)

@@ -246,8 +246,7 @@ class Table(Loader):
                 "the table without it (in pandas index=False), or leave it out with exclude",
                 stacklevel=2,
             )
-        both = others & set(features)
-        if both:
+        if both := others & set(features):
             raise InputError(f"features: {', '.join(map(str, both))} is a target, the weight or the group as well")
         if not features:
             raise InputError(f"{part.where} has no columns besides targets, weight and group, and those left out")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,10 +105,11 @@ def draw_samples(ax: Axes, samples: Sequence[Sample], n_columns: int, fontsize: 
     Images share these axes, because axes for each would take most of the time of a figure. Signals, and points of
     ``cloud``, have axes of their own within them.
     """
-    n_rows = -(-len(samples) // n_columns)
-    lines = [[_most_lines(texts) for texts in rows] for rows in _texts(samples, n_columns)]
-    line = 1.4 * fontsize / _side(ax, n_rows, n_columns, 1.4 * fontsize * np.sum(lines))
-    above, below = (line * np.array(each) for each in lines)
+    rows = [samples[i : i + n_columns] for i in range(0, len(samples), n_columns)]
+    above = np.array([_most_lines(each.above for each in row) for row in rows])
+    below = np.array([_most_lines(each.below for each in row) for row in rows])
+    line = 1.4 * fontsize / _side(ax, len(rows), n_columns, 1.4 * fontsize * (above.sum() + below.sum()))
+    above, below = line * above, line * below
     tops = -np.cumsum([0.0, *(over + 1 + under for over, under in zip(above, below, strict=True))])
     for place, sample in enumerate(samples):
         row, column = divmod(place, n_columns)
@@ -118,7 +119,7 @@ def draw_samples(ax: Axes, samples: Sequence[Sample], n_columns: int, fontsize: 
             if text:
                 ax.text(column + 0.5, y, text, ha="center", va=va, fontsize=fontsize)
     ax.set_axis_off()
-    ax.set(xlim=(0, n_columns), ylim=(tops[n_rows], 0), aspect="equal")
+    ax.set(xlim=(0, n_columns), ylim=(tops[len(rows)], 0), aspect="equal")
 
 
 def _side(ax: Axes, n_rows: int, n_columns: int, texts: float) -> float:
@@ -127,13 +128,7 @@ def _side(ax: Axes, n_rows: int, n_columns: int, texts: float) -> float:
     return max(1.0, min(width / n_columns, (height - texts) / n_rows))
 
 
-def _texts(samples: Sequence[Sample], n_columns: int) -> tuple[list[list[str]], list[list[str]]]:
-    """The texts above, and those below, the samples of each row."""
-    rows = [samples[i : i + n_columns] for i in range(0, len(samples), n_columns)]
-    return [[each.above for each in row] for row in rows], [[each.below for each in row] for row in rows]
-
-
-def _most_lines(texts: list[str]) -> int:
+def _most_lines(texts: Iterable[str]) -> int:
     return max(len(text.splitlines()) for text in texts)
 
 
