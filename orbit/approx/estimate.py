@@ -60,9 +60,9 @@ class MapEstimate:
     columns : int
         Columns of the features, at most.
     fit : Work
-        That of the fit to all n points.
+        Operations of the fit to all n points.
     of_point : Work
-        That of the features of one point, in a set of n.
+        Operations for the features of one of the n points.
     orbit_size : int
         Elements of the orbit.
     orbit_bytes : int

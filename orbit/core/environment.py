@@ -10,7 +10,7 @@ _NUMBA_THREADS = "NUMBA_NUM_THREADS"
 
 
 def check_environment() -> None:
-    """Raise ``InputError`` for an environment variable with which numba cannot be imported, or warns and ignores it.
+    """Raise ``InputError`` if an environment variable has a value that numba does not take.
 
     >>> check_environment()
     """

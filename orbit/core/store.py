@@ -1,4 +1,5 @@
-"""Fitted maps and features that are used more than once, under keys of all that determines them.
+"""Stores of results that are used more than once, such as fitted maps and features, each under a key of all that
+determines it.
 
 A store is off unless a program opens one with :func:`storing`. Then every feature map asks it before it computes. The
 key is derived from the map itself, whatever its components and their parameters are, and from the content of the
@@ -91,18 +92,18 @@ class Store(ABC):
 
 
 class ByRow(Store):
-    """Keeps functions of rows by row, and other results, those used last, up to a number of bytes.
+    """Keeps the values of functions for each row, and other results, up to a number of bytes.
 
-    Other results, such as fitted learners, are in memory if all of them together have at most a hundredth of that
-    number of bytes; of these the largest go first. Larger ones, such as factors of many landmarks, are kept in files
-    only.
+    The results that have not been used for longest are dropped first. Other results, such as fitted learners, are kept
+    in memory up to a hundredth of that number of bytes in all, and the largest of these are dropped first; larger ones,
+    such as factors of many landmarks, are kept in files only.
 
     Parameters
     ----------
     limit_bytes : float
     folder : path or None
-        Where they are kept, in files without names, which vanish with the process. Functions that take less time than
-        their values take to be written and read are not. None is memory.
+        Where they are kept, in files without names, which vanish with the process. Values that take less time to
+        compute than to write and read are not kept. None is memory.
     beyond : Store or None
         Another store, asked for what this one does not have.
 
@@ -297,7 +298,7 @@ def storing(store: Store | None) -> Iterator[None]:
 
 
 def in_use() -> Store | None:
-    """The store that feature maps use, if there is one."""
+    """The store that feature maps use; None if there is none."""
     return _store.get()
 
 
@@ -308,9 +309,9 @@ def keeps(nbytes: float) -> bool:
 
 
 def kept(purpose: Any, feature_map: Any, X: Any, make: Callable[[], T]) -> T:
-    """What the store in use has for a map and all points ``X``, or else the result of ``make``; see :func:`key`.
+    """The result of ``make`` for a map and all points ``X``, from the store in use if it has it; see :func:`key`.
 
-    Warnings that its computation gave are kept with a result, and given again every time.
+    Warnings of its computation are kept with a result, and given again every time.
     """
     store, found = _store.get(), key(purpose, feature_map, X)
     if store is None or found is None:

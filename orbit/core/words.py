@@ -1,4 +1,4 @@
-"""The words of warnings, which name parameters, as a Python user writes them; the command line names its keys."""
+"""The text of warnings: the library names parameters as in Python, the command line puts its keys in their place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _words: ContextVar[Callable[[str], str]] = ContextVar("words", default=str)
 
 @contextlib.contextmanager
 def wording(words: Callable[[str], str]) -> Iterator[None]:
-    """Context manager in which ``words`` gives the text of each warning, from that of the library, where it arises.
+    """Context manager in which ``words`` turns the library's text of a warning into the one that is given.
 
     >>> with wording(str.upper):
     ...     worded("axis=0")
@@ -27,5 +27,5 @@ def wording(words: Callable[[str], str]) -> Iterator[None]:
 
 
 def worded(text: str) -> str:
-    """The text of a warning that is being given, in the words in use."""
+    """The text of a warning, as the function of :func:`wording` puts it."""
     return _words.get()(text)

@@ -177,7 +177,7 @@ class Dataset:
         return replace(self, X_train=self._only(self.X_train, train), X_test=self._only(self.X_test, test))
 
     def _own_of(self, train: Rows, sample: np.ndarray) -> Dataset:
-        """The points that this process needs of a source whose rows the processes share: the test part in memory."""
+        """:meth:`own` where each process reads its own share of the rows only: the test part is read into memory."""
         test: Any = self.X_test
         with distributed.together():
             if not len(own_rows(train)):

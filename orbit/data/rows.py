@@ -50,7 +50,7 @@ class SharedSource(Source):
 
     @abstractmethod
     def keep(self, rows: np.ndarray) -> None:
-        """Check the own share in one pass, and hold some rows of all shares in every process."""
+        """Check this process's share in one pass, and hold ``rows``, of all shares, in every process."""
 
 
 class AllBut:

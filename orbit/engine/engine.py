@@ -258,7 +258,7 @@ class Engine(Component):
     ) -> Work:
         """The operations of :meth:`average` for ``n`` points like those of ``sample`` (m, *shape).
 
-        Those of encoding, and of the embedding's linear step, come on top.
+        Without those of encoding and of the embedding's linear step.
         """
         X = np.broadcast_to(sample[:1], (n, *sample.shape[1:]))
         plan = self.spectral_plan(orbit, sample) if encode is flatten else None

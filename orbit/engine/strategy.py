@@ -160,7 +160,7 @@ class Strategy(ABC):
         """The operations for the task, without the linear step of :meth:`Embedding.finish`."""
 
     def _work(self, multiplications: float, moved: float) -> Work:
-        """That of so many multiplications a projection, with ``moved`` points or templates moved."""
+        """The work of ``multiplications`` for each projection, and of moving ``moved`` points or templates."""
         task = self.task
         projections = float(len(task.X)) * len(task.orbit.weights_) * task.embedding.units
         values = projections * task.embedding.values + moved * task.n_features

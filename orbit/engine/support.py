@@ -25,7 +25,7 @@ _SAMPLE, _BLOCK = 256, 4096
 
 
 def by_support(X: np.ndarray, rows: int, n_elements: int) -> np.ndarray | None:
-    """Indices of the points, shape (n,), by their number of non-zero entries; None if that would gain nothing.
+    """Indices of the points, shape (n,), sorted by their number of non-zero entries; None if that would gain nothing.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Support:
         self._columns: Tensor | None = None
 
     def narrowed(self, points: Tensor) -> tuple[Embedding, Tensor]:
-        """The embedding and ``points``, shape (n, d), without columns of zeros, if these are enough to be left out.
+        """The embedding and ``points``, shape (n, d), without columns of zeros where that is faster.
 
         The values of the embedding are the same as for whole points.
         """

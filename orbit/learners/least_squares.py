@@ -273,7 +273,7 @@ class LeastSquaresRegressor(NumberTargets, LeastSquaresLearner):
     """Regressors by least squares."""
 
     def partial_fit(self, X, y, sample_weight=None):
-        """Take in a batch of a stream: of it, moments are kept, d x d numbers. See :meth:`finalize`.
+        """Take in a batch of a stream, of which d x d moments are kept. See :meth:`finalize`.
 
         The first batch after ``fit`` or ``finalize`` begins a new stream; ``coef_`` is that of the stream from the next
         call of ``predict`` or ``finalize`` on.
@@ -291,7 +291,7 @@ class LeastSquaresClassifier(ClassTargets, LeastSquaresLearner):
     """Classifiers by least squares on encoded labels."""
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Take in a batch of a stream: of it, moments are kept, d x d numbers. See :meth:`finalize`.
+        """Take in a batch of a stream, of which d x d moments are kept. See :meth:`finalize`.
 
         The first batch after ``fit`` or ``finalize`` begins a new stream; ``coef_`` is that of the stream from the next
         call of ``predict`` or ``finalize`` on.

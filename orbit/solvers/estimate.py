@@ -29,7 +29,7 @@ _FIRST_PASSES = 3
 
 
 def moments_multiplications(n: int, d: int) -> float:
-    """Those of the upper triangle of second moments of ``n`` rows of ``d`` columns.
+    """Multiplications for the upper triangle of second moments of ``n`` rows of ``d`` columns.
 
     >>> moments_multiplications(10, 3)
     60.0
@@ -40,7 +40,7 @@ def moments_multiplications(n: int, d: int) -> float:
 def factorisation_work(
     m: int, k: int, n_values: int, eigen: bool = False, n_scales: int = 1, float32: bool = False
 ) -> Work:
-    """That of a system of ``m`` equations and ``k`` right-hand sides for a path of so many lambda.
+    """The work of solving ``m`` equations with ``k`` right-hand sides for ``n_values`` values of lambda.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def least_squares_work(
     n_scales: int = 1,
     left_out: bool = False,
 ) -> Work:
-    """That of least squares on ``n`` rows of ``d`` features and ``k`` targets, in the smaller of both forms.
+    """The work of least squares on ``n`` rows of ``d`` features and ``k`` targets, in the smaller of both forms.
 
     Parameters
     ----------
@@ -92,9 +92,9 @@ def least_squares_work(
 
 
 def passes_work(n: int, d: int, k: int, n_values: int, memory: float, dtype: np.dtype) -> tuple[int, Work]:
-    """The largest number of passes over a stream, and their operations besides those of the features.
+    """The largest number of passes over a stream, and their operations without those of the features.
 
-    Conjugate gradients end when they have converged, mostly before.
+    Conjugate gradients mostly converge in fewer passes.
     """
     rank, together = sketch_rank(d, memory), min(n_values, values_side_by_side(d, k, memory))
     chunks = -(-n_values // together)

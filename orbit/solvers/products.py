@@ -154,5 +154,5 @@ def sharing_products(limit_bytes: float) -> Iterator[None]:
 
 
 def in_use() -> SharedProducts | None:
-    """Those that fits share, if they do."""
+    """The products that fits share at present; None if they share none."""
     return _shared.get()
