@@ -112,7 +112,7 @@ class Component(Estimator):
         return []
 
     def input_parts(self) -> list[Fingerprint]:
-        """Those of files that are too large to be read for their digest."""
+        """The fingerprints of files that are too large to be read for a digest."""
         return []
 
     def label(self) -> str:

@@ -160,7 +160,7 @@ def load_model(folder: Path, trust: bool = False, key: str = "folder", advice: s
 
 
 def _instead(folder: Path) -> str:
-    """What there is in place of the folder of a model."""
+    """What is at a path in place of the folder of a model, for an error."""
     if folder.is_file():
         return "a file"
     jobs = sorted(path.parent.name for path in folder.glob(f"*/{MODEL}"))

@@ -167,13 +167,13 @@ class ByRow(Store):
         return of_all, note, warned
 
     def _used(self, key: str) -> _Rows | _Result | None:
-        """What is kept under a key, as the entry used last."""
+        """The entry kept under a key, now the one used last; None if there is none."""
         if key in self._kept:
             self._kept[key] = self._kept.pop(key)
         return self._kept.get(key)
 
     def _makes_room(self, key: str, nbytes: int) -> bool:
-        """Whether so many bytes under a key fit; if so, other keys go, those first that were not used for longest."""
+        """Whether ``nbytes`` under a key fit; if so, other entries are dropped, those not used for longest first."""
         if nbytes > self.limit_bytes:
             return False
         others = [(other, entry.nbytes) for other, entry in self._kept.items() if other != key]

@@ -56,7 +56,7 @@ class Work:
 
     @property
     def multiplications(self) -> float:
-        """Those of both precisions."""
+        """Multiplications in both precisions."""
         return self.single + self.double
 
     @property

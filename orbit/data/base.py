@@ -349,7 +349,7 @@ class Loader(Component):
         return points
 
     def named_columns(self, form: Mapping[str, Any]) -> NamedColumns | None:
-        """What turns rows with named columns into the points that a model was fitted to; None if they have no names.
+        """The step that turns named columns into the points that a model was fitted to; None if columns have no names.
 
         Parameters
         ----------

@@ -31,7 +31,7 @@ class ClassFolders(Loader):
     thing : str
         What a file is, with an s for many.
     suffixes : tuple of str
-        Those of the files that are read, in lower case.
+        Suffixes of the files that are read, in lower case.
     shown : str
         The suffixes as messages name them, joined by ``{}``.
     """

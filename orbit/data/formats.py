@@ -108,7 +108,7 @@ class Folder:
         return self._files[name].path
 
     def fingerprints(self) -> list[Fingerprint]:
-        """Of each part, without reading it: its size and time of modification stand for its content."""
+        """The fingerprints of the parts, which are not read: by size and time of modification in place of content."""
         infos = {name: self._files[name] for name in self.names}
         return [of_listing(f"{self.path}/{name}", info.size, info.mtime_ns or 0) for name, info in infos.items()]
 
@@ -141,7 +141,7 @@ class Format(ABC):
         self.folder, self.label = folder, label
 
     def fingerprints(self) -> list[Fingerprint]:
-        """Those of all parts."""
+        """The fingerprints of all parts, those of targets included."""
         return self.folder.fingerprints()
 
     def header(self, name: str) -> Header:

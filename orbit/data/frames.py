@@ -351,7 +351,7 @@ class Frame:
             )
 
     def categorical(self, columns: Sequence[str]) -> list[str]:
-        """Those of the columns that hold strings or categories.
+        """The columns among ``columns`` that hold strings or categories.
 
         If more than half of its values are numbers, a column is one only if it has at most 20 different values and each
         value that is no number occurs at least twice; a single one may be a typing error.
@@ -511,7 +511,7 @@ class Frame:
 
 
 def _what_to_do(kind: str, column: str) -> str:
-    """What to do about a feature of a kind; the setting has the name if a command line takes it without quotes."""
+    """Advice about a feature of a kind of ``_DISGUISED``, with the column's name if a shell needs no quotes for it."""
     if kind not in _WARNED:
         return _DISGUISED[kind]
     name = f"=[{column}]" if column.isascii() and column.isidentifier() else ""

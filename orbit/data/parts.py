@@ -201,7 +201,7 @@ class Targets(Source):
 
 @dataclass
 class Summary:
-    """What decides about the task, of targets in any number.
+    """A summary of any number of targets, from which the task is guessed and checked.
 
     Attributes
     ----------

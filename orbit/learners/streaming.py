@@ -168,7 +168,7 @@ def fit_stream(
 
 
 def is_repeated(learner: Any, n_outputs: int, engine: Engine) -> bool:
-    """Whether a learner reads a stream of so many columns more than once."""
+    """Whether a learner reads a stream of ``n_outputs`` columns more than once."""
     return learner.remaining_epochs() > 1 or takes_passes(learner, n_outputs, engine.budget)
 
 

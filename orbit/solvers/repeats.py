@@ -26,7 +26,7 @@ _NEIGHBOURS = 3
 
 @dataclass(frozen=True)
 class Repeats:
-    """What cross-validation has to know of repeated rows.
+    """The groups of equal rows of a problem, for cross-validation.
 
     A problem has the same solutions if k equal rows are merged into one of weight k, whose
     target is their mean. Of n rows, m are then left, and the residuals lose the deviations
@@ -54,7 +54,7 @@ class Repeats:
 
     @classmethod
     def find(cls, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> Repeats:
-        """Those of features, shape (n, F), targets, shape (n, p), and weights with a mean of one, shape (n,)."""
+        """The groups for features, shape (n, F), targets, shape (n, p), and weights with a mean of one, shape (n,)."""
         groups = equal_rows(X)
         if groups.max() + 1 == len(X):
             return cls.none(Y, weights)
