@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -40,9 +39,12 @@ class Landmarks(Component):
         by a random orbit element (LGIKA section 2.2.2 allows both).
     points_each : int
         Number of points that a sample of the data should have for each landmark.
+    uses_vectors : bool
+        Whether the choice depends on the vectors of the points; otherwise only those of the landmarks are computed.
     """
 
     points_each: ClassVar[int] = 4
+    uses_vectors: ClassVar[bool] = True
 
     def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
         self.source = source
@@ -70,17 +72,9 @@ class Landmarks(Component):
         array, shape (at most min(size, number of points), d)
         """
         candidates = self._candidates(X, orbit, size, rng)
-        return self._select(candidates, lambda points: engine.encoded(points, encode), kernel, size, rng)
-
-    def _select(
-        self,
-        candidates: np.ndarray,
-        encoded: Callable[[np.ndarray], np.ndarray],
-        kernel: Kernel,
-        size: int,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        return self._choose(encoded(candidates), kernel, size, rng)
+        if not self.uses_vectors:
+            return engine.encoded(self._choose(candidates, kernel, size, rng), encode)
+        return self._choose(engine.encoded(candidates, encode), kernel, size, rng)
 
     def at_most(self, size: int, n: int, orbit_size: int) -> int:
         """The number of landmarks among ``n`` points if ``size`` are asked for."""
@@ -122,16 +116,7 @@ class Uniform(Landmarks):
     """
 
     points_each = 1
-
-    def _select(
-        self,
-        candidates: np.ndarray,
-        encoded: Callable[[np.ndarray], np.ndarray],
-        kernel: Kernel,
-        size: int,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        return encoded(self._choose(candidates, kernel, size, rng))  # the choice does not depend on the vectors
+    uses_vectors = False
 
     def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
         return candidates[rng.choice(len(candidates), min(size, len(candidates)), replace=False)]

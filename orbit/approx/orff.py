@@ -127,11 +127,8 @@ class OperatorRandomFourier(RandomFourier):
     def _features(self, X: np.ndarray, on_device: bool = False) -> Any:
         if not self.equivariant:
             return super()._features(X, on_device)
-        return self._average(self._turned(X.dtype), X, weights=self.output_moves_, on_device=on_device)
-
-    def _turned(self, dtype: np.dtype) -> Embedding:
-        tensor = self.engine_.tensor
-        return _Turned(tensor(self.frequencies_, dtype), tensor(self.factors_, dtype))
+        turned = _Turned(*(self.engine_.tensor(part, X.dtype) for part in (self.frequencies_, self.factors_)))
+        return self._average(turned, X, weights=self.output_moves_, on_device=on_device)
 
     def _output_moves(self, d: int) -> np.ndarray:
         """v_i g_i^-1 as matrices on outputs, shape ``(r, d, d)``."""

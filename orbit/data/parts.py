@@ -171,7 +171,7 @@ class Targets(Source):
 
     def __init__(self, parts: Parts, header: Header, summary: Summary) -> None:
         self.parts, self.shape = parts, (parts.shape[0], *header.y_shape)
-        self.summary, self._stored = summary, header.y_dtype
+        self.summary = summary
         self.distinct = None if summary.distinct is None else np.array(summary.distinct, header.y_dtype)
         self.dtype = np.dtype(str) if header.y_dtype is None else header.y_dtype
 

@@ -186,10 +186,6 @@ class Layer:
         strides = (of_map, of_row, n, stride * of_row, stride * n, 1)
         return maps.as_strided((channels, size, size, *self.positions, n), strides)
 
-    def start(self, like: Tensor, points: int) -> LayerRun:
-        """The layer for tiles of at most ``points`` points, in the precision and on the device of ``like``."""
-        return LayerRun(self, like, points)
-
     def _centre(self, patches: Tensor) -> None:
         """Subtract the mean, and divide by sqrt(var + c^2) for contrast normalisation, in place."""
         means = patches.mean(0)
@@ -214,7 +210,14 @@ class Layer:
 
 
 class LayerRun:
-    """A layer with its matrices and its working memory, for one thread."""
+    """A layer with its matrices and its working memory, for one thread.
+
+    Parameters
+    ----------
+    layer : Layer
+    like : tensor of the precision and on the device of the points
+    points : points of a tile, at most
+    """
 
     def __init__(self, layer: Layer, like: Tensor, points: int) -> None:
         self.layer, self.points = layer, points

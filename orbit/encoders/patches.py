@@ -322,7 +322,7 @@ class Patches(Encoder):
             runs = kept.pop()
             if len(runs) == len(self.layers_) and all(run.fits(step, like) for run in runs):
                 return runs
-        return [layer.start(like, step) for layer in self.layers_]
+        return [LayerRun(layer, like, step) for layer in self.layers_]
 
     def _principal_directions(self, X: np.ndarray, images: Tensor, size: int, rng: np.random.Generator) -> np.ndarray:
         """Leading right singular vectors of the vectors of a sample, scaled; sets ``n_outputs_``."""

@@ -51,14 +51,11 @@ class Space:
         Exponents are equal modulo this number.
     has_radius : bool
         Whether the modulus of features differs from one.
-    norm : float
-        The largest modulus of a feature.
     """
 
     is_real: ClassVar[bool] = False
     has_radius: ClassVar[bool] = False
     modulus: int | None = None
-    norm: float = 1.0
 
     def __init__(self, n_inputs: int, block: int) -> None:
         self.n_inputs, self.block = n_inputs, block
@@ -180,10 +177,6 @@ class SphereSpace(Space):
     """
 
     has_radius = True
-
-    def __init__(self, n_inputs: int, block: int) -> None:
-        super().__init__(n_inputs, block)
-        self.norm = math.sqrt(block / 2) if block > 1 else 1.0
 
     def coordinates(self, X: Tensor) -> Tensor:
         blocks = X.reshape(len(X), self.n_inputs, self.block)
