@@ -167,6 +167,5 @@ def _draw_cloud(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
     depth = x[:, 2] if x.shape[1] > 2 else None
     ax.scatter(x[:, 0], x[:, 1], s=6, c=depth)
     radius = 1.1 * float(np.linalg.norm(reference, axis=1).max()) or 1.0
-    ax.set_xlim(-radius, radius)
-    ax.set_ylim(-radius, radius)
+    ax.set(xlim=(-radius, radius), ylim=(-radius, radius))
     ax.set_aspect("equal")

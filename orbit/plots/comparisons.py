@@ -96,8 +96,7 @@ def agreement(
         x, y = np.array(list(points.values())).T
         ax.plot(x, y, style, ms=5, alpha=0.8)
         _name_points(ax, points)
-        ax.set_xlabel(axes[0])
-        ax.set_ylabel(axes[1])
+        ax.set(xlabel=axes[0], ylabel=axes[1])
         ax.margins(x=0.15)
         ax.set_title(label, fontsize=9)
         ax.grid(alpha=0.3)

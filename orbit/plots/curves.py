@@ -40,8 +40,7 @@ def epochs(scores: dict[str, list[float]], ax: Axes | None = None) -> Figure:
     for (style, colour), (name, values) in zip(styles, scores.items(), strict=False):
         ax.plot(np.arange(1, len(values) + 1), values, style, color=f"C{colour}", lw=1.2, label=name)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_xlabel("epoch")
-    ax.set_ylabel("score before each batch was learnt from")
+    ax.set(xlabel="epoch", ylabel="score before each batch was learnt from")
     ax.grid(alpha=0.3)
     if alone:
         figure_of(ax).legend(loc="outside right upper", fontsize=6)
@@ -80,8 +79,7 @@ def convergence(
         line_with_band(ax, x, mean, errors.min(0), errors.max(0), marker, label)
     set_log_ticks(ax, np.unique(np.concatenate([x for x, _ in curves.values()])))
     ax.set_yscale("log")
-    ax.set_xlabel(x_label)
-    ax.set_ylabel(y_label)
+    ax.set(xlabel=x_label, ylabel=y_label)
     ax.set_title(title, fontsize=10)
     if alone:  # below the axes, where it covers no curve
         figure_of(ax).legend(loc="outside lower center", ncols=2, fontsize=9)
@@ -151,8 +149,7 @@ def growth(n: np.ndarray, panels: dict[str, dict[str, np.ndarray]], title: str, 
             ax.set_ylim(0, 1.3 * max(values.max() for values in lines.values()))
         else:
             ax.set_yscale("log")
-        ax.set_xlabel("points")
-        ax.set_ylabel(label)
+        ax.set(xlabel="points", ylabel=label)
         ax.legend()
         ax.grid(alpha=0.3)
     figure.suptitle(title, fontsize=10)
@@ -202,8 +199,7 @@ def curves(
         set_log_ticks(ax, ticks)
     if log_y:
         ax.set_yscale("log")
-    ax.set_xlabel(x_label)
-    ax.set_ylabel(y_label)
+    ax.set(xlabel=x_label, ylabel=y_label)
     if alone:
         figure_of(ax).legend(loc="outside upper center", ncols=2, fontsize=9)
     else:

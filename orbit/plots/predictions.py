@@ -40,8 +40,7 @@ def confusion(y: np.ndarray, predicted: np.ndarray, ax: Axes | None = None) -> F
         for i, j in np.argwhere(counts):
             color = "white" if shares[i, j] > 0.5 else "black"
             ax.text(j, i, counts[i, j], ha="center", va="center", fontsize=7, color=color)
-    ax.set_xlabel("predicted")
-    ax.set_ylabel("true")
+    ax.set(xlabel="predicted", ylabel="true")
     ax.set_title(f"accuracy {np.mean(y == predicted):.2%}")
     return figure
 
@@ -91,8 +90,7 @@ def _draw_against_true(ax: Axes, y: np.ndarray, predicted: np.ndarray) -> None:
     ends = [min(y.min(), predicted.min()), max(y.max(), predicted.max())]
     ax.plot(ends, ends, "k-", lw=0.8)
     ax.locator_params(axis="x", nbins=4)  # labels such as -2000 do not overlap
-    ax.set_xlabel("true")
-    ax.set_ylabel("predicted")
+    ax.set(xlabel="true", ylabel="predicted")
     ax.grid(alpha=0.3)
 
 
@@ -123,10 +121,7 @@ def reliability(y: np.ndarray, probabilities: np.ndarray, classes: np.ndarray, a
     ax.plot([0, 1], [0, 1], "k-", lw=0.8)
     ax.vlines(found.confidence, 0, found.share, color="0.6", lw=6, alpha=0.6, label="share of the points")
     ax.plot(found.confidence, found.accuracy, "o-", ms=5, label="accuracy")
-    ax.set_xlim(0, 1.02)
-    ax.set_ylim(0, 1.02)
-    ax.set_xlabel("confidence (largest probability)")
-    ax.set_ylabel("accuracy")
+    ax.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="confidence (largest probability)", ylabel="accuracy")
     ax.set_title(f"expected calibration error {found.error:.1%}", fontsize=10)
     ax.legend(fontsize=8, loc="upper left")
     ax.grid(alpha=0.3)

@@ -76,8 +76,7 @@ def grid_scores(points: list[dict[str, object]], scores: np.ndarray, metric: str
         others = {k: v for k, v in points[best].items() if k != key}
         line = [i for i, point in enumerate(points) if all(point[k] == v for k, v in others.items())]
         _grid_curve(ax, np.array([points[i][key] for i in line]), scores[line], line.index(best))
-        ax.set_xlabel(key)
-        ax.set_ylabel(_validation_label(metric))
+        ax.set(xlabel=key, ylabel=_validation_label(metric))
     return figure
 
 
@@ -112,8 +111,7 @@ def _heat_map(points: list[dict[str, object]], means: np.ndarray, metric: str, b
     ax.set_xticks(range(len(columns)), columns)
     ax.set_yticks(range(len(rows)), rows)
     y_key, x_key = points[0]
-    ax.set_xlabel(x_key)
-    ax.set_ylabel(y_key)
+    ax.set(xlabel=x_key, ylabel=y_key)
     return figure
 
 

@@ -46,8 +46,7 @@ def skeleton(drawn: Skeleton, inputs: str, ax: Axes | None = None) -> Figure:
         ax.plot(x[row], y[row], "o", ms=size, color=f"C{height % 10}" if height else "0.35", clip_on=False)
         at = 1.02, height
         ax.annotate(label, at, xycoords=("axes fraction", "data"), va="center", fontsize=8, annotation_clip=False)
-    ax.set_xlim(min(0, x.min()), max(1, x.max()))
-    ax.set_ylim(-0.3, len(rows) - 0.7)
+    ax.set(xlim=(min(0, x.min()), max(1, x.max())), ylim=(-0.3, len(rows) - 0.7))
     ax.set_axis_off()
     ax.set_title(f"{len(x)} nodes, C(S) = {drawn.complexity():.3g}", fontsize=10)
     return figure_of(ax)

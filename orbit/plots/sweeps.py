@@ -47,8 +47,7 @@ def setting_effects(
     figure, axes = row_of_axes(len(keys), 4.8, 3.6)
     for ax, key in zip(axes, keys, strict=True):
         _draw(ax, _lines(key, [other for other in keys if other != key], settings, values))
-        ax.set_xlabel(key)
-        ax.set_ylabel(metric)
+        ax.set(xlabel=key, ylabel=metric)
         ax.ticklabel_format(axis="y", useOffset=False)
         ax.grid(alpha=0.3)
     return figure
@@ -81,8 +80,7 @@ def search_progress(
     axes[0].plot(numbers, found, "o", ms=4, alpha=0.6, label="trial")
     best = (np.maximum if larger_is_better else np.minimum).accumulate(found)
     axes[0].step(numbers, best, where="post", color="C1", label="best so far")
-    axes[0].set_xlabel("trial")
-    axes[0].set_ylabel(metric)
+    axes[0].set(xlabel="trial", ylabel=metric)
     axes[0].legend()
     axes[0].grid(alpha=0.3)
     if importances:
