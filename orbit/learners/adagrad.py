@@ -68,8 +68,9 @@ class _AdaGrad(EpochLearner):
             "unit": torch.tensor(self._unit, dtype=torch.float64),
             "weights": self._weights,
             "offsets": self._offsets,
+            "weights_squares": self._squares[0],
+            "offsets_squares": self._squares[1],
         }
-        tensors |= {"weights_squares": self._squares[0], "offsets_squares": self._squares[1]}
         tensors |= {} if self._factors is None else {"factors": self._factors}
         return {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
 

@@ -14,7 +14,6 @@ from orbit.kernels.structure import Structure
 from orbit.learners.targets import NumberTargets
 from orbit.registry import register
 from orbit.solvers.conjugate_gradients import MatrixFree
-from orbit.solvers.moments import Centering
 from orbit.solvers.selection import (
     best_of_path,
     normalized_weights,
@@ -118,9 +117,6 @@ class CGRegressor(NumberTargets):
         operator, centering = self._operator(structure, Y, weights), self._centering(structure)
         rng = generator(self.random_state)
         return MatrixFree(operator, X, Y, weights, centering, self.rank, self.max_iter, self.tolerance, rng)
-
-    def _centering(self, structure: Structure | None) -> Centering:
-        return super()._centering(structure) if self.fit_intercept else "none"
 
     def _warn(self, unconverged: set[float]) -> None:
         if not unconverged:

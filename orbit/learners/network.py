@@ -170,7 +170,7 @@ class NetworkClassifier(EpochClassifier):
         for rate in self._rates:
             network = make_network(self._layers(), shape, self.channels, self.width, len(self.classes_))
             _initialise(network, seed)
-            network.to(device=self._tensor(X[:1]).device, dtype=torch.from_numpy(np.empty(0, X.dtype)).dtype)
+            network.to(self._tensor(X[:1]))  # its device and precision
             self._networks.append(network)
             optimizer: Any = torch.optim.Adagrad if self.optimizer == "adagrad" else torch.optim.Adam
             self._optimizers.append(optimizer(network.parameters(), lr=float(rate)))

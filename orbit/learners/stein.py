@@ -14,11 +14,9 @@ import numpy as np
 
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
-from orbit.kernels.structure import Structure
 from orbit.learners.base import one_column_per_class
 from orbit.learners.least_squares import LeastSquaresClassifier, LeastSquaresLearner, LeastSquaresRegressor
 from orbit.registry import register
-from orbit.solvers.moments import Centering
 
 
 class _Stein(LeastSquaresLearner):
@@ -37,9 +35,6 @@ class _Stein(LeastSquaresLearner):
         self.validation_fraction = validation_fraction
         self.fit_intercept = fit_intercept
         self.random_state = random_state
-
-    def _centering(self, structure: Structure | None) -> Centering:
-        return super()._centering(structure) if self.fit_intercept else "none"
 
 
 @register("regressor", "stein")

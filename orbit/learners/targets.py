@@ -31,11 +31,13 @@ class TargetsLearner(Learner):
     regularization_ : float
         The lambda in use.
     centering : see :data:`~orbit.solvers.moments.Centering`
+    fit_intercept : whether there is an intercept; a parameter of some learners
     """
 
     path_parameter = "regularization"
     takes_weights = True
     centering: ClassVar[Centering] = "both"
+    fit_intercept: bool = True
 
     regularization: PositiveFloat | list[PositiveFloat] | None
     validation_fraction: float
@@ -131,8 +133,8 @@ class TargetsLearner(Learner):
         return structure.operator(Y)
 
     def _centering(self, structure: Structure | None) -> Centering:
-        # a constant field is not equivariant
-        return "none" if structure is not None and structure.stacked is not None else self.centering
+        is_stacked = structure is not None and structure.stacked is not None  # a constant field is not equivariant
+        return self.centering if self.fit_intercept and not is_stacked else "none"
 
     def _for_map(self, structure: Structure | None, W: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients and intercept for features of the map, from those of the rows of the least-squares problem."""

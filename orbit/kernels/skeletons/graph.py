@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def from_nodes(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> 
     """
     read = _read(nodes, n_inputs, default_activation)
     depths = _depths(read)
-    used = {u for _, parents, _ in read.values() for u in parents if isinstance(u, str)}
+    used = {u for node in read.values() for u in node.parents if isinstance(u, str)}
     outputs = [name for name in read if name not in used]
     if len(outputs) != 1:
         raise InputError(
@@ -103,8 +103,8 @@ def from_nodes(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> 
             "lead them all to one node"
         )
     groups: dict[tuple[int, str], list[str]] = {}
-    for name, (_, _, activation) in read.items():
-        groups.setdefault((depths[name], repr(activation)), []).append(name)
+    for name, node in read.items():
+        groups.setdefault((depths[name], repr(node.activation)), []).append(name)
     numbers: dict[Any, int] = {i: i for i in range(n_inputs)}
     levels: list[Level] = []
     labels: list[str] = []
@@ -112,8 +112,8 @@ def from_nodes(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> 
         names = groups[key]
         start = n_inputs + sum(level.stop - level.start for level in levels)
         numbers |= {name: start + i for i, name in enumerate(names)}
-        parents = [np.array([numbers[u] for u in read[name][1]]) for name in names]
-        activation = read[names[0]][2]
+        parents = [np.array([numbers[u] for u in read[name].parents]) for name in names]
+        activation = read[names[0]].activation
         levels.append(make_level(start, parents, activation))
         labels.append(f"{', '.join(names)}: {activation}")
     return Skeleton(n_inputs, levels, labels)
@@ -125,7 +125,9 @@ def make_level(start: int, parents: list[np.ndarray], activation: Activation) ->
     return Level(start, start + len(parents), indptr, np.concatenate(parents).astype(np.int64), activation)
 
 
-_Node = tuple[str, list[Any], Activation]
+class _Node(NamedTuple):
+    parents: list[Any]  # numbers of inputs, and names of nodes
+    activation: Activation
 
 
 def _read(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> dict[str, _Node]:
@@ -147,7 +149,7 @@ def _read(nodes: Sequence[Any], n_inputs: int, default_activation: Any) -> dict[
             activation = make_activation(node.get("activation", default_activation))
         except InputError as error:
             raise InputError(f"nodes[{i}] ({name}): {error}") from None
-        read[name] = name, _parents(node.get("inputs"), f"nodes[{i}] ({name})", names, n_inputs), activation
+        read[name] = _Node(_parents(node.get("inputs"), f"nodes[{i}] ({name})", names, n_inputs), activation)
     return read
 
 
@@ -169,8 +171,8 @@ def _parents(given: Any, where: str, names: Sequence[Any], n_inputs: int) -> lis
 def _depths(read: dict[str, _Node]) -> dict[str, int]:
     """The longest path from an input to each node."""
     order = TopologicalSorter[str]()
-    for name, (_, parents, _) in read.items():
-        order.add(name, *(u for u in parents if isinstance(u, str)))
+    for name, node in read.items():
+        order.add(name, *(u for u in node.parents if isinstance(u, str)))
     try:
         order.prepare()
     except CycleError as error:
