@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from orbit.core.component import Estimator
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import check_params
 from orbit.core.random import RandomState, hold_out, spawn
 from orbit.core.store import warn, with_warnings
@@ -29,7 +29,6 @@ from orbit.solvers.selection import (
     best_of_path,
     drop_zero_weights,
     normalized_weights,
-    regularization_path,
     subset_weights,
     warn_at_end,
 )
@@ -193,9 +192,13 @@ class Learner(Estimator):
         return structure, X
 
     def _path(self) -> np.ndarray:
-        """The values to choose from, ascending."""
+        """The values to choose from, ascending, float64."""
         name = str(self.path_parameter)
-        return regularization_path(getattr(self, name), self.default_path, name)
+        values = getattr(self, name)
+        path = np.atleast_1d(np.asarray(self.default_path if values is None else values, dtype=np.float64))
+        if len(path) == 0:
+            raise ParameterError(name, "at least one value", values)
+        return np.sort(path)
 
     def _criterion(self) -> str:
         return "hold_out"

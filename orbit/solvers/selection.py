@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError
 from orbit.solvers.factorisations import LEVERAGES_BY_EIGENVALUES, is_large
 from orbit.solvers.least_squares import FLOAT32_ERROR, LeastSquares
 from orbit.solvers.repeats import Repeats
@@ -31,18 +31,6 @@ _ABOVE_ROUNDING = 10
 _FEWEST_VALUES = 3
 
 Score = Callable[[float], float]
-
-
-def regularization_path(
-    values: float | Sequence[float] | None,
-    default: Sequence[float] = DEFAULT_PATH,
-    name: str = "regularization",
-) -> np.ndarray:
-    """The values to choose from, ascending, float64. None is the default path."""
-    path = np.atleast_1d(np.asarray(default if values is None else values, dtype=np.float64))
-    if len(path) == 0:
-        raise ParameterError(name, "at least one value", values)
-    return np.sort(path)
 
 
 def best_of_path(path: np.ndarray, score: Score) -> tuple[float, np.ndarray]:

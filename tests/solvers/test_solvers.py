@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 from orbit.approx import CumulativeDistribution, RandomFourier
-from orbit.core.errors import ParameterError
 from orbit.data import XPerm
 from orbit.engine import Engine
 from orbit.groups import Permutation
@@ -32,7 +31,6 @@ from orbit.solvers.selection import (
     best_of_path,
     gcv_scores,
     leave_one_out,
-    regularization_path,
     warn_at_end,
 )
 
@@ -602,15 +600,10 @@ def test_best_of_path_prefers_the_stronger_of_equals():
     assert best_of_path(np.array([1.0, 2.0]), lambda v: -np.inf)[0] == 2.0
 
 
-def test_regularization_path():
-    np.testing.assert_array_equal(regularization_path([3.0, 1.0, 2.0]), [1, 2, 3])
-    np.testing.assert_array_equal(regularization_path(0.5), [0.5])
-    path = regularization_path(None)
-    assert path[0] == pytest.approx(1e-13)
-    assert path[-1] == pytest.approx(10)
-    assert len(path) == len(DEFAULT_PATH) == 29
-    with pytest.raises(ParameterError):
-        regularization_path([])
+def test_default_path():
+    assert DEFAULT_PATH[0] == pytest.approx(1e-13)
+    assert DEFAULT_PATH[-1] == pytest.approx(10)
+    assert len(DEFAULT_PATH) == 29
 
 
 # ---- a precision that follows the problem ----------------------------------------------------------------------------
