@@ -83,10 +83,9 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     try:
         new.mkdir(parents=True)
         yield new
-        for written in new.rglob("*"):
-            if written.is_file():
-                with open(written, "rb") as file:
-                    os.fsync(file.fileno())
+        for written in filter(Path.is_file, new.rglob("*")):
+            with open(written, "rb") as file:
+                os.fsync(file.fileno())
         if path.exists():
             os.replace(path, old)
         try:

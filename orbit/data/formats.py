@@ -503,7 +503,7 @@ def _numbers(column: Any, what: str) -> np.ndarray:
     if not _is_list(column.type):
         return column.to_numpy(zero_copy_only=False)[:, None]
     inner = _numbers(column.flatten(), what)
-    lengths = () if pa.types.is_fixed_size_list(column.type) else np.unique(np.asarray(column.value_lengths()))
+    lengths: Any = () if pa.types.is_fixed_size_list(column.type) else np.unique(np.asarray(column.value_lengths()))
     if len(lengths) > 1:
         raise InputError(f"{what}: expected lists of one length, found {lengths[0]} and {lengths[-1]} numbers")
     return inner.reshape(n, -1) if n else inner.reshape(0, 0)
