@@ -43,7 +43,8 @@ _FEW_POINTS = 32
 # Attributes of a fitted map that do not change its features.
 _NO_CONTENT = "_routes", "_embeddings", "_whole", "_digests"
 
-# Orbits by points, up to which features are computed by orbit; they are held beside the result.
+# Largest ratio of orbits to points for which features are computed once for each orbit; those are held beside the
+# result.
 _FEW_ORBITS = 0.25
 
 

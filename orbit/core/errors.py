@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-# Characters of a value in a message, and of its beginning and end if it has more.
+# The most characters of a value in a message; the characters of its beginning and of its end if it has more.
 _LONG_TEXT, _SHOWN = 200, 40
 
 

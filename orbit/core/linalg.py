@@ -15,10 +15,11 @@ from scipy.linalg import lapack
 from orbit.core.errors import InputError
 from orbit.core.threads import default_threads, in_threads, single_threaded, threads_for
 
-# Columns up to which second moments are one product, and rows of a block of other updates: it limits temporary arrays.
+# Up to this many columns, second moments are computed as one product. Rows of a block of other updates, which limits
+# temporary arrays.
 BLOCK_COLUMNS = 2048
 
-# Rows and columns of a tile of second moments, and the fewest if there are many threads.
+# Side of a tile of second moments, and the least side, for many threads.
 _TILE, _SMALL_TILE = 1024, 256
 
 # Size up to which a triangular matrix is inverted by substitution.
@@ -28,10 +29,10 @@ _TRIANGLE = 512
 # slower.
 _SINGLE_THREADED = 512
 
-# Sizes of targets whose squares are numbers of float32.
+# Range of the sizes of targets whose squares float32 can hold.
 _SMALLEST_TARGET, _LARGEST_TARGET = 1e-30, 1e30
 
-# Numbers that a thread sums before it takes others.
+# Numbers that a thread sums at a time.
 _SUMMED = 2**20
 
 

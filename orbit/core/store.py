@@ -49,13 +49,13 @@ Warned = tuple[tuple[str, type[Warning], str, int], ...]
 # The values of a function of rows, how they were computed (an engine's Route), and the warnings that this gave.
 Noted = tuple[np.ndarray, Any, Warned]
 
-# The share of its bytes that a store of rows uses for other results.
+# The share of its bytes that a store of rows uses for other results in memory.
 _SHARE_OF_RESULTS = 0.01
 
 # Rows whose digests a thread computes at a time.
 _HASHED_ROWS = 256
 
-# Kept in files is what took longer to compute than to be written and read at this rate.
+# A result is kept in files if it took longer to compute than it takes to write and read it at this rate.
 _BYTES_PER_S = 5e8
 
 

@@ -12,15 +12,15 @@ import torch
 
 from orbit.core.threads import default_threads, in_threads
 
-# Sides of the products, and numbers and passes of cosines in a core's cache, by which the speed is measured: a few
-# milliseconds each.
+# The speed is measured by products of matrices of this side, and by passes of cosines of numbers that fit a core's
+# cache: a few milliseconds each.
 _SIDE, _NUMBERS, _PASSES = 512, 2**14, 64
-# Share of that speed which whole runs reach, by the table in docs/howto/scale.md.
+# Share of the measured speed that whole runs reach, by the table in docs/howto/scale.md.
 _REACHED = 0.5
-# Calls of each thread in a round, and rounds.
+# Calls of each thread in a round; rounds that are timed.
 _CALLS, _ROUNDS = 4, 2
 
-# Time of a random number by that of a cosine in float32: from 15 to 20.
+# Time of drawing a random number, in units of that of a cosine in float32: from 15 to 20.
 DRAWN = 15.0
 
 

@@ -19,7 +19,8 @@ from orbit.registry import register
 
 Split = tuple[np.ndarray, np.ndarray]  # indices of training and test points
 
-# Names in an .npz of the part and the group of each point, and of the number of training points; and the parts.
+# Names of arrays in an .npz: the part of each point, its group, and the number of training points. Names of the
+# parts.
 _SPLIT, _GROUPS, _N_TRAIN = "split", "groups", "n_train"
 _TRAIN, _TEST = ("train", "0"), ("test", "1")
 

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _CHUNK = 1 << 20
 _TIMEOUT_S = 30.0
 
-# Of .npz files, with members and without, and of .npy files.
+# The first bytes of .npz files, with members and without, and of .npy files.
 _BEGINNINGS = b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY"
 
 

@@ -212,25 +212,25 @@ _DISGUISED = {
     "dates": "write numbers in place of dates, such as days since a first day",
 }
 
-# What the kinds are called that are warned of.
+# Kinds that give a warning -> their names in it.
 _WARNED = {"thousands": "numbers with signs that divide thousands", "dates": "dates"}
 
 # Separators of columns that are detected.
 _SEPARATORS = {",": ",", ";": ";", "\t": "a tab", "|": "|"}
 
-# Lines that have to agree with a separator, where that of column names has several.
+# Lines by which a separator is chosen if the line of column names has several.
 _LINES_TRIED = 21
 
 # A quoted entry, which the last of these lines may leave open.
 _QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*(?:"(?![^,;\t|\n])|\Z)')
 
-# What a file begins with, and its encoding.
+# Byte order mark at the beginning of a file -> encoding.
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
-# Two letters in UTF-16.
+# Two letters in UTF-16, in either byte order.
 _UNMARKED = re.compile(rb"(?P<utf_16_le>(?:[^\0]\0){2})|(?P<utf_16_be>(?:\0[^\0]){2})", re.DOTALL)
 
-# The decimal sign of a file -> the other one.
+# The decimal sign of a file -> name and character of the other one.
 _OTHERS: dict[str | None, tuple[str, str]] = {None: ("comma", ","), "comma": ("point", ".")}
 
 # A number, whose decimals begin with this sign; one whose thousands are divided, by a point, a comma, one of several

@@ -28,10 +28,10 @@ Form = Literal["spectrogram", "waveform"]
 WINDOW_S = 0.032
 _FLOOR_DB = 80.0
 
-# Samples a second: a window has 16 of the least.
+# Limits of the samples a second: at the least, a window has 16 samples.
 _LEAST_RATE, _MOST_RATE = 500, 1_000_000
 
-# The longest recording is this many times as long as the median, if most of what is read may be silence.
+# Ratio of the longest recording to the median above which a warning says how much is padded with silence.
 _LONG = 4.0
 
 

@@ -14,10 +14,11 @@ from orbit.data.base import Task, are_labels, are_one_hot
 #: Different integers up to which they are taken for classes.
 MOST_CLASSES = 100
 
-# More different integers than the first number, with fewer points each than the second, may be meant as numbers.
+# More different integers than the first number, with fewer points each than the second, give a warning: they may be
+# meant as numbers.
 _FEW_CLASSES, _FEW_POINTS = 10, 10
 
-# Random splits of groups of which the one with the best sizes is taken.
+# Random splits of groups that are tried; the one with the best sizes is taken.
 _GROUP_SPLITS = 10
 
 

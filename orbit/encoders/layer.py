@@ -29,7 +29,7 @@ _FEWEST_POINTS, _MOST_POINTS = 8, 64
 # Patches with a norm below this share of the root mean square have no direction, only rounding errors.
 _NO_DIRECTION = 1e-5
 
-# Standard deviations of a constant patch up to this many roundings of its mean are zero.
+# A patch whose standard deviation is at most this many roundings of its mean is constant.
 _CONSTANT = 16
 
 _KMEANS_ITERATIONS = 12

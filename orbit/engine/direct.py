@@ -22,7 +22,7 @@ SINGLE = Tiling(rows=TILE_ROWS, elements=4, units=512)
 # costs more than cache misses, so each tile holds six times as much.
 BATCHED = Tiling(rows=768, elements=8, units=1024)
 
-# Copies of the templates' columns for each thread, and orbit elements for which zeros are looked for.
+# Copies of the templates' columns for each thread; orbit elements whose moved points are searched for zeros.
 _COPIES, _MOVED = 3, 16
 
 

@@ -20,7 +20,7 @@ from orbit.engine.memory import Points, Workspace, even_step, slices
 from orbit.engine.strategy import Cost, Route, Strategy
 from orbit.orbits import Orbit
 
-# Units of a tile, and the numbers that all its buffers hold together: 32 MiB in float32.
+# Units of a tile; numbers that all its buffers hold together, 32 MiB in float32.
 _TILE_UNITS = 256
 _TILE_NUMBERS = 2**23
 

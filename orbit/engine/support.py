@@ -20,7 +20,7 @@ _WORTHWHILE = 0.8
 # products of 60 points, and a tile makes several.
 _FEWEST_ORBIT_POINTS = 2048
 
-# Points from which zeros are estimated first, and points that are counted at a time.
+# Points from which the share of zeros is estimated first; points whose zeros are counted at a time.
 _SAMPLE, _BLOCK = 256, 4096
 
 

@@ -14,7 +14,7 @@ from orbit.groups.domains import Torus
 from orbit.groups.reordering import Reordering
 from orbit.registry import register
 
-# An axis this many times as long as the last one is more likely to be the one that is shifted.
+# If another axis is this many times as long as the last one, it is more likely to be the one that is meant.
 _LONGER = 4
 
 

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 from orbit.learners.base import Curve
 from orbit.plots.axes import axes_or_new, figure_of, is_geometric, row_of_axes, set_log_ticks, short
 
-# Labels of scores; others are those of a criterion.
+# Criterion -> label of its scores; scores of other criteria are labelled by the name of the criterion.
 _SCORES = {"marginal-likelihood": "log marginal likelihood", "hold-out-log-loss": "hold-out log loss"}
 
 

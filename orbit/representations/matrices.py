@@ -9,7 +9,7 @@ import numpy as np
 from orbit.registry import register
 from orbit.representations.base import Representation
 
-# Differences of two entries that are equal but for rounding, relative to the largest entry.
+# Largest difference, as a share of the largest entry, of two entries that are equal up to rounding.
 _ROUNDING = 1e-4
 
 

@@ -20,9 +20,9 @@ from orbit.solvers.selection import SAMPLED_ROWS, in_float32
 
 # Multiplications of a factorisation of an m x m matrix, as multiples of m^3 (Golub and Van Loan, 4.2 and 8.3).
 _CHOLESKY, _REDUCTION, _EIGEN = 1 / 6, 2 / 3, 4.5
-# Those of each lambda with a block-tridiagonal matrix in blocks of b rows, as multiples of m b^2.
+# Multiplications for each lambda with a block-tridiagonal matrix in blocks of b rows, as multiples of m b^2.
 _BLOCKS = 6.0
-# Those of each lambda and row whose leverage is computed, as multiples of m b.
+# Multiplications for each lambda and each row whose leverage is computed, as multiples of m b.
 _ROW_BLOCKS = 1.5
 # Passes over a stream before the first product of conjugate gradients: means, moments of the targets, the sketch.
 _FIRST_PASSES = 3

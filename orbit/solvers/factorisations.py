@@ -17,7 +17,8 @@ from orbit.core.threads import in_threads, single_threaded, threads_for
 LARGE = 3000
 # From this size on a reduction to tridiagonal form is clearly faster than an eigendecomposition.
 TRIDIAGONAL_FROM = 64
-# Up to this size the leverages of many rows for a path cost so much less by eigenvalues that these pay off.
+# Up to this size eigenvalues pay off where the leverages of many rows are computed for a path, which they make
+# cheaper.
 LEVERAGES_BY_EIGENVALUES = 768
 # From about this size on a matrix leaves the caches: a reduction by matrix products is faster than one by vectors.
 BAND_FROM = 1800
@@ -25,19 +26,20 @@ BAND_FROM = 1800
 MAX_EIGEN = 12_000
 # Distinct scales up to which a Cholesky factor for each costs less than a reduction, for one lambda.
 _FEW_SCALES = 3
-# Rows for each system, a lambda with a scale, from which block-tridiagonal ones cost less than tridiagonal ones, and
-# tridiagonal ones less than an eigendecomposition.
+# Rows for each system (a lambda with a scale) from which a block-tridiagonal form costs less than a tridiagonal one,
+# and from which that costs less than an eigendecomposition.
 _ROWS_BANDED, _ROWS_TRIDIAGONAL = 20, 1
-# Multiples of float64 rounding below which lambda is resolved by eigenvalues only.
+# Multiple of float64 rounding below which only eigenvalues resolve lambda.
 _ABOVE_ROUNDING = 10
-# Columns that are factorised or updated at once: of 128 to 512 about the fastest, for sizes of 1,000 to 4,000.
+# Columns that are factorised or updated at once: about the fastest number from 128 to 512, for sizes of 1,000 to
+# 4,000.
 PANEL = 192
 # Panels that a reduction in float32 updates at once: it reads fewer bytes for each operation.
 _PANELS_FLOAT32 = 4
 # Rows of the blocks of a block-tridiagonal matrix, up to LARGE and above, divisors of PANEL: wider ones take less time
 # to reduce to, and more for each lambda and each leverage.
 BLOCK, WIDE_BLOCK = 32, 64
-# Values of lambda whose block-tridiagonal systems are solved at once by a thread, times the rows of a block.
+# Values of lambda whose block-tridiagonal systems a thread solves at once, times the rows of a block.
 _TOGETHER = 320
 # Reflections that LAPACK applies at once.
 _REFLECTIONS = 64

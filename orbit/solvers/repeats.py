@@ -13,14 +13,15 @@ from orbit.core.threads import in_threads
 
 # Rows and columns that a thread projects at once, in float64: a tile that fits the cache.
 _TILE_ROWS, _TILE_COLUMNS = 64, 2048
-# Rows are compared by this number of random projections. Different rows agree in none but a few of them.
+# Number of random projections by which rows are compared. Different rows agree in few of them, or in none.
 _PROJECTIONS = 8
 # Features of one orbit differ by rounding, of up to this multiple of the precision of the rows.
 _ROUNDING = 64
 # Rows that vary little about a large mean differ by as little as rounding; equal ones differ by less than this share of
 # the deviation of all rows, unless that is rounding itself: at most this multiple of the precision.
 _SHARE, _CONSTANT = 1e-3, 4
-# Neighbours in the order of a projection that are compared; in some order no copies of another row are between.
+# Neighbours in the order of a projection that are compared. In one of the orders no copies of other rows lie between
+# equal rows.
 _NEIGHBOURS = 3
 
 

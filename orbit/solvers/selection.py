@@ -14,20 +14,22 @@ from orbit.solvers.factorisations import LEVERAGES_BY_EIGENVALUES, is_large
 from orbit.solvers.least_squares import FLOAT32_ERROR, LeastSquares
 from orbit.solvers.repeats import Repeats
 
-# From near interpolation, the limit of float64 with features of norm one, to predicting the mean.
+# The default values of lambda: from near interpolation, the limit of float64 with features of norm one, to predicting
+# the mean.
 DEFAULT_PATH = tuple(10.0 ** np.arange(-13, 1.1, 0.5))
 
-# Scores divide squared residuals, which have rounding errors around 1e-16 of the targets' power, by the squared share
-# of the degrees of freedom, of all points or of one, that the fit leaves over.
+# The least share of the degrees of freedom, of all points or of one, that a fit has to leave over. Scores divide
+# squared residuals by its square, and these have rounding errors around 1e-16 of the targets' power.
 _LEAST_SHARE_LEFT = 1e-6
 
-# Rows of which leverages are computed, of a larger number at random: at 12,000 rows a quarter of the time of a fit.
+# Rows whose leverages are computed; of more rows this many are drawn at random. It takes a quarter of the time of a
+# fit to 12,000 rows.
 SAMPLED_ROWS = 1000
 
 # A difference is known if it is larger than this multiple of its rounding error.
 _ABOVE_ROUNDING = 10
 
-# Of fewer values every choice is an end.
+# With fewer values every choice is an end of the path.
 _FEWEST_VALUES = 3
 
 Score = Callable[[float], float]
