@@ -263,7 +263,7 @@ class SolverLearner(Learner):
     """
 
     path_parameter = "regularization"
-    default_path = (1e-6, 1e-5, 1e-4, 1e-3)
+    default_path: ClassVar[Sequence[float]] = (1e-6, 1e-5, 1e-4, 1e-3)
     value_type: ClassVar[type] = float
     published: ClassVar[tuple[str, ...]] = ()
 

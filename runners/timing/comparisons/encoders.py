@@ -10,7 +10,7 @@ from torch import Tensor
 from orbit.core.errors import InputError
 from orbit.core.threads import in_threads
 from orbit.encoders import Patches
-from orbit.encoders.layer import Layer
+from orbit.encoders.layer import Layer, LayerRun
 from orbit.engine.kept import Reused
 from runners.app.plan import Plan
 from runners.timing.comparisons.base import Comparison, represented_images, slices
@@ -53,7 +53,7 @@ class _Products:
 
     def __init__(self, layer: Layer, like: Tensor) -> None:
         self.layer, self.n = layer, layer.points_at_once(like.device)
-        self.run = layer.start(like, self.n)
+        self.run = LayerRun(layer, like, self.n)
         (rows, columns), (pooled_rows, pooled_columns) = layer.positions, layer.pool.side
         block = len(self.run.templates[0])
         self.patches = like.new_zeros(self.run.k, rows * columns * self.n)
