@@ -1,13 +1,10 @@
-"""Tables with named columns: reading them, and the numbers that their columns become."""
+"""Tables with named columns, and the numbers that their columns become."""
 
 from __future__ import annotations
 
-import codecs
-import logging
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from csv import QUOTE_NONE
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,8 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from orbit.core.errors import DataFileError, InputError, shortened, suggestion
 from orbit.data.base import Column
-
-log = logging.getLogger(__name__)
+from orbit.data.csv_files import Csv, read_csv
 
 _PARQUET = (".parquet", ".pq")
 
@@ -215,21 +211,6 @@ _DISGUISED = {
 # Kinds that give a warning -> their names in it.
 _WARNED = {"thousands": "numbers with signs that divide thousands", "dates": "dates"}
 
-# Separators of columns that are detected.
-_SEPARATORS = {",": ",", ";": ";", "\t": "a tab", "|": "|"}
-
-# Lines by which a separator is chosen if the line of column names has several.
-_LINES_TRIED = 21
-
-# A quoted entry, which the last of these lines may leave open.
-_QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*(?:"(?![^,;\t|\n])|\Z)')
-
-# Byte order mark at the beginning of a file -> encoding.
-_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-
-# Two letters in UTF-16, in either byte order.
-_UNMARKED = re.compile(rb"(?P<utf_16_le>(?:[^\0]\0){2})|(?P<utf_16_be>(?:\0[^\0]){2})", re.DOTALL)
-
 # The decimal sign of a file -> name and character of the other one.
 _OTHERS: dict[str | None, tuple[str, str]] = {None: ("comma", ","), "comma": ("point", ".")}
 
@@ -243,28 +224,6 @@ _DIVIDED = (
 _PLAIN = r"\s*[+-]?\d*[.,]?\d+\s*"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # of a month, or a month
 _DATE = rf"\s*(?:\d{{4}}([-./]){_DAY}\1{_DAY}|{_DAY}([-./]){_DAY}\2(?:\d{{4}}|\d{{2}}))(?:[ T]\d{{1,2}}:.*)?\s*"
-
-
-@dataclass(frozen=True)
-class Csv:
-    """How a CSV file is written.
-
-    Attributes
-    ----------
-    separator : str or None
-        Between columns; None: the one of comma, semicolon, tab and vertical bar that the line of column names has.
-    decimal : {"point", "comma"} or None
-        What decimals begin with; None: a point, and columns of numbers with commas are refused.
-    encoding : str or None
-        One of Python's names; None: UTF-8, or UTF-16 with a byte order mark.
-    missing : list of str or None
-        Texts that stand for a missing value; None: those of pandas.
-    """
-
-    separator: str | None = None
-    decimal: Literal["point", "comma"] | None = None
-    encoding: str | None = None
-    missing: list[str] | None = None
 
 
 class Frame:
@@ -312,9 +271,8 @@ class Frame:
                 frame = pd.read_parquet(file).rename(columns=str)
                 names = frame.columns
             else:
-                options = _options(file, where, csv)
-                options |= _parser(file, where, csv.separator, options)
-                frame, names = _read_csv(file, where, options, texts, labels)
+                options = csv.options(file, where)
+                frame, names = read_csv(file, where, options, texts, labels)
         except InputError:
             raise
         except Exception as error:
@@ -516,98 +474,6 @@ def _what_to_do(kind: str, column: str) -> str:
         return _DISGUISED[kind]
     name = f"=[{column}]" if column.isascii() and column.isidentifier() else ""
     return f"{_DISGUISED[kind]}, or leave it out with exclude{name}"
-
-
-def _options(file: Path, where: str, csv: Csv) -> dict[str, Any]:
-    """Arguments of ``pandas.read_csv``, without the separator."""
-    return {
-        "na_values": csv.missing,
-        "keep_default_na": csv.missing is None,
-        "decimal": "," if csv.decimal == "comma" else ".",
-        "encoding": csv.encoding or _encoding(file, where),
-    }
-
-
-def _parser(file: Path, where: str, separator: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The separator, found if it is None, and the parser for it, as arguments of ``pandas.read_csv``."""
-    separator = _separator(file, where, options) if separator is None else separator
-    separator = separator.replace("\\t", "\t")  # a tab, as it is written in a shell
-    fast = len(separator) == 1 or separator == r"\s+"  # pandas has another parser for the others
-    return {"sep": separator, "engine": "c" if fast else "python"}
-
-
-def _encoding(file: Path, where: str) -> str:
-    """The encoding that the first bytes of a file tell, else UTF-8.
-
-    Raises
-    ------
-    InputError
-        If they are UTF-16 without a byte order mark.
-    """
-    with open(file, "rb") as opened:
-        start = opened.read(4)
-    if unmarked := _UNMARKED.match(start):
-        name = str(unmarked.lastgroup).replace("_", "-")
-        raise InputError(
-            f"encoding: expected UTF-8, or UTF-16 with a byte order mark, in {where}, found UTF-16 without it; set "
-            f"encoding='{name}'"
-        )
-    return next((encoding for mark, encoding in _MARKS.items() if start.startswith(mark)), "utf-8")
-
-
-def _separator(file: Path, where: str, options: Mapping[str, Any]) -> str:
-    """The separator that the line of column names has; of several, the one that the first rows have as well.
-
-    Raises
-    ------
-    InputError
-        If it may be one of several.
-    """
-    names, *rows = _unquoted(file, options)
-    found = [separator for separator in _SEPARATORS if separator in names]
-    if len(found) < 2:
-        return found[0] if found else ","
-    fitting = [
-        separator
-        for separator in found
-        if not rows or max(row.count(separator) for row in rows) == names.count(separator)
-    ]
-    if len(fitting) == 1:
-        return fitting[0]
-    listed = " and ".join(_SEPARATORS[separator] for separator in found)
-    raise InputError(f"separator: expected one that separates the columns of {where}, found several: {listed}")
-
-
-def _unquoted(file: Path, options: Mapping[str, Any]) -> list[str]:
-    """The first lines of a CSV file, that of column names and some rows, without quoted entries."""
-    whole = {"sep": "\x1f", "header": None, "usecols": [0], "quoting": QUOTE_NONE, "na_filter": False, "dtype": str}
-    lines = pd.read_csv(file, nrows=_LINES_TRIED, encoding=options["encoding"], **whole)
-    return _QUOTED.sub("", "\n".join(lines[0])).split("\n")
-
-
-def _read_csv(
-    file: Path, where: str, options: dict[str, Any], texts: Iterable[str], labels: Iterable[str]
-) -> tuple[pd.DataFrame, pd.Series]:
-    """The table in a CSV file, and the names of its columns as they are in the file; see :meth:`Frame.read`.
-
-    Columns with neither a name nor a value, as of a separator at the end of each line, are left out.
-    """
-    whole = {"low_memory": False} if options["engine"] == "c" else {}  # a column has one type, not one for each chunk
-    frame = pd.read_csv(file, dtype=dict.fromkeys(texts, str), **options, **whole).rename(columns=str)
-    for column in labels:
-        if column in frame and pd.api.types.is_integer_dtype(frame[column]):
-            written = pd.read_csv(file, usecols=[column], dtype=str, **options)[column]
-            if written.str.match(r"\s*[+-]?0\d").any():
-                frame[column] = written
-    # pandas renames a second "a" to "a.1"
-    names = pd.read_csv(file, header=None, nrows=1, dtype=str, **options).iloc[0].fillna("")
-    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes the first column for row labels
-        raise ValueError("its rows have more entries than the line of column names")
-    unnamed = frame.loc[:, (names == "").to_numpy()]
-    empty = unnamed.columns[(unnamed.isna() | (unnamed == "")).all()]
-    if len(empty):
-        log.info("%s: left out %s without a name and values", where, "a column" if len(empty) == 1 else "columns")
-    return frame.drop(columns=empty), names[names != ""]
 
 
 def _text(value: Any) -> str:

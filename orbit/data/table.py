@@ -261,7 +261,8 @@ class Table(Loader):
         return values
 
     def _read(self, path: str, where: str, texts: Iterable[str] = (), labels: Sequence[str] = ()) -> Frame:
-        from orbit.data.frames import Csv, Frame
+        from orbit.data.csv_files import Csv
+        from orbit.data.frames import Frame
 
         names = [] if self.task == "regression" or len(labels) > 1 else [*labels]
         names += [self.group_column] if self.group_column is not None else []
