@@ -27,12 +27,13 @@ from runners.app.signatures import classes_are_imported
 
 E = TypeVar("E", bound=Exception)
 
-# How Hydra's message of an error in a file begins, OmegaConf's of a value in place of a section, and Hydra's functions
-# that read a file, with the variable that has its name.
 # What Hydra says of several values for a single run.
 _SEVERAL = re.compile(r"Ambiguous value for argument '(.*)'\s")
+# How Hydra's message of an error in a file begins.
 _IN_FILE = re.compile(r"In '([^']+)': ")
+# What OmegaConf says of a value in place of a section.
 _NO_SECTION = re.compile(r"Merge error: \w+ is not a subclass of (\w+)\. value: (.*)")
+# Hydra's functions that read a file -> the variable with its name.
 _READING = {"load_config": "config_path", "_load_config_impl": "config_path", "_create_defaults_tree_impl": "path"}
 
 _SECTIONS = dict.fromkeys(orbit.registry.TASKS.values(), "learner")
