@@ -48,6 +48,9 @@ log = logging.getLogger(__name__)
 
 _exit_code = 0  # of the last job run in this process
 
+# scikit-learn's warning of as many classes as points or nearly so; loaders warn of numbers that are taken for classes.
+_MANY_CLASSES = "The number of unique classes is greater than 50% of the number of samples."
+
 
 def main() -> int:
     """Run the command line, and return the exit code."""
@@ -184,13 +187,14 @@ def _run_job(cfg: DictConfig) -> float:
 def _logged_warnings() -> Iterator[None]:
     """Write Python's warnings to the log, which is shown on the terminal and kept in the run folder.
 
-    What libraries say of their later versions is written once, not for each fit.
+    What libraries say of their later versions is written once, not for each fit, and what scikit-learn says of many
+    classes not at all.
     """
     of_later_versions = set[str]()
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         text = " ".join(worded(str(message)).split())
-        if text in of_later_versions:
+        if text in of_later_versions or text.startswith(_MANY_CLASSES):
             return
         if issubclass(category, FutureWarning):
             of_later_versions.add(text)

@@ -120,6 +120,14 @@ class TestWarnings:
         )
         assert "stopped after learner.max_iter=1 steps before it converged for learner.regularization=1e-06" in log
 
+    @pytest.mark.parametrize("learner", ["ridge", "logistic"])
+    def test_of_many_classes_is_not_shown(self, shown, tmp_path, learner):
+        """scikit-learn's, which has no key to change; that of the loader says what to do with numbers."""
+        X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 40
+        np.savez(tmp_path / "many.npz", X=X, y=np.char.add("class ", y.astype(str)))
+        log = shown("dataset=arrays", f"dataset.path={tmp_path / 'many.npz'}", "group=identity", f"learner={learner}")
+        assert "unique classes" not in log
+
     def test_of_a_table(self, shown, tmp_path):
         days = pd.date_range("2026-01-01", periods=40).strftime("%Y-%m-%d")
         table = pd.DataFrame({"when": days, "width": range(40), "kind": np.arange(40) % 2})
