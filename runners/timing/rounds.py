@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
+from orbit.core.progress import Progress
+
 # BLAS threads spin for tens of milliseconds after their last product, and would slow down the next case.
 PAUSE_S = 0.2
 # Shorter cases are repeated for this time, after one call that is not measured: the first after another case has cold
@@ -18,11 +20,13 @@ PAUSE_S = 0.2
 MIN_CASE_S = 0.2
 
 
-def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, np.ndarray]:
+def interleaved(
+    cases: Mapping[str, Callable[[], object]], rounds: int, progress: bool = False
+) -> dict[str, np.ndarray]:
     """Seconds of every case in every round. Cases are interleaved (A B A B), so that other load affects all equally.
 
     Each case runs before the first round without being measured. In every round a case shorter than ``MIN_CASE_S``
-    runs once without being measured, then for that time, and the mean is taken.
+    runs once without being measured, then for that time, and the mean is taken. ``progress`` shows how many have run.
 
     Returns
     -------
@@ -30,12 +34,17 @@ def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int) -> dict[
         For each case, wall-clock seconds, and processor seconds summed over threads. Processor seconds do not
         include waiting for cores that other processes use.
     """
-    repeats = {name: _repeats(case) for name, case in cases.items()}
+    repeats: dict[str, int] = {}
     seconds: dict[str, list[np.ndarray]] = {name: [] for name in cases}
-    for _ in range(rounds):
+    with Progress((1 + rounds) * len(cases), "timing", progress) as shown:
         for name, case in cases.items():
-            time.sleep(PAUSE_S)
-            seconds[name].append(_timed(case, repeats[name]))
+            repeats[name] = _repeats(case)
+            shown.step()
+        for _ in range(rounds):
+            for name, case in cases.items():
+                time.sleep(PAUSE_S)
+                seconds[name].append(_timed(case, repeats[name]))
+                shown.step()
     return {name: np.array(values) for name, values in seconds.items()}
 
 

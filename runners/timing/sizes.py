@@ -84,7 +84,8 @@ def measure(plan: Plan, key: str, values: list[int], paths: list[str], n_points:
     cases = {(name, value): _case(plan, key, value, name, n_points) for name in names for value in values}
     timed = {f"{name} {value}": case.run for (name, value), case in cases.items()}
     kinds = operations(plan.config["engine"]["workers"] or torch.get_num_threads())
-    seconds = interleaved(timed | {kind: run for kind, (run, _) in kinds.items()}, rounds)
+    timed |= {kind: run for kind, (run, _) in kinds.items()}
+    seconds = interleaved(timed, rounds, plan.config["engine"]["progress"])
     each = {kind: np.median(seconds[kind][:, 0]) / count for kind, (_, count) in kinds.items()}
     lines = {}
     for name in names:

@@ -104,7 +104,7 @@ class Timing(Runner):
     def _compare(self, job: Job, threads: int) -> None:
         assert self.compare is not None
         comparison = COMPARISONS[self.compare](job.plan, self.n_points, threads)
-        seconds = interleaved(comparison.cases, self.rounds)
+        seconds = interleaved(comparison.cases, self.rounds, job.plan.config["engine"]["progress"])
         for name, factors in comparison.derived.items():
             seconds[name] = sum((factor * seconds[case] for case, factor in factors.items()), np.zeros(2))
         for name, value in comparison.metrics.items():

@@ -226,6 +226,12 @@ def test_cases_are_run_in_turn_after_a_round_that_does_not_count(monkeypatch):
     assert all(np.all(values >= 0) for values in seconds.values())
 
 
+def test_progress_counts_the_cases_of_all_rounds(monkeypatch, log_messages):
+    monkeypatch.setattr("orbit.core.progress.LINE_EVERY_S", 0.0)
+    interleaved(dict.fromkeys("ab", lambda: None), rounds=2, progress=True)
+    assert [line.partition(",")[0] for line in log_messages] == [f"timing: {done} of 6" for done in range(1, 7)]
+
+
 def test_the_machine_is_described():
     assert "3 threads in use" in describe_machine(3)
 
