@@ -136,16 +136,17 @@ class OptunaSweeper(Sweeper):
         if missing <= 0:
             nothing_left(f"the search is complete, with n_trials={self.n_trials}")
         while missing > 0:
-            trials, known = _asked(study, space, min(self.n_jobs, missing))
-            missing -= len(trials) + known
-            if not trials:
-                continue
-            jobs = [[*fixed, *_settings(trial.params), *self._identity(study, url, trial)] for trial in trials]
-            results = self.launcher.launch(jobs, initial_job_idx=trials[0].number)
-            interruption.check()
-            for trial, result in zip(trials, results, strict=True):
-                _tell(study, trial, result.return_value)
-            returned.append(results)
+            trials, repeated = _asked(study, space, min(self.n_jobs, missing))
+            missing -= len(trials) + (repeated is not None)
+            if trials:
+                jobs = [[*fixed, *_settings(trial.params), *self._identity(study, url, trial)] for trial in trials]
+                results = self.launcher.launch(jobs, initial_job_idx=trials[0].number)
+                interruption.check()
+                for trial, result in zip(trials, results, strict=True):
+                    _tell(study, trial, result.return_value)
+                returned.append(results)
+            if repeated is not None:
+                _tell_again(study, *repeated)
         return returned
 
     def _identity(self, study: Any, url: str, trial: Any) -> list[str]:
@@ -191,28 +192,30 @@ def _only_one(outputs: Path, name: str) -> Any:
         raise InputError(f"hydra/sweeper=optuna: another process runs this search in {outputs}; wait for it") from error
 
 
-def _asked(study: Any, space: dict[str, Any], most: int) -> tuple[list[Any], bool]:
-    """The next trials to run, up to one whose value is known, and whether there was one.
+def _asked(study: Any, space: dict[str, Any], most: int) -> tuple[list[Any], tuple[Any, int] | None]:
+    """The next trials to run, and the one after them if an earlier one has its settings, with the number of that one.
 
     Their numbers are consecutive, as are those of their jobs.
     """
-    trials: list[Any] = []
-    for _ in range(most):
-        trial = study.ask(space)
-        if _told_again(study, trial):
-            return trials, True
-        trials.append(trial)
-    return trials, False
-
-
-def _told_again(study: Any, trial: Any) -> bool:
-    """Whether an earlier trial has the same settings, and so the same value, which this one then gets without a job."""
     from optuna.trial import TrialState
 
-    same = [t for t in study.get_trials(states=[TrialState.COMPLETE]) if t.params == trial.params]
-    if same:
-        study.tell(trial, same[0].value)
-    return bool(same)
+    trials: list[Any] = []
+    complete = study.get_trials(states=[TrialState.COMPLETE])
+    for _ in range(most):
+        trial = study.ask(space)
+        same = [other.number for other in (*complete, *trials) if other.params == trial.params]
+        if same:
+            return trials, (trial, same[0])
+        trials.append(trial)
+    return trials, None
+
+
+def _tell_again(study: Any, trial: Any, earlier: int) -> None:
+    """Give a trial, without a job, the outcome of the earlier one of that number."""
+    from optuna.trial import TrialState
+
+    found = study.trials[earlier]
+    study.tell(trial, found.value if found.state == TrialState.COMPLETE else None, found.state)
 
 
 def _settings(params: dict[str, Any]) -> list[str]:

@@ -179,9 +179,10 @@ class TestSearch:
         assert kept.is_file()
         assert list((tmp_path / "out").glob("*/*-sweep")) == list((tmp_path / "out" / "pending").glob("*.json")) == []
 
-    def test_equal_settings_are_run_once(self, run, tmp_path):
+    @pytest.mark.parametrize("n_jobs", [1, 4])
+    def test_equal_settings_are_run_once(self, run, n_jobs):
         command = ("-m", "hydra/sweeper=optuna", *VALIDATE, "approx.n_components=4,5", "hydra.sweeper.n_trials=6")
-        code, out, err = run(*command)
+        code, out, err = run(*command, f"hydra.sweeper.n_jobs={n_jobs}")
         assert code == 0, err
         assert "(6 complete)" in out
         assert "2 of 2 jobs finished" in out
