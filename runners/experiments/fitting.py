@@ -71,9 +71,29 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
         selected = select(plan, data)
     plan = selected.plan if selected else plan
     model = pipeline(plan, data.task)
+    warn_about_combinations(plan, data.X_train.ndim - 1)
+    trained, examined, problem = _fit(plan, model, data, clock, training)
+    with clock.stage("predict"):
+        predicted, probabilities = predict_with_probabilities(model, data.X_test, plan.engine())
+    problem = problem or _constant(predicted, data.y_test)
+    _warn_about_groups(model["learner"], data)
+    if problem is not None:
+        warnings.warn(problem, stacklevel=2)
+    metrics = {f"train/{key}": value for key, value in trained.items()}
+    metrics |= {f"test/{key}": v for key, v in _test_metrics(model["learner"], data, predicted, probabilities).items()}
+    metrics |= {"features/dim": float(model["learner"].n_features_in_), "memory/peak_mb": peak_memory_mb()}
+    metrics |= model["learner"].metrics() | model["features"].metrics() | examined
+    if selected:
+        metrics |= selected.metrics()
+    return Fitted(model, predicted, probabilities, metrics, selected, problem)
+
+
+def _fit(
+    plan: Plan, model: Pipeline, data: Dataset, clock: Stopwatch, training: Training | None
+) -> tuple[dict[str, float], dict[str, float], str | None]:
+    """Fit a pipeline; returns metrics of training points, metrics of the features, and why these teach nothing."""
     features, learner, engine = model["features"], model["learner"], plan.engine()
     sample: Any = plan.sample(len(data.X_train)) if engine.stream else slice(None)
-    warn_about_combinations(plan, data.X_train.ndim - 1)
     with clock.stage("representation"):
         X = represented(model, data.X_train[sample], engine)
     warn_about_points(plan, X)
@@ -91,35 +111,30 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
         psi = _fit_at_once(model, data, X, clock)
         seen, fitted_values = np.arange(len(X)), learner.predict(psi)
         examined, problem = diagnose(features, X, psi)
-        del psi
-    with clock.stage("predict"):
-        predicted, probabilities = predict_with_probabilities(model, data.X_test, engine)
-    problem = problem or _constant(predicted, data.y_test)
-    if data.groups is not None and (curve := learner.selection_curve()) is not None:
-        warnings.warn(
-            f"{curve.parameter}={curve.chosen:g} was chosen by {curve.criterion}, which knows no groups of points and "
-            "may fit what those of one have in common; give one value, or choose by selection=k_fold with "
-            f"'selection.grid={{learner.{curve.parameter}: [...]}}'",
-            stacklevel=2,
-        )
-    if problem is not None:
-        warnings.warn(problem, stacklevel=2)
+    return evaluate(data.task, data.y_train[seen], fitted_values), examined, problem
 
-    scores = {f"train/{k}": v for k, v in evaluate(data.task, data.y_train[seen], fitted_values).items()}
-    tested = evaluate(data.task, data.y_test, predicted)
+
+def _test_metrics(
+    learner: Any, data: Dataset, predicted: np.ndarray, probabilities: np.ndarray | None
+) -> dict[str, float]:
+    found = evaluate(data.task, data.y_test, predicted)
     if data.task == "regression":
-        tested |= evaluate_targets(data.y_test, predicted, data.targets)
+        found |= evaluate_targets(data.y_test, predicted, data.targets)
     if probabilities is not None:
-        tested |= evaluate_probabilities(data.y_test, probabilities, learner.classes_)
-    scores |= {f"test/{k}": v for k, v in tested.items()}
-    scores |= {
-        "features/dim": float(learner.n_features_in_),
-        "memory/peak_mb": peak_memory_mb(),
-    }
-    scores |= learner.metrics() | features.metrics() | examined
-    if selected:
-        scores |= selected.metrics()
-    return Fitted(model, predicted, probabilities, scores, selected, problem)
+        found |= evaluate_probabilities(data.y_test, probabilities, learner.classes_)
+    return found
+
+
+def _warn_about_groups(learner: Any, data: Dataset) -> None:
+    """Issue a warning if the learner has chosen its parameter by a criterion that knows no groups of points."""
+    if data.groups is None or (curve := learner.selection_curve()) is None:
+        return
+    warnings.warn(
+        f"{curve.parameter}={curve.chosen:g} was chosen by {curve.criterion}, which knows no groups of points and "
+        "may fit what those of one have in common; give one value, or choose by selection=k_fold with "
+        f"'selection.grid={{learner.{curve.parameter}: [...]}}'",
+        stacklevel=3,
+    )
 
 
 def _constant(predicted: np.ndarray, y: Any) -> str | None:
