@@ -35,6 +35,7 @@ from runners.tracking.storage import cannot_write
 
 if TYPE_CHECKING:
     from runners.tracking.mlflow import Tracker
+    from runners.tracking.summary import Jobs
 
 #: Environment variables that identify the sweep to its jobs, which may run in other processes.
 PARENT_ENV = "ORBIT_PARENT_RUN_ID"
@@ -56,7 +57,10 @@ _open_sweeps: list[SweepCallback] = []
 
 
 class SweepCallback(Callback):
-    """Callback for multirun, created by Hydra from the section ``hydra.callbacks``."""
+    """Callback for multirun, created by Hydra from the section ``hydra.callbacks``.
+
+    :func:`close_sweep` ends it, because Hydra does not call ``on_multirun_end`` when a job failed.
+    """
 
     def __init__(self) -> None:
         self.tracker: Tracker | None = None
@@ -106,9 +110,6 @@ class SweepCallback(Callback):
         """Drop the configurations that Hydra keeps of every job until the last ends, half a megabyte each."""
         job_return.cfg = job_return.hydra_cfg = None
 
-    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Nothing: Hydra does not call this when a job failed, so ``close_sweep`` does the work."""
-
     def discard(self) -> None:
         """Leave no trace of a sweep that was refused before its first job, in a folder that was empty before."""
         if self.tracker is not None:
@@ -122,27 +123,18 @@ class SweepCallback(Callback):
 
     def close(self, interrupted: bool, ended: bool) -> int:
         """Print and log the table of all jobs, and return the exit code."""
-        from runners.tracking.recovery import recover
-        from runners.tracking.summary import job_records, write_summary
-
-        with self._going_on():
-            recover(self.outputs, self.tracker)  # jobs whose worker died
-        jobs = job_records(self.folder)
-        with self._going_on():
-            write_summary(self.folder, jobs)
+        jobs = self._summarised()
+        failed = [record for record, _ in jobs if record.status not in ("FINISHED", "SKIPPED")]
         if self.complete:
             print(f"\n{self.complete}{'' if jobs else chr(10) + self.folder.description()}")
         elif ended and not jobs:
             self.problems["the sweep has no job: expected keys with values, or glob() of a name that exists"] = None
-        failed = [record for record, _ in jobs if record.status not in ("FINISHED", "SKIPPED")]
         if jobs:
-            print(f"\n{self.folder.description()}")
             started = " that were started" if interrupted else ""
             finished = f"{len(jobs) - len(failed)} of {len(jobs)} jobs{started} finished"
-            print(f"  {finished}; folder {self.folder.path.absolute()}")
-        self.record.status = (
-            "KILLED" if interrupted else "FAILED" if failed or not (jobs or self.complete) else "FINISHED"
-        )
+            print(f"\n{self.folder.description()}\n  {finished}; folder {self.folder.path.absolute()}")
+        has_failed = failed or not (jobs or self.complete)
+        self.record.status = "KILLED" if interrupted else "FAILED" if has_failed else "FINISHED"
         self.record.end = self.record.start + time.monotonic() - self.begun  # the clock may have been set meanwhile
         with self._going_on():
             self.folder.write_record(self.record)
@@ -154,6 +146,18 @@ class SweepCallback(Callback):
         if jobs and all(record.refused for record, _ in jobs) and not self.problems:
             return 2
         return int(bool(failed or self.problems))
+
+    def _summarised(self) -> Jobs:
+        """The records and metrics of all jobs, also of those whose worker has died; their summary is in the folder."""
+        from runners.tracking.recovery import recover
+        from runners.tracking.summary import job_records, write_summary
+
+        with self._going_on():
+            recover(self.outputs, self.tracker)
+        jobs = job_records(self.folder)
+        with self._going_on():
+            write_summary(self.folder, jobs)
+        return jobs
 
     def _complete(self) -> None:
         """Upload the sweep, whose record is final. Without that record, the next start ends the sweep."""
