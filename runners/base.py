@@ -24,6 +24,7 @@ from orbit.data import Dataset
 from orbit.orbits import Orbit
 from runners.app.plan import Plan
 from runners.experiments.estimate import Estimate
+from runners.markdown import markdown_table
 from runners.metrics import LOWER_IS_BETTER, METRICS
 from runners.results import Result
 from runners.tracking.reading import with_names
@@ -133,6 +134,12 @@ class Job(Stopwatch):
         """Keep a fitted pipeline, as others use it, with some points of the data set that :meth:`load` loaded."""
         named = with_names(model, self.plan.component("dataset"), self.record.dataset["form"])
         self.folder.write_model(named, X, np.asarray(model.predict(X)))
+
+    def log_table(self, name: str, header: list[str], rows: list[list[str]]) -> None:
+        """Write a table to a Markdown file, and add it above the summary table."""
+        table = markdown_table(header, rows)
+        self.log_text(name, table + "\n")
+        self.say(table)
 
     def row(self, label: str, value: str) -> None:
         """Add a row to the summary table, which is printed at the end of the run."""

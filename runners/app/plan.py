@@ -22,6 +22,7 @@ from orbit.core.component import Component
 from orbit.core.errors import InputError, suggestion
 from orbit.core.fingerprint import Fingerprint, fingerprint
 from orbit.core.params import config_fields, parameters
+from orbit.core.progress import Progress
 from orbit.core.random import spawn
 from orbit.data import Dataset
 from orbit.learners.streaming import sample_rows
@@ -148,6 +149,10 @@ class Plan:
     def without_selection(self, changes: Mapping[str, Any]) -> Plan:
         """A variant without selection, such as one point of the grid."""
         return self.variant({**changes, "selection": {"name": "none"}})
+
+    def progress(self, total: int, description: str) -> Progress:
+        """The progress of the run's own steps, shown unless ``engine.progress=false``."""
+        return Progress(total, description, self.config["engine"]["progress"])
 
     def params(self) -> dict[str, Any]:
         """The settings that affect results, under flat names such as ``approx.n_components``, for tracking."""

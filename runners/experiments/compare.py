@@ -18,7 +18,6 @@ from runners.experiments.fit import record_selection
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.trials import settings
 from runners.experiments.without_group import without_group
-from runners.markdown import markdown_table
 from runners.metrics import METRICS, paired_test
 
 
@@ -66,14 +65,12 @@ class Compare(Runner):
         group, repeats = job.plan.config["group"]["name"], settings(self.repeats, "runner.repeats")
         pairs = self._pairs(job.plan)
         found: list[_Row] = []
-        with Progress(2 * len(pairs), "compare", job.plan.config["engine"]["progress"]) as progress:
+        with job.plan.progress(2 * len(pairs), "compare") as progress:
             for repeat, pair in zip(repeats, pairs, strict=True):
                 at = ", ".join(f"{key}={value}" for key, value in repeat.items())
                 found += _compare(job, pair, at, progress)
         names = list(found[0].scores)
-        table = markdown_table(["", *names, "seconds", "paired test"], [row.cells() for row in found])
-        job.log_text("compare.md", table + "\n")
-        job.say(table)
+        job.log_table("compare.md", ["", *names, "seconds", "paired test"], [row.cells() for row in found])
         values = {label: [row.scores[names[0]] for row in found[i::2]] for i, label in enumerate(pairs[0])}
         job.log_metrics({f"test/{names[0]}": float(np.mean(values[f"group={group}"]))})
         job.log_figure("compare", plots.compared(values, f"test {names[0]}"))

@@ -10,14 +10,12 @@ import torch
 
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
-from orbit.core.progress import Progress
 from orbit.orbits import Orbit
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
 from runners.experiments.changes import check_changes, entries
 from runners.experiments.pipeline import represented_points
-from runners.markdown import markdown_table
 
 _OWN = ("shape", "moves")  # keys of a case that are not keys of the configuration
 
@@ -89,7 +87,7 @@ class Invariance(Runner):
 
     def run(self, job: Job) -> None:
         plans, rows = self._plans(job.plan), []
-        with Progress(len(plans), "cases", job.plan.config["engine"]["progress"]) as progress:
+        with job.plan.progress(len(plans), "cases") as progress:
             for label, case in entries(self.cases).items():
                 row = {"group": label}
                 for name in self.approximations:
@@ -104,9 +102,7 @@ class Invariance(Runner):
                     row[name] = f"{error:.1e}"
                     progress.step()
                 rows.append(row)
-        table = markdown_table(list(rows[0]), [list(row.values()) for row in rows])
-        job.log_text("invariance.md", table + "\n")
-        job.say(table)
+        job.log_table("invariance.md", list(rows[0]), [list(row.values()) for row in rows])
 
     def _error(self, plan: Plan, case: dict[str, Any], features: Any, X: np.ndarray) -> float:
         moves = self._moves(plan, case).fit(X)

@@ -152,7 +152,7 @@ class Table(Runner):
         curves = self._curves()
         n_fits = sum(self._takes(label, i) for label in self._cells() for i in range(len(self._repeats())))
         n_fits += sum(len(curve.changes()) * len(self._repeats(curve)) for curve in curves)
-        progress = Progress(n_fits, "table", job.plan.config["engine"]["progress"])
+        progress = job.plan.progress(n_fits, "table")
         with progress, _sharing(job.plan, self.metric):
             results = self._fit_rows(job, trials, progress)
             for curve in curves:

@@ -20,7 +20,6 @@ from orbit import plots
 from orbit.core import store
 from orbit.core.errors import InputError, suggestion
 from orbit.core.params import allows_beyond
-from orbit.core.progress import Progress
 from orbit.data import Dataset
 from orbit.solvers.products import sharing_products
 from orbit.solvers.selection import warn_at_end
@@ -117,7 +116,7 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
     variants = [plan.without_selection(point) for point in points]
     scores = np.empty((len(points), len(splits)))
     groups = alike([variant.config | {"learner": None} for variant in variants])
-    with Progress(len(groups) * len(splits), "selection", plan.config["engine"]["progress"]) as progress:
+    with plan.progress(len(groups) * len(splits), "selection") as progress:
         for members in groups:
             with _sharing(plan), sharing_products(plan.engine().budget):
                 for split, rows in enumerate(splits):

@@ -10,13 +10,11 @@ import numpy as np
 from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
-from orbit.core.progress import Progress
 from orbit.core.random import spawn
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
 from runners.experiments.changes import check_changes, entries
-from runners.markdown import markdown_table
 from runners.metrics import kernel_errors
 from runners.results import curve_results
 
@@ -85,7 +83,7 @@ class SkeletonError(Runner):
             raise InputError(f"runner.n_points: expected at most {len(X)}, the training points, found {self.n_points}")
         found: dict[tuple[str, str], list[list[dict[str, float]]]] = {key: [] for key in plans}
         seeds = spawn(job.plan.seed("runner"), self.repeats)
-        with Progress(len(seeds) * len(plans), "errors", job.plan.config["engine"]["progress"]) as progress:
+        with job.plan.progress(len(seeds) * len(plans), "errors") as progress:
             for seed in seeds:
                 points = X[np.random.default_rng(seed).choice(len(X), self.n_points, replace=False)]
                 for kernel in kernels:
@@ -126,9 +124,7 @@ class SkeletonError(Runner):
                 line = {f"{kernel}, {name}": (self.sizes, values)}
                 job.log_result(*curve_results(measure, label, "approx.n_components", line))
                 rows.append([kernel, name, *(f"{v:.3g}" for v in values.mean(0))])
-            table = markdown_table(["kernel", label, *map(str, self.sizes)], rows)
-            job.log_text(f"{measure}.md", table + "\n")
-            job.say(table)
+            job.log_table(f"{measure}.md", ["kernel", label, *map(str, self.sizes)], rows)
         n_kernels = len(self.kernels or {})
         titles = [title for i in range(n_kernels) for title in list(panels)[i::n_kernels]]
         job.log_figure("skeleton_error", plots.panels({t: panels[t] for t in titles}, "features", len(_MEASURES)))

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from orbit.core.progress import Progress
 from orbit.registry import register
 from runners.app.memory import check_fit
 from runners.app.plan import Plan
@@ -44,7 +43,7 @@ class Validate(Runner):
         metric, splits = metric_of(selection.metric, data.task), selection.splits(data, job.plan.seed("selection"))
         check_fit(job.plan, data)
         scores: list[float] = []
-        with Progress(len(splits), "validation", job.plan.config["engine"]["progress"]) as progress:
+        with job.plan.progress(len(splits), "validation") as progress:
             for fit, validation in splits:
                 part = data.split(fit, validation)
                 (predicted,) = predictions([job.plan], part)

@@ -15,7 +15,6 @@ import torch
 
 from orbit import plots
 from orbit.core.errors import InputError
-from orbit.core.progress import Progress
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.registry import register
 from runners.app.plan import Plan, make_plan
@@ -62,7 +61,7 @@ class Memory(Runner):
         job.say(describe_machine(job.plan.config["engine"]["workers"] or torch.get_num_threads()))
         plans = {label: (plan, points) for label, plan, points in self._plans(job.plan)}
         rows, curve = [], []
-        with Progress(len(plans), "memory", job.plan.config["engine"]["progress"]) as progress:
+        with job.plan.progress(len(plans), "memory") as progress:
             for label, (plan, points) in plans.items():
                 found = _in_child(plan, points)
                 rows.append([label, *(f"{found[key]:.4g}" for key in ("points", "columns", "s", "cpu_s", "peak_mb"))])

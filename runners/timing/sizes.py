@@ -15,8 +15,7 @@ from orbit.approx.waves import add_waves
 from orbit.core.threads import in_threads
 from orbit.registry import build
 from runners.app.plan import Plan
-from runners.timing.comparisons import represented_images
-from runners.timing.comparisons.base import engine
+from runners.timing.comparisons.base import engine, represented_images
 from runners.timing.rounds import interleaved
 
 #: Sizes that can be varied, with the label of their axis.

@@ -16,7 +16,8 @@ from runners.base import Job, Runner
 from runners.machine import describe_machine
 from runners.markdown import markdown_table
 from runners.timing import sizes
-from runners.timing.comparisons import COMPARISONS, NEEDS, Comparison
+from runners.timing.comparisons import COMPARISONS, NEEDS
+from runners.timing.comparisons.base import Comparison
 from runners.timing.rounds import interleaved, pinned_threads
 
 Compared = Literal[
@@ -115,10 +116,8 @@ class Timing(Runner):
             clock, processor = np.median(values, axis=0)
             metrics |= {f"time/{name}_s": clock, f"cpu/{name}_s": processor}
             rows.append([name, *(f"{value:.4g}" for value in (clock, *_range(values), processor))])
-        table = markdown_table(["case", "median s", "min", "max", "processor s"], rows)
         job.log_metrics(metrics | self._ratios(job, comparison, seconds))
-        job.log_text("table.md", table + "\n")
-        job.say(table)
+        job.log_table("table.md", ["case", "median s", "min", "max", "processor s"], rows)
         clocks = {name: values[:, 0].tolist() for name, values in seconds.items()}
         label = f"seconds: median and range of {self.rounds} rounds"
         job.log_figure("timing", plots.compared(clocks, label, median=True))
@@ -148,9 +147,7 @@ class Timing(Runner):
                     job.log_metrics({f"time/{case}_s": seconds, f"floor/{case}_s": floor})
                     rows.append([name, f"{sizes.SIZES[key]} = {x:g}", *(f"{v:.3g}" for v in (seconds, floor))])
             panels[sizes.SIZES[key]] = {name: (line.x, line.seconds, line.floor) for name, line in lines.items()}
-        table = markdown_table(["", "size", "median s", "operations alone, s"], rows)
-        job.log_text("table.md", table + "\n")
-        job.say(table)
+        job.log_table("table.md", ["", "size", "median s", "operations alone, s"], rows)
         title = f"{job.plan.config['group']['name']}, {job.plan.config['approx']['name']}"
         job.log_figure("timing", plots.costs(panels, title))
 

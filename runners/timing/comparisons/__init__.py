@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from runners.app.plan import Plan
-from runners.timing.comparisons.base import Comparison, represented_images
+from runners.timing.comparisons.base import Comparison
 from runners.timing.comparisons.encoders import encoder
 from runners.timing.comparisons.kept_state import state
 from runners.timing.comparisons.learners import lbfgs, path
@@ -34,5 +34,3 @@ NEEDS: dict[str, dict[str, str]] = {
     "hadamard": {"hyper": "gaussian"},
     "laplacian": {"kernel": "laplacian"},
 }
-
-__all__ = ["COMPARISONS", "NEEDS", "Comparison", "represented_images"]
