@@ -89,17 +89,10 @@ class Result:
 
     def packed(self) -> dict[str, Any]:
         """The attributes that differ from their defaults, as JSON has them."""
-        short = Result(**{**vars(self), "values": [_rounded(value) for value in self.values]})
-        defaults: dict[str, Any] = {
-            "x": None,
-            "key": "",
-            "published": None,
-            "seconds": None,
-            "settings": {},
-            "spread": None,
-            "count": None,
-        }
-        return {key: value for key, value in asdict(short).items() if key not in defaults or value != defaults[key]}
+        short = asdict(self) | {"values": [_rounded(value) for value in self.values]}
+        bare = asdict(Result(self.part, self.label, self.metric, []))
+        always = ("part", "label", "metric", "values")
+        return {key: value for key, value in short.items() if key in always or value != bare[key]}
 
     @classmethod
     def unpacked(cls, values: Mapping[str, Any]) -> Result:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 import numpy as np
 
 from orbit import plots
@@ -12,6 +9,7 @@ from orbit.data import Dataset
 from orbit.plots.predictions import worst_first
 from runners.base import EXAMPLES, Job
 from runners.experiments.fitting import Fitted
+from runners.markdown import csv_table
 
 # Rows of errors.csv.
 _MOST_ERRORS = 100
@@ -51,13 +49,11 @@ def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
 
 def _errors_csv(data: Dataset, columns: dict[str, np.ndarray], predicted: np.ndarray) -> str:
     """The worst predictions of a table: row of the file, true and predicted values of each target, all columns."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     pairs = [f"{kind} {name}" for name in data.targets for kind in ("true", "predicted")]
-    writer.writerow(["row", *pairs, *columns])
     truth, found = (values.reshape(len(values), -1) for values in (data.y_test, predicted))
-    rows = np.arange(len(truth)) if data.test_rows is None else data.test_rows
+    numbers = np.arange(len(truth)) if data.test_rows is None else data.test_rows
+    rows = []
     for i in worst_first(data.y_test, predicted, data.task, standardize=True)[:_MOST_ERRORS]:
         values = [value for pair in zip(truth[i].tolist(), found[i].tolist(), strict=True) for value in pair]
-        writer.writerow([rows[i], *values, *(column[i] for column in columns.values())])
-    return text.getvalue()
+        rows.append([numbers[i], *values, *(column[i] for column in columns.values())])
+    return csv_table(["row", *pairs, *columns], rows)

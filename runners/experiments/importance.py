@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +15,7 @@ from orbit.data import Dataset
 from orbit.data.base import Column
 from orbit.engine import Engine
 from runners.experiments.pipeline import predict
+from runners.markdown import csv_table
 from runners.metrics import LOWER_IS_BETTER, METRICS, evaluate
 
 # Permutations of a column.
@@ -44,12 +43,9 @@ class Importance:
 
     def csv(self) -> str:
         """Mean and standard deviation of each column, the most important one first."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["column", self.change, "standard deviation"])
-        for i in np.argsort(-self.values.mean(1), kind="stable"):
-            writer.writerow([self.names[i], self.values[i].mean(), self.values[i].std()])
-        return text.getvalue()
+        order = np.argsort(-self.values.mean(1), kind="stable")
+        rows = [[self.names[i], self.values[i].mean(), self.values[i].std()] for i in order]
+        return csv_table(["column", self.change, "standard deviation"], rows)
 
 
 def is_cheap(model: Pipeline, data: Dataset) -> bool:

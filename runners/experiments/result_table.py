@@ -24,6 +24,7 @@ from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.columns import compare_columns
 from runners.experiments.curves import Curve
 from runners.experiments.estimate import Estimate, Fits, estimated
+from runners.experiments.selection import is_number
 from runners.experiments.trials import Trials, settings
 from runners.markdown import markdown_table, mean_and_spread
 from runners.results import TABLE, Result, curve_results, settings_of
@@ -116,7 +117,7 @@ class Table(Runner):
             if unknown := set(section or {}) - set(self._all_cells()):
                 raise InputError(f"runner.{key}: no such rows in the table: {', '.join(sorted(unknown))}")
         for label, value in (self.published or {}).items():
-            if not _is_number(value):
+            if not is_number(value):
                 raise InputError(f"runner.published.{label}: expected a number, found {value!r}")
         for label, count in (self.few_repeats or {}).items():
             if not isinstance(count, int) or count < 1:
@@ -305,10 +306,6 @@ def _in_columns(rows: dict[str, dict[str, Any]], columns: dict[str, dict[str, An
         return rows
     cells = itertools.product(rows.items(), columns.items())
     return {f"{row} {column}": (changes or {}) | (more or {}) for (row, changes), (column, more) in cells}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @contextlib.contextmanager

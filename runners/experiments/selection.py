@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
 import logging
 import numbers
@@ -26,6 +24,7 @@ from orbit.solvers.selection import warn_at_end
 from runners.app.plan import Plan
 from runners.app.schema import config_parameters
 from runners.experiments.pipeline import pipeline, represented, weights
+from runners.markdown import csv_table
 from runners.metrics import LOWER_IS_BETTER, METRICS, score
 
 log = logging.getLogger(__name__)
@@ -58,7 +57,7 @@ class Selected:
 
     def metrics(self) -> dict[str, float]:
         """The chosen values that are numbers, and the best mean score."""
-        found = {key: value for key, value in self.chosen.items() if _is_number(value)}
+        found = {key: value for key, value in self.chosen.items() if is_number(value)}
         return {
             f"selection/{key}": float(value) for key, value in (found | {self.metric: self._mean[self.best]}).items()
         }
@@ -74,13 +73,10 @@ class Selected:
         return json.dumps({"metric": self.metric, "chosen": self.chosen, "tried": tried}, indent=2, default=str)
 
     def csv(self) -> str:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
         splits = [f"{self.metric}_{i}" for i in range(self.scores.shape[1])]
-        writer.writerow([*self.points[0], f"{self.metric}_mean", f"{self.metric}_std", *splits])
-        for point, mean, std, scores in zip(self.points, self._mean, self._std, self.scores, strict=True):
-            writer.writerow([*point.values(), mean, std, *scores])
-        return text.getvalue()
+        tried = zip(self.points, self._mean, self._std, self.scores, strict=True)
+        rows = ([*point.values(), mean, std, *scores] for point, mean, std, scores in tried)
+        return csv_table([*self.points[0], f"{self.metric}_mean", f"{self.metric}_std", *splits], rows)
 
     def figure(self) -> Figure:
         return plots.grid_scores(self.points, self.scores, self.metric, self.best)
@@ -145,10 +141,10 @@ def _warn_at_ends(plan: Plan, points: Sequence[dict[str, Any]], scores: np.ndarr
     chosen = points[best]
     for key, value in chosen.items():
         kind, _, name = key.partition(".")
-        others = [i for i, point in enumerate(points) if point | {key: value} == chosen and _is_number(point[key])]
+        others = [i for i, point in enumerate(points) if point | {key: value} == chosen and is_number(point[key])]
         line = {points[i][key]: scores[i] for i in others}
         known = config_parameters(kind, plan.config[kind]["name"]) if "name" in plan.config.get(kind, {}) else {}
-        if not _is_number(value) or name not in known:
+        if not is_number(value) or name not in known:
             continue
         path = sorted(line)
         if allows_beyond(value, -1 if value == path[0] else 1, known[name].annotation):
@@ -213,7 +209,7 @@ def without_path_parameter(plan: Plan, task: str, i: int) -> Any:
     """A key equal for plans that one path can predict: the learner's section; ``i`` if the learner shares no path."""
     learner, section = plan.learner(task), plan.config["learner"]
     parameter = learner.path_parameter
-    if not learner.shares_path or not _is_number(section.get(parameter)):
+    if not learner.shares_path or not is_number(section.get(parameter)):
         return i
     return section | {parameter: None}
 
@@ -239,5 +235,6 @@ def metric_of(name: str | None, task: str) -> str:
     return name
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a setting is a number; true and false are none."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
