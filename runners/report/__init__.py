@@ -20,15 +20,16 @@ from orbit.registry import register
 from runners.base import Job, Runner
 from runners.program import program
 from runners.report.cells import public
-from runners.report.content import Content, Page
+from runners.report.content import Page
 from runners.report.kept import FOLDER, Gathered, Kept, gathered, kept_runs, read_kept
 from runners.report.pages import pages
 from runners.report.papers import Paper, experiments_of, papers
-from runners.report.pictures import PICTURES, copy_pictures
+from runners.report.pictures import copy_pictures
 from runners.report.render import FILES, render, render_page
 from runners.report.results import Experiment, Results, experiments
 from runners.report.sections import Paged, arrange
 from runners.tracking.mlflow import Tracker
+from runners.tracking.record import FIGURES
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ def write_report(
     config_dirs: Sequence[Path],
     only: list[str] | None = None,
     latest: int = 20,
-) -> Content:
+) -> None:
     """Write a report, replacing an earlier one only when the new one is complete.
 
     Parameters
@@ -112,10 +113,6 @@ def write_report(
     latest : int >= 0
         Number of runs and sweeps without an experiment that are shown.
 
-    Returns
-    -------
-    Content
-
     Raises
     ------
     InputError
@@ -129,7 +126,7 @@ def write_report(
             log.warning("no runs in %s: the report is empty; set outputs, or tracking.uri", outputs.absolute())
         shown = _chosen(known, results, only)
         of_papers = _of(papers(), {experiment.name for experiment in shown} if only else None)
-        runs = kept_runs(results, experiments_of(of_papers), also_unfinished=True)
+        runs = kept_runs(results, experiments_of(of_papers))
         for kept, run in runs:
             copy_pictures(results, run, kept, of_papers, folder)
         paged = Paged(experiments_of(of_papers), {(kept.experiment, kept.size) for kept, _ in runs})
@@ -140,7 +137,6 @@ def write_report(
         _write_pages(content.pages, folder)
         for name, template in FILES.items():
             (folder / name).write_text(render(content, template), encoding="utf-8")
-    return content
 
 
 def publish(
@@ -171,7 +167,7 @@ def publish(
             results = Results(outputs, tracker, known, Path(scratch))
             names = {experiment.name for experiment in _chosen(known, results, only)}
             finished = {name for name, known in read_kept(folder).items() if not known.unfinished}
-            found = kept_runs(results, names & experiments_of(papers()), also_unfinished=True)
+            found = kept_runs(results, names & experiments_of(papers()))
             runs = [(_complete(kept), run) for kept, run in found if not kept.unfinished or kept.name not in finished]
             runs = [(kept, run) for kept, run in runs if kept.results]
             for kept, run in runs:
@@ -180,7 +176,7 @@ def publish(
                         earlier = Kept.read(path)
                         if earlier.started < kept.started and kept.replaces(earlier):
                             path.unlink()
-                    shutil.rmtree(folder / PICTURES / kept.name, ignore_errors=True)
+                    shutil.rmtree(folder / FIGURES / kept.name, ignore_errors=True)
                 kept.write(folder / FOLDER)
                 copy_pictures(results, run, kept, papers(), folder)
         republish(folder, config_dirs)
@@ -270,7 +266,7 @@ def _replacing(target: Path) -> Iterator[Path]:
 def _check_is_report(target: Path) -> None:
     if not target.exists():
         return
-    own = {*FILES, PICTURES, "report.md", "index.md", *(f"{paper.name}.md" for paper in papers())}
+    own = {*FILES, FIGURES, "report.md", "index.md", *(f"{paper.name}.md" for paper in papers())}
     others = {path.name for path in target.iterdir()} - own
     if others:
         raise InputError(

@@ -260,12 +260,11 @@ def gathered(kept: Iterable[Kept]) -> dict[str, Gathered]:
     return {name: Gathered(runs) for name, runs in sorted(found.items())}
 
 
-def kept_runs(results: Results, experiments: Iterable[str], also_unfinished: bool = False) -> list[tuple[Kept, Run]]:
+def kept_runs(results: Results, experiments: Iterable[str]) -> list[tuple[Kept, Run]]:
     """Of each experiment, size and seed, the newest finished run whose figures were recorded, and newer ones of parts.
 
-    Jobs of a sweep are such runs where the sweep differs in nothing but the seed.
-
-    ``also_unfinished``: where there is none, the newest of the others, with the rows that it has.
+    Where no run has finished, it is the newest of the others, with the rows that it has. Jobs of a sweep are such runs
+    where the sweep differs in nothing but the seed.
     """
     left_out = _sweeps_of_settings(results.runs)
     found: list[tuple[Kept, Run]] = []
@@ -274,7 +273,7 @@ def kept_runs(results: Results, experiments: Iterable[str], also_unfinished: boo
         key, seed = f"{run.experiment}-{run.size}", run.record.tags.get("seed", "")
         if run.opens_sweep or run.sweep in left_out or run.experiment not in wanted or (key, seed) in ended:
             continue
-        if not run.finished and (key in seen or not also_unfinished):
+        if not run.finished and key in seen:
             continue
         if packed := results.packed(run):
             kept = Kept.of(run, packed)

@@ -11,6 +11,7 @@ from runners.report.kept import Gathered, Kept
 from runners.report.papers import Item, Paper
 from runners.report.results import Experiment
 from runners.results import TABLE, Result
+from runners.tracking.record import FIGURES
 
 _SIZES = ("paper", "middle", "small")  # the first of which there is a result stands in the index
 
@@ -130,7 +131,7 @@ def _at_size(item: Item, run: Gathered, folder: Path, with_pictures: bool) -> li
 
 
 def _pictures(item: Item, run: Gathered, folder: Path) -> list[Block]:
-    paths = {stem: f"figures/{run.name}/{stem}.png" for stem in item.pictures}
+    paths = {stem: f"{FIGURES}/{run.name}/{stem}.png" for stem in item.pictures}
     return [
         Picture(run.name, stem.replace("_", " "), path) for stem, path in paths.items() if (folder / path).is_file()
     ]

@@ -97,13 +97,13 @@ class Paper:
         return cls(path.stem.partition("_")[2], content["title"], content["authors"], items)
 
 
-def papers(folder: Path = _FOLDER) -> list[Paper]:
+def papers() -> list[Paper]:
     """All papers, in the order of their files.
 
     >>> [paper.name for paper in papers()]
     ['raj2017', 'mroueh2015', 'daniely2017', 'brault2016']
     """
-    return [Paper.read(path) for path in sorted(folder.glob("*.yaml"))]
+    return [Paper.read(path) for path in sorted(_FOLDER.glob("*.yaml"))]
 
 
 def experiments_of(some: Iterable[Paper]) -> set[str]:

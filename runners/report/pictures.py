@@ -9,9 +9,7 @@ from pathlib import Path
 from runners.report.kept import Kept
 from runners.report.papers import Paper
 from runners.report.results import Results, Run
-
-#: The folder of the pictures, in that of the pages.
-PICTURES = "figures"
+from runners.tracking.record import FIGURES
 
 
 def copy_pictures(results: Results, run: Run, kept: Kept, papers: Sequence[Paper], folder: Path) -> None:
@@ -19,8 +17,8 @@ def copy_pictures(results: Results, run: Run, kept: Kept, papers: Sequence[Paper
     files = results.files(run)
     items = (item for paper in papers for item in paper.items if item.experiment == kept.experiment)
     stems = {stem for item in items for stem in item.pictures}
-    target = folder / PICTURES / kept.name
-    for path in sorted((files / PICTURES).glob("*.png")) if files is not None else []:
+    target = folder / FIGURES / kept.name
+    for path in sorted((files / FIGURES).glob("*.png")) if files is not None else []:
         stem = path.stem.replace(" ", "_")
         if stem in stems:
             target.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from runners.app.schema import Root
 from runners.base import MAIN_METRICS, Runner
 from runners.program import leading_comment, program
 from runners.tracking.mlflow import Tracker
-from runners.tracking.record import RECORD, RESULTS, Record, RunFolder
+from runners.tracking.record import FIGURES, RECORD, RESULTS, Record, RunFolder
 
 log = logging.getLogger(__name__)
 
@@ -173,7 +173,7 @@ class Results:
         if not target.is_dir():
             target.mkdir()
             try:
-                self._tracker.download(run.record.run_id, target, _ENDINGS, ["figures"])
+                self._tracker.download(run.record.run_id, target, _ENDINGS, [FIGURES])
             except InputError as error:
                 log.debug("the files of %s cannot be read: %s", run.record.run_id, error)
         return target if any(target.iterdir()) else None

@@ -14,6 +14,7 @@ from runners.report import cells
 from runners.report.content import Code, Content, Link, Picture, Section, Table, read_parts
 from runners.report.results import Experiment, Results, Run
 from runners.report.tables import failed_table, group_sweeps, runs_table
+from runners.tracking.record import FIGURES
 
 _MAIN = "table"  # the stem of an experiment's main table and figure
 _MACHINE = "machine.txt"
@@ -195,11 +196,11 @@ def _last_try(runs: list[Run]) -> str:
 def _pictures(results: Results, run: Run, folder: Path) -> list[Picture]:
     """Copy the figures of a run into a folder of their own within the report."""
     files = results.files(run)
-    found = sorted((files / "figures").glob("*.png"), key=_main_first) if files is not None else []
+    found = sorted((files / FIGURES).glob("*.png"), key=_main_first) if files is not None else []
     if not found:
         return []
     name = f"{run.experiment}-{run.size}" if run.experiment else run.record.name
-    target = _unused(folder / "figures", slug(name))
+    target = _unused(folder / FIGURES, slug(name))
     target.mkdir(parents=True)
     pictures = []
     for path in found:

@@ -199,7 +199,7 @@ class Tracker:
                 runs, token = [*runs, *page], page.token or None
             return [(_record(run), dict(run.data.metrics)) for run in runs]
 
-    def download(self, run_id: str, target: Path, endings: Collection[str], folders: Collection[str] = ()) -> None:
+    def download(self, run_id: str, target: Path, endings: Collection[str], folders: Collection[str]) -> None:
         """Copy the files of a run, at its top level and in ``folders``, whose names end in one of ``endings``.
 
         Raises
