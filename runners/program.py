@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import sys
 from pathlib import Path
@@ -14,6 +15,11 @@ _COMMAND = re.compile(r"^(python run\.py|orbit)(?= (-m )?[\w./]+=)")
 def program() -> str:
     """``python run.py`` in a process that was started by that file, otherwise ``orbit``."""
     return "python run.py" if Path(sys.argv[0]).name == "run.py" else "orbit"
+
+
+def python_path() -> str:
+    """PYTHONPATH for processes that are to import the project from where this one has."""
+    return os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
 
 
 def leading_comment(path: Path) -> tuple[str, list[str]]:

@@ -17,6 +17,7 @@ from runners.app import garbage
 from runners.app.features import kept_features
 from runners.app.messages import ConfigError
 from runners.app.plan import Plan, plan
+from runners.app.schema import Root
 from runners.base import MAIN_METRICS, Job, peak_memory_mb
 from runners.experiments.estimate import report
 from runners.machine import environment_tags
@@ -30,9 +31,6 @@ from runners.tracking.sweep import PARENT_ENV, SHARES_ENV, SWEEP_ENV
 log = logging.getLogger(__name__)
 
 _WAIT_S = 1.0
-
-# That of conf/config.yaml.
-_DEFAULT_SIZE = "small"
 
 
 def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextlib.ExitStack) -> float:
@@ -112,7 +110,7 @@ def _warn_of_size(size: str) -> None:
     choices = HydraConfig.get().runtime.choices
     experiment = choices.get("experiment")
     has_sizes = any(key.partition("@")[0] == f"experiment/{experiment}" for key in choices)
-    if size == _DEFAULT_SIZE or has_sizes:
+    if size == Root.size or has_sizes:
         return
     reason = (
         f"experiment={experiment} has one size" if experiment else "it is that of an experiment, and none is chosen"

@@ -12,17 +12,16 @@ import time
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from hydra.core.utils import JobReturn
 from hydra_plugins.hydra_joblib_launcher._core import execute_job
 
-import runners
 from orbit.core import interruption
 from runners.app.launcher import Job, JobLauncher, threads
 from runners.app.messages import ConfigError
 from runners.app.processes import end_with
+from runners.program import python_path
 from runners.tracking.sweep import job_lost
 
 _POLL_S = 0.5
@@ -188,10 +187,8 @@ def _work(parent: int | None, environment: dict[str, str], folder: str, *job: An
 
 @contextlib.contextmanager
 def _environment(added: dict[str, str]) -> Iterator[None]:
-    """Environment variables for processes that are started meanwhile, which import the project from where it is."""
-    root = str(Path(runners.__file__).parents[1])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    wanted = {**added, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+    """Environment variables for processes that are started meanwhile."""
+    wanted = {**added, "PYTHONPATH": python_path(), "PYTHONUNBUFFERED": "1"}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

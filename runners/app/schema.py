@@ -11,6 +11,7 @@ values that differ. Keys are documented in the docstring of the component:
 from __future__ import annotations
 
 import dataclasses
+import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
@@ -387,11 +388,8 @@ def _fields(parameters: Mapping[str, Parameter]) -> list[Any]:
 
 def _config_type(annotation: Any) -> Any:
     """The closest type that OmegaConf can check; ranges and choices are checked by the component itself."""
-    options = (
-        [_plain(option) for option in typing.get_args(annotation) or (annotation,)]
-        if _is_union(annotation)
-        else [_plain(annotation)]
-    )
+    is_union = typing.get_origin(annotation) in (Union, types.UnionType)
+    options = [_plain(option) for option in (typing.get_args(annotation) if is_union else (annotation,))]
     if Any in options:
         return Any
     optional = type(None) in options
@@ -400,10 +398,6 @@ def _config_type(annotation: Any) -> Any:
         options.insert(0, int)  # a union does not turn 6 into 6.0
     result = options[0] if len(options) == 1 else Union[tuple(options)]  # noqa: UP007
     return Optional[result] if optional else result  # noqa: UP045
-
-
-def _is_union(annotation: Any) -> bool:
-    return str(typing.get_origin(annotation)) in ("<class 'types.UnionType'>", "typing.Union")
 
 
 def _plain(option: Any) -> Any:

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import runners
 from orbit.core.errors import InputError
+from runners.program import python_path
 
 if TYPE_CHECKING:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -56,8 +56,7 @@ def launch(arguments: Sequence[str]) -> int:
         os.environ.update(threads(int(options.nproc_per_node)))
     if options.nnodes in ("1", "1:1"):
         os.environ[REPORTS_ENV] = "1"
-    root = str(Path(runners.__file__).parents[1])
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    os.environ["PYTHONPATH"] = python_path()
     logging.disable(logging.ERROR)  # of torch, about processes that it ends
     try:
         run.run(options)

@@ -6,13 +6,11 @@ import os
 import sys
 import tempfile
 from functools import partial
-from pathlib import Path
 from subprocess import run
 
 from runners.app.plan import Plan
+from runners.program import python_path
 from runners.timing.comparisons.base import Comparison
-
-_ROOT = Path(__file__).parents[3]
 
 #: Arguments that are answered before any work; those refused, with exit code 2.
 REFUSED = ("grp=rotation", "orbit.size=-1")
@@ -60,11 +58,10 @@ def start(plan: Plan, n_points: int, threads: int) -> Comparison:
 def _run(case: str, folder: tempfile.TemporaryDirectory) -> None:
     command_line = CASES[case][0] == "-m" or case == "two runs"
     arguments = [*CASES[case], *([f"outputs={folder.name}"] if command_line else [])]
-    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
     done = run(
         [sys.executable, *arguments],
         cwd=folder.name,
-        env=os.environ | {"PYTHONPATH": path},
+        env=os.environ | {"PYTHONPATH": python_path()},
         capture_output=True,
         text=True,
         check=False,
