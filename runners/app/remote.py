@@ -41,15 +41,21 @@ class _RemoteLauncher(JobLauncher):
                     while waiting and len(running) < n_processes:
                         job = waiting.popleft()
                         running[self._submit(job)] = job
-                    for handle in self._ended(list(running)):
-                        job = running.pop(handle)
-                        if (result := self._result(handle)) is None:
-                            job_lost(*job)
-                        else:
-                            done[job[0]] = result
+                    done |= self._collect(running)
             except BaseException:
                 self._cancel(list(running))
                 raise
+        return done
+
+    def _collect(self, running: dict[Any, Job]) -> dict[int, JobReturn]:
+        """Take the jobs that have ended out of ``running``; returns the results of those whose process has not died."""
+        done: dict[int, JobReturn] = {}
+        for handle in self._ended(list(running)):
+            job = running.pop(handle)
+            if (result := self._result(handle)) is None:
+                job_lost(*job)
+            else:
+                done[job[0]] = result
         return done
 
     @abstractmethod

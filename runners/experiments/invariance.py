@@ -86,23 +86,21 @@ class Invariance(Runner):
         return plans
 
     def run(self, job: Job) -> None:
-        plans, rows = self._plans(job.plan), []
+        plans, cases, rows = self._plans(job.plan), entries(self.cases), dict[str, dict[str, str]]()
         with job.plan.progress(len(plans), "cases") as progress:
-            for label, case in entries(self.cases).items():
-                row = {"group": label}
-                for name in self.approximations:
-                    X = represented_points(plans[label, name], self.n_points, case.get("shape"))
-                    features = plans[label, name].approx().fit(X)
-                    error = self._error(plans[label, name], case, features, X)
-                    job.log_metrics({f"invariance/{label}/{name}": error})
-                    job.log_skeleton(features.kernel_, label)
-                    if name == self.approximations[0] and "shape" not in case:
-                        job.log_orbit(features.orbit_, X, label)
-                    row["averaged over"] = _averaged_over(features.orbit_)
-                    row[name] = f"{error:.1e}"
-                    progress.step()
-                rows.append(row)
-        job.log_table("invariance.md", list(rows[0]), [list(row.values()) for row in rows])
+            for (label, name), plan in plans.items():
+                X = represented_points(plan, self.n_points, cases[label].get("shape"))
+                features = plan.approx().fit(X)
+                error = self._error(plan, cases[label], features, X)
+                job.log_metrics({f"invariance/{label}/{name}": error})
+                job.log_skeleton(features.kernel_, label)
+                if name == self.approximations[0] and "shape" not in cases[label]:
+                    job.log_orbit(features.orbit_, X, label)
+                row = rows.setdefault(label, {"group": label})
+                row |= {"averaged over": _averaged_over(features.orbit_), name: f"{error:.1e}"}
+                progress.step()
+        table = list(rows.values())
+        job.log_table("invariance.md", list(table[0]), [list(row.values()) for row in table])
 
     def _error(self, plan: Plan, case: dict[str, Any], features: Any, X: np.ndarray) -> float:
         moves = self._moves(plan, case).fit(X)

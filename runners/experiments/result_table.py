@@ -204,9 +204,7 @@ class Table(Runner):
         results: Results = {label: [] for label in cells}
         for labels in self._in_turn(job.plan):
             for i, repeat in enumerate(self._repeats()):
-                for label in labels:
-                    if not self._takes(label, i):
-                        continue
+                for label in [label for label in labels if self._takes(label, i)]:
                     plan = job.plan.variant(cells[label] | repeat)
                     results[label].append(trials.fit(plan, label))
                     self._record(job, results)

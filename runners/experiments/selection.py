@@ -110,7 +110,21 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
     metric = metric_of(selection.metric, data.task)
     splits = selection.splits(data, plan.seed("selection"))
     variants = [plan.without_selection(point) for point in points]
-    scores = np.empty((len(points), len(splits)))
+    scores = _scores(plan, data, variants, splits, metric)
+    sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
+    means = np.nan_to_num(sign * scores.mean(1), nan=-np.inf)
+    best = int(means.argmax())
+    selected = Selected(points, scores, metric, best, variants[best])
+    _warn_at_ends(variants[best], points, means, best)
+    log.info("selected %s by %s %.4g", selected.describe(), metric, scores[best].mean())
+    return selected
+
+
+def _scores(
+    plan: Plan, data: Dataset, variants: Sequence[Plan], splits: Sequence[tuple[np.ndarray, np.ndarray]], metric: str
+) -> np.ndarray:
+    """The metric of each variant of a plan on each validation part, shape (variants, splits)."""
+    scores = np.empty((len(variants), len(splits)))
     groups = alike([variant.config | {"learner": None} for variant in variants])
     with plan.progress(len(groups) * len(splits), "selection") as progress:
         for members in groups:
@@ -118,16 +132,9 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
                 for split, rows in enumerate(splits):
                     part = data.split(*rows)
                     found = predictions([variants[i] for i in members], part)
-                    for i, predicted in zip(members, found, strict=True):
-                        scores[i, split] = score(data.task, part.y_test, predicted, metric)
+                    scores[members, split] = [score(data.task, part.y_test, each, metric) for each in found]
                     progress.step()
-    means = np.nan_to_num(scores.mean(1), nan=np.inf if metric in LOWER_IS_BETTER else -np.inf)
-    best = int(means.argmin() if metric in LOWER_IS_BETTER else means.argmax())
-    selected = Selected(points, scores, metric, best, variants[best])
-    sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
-    _warn_at_ends(variants[best], points, sign * means, best)
-    log.info("selected %s by %s %.4g", selected.describe(), metric, scores[best].mean())
-    return selected
+    return scores
 
 
 def _warn_at_ends(plan: Plan, points: Sequence[dict[str, Any]], scores: np.ndarray, best: int) -> None:

@@ -84,15 +84,14 @@ class SkeletonError(Runner):
         found: dict[tuple[str, str], list[list[dict[str, float]]]] = {key: [] for key in plans}
         seeds = spawn(job.plan.seed("runner"), self.repeats)
         with job.plan.progress(len(seeds) * len(plans), "errors") as progress:
-            for seed in seeds:
+            for seed, kernel in itertools.product(seeds, kernels):
                 points = X[np.random.default_rng(seed).choice(len(X), self.n_points, replace=False)]
-                for kernel in kernels:
-                    exact = self._exact(plans[kernel, next(iter(series))], seed)
-                    truth = exact.fit_gram(points)
-                    job.log_skeleton(exact.kernel_, kernel)
-                    for name in series:
-                        found[kernel, name].append(self._errors(plans[kernel, name], points, truth, seed))
-                        progress.step()
+                exact = self._exact(plans[kernel, next(iter(series))], seed)
+                truth = exact.fit_gram(points)
+                job.log_skeleton(exact.kernel_, kernel)
+                for name in series:
+                    found[kernel, name].append(self._errors(plans[kernel, name], points, truth, seed))
+                    progress.step()
         self._record(job, found)
 
     def _exact(self, plan: Plan, seed: int) -> Any:

@@ -166,23 +166,28 @@ def publish(
         with tempfile.TemporaryDirectory() as scratch:
             results = Results(outputs, tracker, known, Path(scratch))
             names = {experiment.name for experiment in _chosen(known, results, only)}
-            finished = {name for name, known in read_kept(folder).items() if not known.unfinished}
+            finished = {name for name, earlier in read_kept(folder).items() if not earlier.unfinished}
             found = kept_runs(results, names & experiments_of(papers()))
             runs = [(_complete(kept), run) for kept, run in found if not kept.unfinished or kept.name not in finished]
             runs = [(kept, run) for kept, run in runs if kept.results]
             for kept, run in runs:
                 if kept.is_whole:
-                    for path in (folder / FOLDER).glob(f"{kept.name}-*.json"):
-                        earlier = Kept.read(path)
-                        if earlier.started < kept.started and kept.replaces(earlier):
-                            path.unlink()
-                    shutil.rmtree(folder / FIGURES / kept.name, ignore_errors=True)
+                    _remove_replaced(kept, folder)
                 kept.write(folder / FOLDER)
                 copy_pictures(results, run, kept, papers(), folder)
         republish(folder, config_dirs)
     except OSError as error:
         raise InputError(f"runner.publish: cannot write to {folder} ({error.strerror})") from error
     return sorted({kept.name for kept, _ in runs})
+
+
+def _remove_replaced(kept: Kept, folder: Path) -> None:
+    """Remove earlier results, and all pictures, of an experiment and size of which there is a new whole run."""
+    for path in (folder / FOLDER).glob(f"{kept.name}-*.json"):
+        earlier = Kept.read(path)
+        if earlier.started < kept.started and kept.replaces(earlier):
+            path.unlink()
+    shutil.rmtree(folder / FIGURES / kept.name, ignore_errors=True)
 
 
 def _complete(kept: Kept) -> Kept:

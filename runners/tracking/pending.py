@@ -130,15 +130,12 @@ class Pending:
         with self._lock():
             found = _read(path)
             if found is not None and found.owner is not None and found.is_owned:
-                if found.owner == marker.owner:
-                    marker = replace(found, uri=uri or found.uri, experiment=experiment or found.experiment)
-                    if marker != found:  # the disk may be full by the time of the upload
-                        _write(marker)
-                    return marker
-                raise InputError(
-                    f"{folder} is in use by process {found.owner.pid} on {found.owner.machine}; choose another folder"
-                )
-            _write(marker)
+                if found.owner != marker.owner:
+                    where = f"process {found.owner.pid} on {found.owner.machine}"
+                    raise InputError(f"{folder} is in use by {where}; choose another folder")
+                marker = replace(found, uri=uri or found.uri, experiment=experiment or found.experiment)
+            if marker != found:  # the disk may be full by the time of the upload
+                _write(marker)
         _heart.add(marker.path)
         return marker
 
