@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,12 @@ from runners.app.plan import Plan, make_plan
 from runners.base import Job, Runner, peak_memory_mb
 from runners.machine import describe_machine
 from runners.markdown import markdown_table
+from runners.program import python_path
 
 _SAMPLE = 2048  # points for fitting the feature map, and for the accuracy
 _PEAK = "peak resident MiB"
 _WAVES = 16
 _SIDE = 28
-_ROOT = Path(__file__).parents[2]
 _CHILD = "import runners.components; from runners.timing.memory import child; child()"
 
 
@@ -59,7 +58,7 @@ class Memory(Runner):
 
     def run(self, job: Job) -> None:
         job.say(describe_machine(job.plan.config["engine"]["workers"] or torch.get_num_threads()))
-        plans = {label: (plan, points) for label, plan, points in self._plans(job.plan)}
+        plans = self._plans(job.plan)
         rows, curve = [], []
         with job.plan.progress(len(plans), "memory") as progress:
             for label, (plan, points) in plans.items():
@@ -76,9 +75,11 @@ class Memory(Runner):
             panels = {"s": {"clock": seconds, "processor": cpu}, _PEAK: {"peak": peaks}}
             job.log_figure("memory", plots.growth(n, panels, "streamed fit, including the solve", level=_PEAK))
 
-    def _plans(self, base: Plan) -> Iterator[tuple[str, Plan, Any]]:
-        for label, case in (self.cases or {}).items():
-            yield label, base.variant({k: v for k, v in case.items() if k != "points"}), case["points"]
+    def _plans(self, base: Plan) -> dict[str, tuple[Plan, Any]]:
+        """Label -> the plan of a case, and its points."""
+        cases = {label: dict(case) for label, case in (self.cases or {}).items()}
+        points = {label: case.pop("points") for label, case in cases.items()}
+        return {label: (base.variant(changes), points[label]) for label, changes in cases.items()}
 
 
 class Waves:
@@ -161,8 +162,9 @@ def child() -> None:
 
 def _in_child(plan: Plan, points: int | str) -> dict[str, float]:
     case = json.dumps({"config": plan.composed, "points": points})
-    command = [sys.executable, "-c", _CHILD]
-    done = subprocess.run(command, input=case, capture_output=True, text=True, cwd=_ROOT, check=False)
+    command = [sys.executable, "-P", "-c", _CHILD]  # -P: modules are not looked for in the working directory
+    environment = os.environ | {"PYTHONPATH": python_path()}
+    done = subprocess.run(command, input=case, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"the process of a case failed with exit code {done.returncode}:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])

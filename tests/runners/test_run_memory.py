@@ -43,6 +43,16 @@ def test_a_case(points):
 
 
 @pytest.mark.slow
+def test_a_case_reads_data_from_the_working_directory(run, tmp_path, rng):
+    np.savez(tmp_path / "mine.npz", X=rng.normal(size=(40, 3)), y=np.arange(40) % 2)
+    settings = ("dataset=arrays", "dataset.path=mine.npz", "group=identity", "approx=rf", "tracking.enabled=false")
+    code, _, err = run("runner=memory", "runner.cases={all: {points: data}}", *settings)
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    assert "| all  | 40 " in (folder / "table.md").read_text()
+
+
+@pytest.mark.slow
 def test_every_case_has_its_peak_seconds_and_accuracy(run, tmp_path):
     small = ("approx=rf", "approx.n_components=16", "dataset=digits", "dataset.n_train=200", "dataset.n_test=100")
     code, _, err = run("runner=memory", "tracking.enabled=false", "engine.workers=1", CASES, *small)
