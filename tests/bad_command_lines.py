@@ -400,6 +400,7 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
             ("runner.rows={2017: {}}", "runner.rows: expected texts as labels, found 2017; write it in quotes"),
             ("runner.rows={A/B: {}}", "runner.rows: expected labels with letters or digits, of up to 80 characters"),
             ("runner.curves={c: null}", "runner.curves.c: expected a section with along, series"),
+            ("runner.curves={c: {alon: 3}}", "runner.curves.c.alon: no such key; did you mean 'along'? It has along,"),
             ("runner.curves={../c: {along: {seed: [0]}, series: {A: {}}}}", "runner.curves: expected labels with"),
             ("runner.curves={c: {along: [1], series: {A: {}}}}", "runner.curves.c.along: expected one key with a list"),
             ("runner.curves={c: {along: {seed: [0]}, series: [1]}}", "runner.curves.c.series: expected labels with"),

@@ -107,7 +107,7 @@ def _main() -> int:
 
 @contextlib.contextmanager
 def _folders(dry_run: bool) -> Iterator[None]:
-    """Without a run folder that is kept, and without MLflow: a dry run, and all but the first process of a job."""
+    """Context manager in which dry runs, and all but the first process of a job, leave nothing on disk or in MLflow."""
     if ranks.rank() == 0 and not dry_run:
         yield
         return

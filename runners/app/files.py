@@ -46,9 +46,9 @@ def check_files(config_dir: Path, *added: Path) -> None:
             _check_file(path, own)
         return _load(source, config_path)
 
-    # the method and not the class, which the workers of a parallel sweep register a second time
+    # the method is replaced and not the class, which the workers of a parallel sweep register a second time
     FileConfigSource.load_config = load_checked  # type: ignore[assignment, method-assign]
-    # these two would make sections, with any keys, of texts in a file
+    # these two resolvers would turn a text in a file into a section with any keys
     OmegaConf.register_new_resolver("oc.decode", _decoded, replace=True)
     OmegaConf.clear_resolver("oc.create")
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,7 @@ class _Process:
     pool: Any = None
     pid: Future[int] | None = None
     job: Job | None = None
-    future: Future[JobReturn] | None = field(default=None)
+    future: Future[JobReturn] | None = None
 
     def start(self, job: Job, arguments: tuple[Any, ...]) -> None:
         try:
@@ -148,7 +148,7 @@ class _Process:
 
 
 def _ready(parent: int) -> int:
-    """The id of a process that has imported everything: loky ends one that grows by 300 MB after its first task."""
+    """Import everything, and return the id of this process: loky ends one that grows by 300 MB after its first task."""
     end_with(parent)
     from runners.app import job  # noqa: F401
     from runners.tracking.upload import mlflow_module
@@ -160,7 +160,7 @@ def _ready(parent: int) -> int:
 @contextlib.contextmanager
 def _processes(count: int) -> Iterator[list[_Process]]:
     processes = [_Process(threads(count)) for _ in range(count)]
-    # loky says so where a process ends because a job has left much in memory; the next job gets a new one
+    # loky warns when it ends a process because a job has left much in memory; the next job gets a new process
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
     try:
         yield processes

@@ -57,7 +57,7 @@ def job() -> Iterator[None]:
 
 
 def lost(error: Exception) -> ranks.ProcessLostError | None:
-    """The loss of another process, if that is behind ``error``: an import that it interrupts may raise anything."""
+    """The loss of another process, if it caused ``error``, which can be any if an import was interrupted; else None."""
     if isinstance(error, ranks.ProcessLostError):
         return error
     return _ended_by_torchrun() if _ended.is_set() else None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from orbit.core.errors import InputError, suggestion
-from runners.experiments.changes import check_changes, check_labels
+from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.trials import settings
 from runners.markdown import markdown_table, mean_and_spread
 
@@ -35,34 +35,21 @@ class Curve:
 
     @classmethod
     def read(cls, name: str, section: Mapping[str, Any]) -> Curve:
+        """The curve of a section of ``runner.curves``. Raises ``InputError`` for entries that are wrong."""
         where = f"runner.curves.{name}"
-        if not isinstance(section, Mapping):
-            raise InputError(f"{where}: expected a section with {', '.join(_KEYS)}, found {section!r}")
-        for key in section:
-            if key not in _KEYS:
-                raise InputError(f"{where}.{key}: no such key{suggestion(key, _KEYS)} It has {_KEYS}.")
-        if not section.get("along") or not section.get("series"):
-            raise InputError(f"{where}: expected one key with its values in `along`, and at least one of `series`")
-        for part in ("series", "references", "published"):
-            if not isinstance(section.get(part), Mapping | None):
-                raise InputError(f"{where}.{part}: expected labels with their values, found {section[part]!r}")
-        for part in ("series", "references"):
-            check_changes(f"{where}.{part}", section.get(part))
-            check_labels(f"{where}.{part}", section.get(part) or {})
-        if not isinstance(section.get("metric"), str | None):
-            raise InputError(f"{where}.metric: expected the name of a metric, found {section['metric']!r}")
-        points = settings(section["along"], f"{where}.along")
-        for value in itertools.chain.from_iterable(point.values() for point in points):
-            if not isinstance(value, str | int | float | None):
-                raise InputError(f"{where}.along: expected numbers or names, found {value!r}")
-        series, references = ({k: v or {} for k, v in (section.get(part) or {}).items()} for part in _KEYS[1:3])
-        repeats = settings(section["repeats"], f"{where}.repeats") if section.get("repeats") else None
-        published = section.get("published") or {}
-        for item in itertools.chain.from_iterable(published.items()):
-            if not isinstance(item, int | float):
-                raise InputError(f"{where}.published: expected numbers for values of the key, found {item!r}")
-        axes = section.get("x_label") or "", section.get("y_label") or ""
-        return cls(name, points, series, references, section.get("metric"), repeats, published, *axes)
+        _check(where, section)
+        repeats = section.get("repeats")
+        return cls(
+            name,
+            settings(section["along"], f"{where}.along"),
+            entries(section["series"]),
+            entries(section.get("references")),
+            section.get("metric"),
+            settings(repeats, f"{where}.repeats") if repeats else None,
+            section.get("published") or {},
+            section.get("x_label") or "",
+            section.get("y_label") or "",
+        )
 
     @property
     def key(self) -> str:
@@ -93,3 +80,28 @@ class Curve:
             [label, mean_and_spread(values), *[""] * (len(self.series) - 1)] for label, values in self.levels.items()
         ]
         return markdown_table([self.key, *self.series], rows) + "\n"
+
+
+def _check(where: str, section: Any) -> None:
+    if not isinstance(section, Mapping):
+        raise InputError(f"{where}: expected a section with {', '.join(_KEYS)}, found {section!r}")
+    for key in section:
+        if key not in _KEYS:
+            raise InputError(f"{where}.{key}: no such key{suggestion(key, _KEYS)} It has {', '.join(_KEYS)}.")
+    if not section.get("along") or not section.get("series"):
+        raise InputError(f"{where}: expected one key with its values in `along`, and at least one of `series`")
+    for part in ("series", "references", "published"):
+        if not isinstance(section.get(part), Mapping | None):
+            raise InputError(f"{where}.{part}: expected labels with their values, found {section[part]!r}")
+    for part in ("series", "references"):
+        check_changes(f"{where}.{part}", section.get(part))
+        check_labels(f"{where}.{part}", section.get(part) or {})
+    if not isinstance(section.get("metric"), str | None):
+        raise InputError(f"{where}.metric: expected the name of a metric, found {section['metric']!r}")
+    along = settings(section["along"], f"{where}.along")
+    for value in (value for point in along for value in point.values()):
+        if not isinstance(value, str | int | float | None):
+            raise InputError(f"{where}.along: expected numbers or names, found {value!r}")
+    for item in itertools.chain.from_iterable((section.get("published") or {}).items()):
+        if not isinstance(item, int | float):
+            raise InputError(f"{where}.published: expected numbers for values of the key, found {item!r}")
