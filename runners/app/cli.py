@@ -68,22 +68,7 @@ def _main() -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     processes.end_on_signals()
     try:
-        sys.argv[1:] = conceal(sys.argv[1:])
-        if sys.argv[1:2] == ["init"]:
-            print(project.init(sys.argv[2:]), flush=True)
-            return 0
-        if sys.argv[1:2] == ["torchrun"]:
-            return torchrun.launch(sys.argv[2:])
-        own, folders = config_dirs.own(), [*config_dirs.of_plugins(), *config_dirs.added(sys.argv[1:])]
-        if (topic := info.requested(sys.argv[1:])) is not None:
-            print(info.describe_topic(topic, own, *folders), flush=True)
-            return 0
-        check_arguments(sys.argv[1:])
-        check_environment()
-        check_files(own, *folders)
-        register_schemas(own, *folders)
-        with _folders(is_dry_run(sys.argv[1:])):
-            hydra.main(version_base="1.3", config_path=str(own), config_name="config")(run_job)()
+        code = _start()
     except KeyboardInterrupt as error:
         _let_go(error)
         close_sweep(interrupted=True)
@@ -101,8 +86,30 @@ def _main() -> int:
             # a job reports its own errors, so this one is from Hydra's creation of the run folder
             return _report(cannot_write(error.filename or folder or "the run folder", error))
         return _report(error)
-    of_sweep = close_sweep(ended=True)
-    return _exit_code if of_sweep is None else of_sweep
+    if code is None:
+        code = close_sweep(ended=True)
+    return _exit_code if code is None else code
+
+
+def _start() -> int | None:
+    """Run the jobs, and return None; or answer another request, and return the exit code."""
+    sys.argv[1:] = conceal(sys.argv[1:])
+    if sys.argv[1:2] == ["init"]:
+        print(project.init(sys.argv[2:]), flush=True)
+        return 0
+    if sys.argv[1:2] == ["torchrun"]:
+        return torchrun.launch(sys.argv[2:])
+    own, folders = config_dirs.own(), [*config_dirs.of_plugins(), *config_dirs.added(sys.argv[1:])]
+    if (topic := info.requested(sys.argv[1:])) is not None:
+        print(info.describe_topic(topic, own, *folders), flush=True)
+        return 0
+    check_arguments(sys.argv[1:])
+    check_environment()
+    check_files(own, *folders)
+    register_schemas(own, *folders)
+    with _folders(is_dry_run(sys.argv[1:])):
+        hydra.main(version_base="1.3", config_path=str(own), config_name="config")(run_job)()
+    return None
 
 
 @contextlib.contextmanager

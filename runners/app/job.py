@@ -18,7 +18,7 @@ from runners.app.features import kept_features
 from runners.app.messages import ConfigError
 from runners.app.plan import Plan, plan
 from runners.app.schema import Root
-from runners.base import MAIN_METRICS, Job, peak_memory_mb
+from runners.base import MAIN_METRICS, Job, Runner, peak_memory_mb
 from runners.experiments.estimate import report
 from runners.machine import environment_tags
 from runners.tracking.identity import add_fingerprints, identity, in_common, other_code
@@ -65,24 +65,11 @@ def dry_run(cfg: DictConfig) -> None:
 
 
 def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextlib.ExitStack) -> float:
-    hydra_config = HydraConfig.get()
     plan_ = plan(cfg)
     folder.write_config(plan_.config, plan_.defaults)
     _warn_of_size(cfg.size)
     runner = plan_.component("runner")
-    record.config_hash, record.params = plan_.config_hash, plan_.params()
-    runner.plans(plan_)  # an error in the last row is reported before the first is fitted; rows may read other files
-    add_fingerprints(record, plan_.all_fingerprints())
-    record.tags = environment_tags() | {
-        "experiment": str(hydra_config.runtime.choices.get("experiment") or ""),
-        "seed": str(plan_.config["seed"]),
-        "launcher": str(hydra_config.runtime.choices.get("hydra/launcher", "")),
-        "device": plan_.engine().device_name(),
-        "folder": str(folder.path.absolute()),
-    }
-    record.tags |= runner.tags()
-    if record.job is not None:
-        record.tags |= {"sweep": os.environ.get(SWEEP_ENV, ""), "job": str(record.job)}
+    _fill_in(record, plan_, runner, folder)
     job = Job(plan_, folder, record)
     tracker = _tracker(plan_) if runner.tracked else None
     is_done = False
@@ -103,6 +90,24 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
     record.status = "FINISHED"
     _show(job, tracker, shown=record.job is None)
     return _main_metric(job)
+
+
+def _fill_in(record: Record, plan_: Plan, runner: Runner, folder: RunFolder) -> None:
+    """Record what the run computes, and from which files."""
+    record.config_hash, record.params = plan_.config_hash, plan_.params()
+    runner.plans(plan_)  # an error in the last row is reported before the first is fitted; rows may read other files
+    add_fingerprints(record, plan_.all_fingerprints())
+    choices = HydraConfig.get().runtime.choices
+    record.tags = environment_tags() | {
+        "experiment": str(choices.get("experiment") or ""),
+        "seed": str(plan_.config["seed"]),
+        "launcher": str(choices.get("hydra/launcher", "")),
+        "device": plan_.engine().device_name(),
+        "folder": str(folder.path.absolute()),
+    }
+    record.tags |= runner.tags()
+    if record.job is not None:
+        record.tags |= {"sweep": os.environ.get(SWEEP_ENV, ""), "job": str(record.job)}
 
 
 def _warn_of_size(size: str) -> None:
