@@ -95,16 +95,14 @@ class OrffError(Runner):
                 self._record(job, f"{label}{name}", values.mean(0))
         quantity = "variance" if self.variance else "largest error"
         title = f"pairs in [-1, 1]^{self.dim}"
-        job.log_result(
-            *curve_results("variance" if self.variance else "error", quantity, "approx.n_components", curves)
-        )
+        part = "variance" if self.variance else "error"
+        job.log_result(*curve_results(part, quantity, "approx.n_components", curves))
         job.log_figure("orff_error", plots.convergence(curves, "frequencies D", quantity, title, slopes=True))
 
     def _errors(self, job: Job, kernel: OperatorKernel) -> dict[str, np.ndarray]:
         """The largest spectral norm of K~ - K over the pairs, shape (repeats, sizes)."""
         delta = self._differences(job, self.n_points)
-        largest = lambda error: np.linalg.norm(error, ord=2, axis=(1, 2)).max()  # noqa: E731
-        return {"": self._over_draws(job, kernel, delta, largest)}
+        return {"": self._over_draws(job, kernel, delta, lambda error: np.linalg.norm(error, 2, axis=(1, 2)).max())}
 
     def _variance(self, job: Job, kernel: OperatorKernel) -> dict[str, np.ndarray]:
         """The spectral norm of the mean square error at one pair, and its bound, shape (1, sizes)."""
@@ -120,8 +118,9 @@ class OrffError(Runner):
         kernel, rule = kernel.fit(delta), job.plan.component("frequencies")
         exact = kernel.signatures(delta)
         seeds = spawn(job.plan.seed("runner"), self.repeats)
-        draw = lambda D, seed: _estimate(kernel, rule, delta, D, seed)  # noqa: E731
-        return np.array([[figure(draw(D, seed) - exact) for D in self.sizes] for seed in seeds])
+        return np.array(
+            [[figure(_estimate(kernel, rule, delta, D, seed) - exact) for D in self.sizes] for seed in seeds]
+        )
 
     def _differences(self, job: Job, count: int) -> np.ndarray:
         pairs = np.random.default_rng(job.plan.seed("runner")).uniform(-1, 1, (2, count, self.dim))

@@ -77,14 +77,14 @@ class Fields(Runner):
         check_changes("runner.series", self.series, "orff_curl")
         check_changes("runner.exact", self.exact)
         check_changes("runner.others", self.others)
-        for name, section in (self.others or {}).items():
-            for key in section or {}:
+        for name, section in entries(self.others).items():
+            for key in section:
                 if key not in ("along", "series", "exact"):
                     raise InputError(f"runner.others.{name}.{key}: no such key; it has along, series, exact")
-            if not isinstance(along := (section or {}).get("along"), Mapping | None):
+            if not isinstance(along := section.get("along"), Mapping | None):
                 raise InputError(f"runner.others.{name}.along: expected settings, found {along!r}")
-            check_changes(f"runner.others.{name}.series", (section or {}).get("series"), "orff_curl")
-            check_changes(f"runner.others.{name}.exact", (section or {}).get("exact"))
+            check_changes(f"runner.others.{name}.series", section.get("series"), "orff_curl")
+            check_changes(f"runner.others.{name}.exact", section.get("exact"))
 
     def plans(self, base: Plan) -> list[Plan]:
         """A plan of every series, with the fewest frequencies, and of every exact kernel."""
@@ -108,7 +108,7 @@ class Fields(Runner):
     def _figures(self) -> dict[str, tuple[Changes, Changes]]:
         """Name of a figure of errors -> label -> changes, of its series and of its exact kernels."""
         found = {"error": (entries(self.series), entries(self.exact))}
-        for name, section in (self.others or {}).items():
+        for name, section in entries(self.others).items():
             along = section.get("along") or {}
             series, exact = (
                 {label: along | changes for label, changes in entries(section.get(part)).items()}

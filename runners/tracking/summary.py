@@ -57,7 +57,7 @@ def _jobs_table(jobs: Jobs) -> str:
         [
             str(r.job),
             r.name,
-            *(_overrides(r).get(key, "") for key in varied),
+            *(_value(r, key) for key in varied),
             *(_number(m.get(key)) for key in metrics),
             r.status,
         ]
@@ -72,7 +72,7 @@ def _over_seeds(jobs: Jobs) -> str:
     groups: dict[tuple[str, ...], list[dict[str, float]]] = {}
     for record, metrics in jobs:
         if metrics:
-            groups.setdefault(tuple(_overrides(record).get(key, "") for key in varied), []).append(metrics)
+            groups.setdefault(tuple(_value(record, key) for key in varied), []).append(metrics)
     shown = [key for key in _SHOWN_METRICS if any(key in m for found in groups.values() for m in found)]
     rows = [
         [*values, str(len(found)), *(mean_and_spread([m[key] for m in found if key in m]) for key in shown)]
@@ -90,16 +90,15 @@ def _paired(jobs: Jobs, metric: str) -> str:
 
 def _test(jobs: Jobs, metric: str, key: str) -> list[str] | None:
     """A row for a setting with two values and at least two pairs; None for others."""
-    values = list(dict.fromkeys(_overrides(record).get(key, "") for record, _ in jobs))
+    values = list(dict.fromkeys(_value(record, key) for record, _ in jobs))
     if len(values) != 2:
         return None
     cases: dict[tuple[str, ...], dict[str, float]] = {}
     others = [other for other in _varied(jobs) if other != key]
     for record, metrics in jobs:
         if metric in metrics:
-            overrides = _overrides(record)
-            case = tuple(overrides.get(other, "") for other in others)
-            cases.setdefault(case, {})[overrides.get(key, "")] = metrics[metric]
+            case = tuple(_value(record, other) for other in others)
+            cases.setdefault(case, {})[_value(record, key)] = metrics[metric]
     # cases of one seed have data and draws in common: they are one pair, that of their means
     by_seed: dict[str, list[list[float]]] = {}
     for case, found in cases.items():
@@ -124,7 +123,7 @@ def _best(jobs: Jobs, metric: str) -> tuple[Record, dict[str, float]]:
 
 def _best_line(jobs: Jobs, metric: str) -> str:
     record, metrics = _best(jobs, metric)
-    settings = ", ".join(f"{key}={_overrides(record).get(key, '')}" for key in _varied(jobs))
+    settings = ", ".join(f"{key}={_value(record, key)}" for key in _varied(jobs))
     return f"Best {metric} of {len(jobs)} jobs: {metrics[metric]:.4g}, job {record.job}" + (
         settings and f" ({settings})"
     )
@@ -136,12 +135,17 @@ def _figure(jobs: Jobs, metric: str) -> Figure | None:
         return None
     known = [(record, metrics[metric]) for record, metrics in jobs if math.isfinite(metrics.get(metric, math.nan))]
     varied = _varied(jobs)
-    settings = [{key: _overrides(record).get(key, "") for key in varied} for record, _ in known]
+    settings = [{key: _value(record, key) for key in varied} for record, _ in known]
     return plots.setting_effects(settings, [value for _, value in known], metric)
 
 
 def _overrides(record: Record) -> dict[str, str]:
     return dict(map(split_override, record.overrides))
+
+
+def _value(record: Record, key: str) -> str:
+    """The value that an override gives a key; empty if there is none."""
+    return _overrides(record).get(key, "")
 
 
 def _varied(jobs: Jobs) -> list[str]:
@@ -165,7 +169,7 @@ def _view(jobs: Jobs, metric: str) -> dict[str, Any]:
 
 def _is_numeric(jobs: Jobs, key: str) -> bool:
     try:
-        return all(math.isfinite(float(_overrides(record).get(key, ""))) for record, _ in jobs)
+        return all(math.isfinite(float(_value(record, key))) for record, _ in jobs)
     except ValueError:
         return False
 
