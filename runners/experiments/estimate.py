@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from orbit.core.memory import process_bytes, size_text
 from orbit.core.work import Speed, Work
@@ -261,7 +260,7 @@ def _stream(
 
 def _validation_work(plans: Sequence[Plan], sizes: _Sizes, splits: Sequence[tuple[np.ndarray, np.ndarray]]) -> Work:
     """That of the inner fits of plans that differ only in the learner."""
-    total, shares = Work(), _shares_features(plans[0], sizes)
+    total, shares = Work(), _shares_features(plans[0])
     for i, (fit, validation) in enumerate(splits):
         one = _Fit.of(plans[0], sizes, len(fit), len(validation))
         total += one.fit
@@ -282,11 +281,11 @@ def _of_path(plans: Sequence[Plan], task: str) -> Plan:
     return plans[0].variant({f"learner.{parameter}": values})
 
 
-def _shares_features(plan: Plan, sizes: _Sizes) -> bool:
+def _shares_features(plan: Plan) -> bool:
     """Whether all splits have the same feature map, which does not depend on the points, and its features are kept."""
     features, kernel = plan.approx(), plan.config["kernel"]
     fixed = features.points_wanted(SAMPLE_ROWS) == 0 and kernel.get("lengthscale") != "median"
-    return fixed and clone(plan.component("encoder")).is_identity
+    return fixed and plan.component("encoder").is_identity
 
 
 def _together(label: str, found: Sequence[tuple[int, Estimate]]) -> Estimate:

@@ -17,17 +17,14 @@ _FOLDER = Path(__file__).parent / "papers"
 
 @dataclass(frozen=True)
 class Headline:
-    """The result that stands for an item in the index: the last point of a line, unless ``x`` names another."""
+    """The result that stands for an item in the index; of a line the last point."""
 
     label: str
     part: str = TABLE
-    x: Any = None
 
     def find(self, results: list[Result]) -> Result | None:
         """The result; None if there is none."""
         found = [result for result in results if (result.part, result.label) == (self.part, self.label)]
-        if self.x is not None:
-            found = [result for result in found if result.x == self.x]
         return found[-1] if found else None
 
 

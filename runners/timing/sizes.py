@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from sklearn.base import clone
 
 from orbit.approx.base import FeatureMap
 from orbit.approx.waves import add_waves
@@ -132,7 +131,7 @@ def _case(plan: Plan, key: str, value: int, name: str, n_points: int) -> Sized:
     X = represented_images(plan, n, **side)
     changes = {"n_components": value} if key == "s" else {}
     orbit = plan.orbit(size=value) if key == "r" else plan.orbit()
-    features = clone(plan.approx(orbit=orbit, engine=engine(plan, path=name), **changes)).fit(X)
+    features = plan.approx(orbit=orbit, engine=engine(plan, path=name), **changes).fit(X)
     d = math.prod(X.shape[1:])
     return Sized(d if key == "side" else value, lambda: features.transform(X), lambda: _of_features(features, X))
 
