@@ -125,16 +125,17 @@ def _in_words(text: str) -> str:
 def _component(title: str, described: Signature, own: dict[str, Any], prefix: str) -> str:
     lines = [f"{title}: {_in_words(described.summary).removeprefix(f'{title}: ')}"]
     if described.source:
-        lines += textwrap.wrap(
-            f"source: {_in_words(described.source)}", _WIDTH, initial_indent="    ", subsequent_indent="    "
-        )
+        lines += _indented(f"source: {described.source}")
     for key, parameter in described.parameters.items():
         default = own.get(key, parameter.default)
         note = f"  (in Python: {_plain(parameter.default)})" if key in own else ""
         lines += ["", f"{prefix}{key}={_plain(default)}{note}", f"    expects {describe(parameter.annotation)}"]
-        text = _in_words(described.texts.get(key, ""))
-        lines += textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+        lines += _indented(described.texts.get(key, ""))
     return "\n".join(lines)
+
+
+def _indented(text: str) -> list[str]:
+    return textwrap.wrap(_in_words(text), _WIDTH, initial_indent="    ", subsequent_indent="    ")
 
 
 def _plain(value: Any) -> str:

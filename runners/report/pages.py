@@ -47,7 +47,8 @@ def pages(
 
 def _index(shown: Sequence[Paper], kept: Mapping[str, Gathered]) -> Page:
     items = [item for paper in shown for item in paper.items if item.experiment]
-    largest = [next(iter(_whole_sizes(item, kept)), "") for item in items]
+    whole = [[run.size for run in _runs(item, kept) if not _in_part(item, run)] for item in items]
+    largest = [sizes[0] for sizes in whole if sizes]
     smaller = [f", {largest.count(size)} at size={size}" for size in ("middle", "small") if size in largest]
     total = (
         f"Of {len(items)} tables and figures with an experiment, {largest.count('paper')} have a complete result at "
@@ -63,10 +64,9 @@ def _summary(paper: Paper, kept: Mapping[str, Gathered]) -> Table:
     """A row for each table and figure: its main figure."""
     rows = []
     for item in paper.items:
-        sizes = _sizes(item, kept)
-        run = kept[f"{item.experiment}-{sizes[0]}"] if sizes else None
-        main = item.headline.find(run.results) if item.headline and run and run.results else None
-        status = "not repeated" if item.reason else f"size={sizes[0]}" if sizes else "not run"
+        run = next(iter(_runs(item, kept)), None)
+        main = item.headline.find(run.results) if item.headline and run else None
+        status = "not repeated" if item.reason else f"size={run.size}" if run else "not run"
         status += ", in part" if run and _in_part(item, run) else ""
         name = Reference(item.name, paper.name, Heading(item.name).anchor)
         rows.append([name, item.about, status, *_compared(item, main)])
@@ -90,20 +90,15 @@ def _page(paper: Paper, kept: Mapping[str, Gathered], experiments: Mapping[str, 
         if item.reason:
             blocks.append(f"Not repeated: {item.reason}.")
             continue
-        sizes = _sizes(item, kept)
-        runs = [kept[f"{item.experiment}-{size}"] for size in sizes]
+        runs = _runs(item, kept)
         pictured = next((run for run in runs if _pictures(item, run, folder)), None)
         for run in runs:
             blocks += _at_size(item, run, folder, with_pictures=run is pictured)
         if item.quoted:
             blocks.append(f"The paper quotes from others, not repeated here: {item.quoted}.")
-        blocks += _not_run(experiments[item.experiment], sizes) if item.experiment in experiments else []
+        if item.experiment in experiments:
+            blocks += _not_run(experiments[item.experiment], [run.size for run in runs])
     return Page(paper.name, f"{paper.authors}", blocks)
-
-
-def _whole_sizes(item: Item, kept: Mapping[str, Gathered]) -> list[str]:
-    """The sizes at which there are all results of an item, the paper's first."""
-    return [size for size in _sizes(item, kept) if not _in_part(item, kept[f"{item.experiment}-{size}"])]
 
 
 def _in_part(item: Item, run: Gathered) -> bool:
@@ -164,13 +159,10 @@ def _not_run(experiment: Experiment, sizes: Sequence[str]) -> list[Block]:
     return blocks + [Code("\n".join(experiment.command(size) for size in missing))]
 
 
-def _sizes(item: Item, kept: Mapping[str, Gathered]) -> list[str]:
-    """The sizes at which there are results of an item, the paper's first."""
-    return [
-        size
-        for size in _SIZES
-        if (run := kept.get(f"{item.experiment}-{size}")) is not None and (item.shown(run.results) or item.parts == [])
-    ]
+def _runs(item: Item, kept: Mapping[str, Gathered]) -> list[Gathered]:
+    """What there is of an item at each size, at the paper's size first."""
+    found = [kept[name] for size in _SIZES if (name := f"{item.experiment}-{size}") in kept]
+    return [run for run in found if item.shown(run.results) or item.parts == []]
 
 
 def part_table(part: str, results: list[Result]) -> Table:
