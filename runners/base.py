@@ -131,7 +131,7 @@ class Job(Stopwatch):
         self.folder.write_text(name, text)
 
     def log_model(self, model: Pipeline, X: np.ndarray) -> None:
-        """Keep a fitted pipeline, as others use it, with some points of the data set that :meth:`load` loaded."""
+        """Write a fitted pipeline in the form in which others use it, with some loaded points as examples."""
         named = with_names(model, self.plan.component("dataset"), self.record.dataset["form"])
         self.folder.write_model(named, X, np.asarray(model.predict(X)))
 

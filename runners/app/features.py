@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The file of a result, whose folder is none of a model.
+#: The file of a result; its name is not that of a model.
 FEATURES = "features.pkl"
 
 #: GiB of features that are kept unless ``feature_cache`` says otherwise, by a sweep over learners and by one job.
@@ -33,7 +33,7 @@ DEFAULT_GIB = 10.0
 # The share of the free disk space that the features of one job may take.
 _FREE_SHARE = 0.5
 
-# Kept is what took longer to compute than this, and than to write and read it at this rate.
+# A result is kept if it took longer to compute than this and the time to write and read it at this rate, together.
 _WORTH_S = 0.1
 _BYTES_PER_S = 1e8
 
@@ -86,7 +86,7 @@ def shared_in_job(plan: Plan) -> contextlib.AbstractContextManager[None]:
 
 
 class KeptFeatures(Store):
-    """Results in a folder of limited size, from which those go that were not used for longest.
+    """Results in a folder of limited size, from which the least recently used are removed.
 
     Of several processes that need the same result, one computes it while the others wait. A file that is damaged, or
     that another user wrote, is computed again; where nothing can be written, nothing is kept.
@@ -156,7 +156,7 @@ class KeptFeatures(Store):
             shutil.rmtree(path, ignore_errors=True)
 
     def _shrink(self, limit: float) -> None:
-        """Remove what was not used for longest until the rest is within ``limit`` bytes."""
+        """Remove the least recently used results until the rest is within ``limit`` bytes."""
         entries = sorted((_use_and_size(path), path) for path in self.folder.iterdir() if path.is_dir())
         total = sum(size for (_, size), _ in entries)
         for (_, size), path in entries:

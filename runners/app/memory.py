@@ -36,7 +36,7 @@ def check_fit(plan: Plan, data: Dataset, numbers: int = 1, columns: int = 0) -> 
     data : Dataset
         The training points; for a stream the sample counts, and features are in batches within ``engine.memory``.
     numbers : int
-        Numbers of a point in its representation, once they are known.
+        Size of a point in its representation, once it is known.
     columns : int
         Columns of the features, once they are known.
     """

@@ -48,7 +48,7 @@ def end_with(parent: int) -> None:
 
 @contextlib.contextmanager
 def job() -> Iterator[None]:
-    """Run a job, which a worker may write and upload when its parent has ended."""
+    """Context manager around a job: a worker whose parent has ended still lets it write and upload its results."""
     _working.set()
     try:
         yield

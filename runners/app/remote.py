@@ -1,7 +1,7 @@
 """``hydra/launcher=submitit_local``, ``submitit_slurm`` and ``ray``: the jobs of a sweep on other machines.
 
-The released plugins of Hydra end a sweep with the first job that dies, and that for Ray needs a cloudpickle with which
-joblib does not work. So submitit and Ray are used themselves; what a job does is that of ``hydra/launcher=joblib``.
+Hydra's own plugins end a sweep with the first job that dies, and its plugin for Ray needs a version of cloudpickle with
+which joblib does not work. So submitit and Ray are used directly; a job runs as with ``hydra/launcher=joblib``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``orbit torchrun OPTIONS SETTINGS``: several processes for one run, as of ``torchrun``, with errors of one line.
+"""``orbit torchrun OPTIONS SETTINGS`` starts several processes for one run, as ``torchrun`` does, with one-line errors.
 
 ``torchrun`` itself ends with its own traceback when a process fails, which nothing in that process can prevent.
 """

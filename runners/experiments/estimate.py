@@ -26,7 +26,8 @@ log = logging.getLogger(__name__)
 _SAMPLE = 64
 # Parts of a stage below this share of it are not listed.
 _LISTED = 0.01
-# A run says what it will do where it is expected to take longer, in seconds; work below is not looked at more closely.
+# A run logs its estimate if it is expected to take more seconds than this; its time is not estimated if its operations
+# are fewer than the second number.
 _LONG_S, _LITTLE = 60.0, 1e11
 
 
@@ -218,11 +219,10 @@ class _Fit:
         engine, learner, dtype = plan.engine(), plan.learner(sizes.task), sizes.sample.dtype
         features = plan.approx().estimate(sizes.sample, n)
         layer = plan.hyper().estimate(features.columns, n, dtype)
-        width, notes, passes = layer.columns, list[str](), 1
+        width, passes, notes = layer.columns, 1, list[str]()
         solver = learner.work(n, width, sizes.k, dtype, features.gram)
         if engine.stream:
-            notes.append(f"{n:,} x {width:,} features, in batches within engine.memory={engine.memory:g} GiB")
-            passes, solver = _stream(learner, n, width, sizes.k, engine.memory, dtype, solver, notes)
+            passes, solver, notes = _stream(learner, n, width, sizes.k, engine.memory, dtype, solver)
         if solver is None:
             notes.append(f"learner={learner.name} not included")
         elif learner.operator_valued:
@@ -242,20 +242,19 @@ class _Fit:
 
 
 def _stream(
-    learner: Any, n: int, width: int, k: int, memory: float, dtype: np.dtype, solver: Work | None, notes: list[str]
-) -> tuple[int, Work | None]:
-    """Passes over a stream, and the operations of the learner; what it will do is added to ``notes``."""
+    learner: Any, n: int, width: int, k: int, memory: float, dtype: np.dtype, solver: Work | None
+) -> tuple[int, Work | None, list[str]]:
+    """Passes over a stream, the operations of the learner, and notes of what it will do."""
+    features = f"{n:,} x {width:,} features, in batches within engine.memory={memory:g} GiB"
     passes = learner.remaining_epochs()
     if not learner.many_passes:
-        notes.append(f"{passes} passes over them" if passes > 1 else "one pass over them")
-        return passes, solver
+        return passes, solver, [features, f"{passes} passes over them" if passes > 1 else "one pass over them"]
     moments = f"second moments {size_text(8 * width**2)}"
     if not takes_passes(learner, width, memory * 2**30):
-        notes.append(f"{moments}, kept: one pass over them")
-        return passes, solver
+        return passes, solver, [features, f"{moments}, kept: one pass over them"]
     passes, solver = learner.passes_work(n, width, k, memory * 2**30, dtype)
-    notes.append(f"{moments}: more than engine.memory={memory:g} GiB, so at most {passes} passes over them")
-    return passes, solver
+    limit = f"more than engine.memory={memory:g} GiB, so at most {passes} passes over them"
+    return passes, solver, [features, f"{moments}: {limit}"]
 
 
 def _validation_work(plans: Sequence[Plan], sizes: _Sizes, splits: Sequence[tuple[np.ndarray, np.ndarray]]) -> Work:

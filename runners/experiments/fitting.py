@@ -91,7 +91,7 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
 def _fit(
     plan: Plan, model: Pipeline, data: Dataset, clock: Stopwatch, training: Training | None
 ) -> tuple[dict[str, float], dict[str, float], str | None]:
-    """Fit a pipeline; returns metrics of training points, metrics of the features, and why these teach nothing."""
+    """Fit a pipeline; returns metrics of training points, metrics of the features, and a problem of these or None."""
     features, learner, engine = model["features"], model["learner"], plan.engine()
     sample: Any = plan.sample(len(data.X_train)) if engine.stream else slice(None)
     with clock.stage("representation"):

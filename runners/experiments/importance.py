@@ -21,8 +21,8 @@ from runners.metrics import LOWER_IS_BETTER, METRICS, evaluate
 # Permutations of a column.
 _REPEATS = 5
 
-# Rows that are predicted in all, at most, times the elements of the orbit; and in each permutation at least, where the
-# test part has as many.
+# At most this many predictions in all, times the elements of the orbit; and at least this many rows in each
+# permutation, if the test part has them.
 _MOST, _FEWEST = 20_000, 100
 
 

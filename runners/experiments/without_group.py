@@ -14,8 +14,8 @@ from runners.app.plan import Plan
 from runners.experiments.selection import predictions
 from runners.metrics import evaluate, paired_test
 
-# Training points of the check: at least, at most, and as a share in between, so that it takes a small part of the time
-# of a large fit. One half is fitted and the other validated.
+# The check uses this share of the training points, so that it takes a small part of the time of a large fit, but not
+# fewer or more than these numbers. One half is fitted and the other validated.
 _FEWEST, _MOST, _SHARE = 400, 1000, 0.1
 
 _SIGNIFICANT = 0.05

@@ -28,7 +28,7 @@ SIZES = {
 
 # A tile of points and frequencies, of which products and waves are timed; its angles fit in a core's cache.
 _ROWS, _FEATURES, _UNITS = 256, 512, 512
-# Tiles of a thread in one run, so that starting it does not count.
+# Tiles that each thread computes in one run: so many that its start does not count.
 _TILES = 32
 
 

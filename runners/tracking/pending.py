@@ -178,7 +178,7 @@ class Pending:
         return True
 
     def release(self, marker: Marker) -> None:
-        """Leave the run to whoever takes it next; where that cannot be written, to whoever finds this process dead."""
+        """Leave the run to the next process that takes it; where that cannot be written, once this one has ended."""
         _heart.remove(marker.path)
         with contextlib.suppress(InputError), self._lock():
             _write(replace(marker, owner=None))
