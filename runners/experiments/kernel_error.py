@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -64,83 +63,71 @@ class KernelError(Runner):
 
     def estimates(self, plan: Plan) -> list[Estimate]:
         """A row for each curve: a map for each number of components, and the exact kernel unless a row above has it."""
-        n, rows, known = self.n_points, list[Estimate](), set[tuple[int | None, str | None]]()
+        n, rows, known = self.n_points, list[Estimate](), list[dict[str, Any]]()
         X = plan.component("representation").fit_transform(plan.load().X_train[:n])
         X = X.astype(plan.engine().result_dtype(X), copy=False)
-        for size, rule in self._curves():
-            orbit, reference = plan.orbit(**_changes(size, rule)), size if self.reference is None else self.reference
+        for changes in self._curves():
+            orbit, reference = plan.orbit(**changes), self._of_reference(changes)
             maps = [plan.approx(orbit=orbit, n_components=count).estimate(X, n) for count in self.sizes]
             work = sum((m.fit + m.of_point * n + Work(double=float(n) ** 2 * m.columns) for m in maps), Work())
-            if (reference, rule) not in known:
-                known.add((reference, rule))
-                work += _exact_map(plan, plan.orbit(**_changes(reference, rule)), None).gram_work(X, n)
+            if reference not in known:
+                known.append(reference)
+                work += _exact_map(plan, plan.orbit(**reference), None).gram_work(X, n)
             largest = max(m.columns for m in maps)
             parts = [
                 Part(f"{n:,} x {largest:,} features, in float64 too", 3 * n * largest * X.itemsize, ("runner.sizes",)),
                 Part(f"{n:,} x {n:,} kernel matrices", 2 * 8 * n**2, ("runner.n_points",)),
             ]
             peak = sum(part.nbytes for part in parts)
-            rows.append(Estimate(_curve_name(size, rule), self.repeats * len(maps), work * self.repeats, parts, peak))
+            rows.append(Estimate(_curve_name(changes), self.repeats * len(maps), work * self.repeats, parts, peak))
         return rows
 
     def run(self, job: Job) -> None:
-        settings = self._curves()
-        for orbit in (self._orbit(job, *setting, seed=0) for setting in settings):
-            orbit.check()  # an unknown rule fails before any work
+        for changes in self._curves():
+            job.plan.orbit(**changes)  # an unknown rule fails before any work
         data = job.load()
         X = job.plan.component("representation").fit_transform(data.X_train[: self.n_points])
-        curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {key: {} for key in _DRAWN}
-        truths: dict[tuple[Any, ...], np.ndarray] = {}
-        for size, rule in settings:
-            name = _curve_name(size, rule)
+        lines: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {key: {} for key in _DRAWN}
+        truths: dict[str, np.ndarray] = {}
+        for changes in self._curves():
+            name = _curve_name(changes)
             seeds = spawn(job.plan.seed("runner"), self.repeats)
-            found = [self._errors_of_seed(job, X, size, rule, seed, truths) for seed in seeds]
+            found = [self._errors_of_seed(job, X, changes, seed, truths) for seed in seeds]
             self._record(job, name, found)
             for key in _DRAWN:
                 errors = np.array([[errors[key] for errors in row] for row in found])
-                curves[key][name] = np.array(self.sizes), errors
+                lines[key][name] = np.array(self.sizes), errors
         config = job.plan.config
         title = f"{config['group']['name']}, {config['approx']['name']}, {config['kernel']['name']}, {data.name}"
         for key, label in _DRAWN.items():
-            job.log_result(*curve_results(key, label, "approx.n_components", curves[key]))
-            job.log_figure(key, plots.convergence(curves[key], "components", label, title, slopes=True))
+            job.log_result(*curve_results(key, label, "approx.n_components", lines[key]))
+            job.log_figure(key, plots.convergence(lines[key], "components", label, title, slopes=True))
 
-    def _curves(self) -> list[tuple[int | None, str | None]]:
-        """Orbit size and rule of each curve; None is that of the configuration."""
-        sizes: Sequence[int | None] = self.orbit_sizes or [None]
-        rules: Sequence[str | None] = self.rules or [None]
-        return list(itertools.product(sizes, rules))
+    def _curves(self) -> list[dict[str, Any]]:
+        """The size and rule of the orbit of each curve, without those that are as configured."""
+        pairs = itertools.product(self.orbit_sizes or [None], self.rules or [None])
+        given = [(("size", size), ("rule", rule)) for size, rule in pairs]
+        return [{key: value for key, value in pair if value is not None} for pair in given]
+
+    def _of_reference(self, changes: dict[str, Any]) -> dict[str, Any]:
+        return changes if self.reference is None else changes | {"size": self.reference}
 
     def _errors_of_seed(
-        self,
-        job: Job,
-        X: np.ndarray,
-        size: int | None,
-        rule: str | None,
-        seed: int,
-        truths: dict[tuple[Any, ...], np.ndarray],
+        self, job: Job, X: np.ndarray, changes: dict[str, Any], seed: int, truths: dict[str, np.ndarray]
     ) -> list[dict[str, float]]:
         """The errors of every number of components; ``truths`` has the exact kernels of earlier curves."""
-        orbit = self._orbit(job, size, rule, seed)
-        key = seed, rule, size if self.reference is None else self.reference
+        orbit, reference = job.plan.orbit(random_state=seed, **changes), self._of_reference(changes)
+        key = f"{seed} {reference}"
         if key not in truths:
-            reference = orbit if self.reference is None else self._orbit(job, self.reference, rule, seed + 1)
-            truths[key] = self._exact(job, X, reference, seed)
-        truth = truths[key]
+            own = self.reference is None
+            exact = _exact_map(job.plan, job.plan.orbit(random_state=seed if own else seed + 1, **reference), seed)
+            truths[key] = exact.fit_gram(X)
+            job.log_skeleton(exact.kernel_)
         found = []
         for n_components in self.sizes:
             psi = job.plan.approx(orbit=orbit, n_components=n_components, random_state=seed).fit_transform(X)
-            found.append(kernel_errors(truth, psi.astype(np.float64) @ psi.T.astype(np.float64)))
+            found.append(kernel_errors(truths[key], psi.astype(np.float64) @ psi.T.astype(np.float64)))
         return found
-
-    def _exact(self, job: Job, X: np.ndarray, orbit: Orbit, seed: int) -> np.ndarray:
-        exact = _exact_map(job.plan, orbit, seed)
-        truth = exact.fit_gram(X)
-        job.log_skeleton(exact.kernel_)
-        return truth
-
-    def _orbit(self, job: Job, size: int | None, rule: str | None, seed: int) -> Orbit:
-        return job.plan.orbit(random_state=seed, **_changes(size, rule))
 
     def _record(self, job: Job, name: str, found: list[list[dict[str, float]]]) -> None:
         for i, n_components in enumerate(self.sizes):
@@ -156,9 +143,5 @@ def _exact_map(plan: Plan, orbit: Orbit, seed: int | None) -> Exact:
     return Exact(**parts, orbit=orbit, engine=plan.engine(), random_state=seed)
 
 
-def _changes(size: int | None, rule: str | None) -> dict[str, Any]:
-    return {key: value for key, value in (("size", size), ("rule", rule)) if value is not None}
-
-
-def _curve_name(size: int | None, rule: str | None) -> str:
-    return " ".join(part for part in (f"r={size}" if size else "", rule or "") if part) or "error"
+def _curve_name(changes: dict[str, Any]) -> str:
+    return " ".join(f"r={value}" if key == "size" else value for key, value in changes.items()) or "error"
