@@ -261,12 +261,7 @@ class Search:
 
 #: What the project adds to Hydra: configuration group -> name -> settings.
 PLUGINS: dict[str, dict[str, type]] = {
-    "hydra/launcher": {
-        "joblib": Joblib,
-        "submitit_local": SubmititLocal,
-        "submitit_slurm": SubmititSlurm,
-        "ray": Ray,
-    },
+    "hydra/launcher": {"joblib": Joblib, "submitit_local": SubmititLocal, "submitit_slurm": SubmititSlurm, "ray": Ray},
     "hydra/sweeper": {"optuna": Search},
 }
 

@@ -167,10 +167,7 @@ def _with_keys(made: Signature, annotations: Mapping[str, Any]) -> Signature:
     parameters = {key: Parameter(annotation, None) for key, annotation in added.items()}
     texts = dict.fromkeys(added, "Has no effect: this data set needs no files.")
     return replace(
-        made,
-        parameters={**made.parameters, **parameters},
-        texts={**texts, **made.texts},
-        without_effect=list(added),
+        made, parameters={**made.parameters, **parameters}, texts={**texts, **made.texts}, without_effect=list(added)
     )
 
 

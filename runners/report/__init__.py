@@ -140,11 +140,7 @@ def write_report(
 
 
 def publish(
-    folder: Path,
-    outputs: Path,
-    tracker: Tracker | None,
-    config_dirs: Sequence[Path],
-    only: list[str] | None = None,
+    folder: Path, outputs: Path, tracker: Tracker | None, config_dirs: Sequence[Path], only: list[str] | None = None
 ) -> list[str]:
     """Keep the results of the papers in a folder, and write the pages there.
 

@@ -57,15 +57,7 @@ def _run_row(run: Run, keys: list[str], metrics: list[str]) -> list[str]:
     name = f"↳ {run.record.name}" if run.sweep else run.record.name
     settings = [cells.shortened(run.setting(key) or "") for key in keys]
     values = [cells.metric(run, metric) for metric in metrics]
-    return [
-        name,
-        cells.started(run),
-        *settings,
-        *values,
-        cells.duration(run),
-        run.record.status,
-        cells.identity(run),
-    ]
+    return [name, cells.started(run), *settings, *values, cells.duration(run), run.record.status, cells.identity(run)]
 
 
 def _sweep_row(entry: list[Run], n_empty: int) -> list[str]:

@@ -100,10 +100,7 @@ class Budget(Runner):
         for n in self.n_train:
             base = job.plan.variant({"dataset.n_train": n})
             data = trials.data(base)  # before the fits, so that none is timed with the loading
-            found[f"{n:,} labels"] = {
-                "fits": self._fit_all(base, trials),
-                "network": self._train(job, base, data),
-            }
+            found[f"{n:,} labels"] = {"fits": self._fit_all(base, trials), "network": self._train(job, base, data)}
             self._record(job, found)
         trials.end()
 

@@ -67,10 +67,7 @@ def reveal(uri: str) -> str:
 @contextlib.contextmanager
 def masked_output() -> Iterator[None]:
     """Mask everything that is printed inside the ``with`` statement."""
-    with (
-        contextlib.redirect_stdout(_masked(sys.stdout)),
-        contextlib.redirect_stderr(_masked(sys.stderr)),
-    ):
+    with contextlib.redirect_stdout(_masked(sys.stdout)), contextlib.redirect_stderr(_masked(sys.stderr)):
         yield
 
 

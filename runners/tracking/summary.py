@@ -54,13 +54,7 @@ def _jobs_table(jobs: Jobs) -> str:
     metrics = [key for key in _SHOWN_METRICS if any(key in m for _, m in jobs)]
     header = ["job", "run", *varied, *metrics, "status"]
     rows = [
-        [
-            str(r.job),
-            r.name,
-            *(_value(r, key) for key in varied),
-            *(_number(m.get(key)) for key in metrics),
-            r.status,
-        ]
+        [str(r.job), r.name, *(_value(r, key) for key in varied), *(_number(m.get(key)) for key in metrics), r.status]
         for r, m in jobs
     ]
     return markdown_table(header, rows)
