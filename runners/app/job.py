@@ -88,7 +88,7 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
         runner.run(job)
     job.log_metrics({"time/processor_s": time.process_time() - processor, "memory/peak_mb": peak_memory_mb()})
     record.status = "FINISHED"
-    _show(job, tracker, shown=record.job is None)
+    _show(job, tracker)
     return _main_metric(job)
 
 
@@ -156,10 +156,11 @@ def _tracker(plan_: Plan) -> Tracker | None:
     return tracker
 
 
-def _show(job: Job, tracker: Tracker | None, shown: bool) -> None:
+def _show(job: Job, tracker: Tracker | None) -> None:
+    """Log the main metric; of a run that is no job of a sweep, print the summary."""
     metric = _main_metric(job)
     log.info("%s finished%s", job.record.name, "" if math.isnan(metric) else f": {metric:.4f}")
-    if not shown:
+    if job.record.job is not None:
         return
     job.row("run folder", str(job.folder.path.absolute()))
     if tracker is not None:

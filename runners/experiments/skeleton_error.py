@@ -86,19 +86,16 @@ class SkeletonError(Runner):
         with job.plan.progress(len(seeds) * len(plans), "errors") as progress:
             for seed, kernel in itertools.product(seeds, kernels):
                 points = X[np.random.default_rng(seed).choice(len(X), self.n_points, replace=False)]
-                exact = self._exact(plans[kernel, next(iter(series))], seed)
+                exact = (
+                    plans[kernel, next(iter(series))].variant({"approx": {"name": "exact"}}).approx(random_state=seed)
+                )
                 truth = exact.fit_gram(points)
                 job.log_skeleton(exact.kernel_, kernel)
                 for name in series:
-                    found[kernel, name].append(self._errors(plans[kernel, name], points, truth, seed))
+                    grams = (self._gram(plans[kernel, name], points, size, seed) for size in self.sizes)
+                    found[kernel, name].append([kernel_errors(truth, gram) for gram in grams])
                     progress.step()
         self._record(job, found)
-
-    def _exact(self, plan: Plan, seed: int) -> Any:
-        return plan.variant({"approx": {"name": "exact"}}).approx(random_state=seed)
-
-    def _errors(self, plan: Plan, X: np.ndarray, truth: np.ndarray, seed: int) -> list[dict[str, float]]:
-        return [kernel_errors(truth, self._gram(plan, X, size, seed)) for size in self.sizes]
 
     def _gram(self, plan: Plan, X: np.ndarray, size: int, seed: int) -> np.ndarray:
         """Gram matrix of ``size`` features; independent features are drawn in parts, to save memory."""

@@ -22,7 +22,6 @@ from runners.results import Result, curve_results
 
 _GRID = 18
 _NEAR = 1.2  # a test MSE below this multiple of the noise variance has reached the noise level
-_PREFIX = {"error": "mse"}  # of the metrics of the first figure
 _STAGES = ("time/fit_features_s", "time/features_s", "time/learner_s")
 
 Changes = dict[str, dict[str, Any]]
@@ -124,6 +123,7 @@ class Fields(Runner):
             plan = job.plan.variant(changes | {"seed": seeds[repeat]})
             return trials.fit(plan, f"{label} repeat {repeat}")["test/rmse"] ** 2
 
+        prefix = "mse" if name == "error" else name  # of the metrics
         lines, levels = {}, {"noise": [job.plan.config["dataset"]["noise"] ** 2]}
         for label, changes in series.items():
             found = [
@@ -131,13 +131,13 @@ class Fields(Runner):
                 for i in range(self.repeats)
             ]
             lines[label] = np.array(self.components), np.array(found)
-            self._record(job, f"{_PREFIX.get(name, name)}/{label}", "D", self.components, np.mean(found, 0))
+            self._record(job, f"{prefix}/{label}", "D", self.components, np.mean(found, 0))
             reached = np.mean(found, 0) <= _NEAR * levels["noise"][0]
             at = f"D{self.components[int(reached.argmax())]}" if reached.any() else "not reached"
             job.row(f"{name}, noise level/{label}", f"{at} (first mean error within {_NEAR} of the noise variance)")
         for label, changes in exact.items():
             levels[label] = [mse(label, i, changes) for i in range(self.repeats)]
-            self._record(job, f"{_PREFIX.get(name, name)}/{label}", "", [""], [float(np.mean(levels[label]))])
+            self._record(job, f"{prefix}/{label}", "", [""], [float(np.mean(levels[label]))])
         job.log_result(*curve_results(name, "test/mse", "approx.n_components", lines))
         job.log_result(*(Result(name, label, "test/mse", found) for label, found in levels.items()))
         job.log_figure(name, plots.curves(lines, levels, "frequencies D", "error (MSE)", log_y=True))
