@@ -53,10 +53,11 @@ def _jobs_table(jobs: Jobs) -> str:
     varied = _varied(jobs)
     metrics = [key for key in _SHOWN_METRICS if any(key in m for _, m in jobs)]
     header = ["job", "run", *varied, *metrics, "status"]
-    rows = [
-        [str(r.job), r.name, *(_value(r, key) for key in varied), *(_number(m.get(key)) for key in metrics), r.status]
-        for r, m in jobs
-    ]
+    rows = []
+    for record, found in jobs:
+        settings = [_value(record, key) for key in varied]
+        values = [number(found[key]) if key in found else "" for key in metrics]
+        rows.append([str(record.job), record.name, *settings, *values, record.status])
     return markdown_table(header, rows)
 
 
@@ -107,12 +108,16 @@ def _test(jobs: Jobs, metric: str, key: str) -> list[str] | None:
 
 
 def _main_metric(jobs: Jobs) -> str | None:
-    return next((key for key in MAIN_METRICS if any(math.isfinite(m.get(key, math.nan)) for _, m in jobs)), None)
+    return next((key for key in MAIN_METRICS if _with_finite(jobs, key)), None)
+
+
+def _with_finite(jobs: Jobs, metric: str) -> Jobs:
+    """The jobs that have a metric, as a finite number."""
+    return [job for job in jobs if math.isfinite(job[1].get(metric, math.nan))]
 
 
 def _best(jobs: Jobs, metric: str) -> tuple[Record, dict[str, float]]:
-    known = [job for job in jobs if math.isfinite(job[1].get(metric, math.nan))]
-    return (max if MAIN_METRICS[metric] else min)(known, key=lambda job: job[1][metric])
+    return (max if MAIN_METRICS[metric] else min)(_with_finite(jobs, metric), key=lambda job: job[1][metric])
 
 
 def _best_line(jobs: Jobs, metric: str) -> str:
@@ -127,10 +132,9 @@ def _figure(jobs: Jobs, metric: str) -> Figure | None:
     """The main metric against each setting; None if only seeds differ."""
     if not _settings(jobs):
         return None
-    known = [(record, metrics[metric]) for record, metrics in jobs if math.isfinite(metrics.get(metric, math.nan))]
-    varied = _varied(jobs)
+    known, varied = _with_finite(jobs, metric), _varied(jobs)
     settings = [{key: _value(record, key) for key in varied} for record, _ in known]
-    return plots.setting_effects(settings, [value for _, value in known], metric)
+    return plots.setting_effects(settings, [metrics[metric] for _, metrics in known], metric)
 
 
 def _overrides(record: Record) -> dict[str, str]:
@@ -166,10 +170,6 @@ def _is_numeric(jobs: Jobs, key: str) -> bool:
         return all(math.isfinite(float(_value(record, key))) for record, _ in jobs)
     except ValueError:
         return False
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else number(value)
 
 
 def job_records(folder: SweepFolder) -> Jobs:
