@@ -13,7 +13,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -190,14 +190,14 @@ class Tracker:
         if self.local and not (self.outputs / "mlflow.db").is_file():
             return []
         with self._usable():
-            client = self._client
-            found = client.get_experiment_by_name(self.experiment)
-            runs: list[Any] = []
-            token = "" if found is not None else None
-            while token is not None:
-                page = client.search_runs([found.experiment_id], max_results=_RUNS_ON_A_PAGE, page_token=token or None)
-                runs, token = [*runs, *page], page.token or None
-            return [(_record(run), dict(run.data.metrics)) for run in runs]
+            found = self._client.get_experiment_by_name(self.experiment)
+            if found is None:
+                return []
+            search = partial(self._client.search_runs, [found.experiment_id], max_results=_RUNS_ON_A_PAGE)
+            pages = [search()]
+            while token := pages[-1].token:
+                pages.append(search(page_token=token))
+            return [(_record(run), dict(run.data.metrics)) for page in pages for run in page]
 
     def download(self, run_id: str, target: Path, endings: Collection[str], folders: Collection[str]) -> None:
         """Copy the files of a run, at its top level and in ``folders``, whose names end in one of ``endings``.
