@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -105,9 +106,10 @@ class KernelError(Runner):
 
     def _curves(self) -> list[dict[str, Any]]:
         """The size and rule of the orbit of each curve, without those that are as configured."""
-        pairs = itertools.product(self.orbit_sizes or [None], self.rules or [None])
-        given = [(("size", size), ("rule", rule)) for size, rule in pairs]
-        return [{key: value for key, value in pair if value is not None} for pair in given]
+        sizes: Sequence[int | None] = self.orbit_sizes or [None]
+        rules: Sequence[str | None] = self.rules or [None]
+        pairs = [{"size": size, "rule": rule} for size, rule in itertools.product(sizes, rules)]
+        return [{key: value for key, value in pair.items() if value is not None} for pair in pairs]
 
     def _of_reference(self, changes: dict[str, Any]) -> dict[str, Any]:
         return changes if self.reference is None else changes | {"size": self.reference}
