@@ -161,25 +161,22 @@ def test_inner_products_are_within_the_hoeffding_bound(rng):
         cdf = CumulativeDistribution(n_components=20, n_bins=10, frequencies=MonteCarlo(), random_state=seed)
         psi = cdf.fit_transform(x)
         errors.append(abs(psi[0] @ psi[1] - expected))
-    step = 1.1 / 10  # sums over thresholds exceed the integrals by up to a step; those of a template are in this range
-    bound = step + (2 * 1.1 + step) * np.sqrt(np.log(2 / 0.05) / (2 * 20))
+    bound = cdf_theory.cdf_error_bound(20, 10, 1.1, 0.95)
     assert np.mean(np.array(errors) > bound) <= 0.05
     assert max(errors) > bound / 20, "the bound is of the order of the error"
 
 
 @pytest.mark.parametrize(("d", "epsilon"), [(20, 0.9), (100, 0.5), (784, 0.2)])
 def test_the_exact_kernel_is_within_the_bounds_of_theorem_1(rng, d, epsilon):
-    """GICDF equations 3 and 4."""
     X = unit(signals(rng, 8, (d,)))
     orb = Orbit(Cyclic(), Haar(), size=d)
     drawn = Exact(CDF(1.0, epsilon), orb).fit(X).gram(X)
     # the paper's kernel counts a rejected template as zero features
-    K = stats.chi2.cdf(d * (1 + epsilon), d) * drawn
+    K = cdf_theory.cdf_acceptance(d, epsilon) * drawn
     shifts = np.stack([np.roll(X, k, 1) for k in range(d)])
     distances = np.array([[np.linalg.norm(x - shifts[:, j], axis=1).mean() for j in range(8)] for x in X])
     deviation = K - (1 + epsilon - distances / np.sqrt(2 * np.pi * d))
-    tail, missing = np.exp(-d * epsilon**2 / 16) / np.sqrt(d), (1 + epsilon) * np.exp(-d * epsilon**2 / 8)
-    low, high = -(tail + missing), tail - np.exp((np.log1p(epsilon) - epsilon) * d / 2) / np.sqrt(d) / 2
+    low, high = cdf_theory.cdf_deviation_bounds(d, epsilon)
     assert low <= deviation.min()
     assert deviation.max() <= high
     assert high - low < 0.5 * (1 + epsilon)

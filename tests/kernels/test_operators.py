@@ -23,7 +23,7 @@ from orbit.distributions import Haar
 from orbit.engine import Engine
 from orbit.groups import Orthogonal
 from orbit.kernels import CurlFree, Decomposable, DivergenceFree, Gaussian, Helmholtz, Matern
-from orbit.kernels.operator_bounds import operator_variance_bound
+from orbit.kernels.operator_bounds import operator_uniform_bound, operator_variance_bound
 from orbit.kernels.operator_valued import _hessians
 from orbit.kernels.structure import Blocks, Constant, GramStructure, StructuredFeatures, structure_of
 from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinRegressor
@@ -734,9 +734,10 @@ def test_variance_is_under_its_bound_and_not_far(kernel, d):
         assert empirical > 0.05 * bound - 1e-12
 
 
-def test_the_bound_rejects_kernels_that_it_does_not_cover():
+def test_bounds_reject_kernels_that_they_do_not_cover():
     with pytest.raises(ValueError, match="no closed form"):
         operator_variance_bound(Helmholtz(lengthscale=1.0).fit(np.zeros((1, 2))), np.zeros(2), 10)
+    assert operator_uniform_bound(0.1, 10, 4, 4, 4.0, 6.0, 20.0, 5.0) == 1.0
 
 
 def test_error_falls_as_the_root_of_the_number_of_frequencies():
