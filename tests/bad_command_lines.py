@@ -366,6 +366,7 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
             ),
             ("invariance", ("runner.cases={a: {shape: 3}}",), "runner.cases.a.shape: expected a list of integers >= 1"),
             ("invariance", ("runner.cases={a: {moves: {siz: 3}}}",), "siz"),
+            ("invariance", ("runner.approximations=[]",), "runner.approximations: expected at least one"),
             (
                 "budget",
                 ("runner.fits={a: null}", "runner.network={seed: 1}", "runner.grid={seed: 3}"),

@@ -71,7 +71,7 @@ class Translation(AdditiveGroup, PlanarMap):
         if len(shape) == 2 and min(shape) <= _FEW_CHANNELS and max(shape) >= _LENGTH_OF_SERIES:
             warnings.warn(
                 f"{self.label()} shifts both axes of points of shape {shape}, as those of images; if they are series "
-                f"with channels, choose group=cyclic group.axis={int(shape[0] < shape[1])}",
+                f"with channels, choose the group cyclic with axis={int(shape[0] < shape[1])}",
                 stacklevel=2,
             )
         return self._with(period=list(shape[:2])) if self.wraps else self

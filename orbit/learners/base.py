@@ -70,8 +70,8 @@ class Learner(Estimator):
         Takes kernel values with the training points (``Exact(precomputed=True)``) as features, and factorises their
         matrix.
     path_parameter : str or None
-        The constructor parameter that is a value or a list of values to choose from; the
-        chosen one is the fitted attribute of that name with ``_``.
+        The constructor parameter that is a number or a list of numbers to choose from, or None;
+        the chosen one is the fitted attribute of that name with ``_``.
     default_path : sequence of float
         The values to choose from if that parameter is None.
     takes_tensors : bool
@@ -195,7 +195,10 @@ class Learner(Estimator):
         """The values to choose from, ascending, float64."""
         name = str(self.path_parameter)
         values = getattr(self, name)
-        path = np.atleast_1d(np.asarray(self.default_path if values is None else values, dtype=np.float64))
+        try:
+            path = np.atleast_1d(np.asarray(self.default_path if values is None else values, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise ParameterError(name, "a number or a list of numbers", values) from None
         if len(path) == 0:
             raise ParameterError(name, "at least one value", values)
         return np.sort(path)

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 _exit_code = 0  # of the last job run in this process
 
-# scikit-learn's warning of as many classes as points or nearly so; loaders warn of numbers that are taken for classes.
+# scikit-learn's warning of many classes, which each of its functions that checks targets gives.
 _MANY_CLASSES = "The number of unique classes is greater than 50% of the number of samples."
 
 
@@ -194,17 +194,16 @@ def _run_job(cfg: DictConfig) -> float:
 def _logged_warnings() -> Iterator[None]:
     """Write Python's warnings to the log, which is shown on the terminal and kept in the run folder.
 
-    What libraries say of their later versions is written once, not for each fit, and what scikit-learn says of many
-    classes not at all.
+    What libraries say of their later versions, and scikit-learn of many classes, is written once, not for each fit.
     """
-    of_later_versions = set[str]()
+    written_once = set[str]()
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         text = " ".join(worded(str(message)).split())
-        if text in of_later_versions or text.startswith(_MANY_CLASSES):
+        if text in written_once:
             return
-        if issubclass(category, FutureWarning):
-            of_later_versions.add(text)
+        if issubclass(category, FutureWarning) or text.startswith(_MANY_CLASSES):
+            written_once.add(text)
         log.warning("%s: %s", category.__name__, text)
 
     before, warnings.showwarning = warnings.showwarning, show

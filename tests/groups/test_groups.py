@@ -304,8 +304,8 @@ def test_images_whose_first_axis_seems_to_hold_channels_are_warned_of(group):
             (128, 3),
             r"last axis, of 3, of points of shape \(128, 3\): .* set axis=0; axis=-1 confirms",
         ),
-        (Translation(), (128, 3), r"both axes of points of shape \(128, 3\).* group=cyclic group.axis=0"),
-        (Translation("wrap"), (2, 50), r"both axes .* group=cyclic group.axis=1"),
+        (Translation(), (128, 3), r"both axes of points of shape \(128, 3\).* the group cyclic with axis=0$"),
+        (Translation("wrap"), (2, 50), r"both axes .* the group cyclic with axis=1$"),
         (
             ProductGroup([{"name": "reflection"}, {"name": "cyclic"}]),
             (128, 3),
