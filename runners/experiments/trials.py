@@ -70,7 +70,10 @@ class Trials:
 
     def data(self, plan: Plan) -> Dataset:
         """The data set of a plan."""
-        key = json.dumps([plan.config["dataset"], plan.config["seed"]], sort_keys=True)
+        sections = ["dataset", "seed"]
+        if plan.config["engine"]["stream"]:  # a process holds its share and a sample, whose size these set
+            sections += ["engine", "approx", "hyper"]
+        key = json.dumps([plan.config[section] for section in sections], sort_keys=True)
         if key not in self._last:
             first = not self._last  # one line for the data, then one for each fit
             self._last = {key: Job(plan, self._job.folder, self._job.record).load(announce=first)}
