@@ -185,7 +185,7 @@ def warn_at_end(
     hint = {"smallest": "smaller", "largest": "larger"}[end]
     advice = f"give {grid} {hint} values" if grid else f"give a list of {hint} values, or rescale features and targets"
     warnings.warn(
-        f"the chosen {name}={value:.3g} is the {end} value of its path, so the best one may lie beyond: {advice}",
+        f"the chosen {name}={value:.4g} is the {end} value of its path, so the best one may lie beyond: {advice}",
         UserWarning,
         stacklevel=2,
     )

@@ -13,10 +13,14 @@ import orbit
 from orbit.core.fingerprint import digest, fingerprint
 from orbit.core.words import wording
 from orbit.data import Digits
+from orbit.data.rows import Rows
 from runners.app import data
 from runners.app.data import loaded
 from runners.app.messages import warning_in_keys
 from runners.app.plan import plan
+from runners.base import Job
+from runners.experiments.trials import Trials
+from runners.tracking.record import Record, RunFolder
 
 SETTINGS = {"name": "digits", "n_train": 50, "n_test": 20}
 
@@ -105,3 +109,19 @@ def test_a_picture_in_another_class_is_other_data(tmp_path):
         file.sha256 for file in sorted(before, key=lambda f: f.sha256)
     ]
     assert digest(after) != digest(before)
+
+
+def test_a_streamed_row_of_a_table_reads_its_own_points(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32), np.arange(40) % 2
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    files = "dataset=arrays", f"dataset.path={tmp_path / 'X.npy'}", f"dataset.y_path={tmp_path / 'y.npy'}"
+    made = plan(composed(*files, "group=identity", "representation=raw"))
+    trials = Trials(Job(made, RunFolder(tmp_path / "run"), Record("table")), "test/accuracy")
+    in_memory = trials.data(made)
+    assert trials.data(made) is in_memory
+    streamed = trials.data(made.variant({"engine.stream": True}))
+    assert isinstance(in_memory.X_train, np.ndarray)
+    assert isinstance(streamed.X_train, Rows)
+    wider = made.variant({"engine.stream": True, "approx.n_components": 20})
+    assert trials.data(wider) is not streamed, "its sample may be larger"
