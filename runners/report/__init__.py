@@ -54,7 +54,7 @@ class Report(Runner):
     publish : str or None
         A folder, such as ``docs/results``, in which the results of the papers are kept as small JSON files
         (``records``), with their pictures (``figures``) and the pages made from them. A newer run replaces what is
-        kept of its experiment, size and seed; single values of several seeds are shown as one mean. Other files in the
+        kept of its experiment, size and seed; values of several seeds are shown as one mean. Other files in the
         folder stay as they are.
     """
 

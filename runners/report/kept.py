@@ -24,6 +24,9 @@ from runners.results import GAP, TABLE, Result
 #: The folder of the files, in that of the pages.
 FOLDER = "records"
 
+# Relative differences of values up to which runs of two seeds are taken for the same repeats, computed twice.
+_SAME = 1e-3
+
 # Settings of a machine, or of how a run goes on, and not of a result.
 _OF_THE_MACHINE = (
     "tracking.",
@@ -171,6 +174,10 @@ class Kept:
         """Of each result of a row or curve, its place, the number of its values, and the sizes of its fits."""
         return [(result.label, result.x, result.repeats, result.settings) for result in self.results_of(name)]
 
+    def values(self, name: str) -> list[float]:
+        """The values of all results of a row or curve."""
+        return [value for result in self.results_of(name) for value in result.values]
+
 
 @dataclass(frozen=True)
 class Gathered:
@@ -179,8 +186,8 @@ class Gathered:
     Attributes
     ----------
     runs : list of Kept
-        One or more, in the order of their start. What a later one has replaces that of earlier ones, unless both have
-        single values for different seeds: those are put together.
+        One or more, in the order of their start. What a later one has replaces that of earlier ones of the same seed;
+        values of different seeds are put together.
     """
 
     runs: list[Kept]
@@ -207,12 +214,14 @@ class Gathered:
         return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))
 
     def _sources(self, name: str) -> list[Kept]:
-        """The newest run of a row or curve; where it has single values, the newest of each seed with the same sizes."""
+        """The newest run of each seed with a row or curve, of the same sizes as the newest of all."""
         newest = {run.seed: run for run in self.runs if name in run.names}
         *_, last = (run for run in self.runs if name in run.names)
-        if any(result.repeats > 1 for result in last.results_of(name)):
-            return [last]
-        return [run for run in newest.values() if run.sizes(name) == last.sizes(name)]
+        found = [run for run in newest.values() if run.sizes(name) == last.sizes(name)]
+        if all(result.repeats == 1 for result in last.results_of(name)):
+            return found
+        # repeats over seeds have the same values, up to rounding, whatever the seed of the run
+        return [run for run in found if run is last or not _are_same(run.values(name), last.values(name))]
 
     @cached_property
     def results(self) -> list[Result]:
@@ -298,6 +307,10 @@ def _sweeps_of_settings(runs: Iterable[Run]) -> set[str]:
 def read_kept(folder: Path) -> dict[str, Gathered]:
     """Experiment and size -> what is kept in the files of a folder."""
     return gathered(Kept.read(path) for path in sorted((folder / FOLDER).glob("*.json")))
+
+
+def _are_same(values: list[float], others: list[float]) -> bool:
+    return np.allclose(values, others, rtol=_SAME, atol=0, equal_nan=True)
 
 
 def _name(result: Result) -> str:

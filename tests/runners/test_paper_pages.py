@@ -207,8 +207,8 @@ def test_differences_of_columns_are_kept_of_each_row():
     assert both.runs[0].stem == "exp-paper-a_one_a_two"
 
 
-def test_single_values_of_several_seeds_are_put_together(tmp_path):
-    """Of each seed the newest; rows with folds, with other sizes or with other settings are not."""
+def test_values_of_several_seeds_are_put_together(tmp_path):
+    """Of each seed the newest; rows of other sizes or with other settings are not, nor repeats over the same seeds."""
     command, whole = "python run.py experiment=exp", ["RF", "folds"]
 
     def run(
@@ -235,7 +235,10 @@ def test_single_values_of_several_seeds_are_put_together(tmp_path):
     found = cells(first, run(2, "1", [0.7]), run(3, "2", [0.6], part=False, folds=True))
     assert found["RF", None] == [0.5, 0.7, 0.6]
     assert found["rf", 16] == [2.0, 4.0, 6.0]
-    assert found["folds", None] == [3.0, 4.0], "the newest: it may have been repeated over seeds itself"
+    assert found["folds", None] == [1.0, 2.0, 3.0, 4.0]
+    again = replace(run(3, "2", [0.6], part=False, folds=True), results=first.results)
+    repeated = {result.label: result.values for result in Gathered([first, again]).results}
+    assert repeated["folds"] == [1.0, 2.0], "repeats over seeds do not depend on the seed of the run"
     assert cells(first, replace(run(9, "1", [0.7]), command="x seed=1 engine=gpu"))["RF", None] == [0.5]
     gathered = Gathered([first, run(2, "1", [0.7])])
     assert next(result.seconds for result in gathered.results if result.label == "RF") == 1.5
