@@ -9,6 +9,7 @@ from command_line import composed
 
 from orbit.approx import CumulativeDistribution, Exact, Nystrom, RandomFourier, RandomSkeleton
 from orbit.approx.base import AveragedMap
+from orbit.core.compiled import gpu_loops
 from orbit.distributions import VonMises
 from orbit.engine import Engine
 from orbit.groups import Rotation
@@ -74,6 +75,30 @@ def test_results_of_many_copies_are_those_of_one(rng, memory, monkeypatch):
         for device in ("cpu", "cuda")
     ]
     np.testing.assert_allclose(psi[1], psi[0], atol=1e-4)
+
+
+SKELETONS = {
+    "pairs": {},
+    "phase": {"variant": "phase"},
+    "radii": {"kernel": SkeletonKernel(LAYERS, base="sphere", block=1)},
+    "fourier": {"kernel": SkeletonKernel([LAYERS[0] | {"activation": "exp"}, LAYERS[1]]), "bottom": "fourier"},
+    "real": {"kernel": SkeletonKernel(LAYERS, base="binary")},
+}
+
+
+@pytest.mark.parametrize("size", [1, 6])
+@pytest.mark.parametrize("name", SKELETONS)
+def test_compiled_features_of_skeletons_are_those_of_torch(rng, name, size, monkeypatch):
+    X = signals(rng, 150, (9, 10)).astype(np.float32)
+    settings = {"kernel": SkeletonKernel(LAYERS)} | SKELETONS[name]
+    orb, engine = Orbit(Rotation("cartesian"), size=size), Engine(device="cuda")
+    phi = RandomSkeleton(orbit=orb, n_components=700, engine=engine, random_state=0, **settings).fit(X)
+    assert gpu_loops("orbit.approx.skeleton_gpu", torch.zeros(1, device="cuda")) is not None
+    compiled = [phi.transform(X[rows]) for rows in (slice(None), slice(3, 4))]
+    monkeypatch.setattr("orbit.approx.skeleton.gpu_loops", lambda *_: None)
+    expected = phi.transform(X)
+    np.testing.assert_allclose(compiled[0], expected, atol=1e-5)
+    np.testing.assert_allclose(compiled[1], expected[3:4], atol=1e-5)
 
 
 def test_learning_from_tensors_is_learning_from_arrays(rng):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from orbit.approx.base import AveragedMap
 from orbit.approx.estimate import Setting
-from orbit.core.compiled import loops
+from orbit.core.compiled import gpu_loops, loops
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
@@ -173,23 +173,26 @@ class RandomSkeleton(AveragedMap):
         return _BaseProducts(self.features_, self._alphabet(), self._columns(), self.engine_, dtype)
 
 
+# Tiles of few rows and many columns: the angles of few points stay in a core's cache, and columns are written
+# contiguously. Tiles of 256 x 512 take 1.5 times as long, apart from the trigonometry (docs/performance_notes.md).
+# On a GPU each tile takes a call, so tiles are larger.
+_UNITS, _UNITS_ON_GPU = 2048, 16384
+
+
 class _BaseProducts(Embedding):
     """Products of base features: sums of a few angles each, then cosine and sine.
 
-    In float32 on a CPU one compiled loop does both. Otherwise the sums are an ``embedding_bag``,
+    In float32 one compiled loop does both. Otherwise the sums are an ``embedding_bag``,
     which is twice as fast as sparse products of scipy and torch (docs/performance_notes.md). Both add rows of a
     matrix, so points are columns until the angles are complete.
     """
 
     sums_are_features = True
 
-    # Tiles of few rows and many columns: the angles of few points stay in a core's cache, and columns are written
-    # contiguously. Tiles of 256 x 512 take 1.5 times as long, apart from the trigonometry (docs/performance_notes.md).
-    unit_tile = 2048
-
     def __init__(self, features: Features, space: Space, columns: str, engine: Engine, dtype: np.dtype) -> None:
         self.space, self.columns = space, columns
         self.units = len(features)
+        self.unit_tile = _UNITS_ON_GPU if engine.torch_device().type == "cuda" else _UNITS
         self.width = self.n_outputs = self.units * (2 if columns == "pairs" else 1)
         self.exponents = _SparseRows(features.exponents, engine, dtype)
         self.radii = None if features.radii is None else _SparseRows(features.radii, engine, dtype)
@@ -219,10 +222,12 @@ class _BaseProducts(Embedding):
         phases = self.weights[:0] if self.phases is None else self.phases[units]
         angles = points[: self.space.n_columns]
         sines = self.units + units.start if self.columns == "pairs" else -1
+        parts = angles, *self.exponents.entries(units), phases, sizes.contiguous(), total
+        if on_gpu := gpu_loops("orbit.approx.skeleton_gpu", points):
+            on_gpu.add_products(*parts, units.start, sines, is_zero)
+            return
         if compiled := loops("orbit.approx.skeleton_loops", points):
-            entries = (array.numpy() for array in self.exponents.entries(units))
-            arrays = (array.numpy() for array in (phases, sizes.contiguous(), total))
-            compiled.add_products(angles.numpy(), *entries, *arrays, units.start, sines, is_zero)
+            compiled.add_products(*(part.numpy() for part in parts), units.start, sines, is_zero)
             return
         shape = points.shape[1], units.stop - units.start
         summed, waves = scratch.matrix(0, *shape), scratch.matrix(1, *shape)

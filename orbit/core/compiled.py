@@ -1,6 +1,6 @@
-"""Loops compiled by numba, for which torch has no fast operation.
+"""Loops for which torch has no fast operation, compiled by numba, or by Triton for a GPU.
 
-A module of such loops imports numba and compiles, or loads what numba keeps on disk,
+A module of such loops imports its compiler and compiles, or loads what the compiler keeps on disk,
 which takes most of a second in a process; it is imported when its loops are first needed.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import logging
 from collections.abc import Callable, Collection
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,8 @@ import torch
 from torch import Tensor
 
 from orbit.core.environment import check_environment
+
+log = logging.getLogger(__name__)
 
 
 def is_available() -> bool:
@@ -31,9 +34,29 @@ def loops(module: str, *arrays: Tensor, types: Collection[torch.dtype] = (torch.
     return None
 
 
+def gpu_loops(module: str, *arrays: Tensor) -> ModuleType | None:
+    """The named module of loops for a GPU; None for arrays that are not float32 on one, or if Triton cannot compile."""
+    if all(array.dtype == torch.float32 and array.device.type == "cuda" for array in arrays):
+        return _compiled_for_gpu(module)
+    return None
+
+
 @functools.cache
 def _imported(module: str) -> ModuleType | None:
     return importlib.import_module(module) if is_available() else None
+
+
+@functools.cache
+def _compiled_for_gpu(module: str) -> ModuleType | None:
+    if importlib.util.find_spec("triton") is None:  # torch brings it on Linux only
+        return None
+    loops = importlib.import_module(module)
+    try:
+        loops.check()
+    except Exception as error:  # such as a machine without a C compiler
+        log.warning("Triton cannot compile %s, so torch is used, which is slower: %s", module, error)
+        return None
+    return loops
 
 
 def compiled(*signature: str) -> Callable[[Callable], Callable]:

@@ -43,6 +43,8 @@ class _AdaGrad(EpochLearner):
     _operator: Operator | None = None
     # memory of a batch of centred features
     _batch: Tensor | None = None
+    # index of the rate whose model has not been copied from the device
+    _unpublished: int | None = None
 
     def _rates_for(self, X: np.ndarray) -> np.ndarray:
         # steps with the default ones are those of features scaled to a distance of one from their mean
@@ -100,7 +102,8 @@ class _AdaGrad(EpochLearner):
         scores = scores.reshape(len(x), *self._offsets.shape)
         slope = self._slope(scores, targets[:, None, :]) / len(x)
         gradient = self._by_parameter((slope.flatten(1).T @ features).T.unflatten(1, self._offsets.shape))
-        gradient.add_(self._weights, alpha=2 * self.regularization)
+        if self.regularization:
+            gradient.add_(self._weights, alpha=2 * self.regularization)
         for part, squares, step, size in zip(
             (self._weights, self._offsets), self._squares, (gradient, slope.sum(0)), (1.0, self._unit), strict=True
         ):
@@ -132,20 +135,36 @@ class _AdaGrad(EpochLearner):
 
     def _publish(self, best: int) -> None:
         self.regularization_ = float(self.regularization)
-        self._coefficients = self._by_output(self._weights)[:, best].cpu().numpy().copy()
-        self._intercept = self._offsets[best].cpu().numpy() - self._mean @ self._coefficients
+        self._unpublished = best
+
+    def _linear(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients, shape (F, k), and intercepts, shape (k,), of the best rate.
+
+        They are copied when they are needed: for many features a copy takes longer than several steps.
+        """
+        if self._unpublished is not None:
+            self._coefficients, self._intercept = self._trained(self._unpublished)
+            self._unpublished = None
+        return self._coefficients, self._intercept
+
+    def _trained(self, rate: int) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients and intercepts of a rate, for features that are not centred."""
+        coefficients = self._by_output(self._weights)[:, rate].cpu().numpy().copy()
+        return coefficients, self._offsets[rate].cpu().numpy() - self._mean @ coefficients
 
     def _is_finite(self) -> bool:
-        return bool(np.isfinite(self._coefficients).all() and np.isfinite(self._intercept).all())
+        return all(np.isfinite(part).all() for part in self._linear())
 
     def _discard_training_state(self) -> None:
+        self._linear()
         del self._weights, self._offsets, self._squares, self._factors, self._shift, self._mean, self._unit
         self._batch = None
 
     def _scores(self, X) -> np.ndarray:
         check_is_fitted(self, "path_")
         X = validate_data(self, unpacked(X)[1], reset=False, dtype=[np.float64, np.float32])
-        return X @ self._coefficients.astype(X.dtype) + self._intercept.astype(X.dtype)
+        coefficients, intercept = self._linear()
+        return X @ coefficients.astype(X.dtype) + intercept.astype(X.dtype)
 
     @abstractmethod
     def _slope(self, scores: Tensor, y: Tensor) -> Tensor:
@@ -282,13 +301,18 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         # a target that is constant in the first batch may not remain so
         return common if self._operator is not None else np.where(each <= rounding, common, each)
 
-    def _publish(self, best: int) -> None:
-        super()._publish(best)
-        dtype = self._coefficients.dtype
-        self._coefficients = (self._target_scale * self._coefficients).astype(dtype)
-        self._intercept = (self._target_mean + self._target_scale * self._intercept).astype(dtype)
-        self.coef_ = self._coefficients[:, 0] if self._flat else self._coefficients.T
-        self.intercept_ = self._intercept[0] if self._flat else self._intercept
+    @property
+    def coef_(self) -> np.ndarray:
+        return self._linear()[0][:, 0] if self._flat else self._linear()[0].T
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        return self._linear()[1][0] if self._flat else self._linear()[1]
+
+    def _trained(self, rate: int) -> tuple[np.ndarray, np.ndarray]:
+        coefficients, intercept = super()._trained(rate)
+        scaled = self._target_scale * coefficients, self._target_mean + self._target_scale * intercept
+        return scaled[0].astype(coefficients.dtype), scaled[1].astype(coefficients.dtype)
 
     def _slope(self, scores: Tensor, y: Tensor) -> Tensor:
         return 2 * (scores - y)
@@ -369,11 +393,16 @@ class AdaGradClassifier(EpochClassifier, _AdaGrad):
         """Labels as -1 and 1, one column for each class, also for two classes."""
         return one_column_per_class(y, self.classes_)
 
-    def _publish(self, best: int) -> None:
-        super()._publish(best)
-        self.coef_, self.intercept_ = self._coefficients.T, self._intercept
-        if len(self.classes_) == 2:  # one row, of the second class, as of scikit-learn's classifiers
-            self.coef_, self.intercept_ = np.diff(self.coef_, axis=0), np.diff(self.intercept_)
+    # for two classes one row, of the second class, as of scikit-learn's classifiers
+    @property
+    def coef_(self) -> np.ndarray:
+        coefficients = self._linear()[0].T
+        return coefficients if len(self.classes_) > 2 else np.diff(coefficients, axis=0)
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        intercept = self._linear()[1]
+        return intercept if len(self.classes_) > 2 else np.diff(intercept)
 
     def _slope(self, scores: Tensor, y: Tensor) -> Tensor:
         if self.loss == "logistic":

@@ -226,10 +226,12 @@ class EpochLearner(Learner):
         threads = self._threads(X.shape[1])
         with single_threaded(), (self.engine or Engine()).precision():
             torch.set_num_threads(threads)  # single_threaded restores the number before
-            for start in range(0, len(X), self.batch_size):
-                rows = slice(start, start + self.batch_size)
-                self._score_sums += self._step(X[rows], Y[rows].astype(dtype)).double().cpu().numpy()
-                self._seen, self._steps_done = self._seen + len(X[rows]), self._steps_done + 1
+            batches = [slice(start, start + self.batch_size) for start in range(0, len(X), self.batch_size)]
+            scores = [self._step(X[rows], Y[rows].astype(dtype)) for rows in batches]
+            # in one copy, because a GPU is idle while it is waited for
+            for score in torch.stack(scores).double().cpu().numpy():
+                self._score_sums += score
+            self._seen, self._steps_done = self._seen + len(X), self._steps_done + len(batches)
         self._publish_best()
 
     def _threads(self, width: int) -> int:
