@@ -361,8 +361,9 @@ class AveragedMap(FeatureMap):
         engine, limit = self.engine_, self.engine_.workspace().kept_bytes
 
         def worth(made: Embedding) -> bool:
-            templates = made.units * math.prod(X.shape[1:]) * X.itemsize  # may be computed later, from factors
-            return isinstance(made, ProjectedEmbedding) and max(nbytes(made), templates) <= limit
+            projected = isinstance(made, ProjectedEmbedding)  # its templates may be computed later, from factors
+            templates = made.units * math.prod(X.shape[1:]) * X.itemsize if projected else 0
+            return max(nbytes(made), templates) <= limit
 
         embedding = self._embeddings.get((X.dtype, engine.device), lambda: self._embedding(X.dtype), worth)
         return self._average(embedding, self._prepared(X), plan=self._plan, on_device=on_device)

@@ -179,7 +179,8 @@ def _fit_streamed(
         nbytes = len(data.X_train) * columns * engine.result_dtype(X).itemsize
         with _kept_between_passes(plan, nbytes, is_repeated(learner, stream.n_outputs, engine)) as are_kept:
             if not are_kept and _stay_on_device(model, engine):
-                stream.transform = _on_device(model)
+                stream.transform = features.transform_on_device
+                stream.augment = _in_representation(model["representation"], augment)
             fit_stream(learner, stream, data.y_train, data.task, weighted.get("sample_weight"), training)
 
 
@@ -191,8 +192,11 @@ def _stay_on_device(model: Pipeline, engine: Engine) -> bool:
     return on_gpu and averages and learner.takes_tensors and isinstance(hyper, LinearLayer)
 
 
-def _on_device(model: Pipeline) -> Callable[[np.ndarray], Any]:
-    return lambda points: model["features"].transform_on_device(model["representation"].transform(points))
+def _in_representation(
+    representation: Any, augment: Callable[[np.ndarray, np.random.Generator], np.ndarray] | None
+) -> Callable[[np.ndarray, np.random.Generator], np.ndarray]:
+    """The augmented points of a batch in their representation: a stream makes those of the next batch meanwhile."""
+    return lambda points, rng: representation.transform(points if augment is None else augment(points, rng))
 
 
 def _through_layers(model: Pipeline) -> Callable[[np.ndarray], Any]:
