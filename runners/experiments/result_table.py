@@ -67,8 +67,8 @@ class Table(Runner):
     source : str
         Source of the published values.
     only : list of str, or None
-        Labels of rows and names of curves that are fitted; None is all. Reports put together runs of one experiment
-        that differ in nothing else, or in the seed.
+        Labels of rows, or of rows in one column, and names of curves that are fitted; None is all. Reports put
+        together runs of one experiment that differ in nothing else, or in the seed.
     """
 
     reuses_features: ClassVar[bool] = True
@@ -108,7 +108,7 @@ class Table(Runner):
         check_labels("runner.rows", self._all_cells())
         names = [*(self.rows or {}), *(self.curves or {})]
         for name in self.only or []:
-            if name not in names:
+            if name not in {*names, *self._all_cells()}:
                 raise InputError(
                     f"runner.only: no such row or curve {name!r}{suggestion(str(name), names)} "
                     f"Choose from {', '.join(names)}."
@@ -164,21 +164,23 @@ class Table(Runner):
             job.say(self._markdown(results))
             means = {label: float(np.mean(found)) for label, found in values.items()}
             published = {label: float(value) for label, value in (self.published or {}).items()}
-            names = [*self._rows()], [*(self.columns or {})]
+            names = [*(self.rows or {})], [*(self.columns or {})]
             compare_columns(job, self.metric, names, means, published, with_ranks=not self.only)
         if any(len(scores) > 1 for scores in job.history.values()):
             job.log_figure("epochs", plots.epochs(job.history))
         trials.end(all_fits=not self.only)
 
-    def _is_chosen(self, name: str) -> bool:
-        return not self.only or name in self.only
-
-    def _rows(self) -> dict[str, dict[str, Any]]:
-        return {label: changes for label, changes in entries(self.rows).items() if self._is_chosen(label)}
+    def _is_chosen(self, *names: str) -> bool:
+        return not self.only or not set(names).isdisjoint(self.only)
 
     def _cells(self) -> dict[str, dict[str, Any]]:
-        """Label -> changes, for every chosen row in every column."""
-        return _in_columns(self._rows(), self.columns)
+        """Label -> changes, for every row in every column that is chosen, by the label of the row or its own."""
+        return {
+            label: changes
+            for row, of_row in entries(self.rows).items()
+            for label, changes in _in_columns({row: of_row}, self.columns).items()
+            if self._is_chosen(row, label)
+        }
 
     def _all_cells(self) -> dict[str, dict[str, Any]]:
         return _in_columns(self.rows or {}, self.columns)

@@ -160,6 +160,16 @@ class TestTable:
         assert (folder / "figures" / "few_many.png").is_file()
         assert "rank correlation" in out
 
+    def test_only_a_row_in_one_column_is_fitted(self, run, tmp_path):
+        rows = "runner.rows={a: {group: {name: identity}}, b: {orbit.size: 2}}"
+        columns = "runner.columns={few: {approx: {name: rf, n_components: 3}}, more: {approx: {name: rf}}}"
+        code, _, err = run("runner=table", *SMALL[:2], rows, columns, "runner.only=[b few]", "tracking.enabled=false")
+        assert code == 0, err
+        (folder,) = folders(tmp_path)
+        results = [Result.unpacked(result) for result in RunFolder(folder).read_results()]
+        assert [(result.part, result.label) for result in results] == [("table", "b few")]
+        assert json.loads(RunFolder(folder).read_record().tags["rows"]) == ["a few", "a more", "b few", "b more"]
+
     def test_bad_rows_stop_before_any_work(self, run):
         for rows, expected in (
             ("{a: {approx: {name: nystrm}}}", "did you mean 'nystrom'?"),
