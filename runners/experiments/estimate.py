@@ -29,6 +29,8 @@ _LISTED = 0.01
 # A run logs its estimate if it is expected to take more seconds than this; its time is not estimated if its operations
 # are fewer than the second number.
 _LONG_S, _LITTLE = 60.0, 1e11
+# Said of a run on a GPU, whose speed is not measured.
+_ON_GPU = "features on a GPU, in less than the time below, which is that of the processor"
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,8 @@ def estimate_fit(plan: Plan, data: Dataset) -> Estimate:
     held = max(each, key=lambda found: max(map(_bytes, found)))
     parts = list({part.what: part for stage in held for part in stage}.values())
     parts.append(Part(f"orbit of {costliest.orbit_size} elements", costliest.orbit_bytes, ("orbit.size",)))
-    return Estimate("", 1 + inner, work, parts, _bytes(largest), costliest.notes, refusal(largest))
+    on_gpu = [_ON_GPU] if plan.engine().torch_device().type == "cuda" else []
+    return Estimate("", 1 + inner, work, parts, _bytes(largest), [*costliest.notes, *on_gpu], refusal(largest))
 
 
 def estimate_validation(plan: Plan) -> Estimate:

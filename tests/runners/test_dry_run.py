@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from command_line import SMALL, composed, quickly_composed
 
 from orbit.core.work import Speed, Work
@@ -33,6 +34,12 @@ def one(*overrides: str) -> Estimate:
 def part(estimate: Estimate, what: str) -> int:
     (found,) = (part.nbytes for part in estimate.parts if what in part.what)
     return found
+
+
+def test_the_time_of_a_run_on_a_gpu_is_said_to_be_that_of_the_processor(monkeypatch):
+    assert not any("GPU" in note for note in one("approx=rf").notes)
+    monkeypatch.setattr("orbit.engine.Engine.torch_device", lambda self: torch.device("cuda"))
+    assert any("GPU" in note for note in one("approx=rf").notes)
 
 
 @pytest.mark.parametrize("approx", ["rf", "nystrom", "cdf", "exact"])
