@@ -18,6 +18,9 @@ from runners.app.schema import FILE_GROUPS, KINDS, Root
 
 _QUOTES = "values with spaces or any of ,:=[]{}() are quoted twice, as in 'KEY=\"a, b\"'"
 
+#: What is wrong with a sweep that has dry runs and others.
+ONE_DRY_RUN = "dry_run: expected true or false for all jobs of a sweep; give it once, on the command line"
+
 _SETTINGS = [field.name for field in dataclasses.fields(Root)]
 
 
@@ -48,13 +51,6 @@ def check_arguments(arguments: Sequence[str]) -> None:
         _check(override)
     if not options.multirun and not any(override.key_or_group == "hydra.mode" for override in parsed):
         _refuse_sweeps(parsed)
-
-
-def is_dry_run(arguments: Sequence[str]) -> bool:
-    """Whether valid arguments set ``dry_run=true``."""
-    parsed = OverridesParser.create().parse_overrides(get_args_parser().parse_args(arguments).overrides)
-    given = [override for override in parsed if override.key_or_group == "dry_run"]
-    return bool(given) and not given[-1].is_sweep_override() and given[-1].value() is True
 
 
 def _refuse_sweeps(overrides: Sequence[Override]) -> None:
@@ -96,7 +92,7 @@ def _check(override: Override) -> None:
                     f"outputs: expected {'a string' if value is None else 'the name of a folder'}, found {shown(value)}"
                 )
     if key == "dry_run" and override.is_sweep_override():
-        raise ConfigError(f"{override.input_line}: expected true or false for all jobs of a sweep")
+        raise ConfigError(ONE_DRY_RUN)
     if key in (*KINDS, *FILE_GROUPS, "schema") or "/" in key:
         for value in _values(override):
             if not isinstance(value, str) or ("/" in value and {"", ".", ".."} & {*value.split("/")}):

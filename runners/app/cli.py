@@ -30,9 +30,9 @@ from orbit.core.environment import check_environment
 from orbit.core.errors import InputError
 from orbit.core.words import worded, wording
 from runners.app import config_dirs, garbage, info, processes, project, torchrun
-from runners.app.arguments import check_arguments, is_dry_run
+from runners.app.arguments import ONE_DRY_RUN, check_arguments
 from runners.app.files import check_files
-from runners.app.messages import bad_input, in_keys, is_configuration_error, warning_in_keys
+from runners.app.messages import ConfigError, bad_input, in_keys, is_configuration_error, warning_in_keys
 from runners.app.names import given
 from runners.app.schema import register_schemas
 from runners.app.settings import check_settings
@@ -42,7 +42,7 @@ from runners.tracking.passwords import conceal, masked_output
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import TRACEBACK, Record, RunFolder
 from runners.tracking.storage import cannot_write
-from runners.tracking.sweep import PARENT_ENV, close_sweep, open_folder
+from runners.tracking.sweep import PARENT_ENV, SWEEP_ENV, close_sweep, nothing_kept, open_folder
 
 log = logging.getLogger(__name__)
 
@@ -107,20 +107,19 @@ def _start() -> int | None:
     check_environment()
     check_files(own, *folders)
     register_schemas(own, *folders)
-    with _folders(is_dry_run(sys.argv[1:])):
+    with _own_folder(), nothing_kept():
         hydra.main(version_base="1.3", config_path=str(own), config_name="config")(run_job)()
     return None
 
 
 @contextlib.contextmanager
-def _folders(dry_run: bool) -> Iterator[None]:
-    """Context manager in which dry runs, and all but the first process of a job, leave nothing on disk or in MLflow."""
-    if ranks.rank() == 0 and not dry_run:
+def _own_folder() -> Iterator[None]:
+    """Context manager in which all but the first process of a job leave nothing on disk or in MLflow."""
+    if ranks.rank() == 0:
         yield
         return
     with tempfile.TemporaryDirectory() as folder:
-        unkept = [f"hydra.run.dir={folder}", "tracking.enabled=false", "engine.progress=false"]
-        sys.argv += [*unkept, f"hydra.sweep.dir={folder}"] if dry_run else unkept
+        sys.argv += [f"hydra.run.dir={folder}", "tracking.enabled=false", "engine.progress=false"]
         yield
 
 
@@ -134,7 +133,7 @@ def run_job(cfg: DictConfig) -> float:
     global _exit_code
     try:
         with masked_output(), processes.job(), _logged_warnings():
-            return _dry_run(cfg) if cfg.dry_run else _run_job(cfg)
+            return _run_job(cfg) if _is_kept(cfg) else _dry_run(cfg)
     except ranks.ShareDone:
         return math.nan
     except Exception as error:
@@ -147,7 +146,13 @@ def run_job(cfg: DictConfig) -> float:
         return math.nan
 
 
+def _is_kept(cfg: DictConfig) -> bool:
+    """Whether the job has a record: also a dry run among the jobs of a sweep that is none, where it is refused."""
+    return not cfg.dry_run or (HydraConfig.get().mode == RunMode.MULTIRUN and SWEEP_ENV in os.environ)
+
+
 def _dry_run(cfg: DictConfig) -> float:
+    cfg.engine.progress = False
     config: Any = resolved(cfg)
     check_settings(config)
     from runners.app import job
@@ -185,6 +190,8 @@ def _run_job(cfg: DictConfig) -> float:
         afterwards.callback(_complete, pending, marker, folder)
         config: Any = resolved(cfg)
         check_settings(config)
+        if cfg.dry_run:
+            raise ConfigError(ONE_DRY_RUN)
         from runners.app import job  # here, because it imports all components, which takes seconds
 
         return job.run(cfg, folder, record, afterwards)

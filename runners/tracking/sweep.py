@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -54,10 +55,11 @@ _OF_HYDRA = "multirun.yaml"
 _LONGEST_END_S = 10.0  # from the moment that a process is killed
 
 _open_sweeps: list[SweepCallback] = []
+_unkept: list[tempfile.TemporaryDirectory[str]] = []  # the folders of dry runs
 
 
 class SweepCallback(Callback):
-    """Callback for multirun, created by Hydra from the section ``hydra.callbacks``.
+    """Callback for runs and sweeps, created by Hydra from the section ``hydra.callbacks``.
 
     :func:`close_sweep` ends it, because Hydra does not call ``on_multirun_end`` when a job failed.
     """
@@ -77,10 +79,20 @@ class SweepCallback(Callback):
         """Workers need none of its state, and connections cannot be sent to them."""
         return SweepCallback, ()
 
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Let Hydra write a dry run, wherever ``dry_run`` was set, to a folder that is not kept."""
+        if config.dry_run:
+            with read_write(config.hydra):
+                config.hydra.run.dir = _unkept_folder()
+
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Create database, experiment and parent run, in this process, before any job; nothing for a dry run."""
         if config.dry_run:
             _check_lists_jobs(config.hydra.sweeper)
+            with read_write(config.hydra):
+                config.hydra.sweep.dir = _unkept_folder()
+                # each job is composed anew, and none may write results to a folder that is not kept
+                config.hydra.overrides.hydra += [f"hydra.sweep.dir={config.hydra.sweep.dir}", "dry_run=true"]
             return
         self.folder = SweepFolder(Path(config.hydra.sweep.dir))
         self.outputs = Path(config.outputs)
@@ -203,6 +215,21 @@ class SweepCallback(Callback):
         if self.tracker is not None:
             self.record.run_id = os.environ[PARENT_ENV] = self.tracker.start(self.record)
             self.folder.write_record(self.record)
+
+
+def _unkept_folder() -> str:
+    _unkept.append(tempfile.TemporaryDirectory())
+    return _unkept[-1].name
+
+
+@contextlib.contextmanager
+def nothing_kept() -> Iterator[None]:
+    """Context manager at whose end the folders of dry runs are removed."""
+    try:
+        yield
+    finally:
+        while _unkept:
+            _unkept.pop().cleanup()
 
 
 def _check_numbers(hydra_config: DictConfig) -> None:

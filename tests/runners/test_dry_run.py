@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from command_line import SMALL, composed, quickly_composed
+from command_line import SMALL, composed, folders, quickly_composed
 
 from orbit.core.work import Speed, Work
 from runners.app import memory as fits
-from runners.app.arguments import is_dry_run
+from runners.app.arguments import ONE_DRY_RUN
 from runners.app.plan import plan
 from runners.base import Stopwatch
 from runners.experiments import estimate as estimates
 from runners.experiments import fitting, selection
 from runners.experiments.estimate import Estimate, estimate_fit, report
 from runners.experiments.fitting import fit_and_score
+from runners.tracking.record import RunFolder
 
 QUIET = ("tracking.enabled=false", "runner.save_model=false", "engine.progress=false")
 SPEED = Speed(single=1e9, double=1e9, values=1e9, double_values=1e9)
@@ -211,18 +212,50 @@ def test_a_search_needs_results(run_with_figures, capsys):
     assert line.startswith("error: dry_run=true: ")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["dry_run=true"], True),
-        (["dry_run=True", "seed=1"], True),
-        (["dry_run=true", "dry_run=false"], False),
-        (["-m", "seed=0,1"], False),
-        (["dry_run=true,false", "-m"], False),
-    ],
-)
-def test_the_last_argument_decides(arguments, expected):
-    assert is_dry_run(arguments) is expected
+class TestWhereItIsSet:
+    """In a file or on the command line, where the last argument decides."""
+
+    @pytest.fixture(autouse=True)
+    def _files(self, tmp_path):
+        folder = tmp_path / "mine" / "experiment"
+        folder.mkdir(parents=True)
+        for name in ("true", "false"):
+            (folder / f"dry_{name}.yaml").write_text(f"# @package _global_\ndry_run: {name}\n")
+        return folder
+
+    @pytest.mark.parametrize(
+        ("arguments", "names"),
+        [
+            (["experiment=dry_true"], ["s0"]),
+            (["-m", "experiment=dry_true", "seed=0,1"], ["s0", "s1"]),
+            pytest.param(
+                ["-m", "hydra/launcher=joblib", "experiment=dry_true", "seed=0,1"], None, marks=pytest.mark.slow
+            ),
+            (["-m", "experiment=dry_true,dry_false", "dry_run=true"], ["s0", "s0"]),
+            (["dry_run=false", "dry_run=True", "seed=1"], ["s1"]),
+            (["dry_run=true", "hydra.run.dir=kept"], ["s0"]),
+        ],
+    )
+    def test_nothing_is_written(self, arguments, names, run_with_figures, tmp_path):
+        code, out, error = run_with_figures("--config-dir", str(tmp_path / "mine"), *arguments, *QUIET)
+        assert (code, error) == (0, "")
+        if names is not None:  # of processes of this one
+            assert [line.partition(":")[0][-2:] for line in out.splitlines()] == names
+        assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+    @pytest.mark.parametrize("arguments", [["dry_run=true", "dry_run=false"], ["experiment=dry_true", "dry_run=false"]])
+    def test_the_command_line_and_its_last_argument_decide(self, arguments, run_with_figures, tmp_path):
+        code, _, _ = run_with_figures("--config-dir", str(tmp_path / "mine"), *SMALL, *arguments, *QUIET)
+        assert code == 0
+        assert len(folders(tmp_path)) == 1
+
+    def test_a_sweep_of_dry_runs_and_others_is_refused_where_it_is_known(self, run_with_figures, tmp_path):
+        command = ("-m", "experiment=dry_false,dry_true", *SMALL, *QUIET)
+        code, _, error = run_with_figures("--config-dir", str(tmp_path / "mine"), *command)
+        assert code == 1
+        assert f"error: {ONE_DRY_RUN}" in error
+        assert [RunFolder(folder).read_record().status for folder in folders(tmp_path)] == ["FINISHED", "FAILED"]
+        assert run_with_figures("-m", "dry_run=true,false")[0] == 2
 
 
 def test_a_long_run_logs_its_estimate_and_a_short_one_does_not(log_messages, monkeypatch):
