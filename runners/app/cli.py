@@ -184,6 +184,7 @@ def _run_job(cfg: DictConfig) -> float:
     folder.write_text("overrides.yaml", "".join(f"- {o}\n" for o in overrides))
     if multirun:
         log.info("job %d: %s", record.job, " ".join(overrides))
+    torchrun.tell_outputs(Path(cfg.outputs))
     pending = Pending(Path(cfg.outputs))
     marker = pending.add(folder.path)
     with contextlib.ExitStack() as afterwards, _recorded(folder, record):

@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from orbit.core import ranks
 from orbit.core.errors import InputError
 from runners.program import python_path
 
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
 
 #: Set in processes whose launcher says which one was lost: those that lose touch with it do not.
 REPORTS_ENV = "ORBIT_TORCHRUN"
+
+# The file in which the first process says where its results are: the launcher composes no configuration, and would
+# resolve times in it anew.
+_OUTPUTS_ENV = "ORBIT_TORCHRUN_OUTPUTS"
 
 # Exit codes of processes that have printed what is wrong.
 _SAID = (1, 2)
@@ -58,18 +65,36 @@ def launch(arguments: Sequence[str]) -> int:
         os.environ[REPORTS_ENV] = "1"
     os.environ["PYTHONPATH"] = python_path()
     logging.disable(logging.ERROR)  # of torch, about processes that it ends
-    try:
-        run.run(options)
-    except ValueError as error:  # such as a number of processes that is none
-        raise InputError(f"torchrun: {error}") from error
-    except ChildFailedError as error:
-        _end_runs(settings)
-        return _report(error)
-    except (SignalException, KeyboardInterrupt):
-        return 130
-    finally:
-        logging.disable(logging.NOTSET)
+    with _outputs_file() as outputs:
+        try:
+            run.run(options)
+        except ValueError as error:  # such as a number of processes that is none
+            raise InputError(f"torchrun: {error}") from error
+        except ChildFailedError as error:
+            _end_runs(outputs)
+            return _report(error)
+        except (SignalException, KeyboardInterrupt):
+            return 130
+        finally:
+            logging.disable(logging.NOTSET)
     return 0
+
+
+def tell_outputs(outputs: Path) -> None:
+    """Tell the launcher, if there is one, where the results of this run are. Without effect in all but the first."""
+    if _OUTPUTS_ENV in os.environ and ranks.rank() == 0:
+        Path(os.environ[_OUTPUTS_ENV]).write_text(str(outputs.absolute()), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _outputs_file() -> Iterator[Path]:
+    """Context manager with the file for :func:`tell_outputs` in the processes that are started in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[_OUTPUTS_ENV] = str(Path(folder, "outputs"))
+        try:
+            yield Path(folder, "outputs")
+        finally:
+            del os.environ[_OUTPUTS_ENV]
 
 
 def _refuse(message: str) -> NoReturn:
@@ -87,12 +112,12 @@ def _check(options: argparse.Namespace) -> None:
             raise InputError(f"torchrun: --{name.replace('_', '-')}: expected an integer >= {lowest}, found {given}")
 
 
-def _end_runs(settings: Sequence[str]) -> None:
-    """Record that runs have failed whose first process was killed."""
+def _end_runs(outputs: Path) -> None:
+    """Record that runs have failed whose first process was killed; without one here, or before it had begun, none."""
     from runners.tracking.recovery import recover
 
-    given = [setting.partition("=")[2] for setting in settings if setting.startswith("outputs=")]
-    recover(Path((given or ["outputs"])[-1]), None)
+    if outputs.is_file():
+        recover(Path(outputs.read_text(encoding="utf-8")), None)
 
 
 def _report(error: ChildFailedError) -> int:

@@ -23,12 +23,14 @@ import numpy as np
 import psutil
 import pytest
 from command_line import SMALL, folders, mlflow_runs
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
 from orbit.core import interruption
 from orbit.core.errors import InputError
 from orbit.core.progress import Progress
 from runners import machine
-from runners.app import processes, torchrun
+from runners.app import cli, processes, torchrun
+from runners.app.launcher import THREADS
 from runners.app.names import new_folder
 from runners.base import Stopwatch
 from runners.experiments.fit import Fit
@@ -231,6 +233,35 @@ class TestSeveralProcesses:
         assert err.splitlines()[-1].startswith("error: process 1 of 2 was ended by torchrun")
         assert "Traceback" not in err
         assert first.read_record().status == "FAILED"
+
+
+def test_the_launcher_ends_the_run_of_a_killed_first_process_in_outputs_of_a_file(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine" / "experiment").mkdir(parents=True)
+    elsewhere = tmp_path / "elsewhere"
+    file = tmp_path / "mine" / "experiment" / "mine.yaml"
+    file.write_text(f"# @package _global_\noutputs: {elsewhere}/${{now:%f}}\nrunner:\n  save_model: false\n")
+
+    def killed(options) -> None:
+        """The first process, and its record and marker as it leaves them when it is killed."""
+        monkeypatch.setattr(sys, "argv", ["run.py", *options.training_script_args])
+        assert cli.main() == 0
+        (path,) = elsewhere.rglob("run.json")
+        folder, pending = RunFolder(path.parent), Pending(next(elsewhere.iterdir()))
+        folder.write_record(Record("first"))
+        with subprocess.Popen(["true"]) as process:
+            owner = asdict(Owner.of(process.pid))
+        marker = pending.add(folder.path)
+        marker.path.write_text(json.dumps(json.loads(marker.path.read_text()) | {"owner": owner}))
+        raise ChildFailedError("runners", {0: ProcessFailure(0, 1, -signal.SIGKILL, "")})
+
+    monkeypatch.setattr("torch.distributed.run.run", killed)
+    for name in ("ORBIT_TORCHRUN", "PYTHONPATH", *THREADS):  # set by the launcher, and restored after the test
+        monkeypatch.setenv(name, "1")
+    settings = ("experiment=mine", "tracking.enabled=false", *SMALL[:-1], "--config-dir", str(tmp_path / "mine"))
+    assert torchrun.launch(["--nproc-per-node", "1", *settings]) == 1
+    assert "process 0 was killed by SIGKILL" in capsys.readouterr().err
+    (path,) = elsewhere.rglob("run.json")
+    assert RunFolder(path.parent).read_record().status == "FAILED"
 
 
 def test_runs_that_start_in_the_same_second_have_folders_of_their_own(tmp_path):
