@@ -335,6 +335,23 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     (("runner=memory", "runner.cases=null"), "runner.cases: expected"),
     (("runner=memory", "runner.cases={a: {points: 0}}"), "runner.cases: expected"),
     (("runner=memory", "runner.cases={a: {points: some}}"), "runner.cases: expected"),
+    (("runner=memory", "runner.cases={a: {points: true}}"), "runner.cases: expected"),
+    (
+        ("runner=timing", "runner.sweep={N: [8, true]}"),
+        "runner.sweep: expected lists of integers >= 1 for any of N, s, r, side, D, found N: [8, True]",
+    ),
+    (
+        ("runner=table", "runner.rows={a: {}}", "runner.few_repeats={a: true}"),
+        "runner.few_repeats.a: expected an integer >= 1, found True",
+    ),
+    (
+        ("runner=table", "runner.curves={c: {along: {seed: [1]}, series: {a: {}}, published: {1: true}}}"),
+        "runner.curves.c.published: expected numbers for values of the key, found True",
+    ),
+    (
+        ("runner=skeleton_locality", "runner.kernels={a: {}}", "runner.pixels=[[true, 5]]"),
+        "runner.pixels: expected rows and columns inside",
+    ),
     (("runner=memory", "runner.cases={a: 3}"), "runner.cases: expected"),
     # ---- sections with labels and changes, and lists
     *(

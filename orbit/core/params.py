@@ -104,7 +104,7 @@ def check_value(name: str, value: Any, annotation: Any) -> None:
         value = list(value)
     if not _are_representable(value):
         raise ParameterError(name, f"0 or a number of size {1 / LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}", given)
-    if not _matches(value, annotation):
+    if not allows(value, annotation):
         raise ParameterError(name, describe(annotation), given)
 
 
@@ -116,7 +116,7 @@ def allows_beyond(value: float, sign: int, annotation: Any) -> bool:
     >>> allows_beyond(3, 1, PositiveInt)
     False
     """
-    return _matches(float(value + sign * 0.01 * (abs(value) or 1)), annotation)
+    return allows(float(value + sign * 0.01 * (abs(value) or 1)), annotation)
 
 
 def _is_numbers(value: Any) -> bool:
@@ -165,7 +165,12 @@ def _is_plain(annotation: Any) -> bool:
     return True
 
 
-def _matches(value: Any, annotation: Any) -> bool:
+def allows(value: Any, annotation: Any) -> bool:
+    """Whether an annotation allows a value; true and false, as YAML has them, are no numbers.
+
+    >>> allows(1, PositiveInt), allows(True, PositiveInt)
+    (True, False)
+    """
     return any(_matches_one(value, option) for option in _alternatives(annotation))
 
 
@@ -178,7 +183,7 @@ def _matches_one(value: Any, option: Any) -> bool:
         return any(type(value) is type(choice) and value == choice for choice in typing.get_args(option))
     if origin is list:
         (item,) = typing.get_args(option)
-        return isinstance(value, (list, tuple)) and all(_matches(v, item) for v in value)
+        return isinstance(value, (list, tuple)) and all(allows(v, item) for v in value)
     if origin is dict:
         return isinstance(value, Mapping)
     if option is bool:

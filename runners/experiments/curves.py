@@ -11,6 +11,7 @@ import numpy as np
 
 from orbit.core.errors import InputError, suggestion
 from runners.experiments.changes import check_changes, check_labels, entries
+from runners.experiments.selection import is_number
 from runners.experiments.trials import settings
 from runners.markdown import markdown_table, mean_and_spread
 
@@ -103,5 +104,5 @@ def _check(where: str, section: Any) -> None:
         if not isinstance(value, str | int | float | None):
             raise InputError(f"{where}.along: expected numbers or names, found {value!r}")
     for item in itertools.chain.from_iterable((section.get("published") or {}).items()):
-        if not isinstance(item, int | float):
+        if not is_number(item):
             raise InputError(f"{where}.published: expected numbers for values of the key, found {item!r}")

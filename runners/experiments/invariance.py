@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from orbit.core.errors import InputError
-from orbit.core.params import PositiveInt
+from orbit.core.params import PositiveInt, allows
 from orbit.orbits import Orbit
 from orbit.registry import register
 from runners.app.plan import Plan
@@ -62,7 +62,7 @@ class Invariance(Runner):
         for label, case in entries(self.cases).items():
             shape, moves = case.get("shape"), case.get("moves")
             sizes = shape if isinstance(shape, list | tuple) else [0]
-            if "shape" in case and not (sizes and all(type(size) is int and size >= 1 for size in sizes)):
+            if "shape" in case and not (sizes and all(allows(size, PositiveInt) for size in sizes)):
                 raise InputError(f"runner.cases.{label}.shape: expected a list of integers >= 1, found {shape!r}")
             if not isinstance(moves, Mapping | None):
                 raise InputError(f"runner.cases.{label}.moves: expected settings of orbit, found {moves!r}")

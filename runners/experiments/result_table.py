@@ -14,6 +14,7 @@ import numpy as np
 from orbit import plots
 from orbit.core import store
 from orbit.core.errors import InputError, suggestion
+from orbit.core.params import PositiveInt, check_value
 from orbit.core.progress import Progress
 from orbit.registry import register
 from orbit.solvers.products import sharing_products
@@ -120,8 +121,7 @@ class Table(Runner):
             if not is_number(value):
                 raise InputError(f"runner.published.{label}: expected a number, found {value!r}")
         for label, count in (self.few_repeats or {}).items():
-            if not isinstance(count, int) or count < 1:
-                raise InputError(f"runner.few_repeats.{label}: expected an integer >= 1, found {count!r}")
+            check_value(f"runner.few_repeats.{label}", count, PositiveInt)
 
     def plans(self, base: Plan) -> list[Plan]:
         """The plans of the first repeat, and of the first row in all other repeats."""

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from orbit import plots
 from orbit.core.errors import InputError
-from orbit.core.params import PositiveInt
+from orbit.core.params import PositiveInt, allows
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
@@ -52,7 +52,7 @@ class SkeletonLocality(Runner):
             raise InputError(f"runner.shape: expected height, width and perhaps channels, found {self.shape}")
         for pixel in self.pixels:
             if len(pixel) != 2 or not all(
-                isinstance(i, int) and 0 <= i < n for i, n in zip(pixel, self.shape, strict=False)
+                allows(i, int) and 0 <= i < n for i, n in zip(pixel, self.shape, strict=False)
             ):
                 raise InputError(f"runner.pixels: expected rows and columns inside {self.shape[:2]}, found {pixel}")
 

@@ -14,6 +14,7 @@ import torch
 
 from orbit import plots
 from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt, allows
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.registry import register
 from runners.app.plan import Plan, make_plan
@@ -51,7 +52,7 @@ class Memory(Runner):
             raise InputError("runner.cases: expected at least one case; choose experiment=bench_memory")
         for label, case in self.cases.items():
             points = case.get("points") if isinstance(case, dict) else None
-            if points != "data" and not (isinstance(points, int) and points >= 1):
+            if points != "data" and not allows(points, PositiveInt):
                 raise InputError(
                     f"runner.cases: expected points, an integer >= 1 or data, in every case, found {label}: {case!r}"
                 )

@@ -9,7 +9,7 @@ import torch
 
 from orbit import plots
 from orbit.core.errors import InputError
-from orbit.core.params import PositiveInt
+from orbit.core.params import PositiveInt, allows
 from orbit.registry import register
 from runners.app.plan import Plan
 from runners.base import Job, Runner
@@ -78,7 +78,7 @@ class Timing(Runner):
                 "set one of them, or choose an experiment=bench_..."
             )
         for key, values in (self.sweep or {}).items():
-            whole = isinstance(values, (list, tuple)) and all(isinstance(v, int) and v >= 1 for v in values)
+            whole = isinstance(values, (list, tuple)) and all(allows(v, PositiveInt) for v in values)
             if key not in sizes.SIZES or not whole or not values:
                 raise InputError(
                     f"runner.sweep: expected lists of integers >= 1 for any of {', '.join(sizes.SIZES)}, "
