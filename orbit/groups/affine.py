@@ -65,12 +65,12 @@ class Affine(PlanarMap):
         ]
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        left, right = np.broadcast_arrays(np.asarray(left, dtype=float), np.asarray(right, dtype=float))
+        left, right = np.broadcast_arrays(self._rows(left).astype(float), self._rows(right).astype(float))
         pairs = [self._compose_one(a, b) for a, b in zip(left, right, strict=True)]
         return np.array(pairs).reshape(len(pairs), *self.domain.shape)
 
     def inverse(self, elements: np.ndarray) -> np.ndarray:
-        inverses = [self._coordinates(self._inverse_map(e), -float(e[1]), -float(e[0])) for e in elements]
+        inverses = [self._coordinates(self._inverse_map(e), -float(e[1]), -float(e[0])) for e in self._rows(elements)]
         return np.array(inverses).reshape(len(inverses), *self.domain.shape)
 
     def describe(self, element: np.ndarray) -> str:

@@ -113,11 +113,15 @@ class Group(Component):
 
     @abstractmethod
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """The elements ``left[i] right[i]``: act by ``right`` first. Shapes ``(r, ...)``."""
+        """The elements ``left[i] right[i]``: act by ``right`` first.
+
+        Shapes ``(r, *domain.shape)``, of which one may have a single element for all of the other. A number, or an
+        element without the first axis, is an ``InputError``.
+        """
 
     @abstractmethod
     def inverse(self, elements: np.ndarray) -> np.ndarray:
-        """The inverse elements, shape ``(r, ...)``."""
+        """The inverse elements, shape ``(r, *domain.shape)``; see :meth:`compose`."""
 
     @abstractmethod
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -216,6 +220,14 @@ class Group(Component):
         is_view = moved.untyped_storage().data_ptr() == points.untyped_storage().data_ptr()
         return (moved.clone() if is_view else moved).numpy()
 
+    def _rows(self, elements: np.ndarray) -> np.ndarray:
+        """Elements as an array. Raises ``InputError`` unless its shape is ``(r, *domain.shape)``."""
+        elements = np.asarray(elements)
+        if elements.ndim == 0 or elements.shape[1:] != self.domain.shape:
+            expected = str(("r", *self.domain.shape)).replace("'", "")
+            raise InputError(f"{self.label()}: expected elements of shape {expected}, found shape {elements.shape}")
+        return elements
+
     def _refuse(self, shape: tuple[int, ...], expected: str) -> InputError:
         found = f"vectors of length {shape[0]}" if len(shape) == 1 else f"arrays of shape {shape}"
         return InputError(f"{self.label()} acts on {expected}, found {found}: change dataset, representation or group")
@@ -225,10 +237,10 @@ class AdditiveGroup(Group):
     """A group whose elements are composed by adding their coordinates, modulo the period of those that have one."""
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return self.domain.wrapped(np.add(left, right))
+        return self.domain.wrapped(np.add(self._rows(left), self._rows(right)))
 
     def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return self.domain.wrapped(np.negative(elements))
+        return self.domain.wrapped(np.negative(self._rows(elements)))
 
 
 def _tensor(X: np.ndarray) -> Tensor:

@@ -27,10 +27,10 @@ class Identity(Group):
     default_size = 1
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return np.zeros(np.broadcast_shapes(np.shape(left), np.shape(right)))
+        return np.zeros(np.broadcast_shapes(self._rows(left).shape, self._rows(right).shape))
 
     def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return np.zeros(np.shape(elements))
+        return np.zeros(self._rows(elements).shape)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Every shape is accepted."""

@@ -55,10 +55,10 @@ class Orthogonal(Group):
         return "quadrature" if self.domain.has_haar_rule else "qmc"
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return np.asarray(left) @ np.asarray(right)
+        return self._rows(left) @ self._rows(right)
 
     def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return np.swapaxes(elements, -1, -2).copy()
+        return np.swapaxes(self._rows(elements), -1, -2).copy()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) not in (1, 2) or shape[-1] != self.dim:

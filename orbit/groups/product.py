@@ -98,11 +98,13 @@ class ProductGroup(Group):
         return [_default_distribution(part) for part in self.parts()]
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        pairs = zip(self.parts(), self.domain.split(left), self.domain.split(right), strict=True)
+        pairs = zip(
+            self.parts(), self.domain.split(self._rows(left)), self.domain.split(self._rows(right)), strict=True
+        )
         return self.domain.join([part.compose(a, b) for part, a, b in pairs])
 
     def inverse(self, elements: np.ndarray) -> np.ndarray:
-        pairs = zip(self.parts(), self.domain.split(elements), strict=True)
+        pairs = zip(self.parts(), self.domain.split(self._rows(elements)), strict=True)
         return self.domain.join([part.inverse(a) for part, a in pairs])
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

@@ -40,10 +40,10 @@ class Reflection(Reordering):
         self.axis = axis
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return np.mod(np.add(left, right), 2.0)
+        return np.mod(np.add(self._rows(left), self._rows(right)), 2.0)
 
     def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return np.array(elements, dtype=float)
+        return np.array(self._rows(elements), dtype=float)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) <= self.axis:
@@ -93,11 +93,11 @@ class Dihedral(Reordering):
         return Finite(8 if self.mirror else 4)
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        (k, m), (k2, m2) = _parts(left), _parts(right)
+        (k, m), (k2, m2) = _parts(self._rows(left)), _parts(self._rows(right))
         return np.mod(k + np.where(m == 1, -k2, k2), 4) + 4 * np.mod(m + m2, 2)
 
     def inverse(self, elements: np.ndarray) -> np.ndarray:
-        k, m = _parts(elements)
+        k, m = _parts(self._rows(elements))
         return np.where(m == 1, k, np.mod(-k, 4)) + 4 * m
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

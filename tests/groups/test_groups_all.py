@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import oracles
@@ -18,6 +19,7 @@ from orbit.groups import (
     Affine,
     Cyclic,
     Dihedral,
+    Group,
     Identity,
     Orthogonal,
     Permutation,
@@ -46,6 +48,31 @@ class InterpolatedContract(GroupContract):
     def smooth_points(self, rng, n=4):
         # narrow enough to stay inside the image, wide enough for bilinear interpolation
         return smooth_images(rng, n, *self.shape, blob=2.5)
+
+
+@pytest.mark.parametrize(
+    ("group", "shape"),
+    [
+        *((group, "(r,)") for group in (Scaling(), Shear(), Rotation(), Reflection(), Dihedral(), Identity())),
+        *((group, "(r, 2)") for group in (PitchTempo(), Translation())),
+        (Affine(), "(r, 4)"),
+        (ProductGroup([{"name": "rotation"}, {"name": "scaling"}]), "(r, 2)"),
+        (Orthogonal(), "(r, 3, 3)"),
+    ],
+    ids=lambda value: value.name if isinstance(value, Group) else "",
+)
+def test_a_number_or_one_element_alone_is_no_array_of_elements(group, shape):
+    identity = group.identity()
+    for wrong in (0.0, identity[0], identity[None]):
+        for call in (
+            lambda e: group.inverse(e),
+            lambda e: group.compose(e, identity),
+            lambda e: group.compose(identity, e),
+        ):
+            with pytest.raises(InputError, match=rf": expected elements of shape {re.escape(shape)}, found shape \("):
+                call(wrong)
+    assert group.compose(identity, np.repeat(identity, 3, axis=0)).shape == (3, *group.domain.shape)
+    assert group.inverse(identity.tolist()).shape == identity.shape
 
 
 class TestScaling(InterpolatedContract):
