@@ -135,9 +135,11 @@ class OptunaSweeper(Sweeper):
         log.info("search %s: %d trials finished, %d to run; %s", study.study_name, len(done), max(0, missing), url)
         if missing <= 0:
             nothing_left(f"the search is complete, with n_trials={self.n_trials}")
+        waiting: list[Any] = []
         while missing > 0:
-            trials, repeated = _asked(study, space, min(self.n_jobs, missing))
-            missing -= len(trials) + (repeated is not None)
+            trials, repeated = _asked(study, space, min(self.n_jobs, missing), waiting)
+            missing -= len(trials)
+            waiting = []
             if trials:
                 jobs = [[*fixed, *_settings(trial.params), *self._identity(study, url, trial)] for trial in trials]
                 results = self.launcher.launch(jobs, initial_job_idx=trials[0].number)
@@ -145,8 +147,14 @@ class OptunaSweeper(Sweeper):
                 for trial, result in zip(trials, results, strict=True):
                     _tell(study, trial, result.return_value)
                 returned.append(results)
-            if repeated is not None:
-                _tell_again(study, *repeated)
+            if repeated is None:
+                continue
+            trial, earlier = repeated
+            if study.trials[earlier].state == TrialState.FAIL:
+                waiting = [trial]  # is run, as without a batch: many jobs fail by what others take of the machine
+            else:
+                _tell_again(study, trial, earlier)
+                missing -= 1
         return returned
 
     def _identity(self, study: Any, url: str, trial: Any) -> list[str]:
@@ -192,16 +200,18 @@ def _only_one(outputs: Path, name: str) -> Any:
         raise InputError(f"hydra/sweeper=optuna: another process runs this search in {outputs}; wait for it") from error
 
 
-def _asked(study: Any, space: dict[str, Any], most: int) -> tuple[list[Any], tuple[Any, int] | None]:
+def _asked(
+    study: Any, space: dict[str, Any], most: int, waiting: list[Any]
+) -> tuple[list[Any], tuple[Any, int] | None]:
     """The next trials to run, and the one after them if an earlier one has its settings, with the number of that one.
 
-    Their numbers are consecutive, as are those of their jobs.
+    Those that wait are the first. Their numbers are consecutive, as are those of their jobs.
     """
     from optuna.trial import TrialState
 
-    trials: list[Any] = []
+    trials = [*waiting]
     complete = study.get_trials(states=[TrialState.COMPLETE])
-    for _ in range(most):
+    for _ in range(most - len(waiting)):
         trial = study.ask(space)
         same = [other.number for other in (*complete, *trials) if other.params == trial.params]
         if same:

@@ -13,6 +13,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from test_jobs import start, statuses, wait_for_job, wait_until_all_ended
 
 from orbit.core.errors import InputError
+from runners.experiments.validate import Validate
 from runners.search import space, trial
 from runners.tracking.record import RunFolder
 
@@ -186,6 +187,27 @@ class TestSearch:
         assert code == 0, err
         assert "(6 complete)" in out
         assert "2 of 2 jobs finished" in out
+
+    def test_settings_that_failed_within_a_batch_are_tried_again(self, run, tmp_path, monkeypatch):
+        """A job may fail by what the other jobs of its batch take of the machine."""
+        import optuna
+
+        validated, tried = Validate.run, []
+
+        def fails_once(runner, job) -> None:
+            tried.append(job.plan.config["approx"]["n_components"])
+            if len(tried) == 1:
+                raise MemoryError
+            validated(runner, job)
+
+        monkeypatch.setattr(Validate, "run", fails_once)
+        command = ("-m", "hydra/sweeper=optuna", *VALIDATE, "approx.n_components=4,5", "hydra.sweeper.n_trials=6")
+        code, _, err = run(*command, "hydra.sweeper.n_jobs=6")
+        assert code == 1
+        study = optuna.load_study(study_name=None, storage=f"sqlite:///{tmp_path / 'out' / 'search.db'}")
+        states = [trial.state.name for trial in study.trials]
+        assert states == ["FAIL"] + ["COMPLETE"] * 5, err
+        assert sorted(tried) == sorted([tried[0], 4, 5])
 
 
 @pytest.mark.slow
