@@ -5,8 +5,25 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+from runners.app.names import given, key_of
+
+#: Environment variable with what :func:`program` returns, for the processes of a launcher, which are started otherwise.
+PROGRAM_ENV = "ORBIT_PROGRAM"
+
+#: Environment variable of a job that is the trial of a search; see :mod:`runners.search.trial`.
+TRIAL_ENV = "ORBIT_TRIAL"
+
+#: Beginnings of the settings of sweeps, which a single run does not take.
+OF_SWEEPS = ("hydra/sweeper", "hydra/launcher", "hydra.sweep", "hydra.launcher.")
+
+# Settings of one run or sweep, which another one cannot have: its folder, and its trial.
+_OF_ONE = ("hydra.mode", "hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", f"hydra.job.env_set.{TRIAL_ENV}")
 
 # A command in a comment, whose arguments follow.
 _COMMAND = re.compile(r"^(python run\.py|orbit)(?= (-m )?[\w./]+=)")
@@ -14,7 +31,26 @@ _COMMAND = re.compile(r"^(python run\.py|orbit)(?= (-m )?[\w./]+=)")
 
 def program() -> str:
     """``python run.py`` in a process that was started by that file, otherwise ``orbit``."""
-    return "python run.py" if Path(sys.argv[0]).name == "run.py" else "orbit"
+    return os.environ.get(PROGRAM_ENV) or ("python run.py" if Path(sys.argv[0]).name == "run.py" else "orbit")
+
+
+def command(hydra: Any, overrides: Iterable[str], sweep: bool = False) -> str:
+    """The command line that repeats a run, a job of a sweep as a run of its own, or a sweep.
+
+    Parameters
+    ----------
+    hydra : DictConfig
+        Hydra's section of the configuration: its settings and folders of configuration files are repeated too, but for
+        the folder of the results and, for a run, the settings of its sweep.
+    overrides : iterable of str
+        All others.
+    sweep : bool
+    """
+    left_out = _OF_ONE if sweep else (*_OF_ONE, *OF_SWEEPS)
+    settings = [setting for setting in given(hydra.overrides.hydra) if not key_of(setting).startswith(left_out)]
+    folders = [source.path for source in hydra.runtime.config_sources if source.provider == "command-line"]
+    options = [*(["-m"] if sweep else []), *(word for folder in folders for word in ("--config-dir", folder))]
+    return f"{program()} {shlex.join([*options, *settings, *overrides])}"
 
 
 def python_path() -> str:

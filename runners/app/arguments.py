@@ -15,6 +15,7 @@ from hydra.errors import OverrideParseException
 from orbit.core.errors import shortened, suggestion
 from runners.app.messages import ConfigError, shown
 from runners.app.schema import FILE_GROUPS, KINDS, Root
+from runners.program import OF_SWEEPS
 
 _QUOTES = "values with spaces or any of ,:=[]{}() are quoted twice, as in 'KEY=\"a, b\"'"
 
@@ -56,7 +57,7 @@ def check_arguments(arguments: Sequence[str]) -> None:
 def _refuse_sweeps(overrides: Sequence[Override]) -> None:
     """Refuse settings of a sweep for a single run, where they have no effect."""
     for override in overrides:
-        if override.key_or_group.startswith(("hydra/sweeper", "hydra/launcher", "hydra.sweep", "hydra.launcher.")):
+        if override.key_or_group.startswith(OF_SWEEPS):
             raise ConfigError(f"{override.input_line}: is for a sweep, which is started with -m")
 
 

@@ -10,7 +10,6 @@ import gc
 import logging
 import math
 import os
-import shlex
 import sys
 import tempfile
 import time
@@ -37,7 +36,7 @@ from runners.app.names import given
 from runners.app.schema import register_schemas
 from runners.app.settings import check_settings
 from runners.interpolations import resolved
-from runners.program import program
+from runners.program import command
 from runners.tracking.passwords import conceal, masked_output
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import TRACEBACK, Record, RunFolder
@@ -175,7 +174,7 @@ def _run_job(cfg: DictConfig) -> float:
     record = Record(
         name=cfg.run_name,
         overrides=overrides,
-        command=f"{program()} {shlex.join(overrides)}",
+        command=command(hydra_config, overrides),
         job=int(hydra_config.job.num) if multirun else None,
         parent_id=os.environ.get(PARENT_ENV) if multirun else None,
     )

@@ -32,6 +32,7 @@ from omegaconf import DictConfig
 
 from orbit.core import interruption
 from runners.app.processes import GRACE_S, end_with
+from runners.program import PROGRAM_ENV, program
 from runners.tracking.sweep import job_lost
 
 log = logging.getLogger(__name__)
@@ -159,7 +160,7 @@ def _ready(parent: int) -> int:
 
 @contextlib.contextmanager
 def _processes(count: int) -> Iterator[list[_Process]]:
-    processes = [_Process(threads(count)) for _ in range(count)]
+    processes = [_Process(threads(count) | {PROGRAM_ENV: program()}) for _ in range(count)]
     # loky warns when it ends a process because a job has left much in memory; the next job gets a new process
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
     try:

@@ -21,7 +21,7 @@ from orbit.core import interruption
 from runners.app.launcher import Job, JobLauncher, threads
 from runners.app.messages import ConfigError
 from runners.app.processes import end_with
-from runners.program import python_path
+from runners.program import PROGRAM_ENV, program, python_path
 from runners.tracking.sweep import job_lost
 
 _POLL_S = 0.5
@@ -194,7 +194,7 @@ def _work(parent: int | None, environment: dict[str, str], folder: str, *job: An
 @contextlib.contextmanager
 def _environment(added: dict[str, str]) -> Iterator[None]:
     """Environment variables for processes that are started meanwhile."""
-    wanted = {**added, "PYTHONPATH": python_path(), "PYTHONUNBUFFERED": "1"}
+    wanted = {**added, "PYTHONPATH": python_path(), "PYTHONUNBUFFERED": "1", PROGRAM_ENV: program()}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

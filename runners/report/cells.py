@@ -34,6 +34,9 @@ def public(text: str) -> str:
 
 
 def command(run: Run) -> Code:
+    """The command that repeats the run."""
+    if run.record.command:
+        return Code(public(run.record.command))
     return command_line(run.record.overrides, *(["-m"] if run.opens_sweep else []))
 
 

@@ -87,7 +87,7 @@ def _section(results: Results, experiment: Experiment, runs: list[Run], folder: 
         size=newest.size if experiment.sizes else "",
         anchor=slug(f"{experiment.name}-{newest.size}"),
         about=experiment.about,
-        command=cells.command_line(newest.record.overrides),
+        command=cells.command(newest),
         facts=_facts(results, newest),
         older=_older(newest, runs),
         failed=failed_table([run for run in runs if run.order > newest.order]),

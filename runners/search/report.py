@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-import shlex
+from pathlib import Path
 from typing import Any
 
 from orbit import plots
 from runners.app.names import key_of
 from runners.markdown import markdown_table
-from runners.program import program
+from runners.program import command
 from runners.tracking.record import SweepFolder
 
 
-def write_report(study: Any, metric: str, fixed: list[str], folder: SweepFolder) -> None:
-    """Write the result of a study, if a trial has finished, into the folder of the sweep."""
+def write_report(study: Any, metric: str, fixed: list[str], hydra: Any) -> None:
+    """Write the result of a study, if a trial has finished, into the folder of the sweep.
+
+    Parameters
+    ----------
+    study : optuna.study.Study
+    metric : str
+    fixed : list of str
+        The settings that all trials have.
+    hydra : DictConfig
+        Hydra's section of the configuration of the sweep.
+    """
     from optuna.trial import TrialState
 
     finished = study.get_trials(states=[TrialState.COMPLETE])
     if not finished:
         return
+    folder = SweepFolder(Path(hydra.sweep.dir))
     best, importance = study.best_trial, importances(study)
     counts = {state.name.lower(): len(study.get_trials(states=[state])) for state in TrialState}
     states = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     settings = [f"{key}={value}" for key, value in best.params.items()]
     kept = [override for override in fixed if _section(override) not in ("runner", "selection")]
-    command = shlex.join([*kept, *settings, "runner=fit", "selection=none"])
+    to_fit = command(hydra, [*kept, *settings, "runner=fit", "selection=none"])
     rows = [[key, str(best.params[key]), f"{importance[key]:.2f}" if key in importance else ""] for key in best.params]
     table = markdown_table(["setting", "best value", "importance"], rows)
     text = (
         f"Best {metric} of study {study.study_name} ({states}): {best.value:.4g}, job {best.number}.\n\n{table}\n\n"
-        f"To fit it to all training points and see its test points:\n\n    {program()} {command}\n"
+        f"To fit it to all training points and see its test points:\n\n    {to_fit}\n"
     )
     metrics = {f"best/{metric}": best.value} | {f"importance/{key}": value for key, value in importance.items()}
     folder.write_search(text, metrics)

@@ -33,7 +33,7 @@ from runners.metrics import METRICS
 from runners.search.report import write_report
 from runners.search.space import first, for_whole_numbers, others, split
 from runners.search.trial import PRUNED, TRIAL_ENV
-from runners.tracking.record import Record, SweepFolder
+from runners.tracking.record import Record
 from runners.tracking.sweep import nothing_left
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class OptunaSweeper(Sweeper):
             try:
                 return self._run(study, url, space, fixed)
             finally:
-                write_report(study, metric, fixed, SweepFolder(Path(self.config.hydra.sweep.dir)))
+                write_report(study, metric, fixed, self.config.hydra)
 
     def _composed(self, overrides: list[str]) -> Any:
         """The configuration of a job, without Hydra's section, which has values for jobs only."""

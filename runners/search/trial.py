@@ -7,8 +7,7 @@ import json
 import os
 from typing import Any
 
-#: Environment variable of a job, with a JSON list: the storage and name of the study, and the number of the trial.
-TRIAL_ENV = "ORBIT_TRIAL"
+from runners.program import TRIAL_ENV  # a JSON list: storage and name of the study, and the number of the trial
 
 PRUNED = "pruned"
 

@@ -12,7 +12,7 @@ import logging
 import shlex
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -333,6 +333,12 @@ def _source(record: Record) -> dict[str, str]:
     return {key: value for key, value in tags.items() if value}
 
 
+def _command(tags: Mapping[str, str]) -> str:
+    """The command line in the tags of :func:`_source`; empty if it is not whole, or of another program."""
+    found = tags.get("mlflow.source.name", "")
+    return found if tags.get("mlflow.source.type") == "JOB" and len(found) < _LONGEST_TAG else ""
+
+
 def _record(run: Any) -> Record:
     """The record of a run in MLflow."""
     tags = {key: value for key, value in run.data.tags.items() if not key.startswith("mlflow.")}
@@ -346,6 +352,7 @@ def _record(run: Any) -> Record:
         end=run.info.end_time / 1000 if run.info.end_time else None,
         job=int(job) if job.isdigit() else None,
         overrides=_split(tags.pop("overrides", "")),
+        command=_command(run.data.tags),
         run_id=run.info.run_id,
         parent_id=run.data.tags.get("mlflow.parentRunId"),
         params=dict(run.data.params),

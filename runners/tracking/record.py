@@ -48,7 +48,7 @@ class Record:
     of the run in MLflow: if the process ends before it has written ``run_id``, the run is found by it.
     ``files`` are the fingerprints of what the run reads, ``data_hash`` their digest; ``skipped`` says
     which finished run made this one unnecessary, and what the two have in common. ``command`` is the
-    command line. ``refused`` says that a run has failed because of its input.
+    command line that repeats the run. ``refused`` says that a run has failed because of its input.
     """
 
     name: str

@@ -10,7 +10,6 @@ import itertools
 import math
 import os
 import re
-import shlex
 import sys
 import tempfile
 import time
@@ -25,10 +24,10 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, read_write
 
 from orbit.core.errors import InputError
-from runners.app.names import default_name, given
+from runners.app.names import default_name, given, key_of
 from runners.app.schema import HIDDEN_SETTINGS
 from runners.interpolations import resolved
-from runners.program import program
+from runners.program import command
 from runners.tracking.passwords import mask
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import RECORD, SWEEP_RECORD, Record, RunFolder, SweepFolder
@@ -72,6 +71,7 @@ class SweepCallback(Callback):
         self.outputs = Path()
         self.was_empty = False
         self.begun = time.monotonic()
+        self.hydra: Any = None  # its section of the configuration
         self.complete = ""  # why there is no job, if there is none to run
         self.problems: dict[str, None] = {}  # in the order in which they were found
 
@@ -94,7 +94,7 @@ class SweepCallback(Callback):
                 # each job is composed anew, and none may write results to a folder that is not kept
                 config.hydra.overrides.hydra += [f"hydra.sweep.dir={config.hydra.sweep.dir}", "dry_run=true"]
             return
-        self.folder = SweepFolder(Path(config.hydra.sweep.dir))
+        self.hydra, self.folder = config.hydra, SweepFolder(Path(config.hydra.sweep.dir))
         self.outputs = Path(config.outputs)
         os.environ[SWEEP_ENV] = "/".join(self.folder.path.parts[-2:])
         if _shares_features(config.hydra):
@@ -197,11 +197,11 @@ class SweepCallback(Callback):
         from runners.tracking.mlflow import Tracker
         from runners.tracking.recovery import recover
 
-        overrides, launching = given(config.hydra.overrides.task), given(config.hydra.overrides.hydra)
+        overrides = given(config.hydra.overrides.task)
         self.record = Record(
             default_name([f"sweep-{self.folder.path.name.replace('-sweep', '')}"], overrides, HIDDEN_SETTINGS, None),
             overrides=overrides,
-            command=f"{program()} -m {shlex.join([*(o for o in launching if o.startswith('hydra/')), *overrides])}",
+            command=command(config.hydra, overrides, sweep=True),
             tags=environment_tags() | {"sweep": os.environ[SWEEP_ENV]},
         )
         self.marker = Pending(self.outputs).add(self.folder.path)
@@ -287,7 +287,9 @@ def job_lost(number: int, overrides: Sequence[str]) -> None:
     record = folder.read_record()
     if record is None:
         path.mkdir(exist_ok=True)
-        record = Record(path.name.removeprefix(f"{number}-"), job=number, overrides=list(overrides))
+        given = [override for override in overrides if not key_of(override).startswith("hydra")]
+        again = command(sweep.hydra, given)
+        record = Record(path.name.removeprefix(f"{number}-"), job=number, overrides=given, command=again)
         record.status, record.end, record.error = "FAILED", record.start, "its process ended before the job could start"
     if record.run_id is None:  # nor is it in MLflow
         record.parent_id = sweep.record.run_id

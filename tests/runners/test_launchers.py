@@ -15,7 +15,7 @@ from test_jobs import start, statuses, wait_for_job
 from runners.app.launcher import THREADS, threads
 from runners.app.messages import ConfigError
 from runners.app.schema import PLUGINS
-from runners.tracking.record import RunFolder
+from runners.tracking.record import RunFolder, SweepFolder
 
 LAUNCHERS = PLUGINS["hydra/launcher"]
 PACKAGES = {"joblib": "joblib", "submitit_local": "submitit", "submitit_slurm": "submitit", "ray": "ray"}
@@ -176,6 +176,11 @@ def test_results_are_equal_to_the_last_digit(tmp_path, expected, name, request):
     assert len(expected) == 4
     assert results(tmp_path) == expected
     assert statuses(tmp_path) == {"FINISHED": 5}
+    commands = [RunFolder(folder).read_record().command for folder in folders(tmp_path)]
+    assert all(command.startswith(f"python run.py {SMALL[0]} ") for command in commands)
+    assert not any("hydra" in command for command in commands)
+    (record,) = (SweepFolder(path.parent).read_record() for path in (tmp_path / "out").glob("*/*-sweep/sweep.json"))
+    assert record.command.startswith(f"python run.py -m hydra/launcher={name} hydra.launcher.n_jobs=2 ")
     if name == "submitit_slurm":
         scripts = [path.read_text() for path in (tmp_path / "slurm").glob("script-*")]
         assert len(scripts) == 4

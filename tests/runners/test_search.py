@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import json
+import shlex
 
 import numpy as np
 import psutil
@@ -15,7 +16,7 @@ from test_jobs import start, statuses, wait_for_job, wait_until_all_ended
 from orbit.core.errors import InputError
 from runners.experiments.validate import Validate
 from runners.search import space, trial
-from runners.tracking.record import RunFolder
+from runners.tracking.record import RunFolder, SweepFolder
 
 VALIDATE = ("runner=validate", "selection=k_fold", "selection.folds=2", *SMALL[:-1], "engine.progress=false")
 SEARCH = (
@@ -187,6 +188,33 @@ class TestSearch:
         assert code == 0, err
         assert "(6 complete)" in out
         assert "2 of 2 jobs finished" in out
+
+    def test_the_commands_of_the_search_and_of_its_jobs_repeat_them(self, run, tmp_path):
+        (tmp_path / "mine" / "experiment").mkdir(parents=True)
+        (tmp_path / "mine" / "experiment" / "mine.yaml").write_text("# @package _global_\napprox: {n_components: 6}\n")
+        options = ("--config-dir", str(tmp_path / "mine"), "-m", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=2")
+        few = [setting for setting in VALIDATE if not setting.startswith("approx.")]
+        code, out, err = run(*options, "experiment=mine", *few, "learner.regularization=tag(log,interval(1e-8,1))")
+        assert code == 0, err
+        assert f"python run.py --config-dir {tmp_path / 'mine'} experiment=mine" in out  # to fit the best settings
+        (sweep,) = (SweepFolder(path.parent).read_record() for path in (tmp_path / "out").glob("*/*-sweep/sweep.json"))
+        job = RunFolder(folders(tmp_path)[0])
+        assert run("runner=report")[0] == 0
+        (page,) = (tmp_path / "out").rglob("runs.md")
+        assert sweep.command in page.read_text()
+
+        program, file, *words = shlex.split(sweep.command)
+        assert (program, file) == ("python", "run.py")
+        code, out, err = run(*words)
+        assert code == 0, err
+        assert "the search is complete, with n_trials=2" in out
+
+        before = folders(tmp_path)
+        code, _, err = run(*shlex.split(job.read_record().command)[2:])
+        assert code == 0, err
+        (again,) = {*folders(tmp_path)} - {*before}
+        assert RunFolder(again).read_record().config_hash == job.read_record().config_hash
+        assert RunFolder(again).read_metrics()["validation/accuracy"] == job.read_metrics()["validation/accuracy"]
 
     def test_settings_that_failed_within_a_batch_are_tried_again(self, run, tmp_path, monkeypatch):
         """A job may fail by what the other jobs of its batch take of the machine."""
