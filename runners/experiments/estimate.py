@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -143,7 +144,9 @@ def estimate_validation(plan: Plan) -> Estimate:
 def log_if_long(plan: Plan, data: Dataset) -> None:
     """Log what a fit will do, in one line, if it is expected to take longer than a minute."""
     try:
-        estimate = estimate_fit(plan, data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit gives them
+            estimate = estimate_fit(plan, data)
     except Exception:  # what a component cannot say beforehand must not end a run
         log.debug("no estimate", exc_info=True)
         return

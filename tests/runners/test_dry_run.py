@@ -271,6 +271,15 @@ def test_a_long_run_logs_its_estimate_and_a_short_one_does_not(log_messages, mon
     assert "multiplications, about" in line
 
 
+def test_the_estimate_of_a_run_does_not_say_what_its_fit_warns_of(run, tmp_path, log_messages, rng):
+    np.savez(tmp_path / "mine.npz", X=rng.random((60, 3, 9, 9)), y=np.arange(60) % 2)
+    mine = ("dataset=arrays", f"dataset.path={tmp_path / 'mine.npz'}", *SMALL[2:], "approx=rf", *QUIET)
+    assert run(*mine)[0] == 0
+    assert ["first axis holds channels" in message for message in log_messages].count(True) == 1
+    assert run(*mine, "dry_run=true")[0] == 0
+    assert ["first axis holds channels" in message for message in log_messages].count(True) == 2
+
+
 def test_the_line_of_an_estimate():
     line = Estimate("A", 3, Work(single=2e9, double=1e9), notes=["one pass over them"]).line(SPEED)
     assert line == "A: 3 fits; one pass over them; 3e+09 multiplications, about 3 s"
