@@ -74,6 +74,9 @@ class Learner(Estimator):
         the chosen one is the fitted attribute of that name with ``_``.
     default_path : sequence of float
         The values to choose from if that parameter is None.
+    negligible_score : float
+        Differences of scores on the path up to this one do not matter: a chosen end of the path that is better by so
+        little is not warned of.
     takes_tensors : bool
         ``partial_fit`` also takes features as a tensor on the device of its engine, whose values are not checked.
     takes_weights : bool
@@ -102,6 +105,7 @@ class Learner(Estimator):
     takes_tensors: ClassVar[bool] = False
     path_parameter: ClassVar[str | None] = None
     default_path: ClassVar[Sequence[float]] = DEFAULT_PATH
+    negligible_score: ClassVar[float] = 0.0
     takes_weights: ClassVar[bool] = False
     streams: ClassVar[bool] = False
     distributes: ClassVar[bool] = False
@@ -287,7 +291,8 @@ class SolverLearner(Learner):
         self.path_, self._unconverged = self._path(), set[float]()
         value, self.path_scores_ = self._choose(X, y, weights, labels, seed)
         if self.value_type is float:  # numbers of neighbours have their own ends
-            warn_at_end(self.path_, self.path_scores_, value, str(self.path_parameter))
+            name = str(self.path_parameter)
+            warn_at_end(self.path_, self.path_scores_, value, name, negligible=self.negligible_score)
         setattr(self, f"{self.path_parameter}_", self.value_type(value))
         self.estimator_ = self._trained(value, X, y, weights, seed)
         for name in self.published:

@@ -155,31 +155,40 @@ def _reject_indefinite(score: Score) -> Score:
     return finite
 
 
-def end_of_path(path: np.ndarray, scores: np.ndarray, value: float) -> Literal["smallest", "largest"] | None:
+def end_of_path(
+    path: np.ndarray, scores: np.ndarray, value: float, negligible: float = 0.0
+) -> Literal["smallest", "largest"] | None:
     """Which end of an ascending path the chosen value is, if it is one and better than the next value; else None.
 
-    None also for fewer than three values, of which every choice is an end.
+    None also for fewer than three values, of which every choice is an end, and if the score is better by a
+    ``negligible`` difference: then scores have levelled off.
 
     >>> end_of_path(np.array([1.0, 2.0, 3.0]), np.array([0.7, 0.6, 0.1]), 1.0)
     'smallest'
     >>> end_of_path(np.array([1.0, 2.0, 3.0]), np.array([0.6, 0.7, 0.7]), 3.0)
+    >>> end_of_path(np.array([1.0, 2.0, 3.0]), np.array([0.7, 0.6, 0.1]), 1.0, negligible=0.2)
     """
     if len(path) < _FEWEST_VALUES or path[0] < value < path[-1] or not np.isfinite(scores).any():
         return None
     at, inside = (0, 1) if value <= path[0] else (-1, -2)
-    if scores[at] == scores[inside]:
+    if scores[at] == scores[inside] or abs(scores[at] - scores[inside]) <= negligible:
         return None
     return "smallest" if at == 0 else "largest"
 
 
 def warn_at_end(
-    path: np.ndarray, scores: np.ndarray, value: float, name: str = "regularization", grid: str | None = None
+    path: np.ndarray,
+    scores: np.ndarray,
+    value: float,
+    name: str = "regularization",
+    grid: str | None = None,
+    negligible: float = 0.0,
 ) -> None:
-    """Issue a ``UserWarning`` if the value chosen from an ascending path is an end of it, and better than the next.
+    """Issue a ``UserWarning`` if the value chosen from an ascending path is an end of it by :func:`end_of_path`.
 
     ``grid`` is the name of the setting that lists the values; None is the list that is given as ``name`` itself.
     """
-    end = end_of_path(path, scores, value)
+    end = end_of_path(path, scores, value, negligible)
     if end is None:
         return
     hint = {"smallest": "smaller", "largest": "larger"}[end]

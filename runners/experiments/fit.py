@@ -133,7 +133,9 @@ def _chosen(learner: Learner) -> str:
     """The value of the learner's path parameter, with a warning if it is at an end of the path."""
     parameter, curve = learner.path_parameter, learner.selection_curve()
     value = f"{learner.metrics()[f'learner/{parameter}']:.3g}"
-    end = None if curve is None else end_of_path(curve.path, curve.scores, curve.chosen)
-    if curve is None or end is None:
+    if curve is None:
+        return value
+    end = end_of_path(curve.path, curve.scores, curve.chosen, learner.negligible_score)
+    if end is None:
         return value
     return f"{value} (the {end} of {len(curve.path)} values; extend the range with learner.{parameter})"

@@ -825,6 +825,15 @@ def test_logistic_tells_apart_fits_of_one_accuracy(rng):
     assert learner.path_scores_[0] == pytest.approx(-log_loss(mixed[validation], of_one), rel=1e-4)
 
 
+def test_logistic_does_not_warn_of_an_end_where_its_log_loss_has_levelled_off(rng):
+    X = np.where(np.arange(60)[:, None] % 2, 1.0, -1.0) * rng.uniform(1, 2, (60, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner = LogisticClassifier(random_state=0).fit(X, np.arange(60) % 2)
+    assert learner.regularization_ == learner.path_[0] == 1e-8
+    assert 0 < learner.path_scores_[0] - learner.path_scores_[1] < learner.negligible_score
+
+
 def test_logistic_leaves_out_held_out_points_of_classes_it_was_not_fitted_to(rng):
     X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
     for row in range(40):  # the one point of its class is held out in some of these
