@@ -8,7 +8,6 @@ composition g.
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from abc import abstractmethod
@@ -18,7 +17,7 @@ import torch
 from torch import Tensor
 
 from orbit.groups.base import Group
-from orbit.groups.resample import Resampling, bilinear, gather, images_first, interleaved, pixels_first, scatter
+from orbit.groups.resample import Kept, Resampling, bilinear, gather, images_first, interleaved, pixels_first, scatter
 
 # Largest number of channels of usual pictures.
 _FEW_CHANNELS = 4
@@ -78,10 +77,9 @@ class PlanarMap(Group):
     def _operator(self, elements: np.ndarray, shape: tuple[int, ...]) -> Resampling:
         """The resampling for all elements, interleaved by pixel."""
         maps = tuple(tuple(self._inverse_map(element).ravel().tolist()) for element in elements)
-        return _planar_operator(maps, shape[0], shape[1], self.wraps)
+        return _kept_operator(maps, shape[0], shape[1], self.wraps)
 
 
-@functools.lru_cache(maxsize=128)  # the same few blocks of elements are used for every tile of the data
 def _planar_operator(inverse_maps: tuple[tuple[float, ...], ...], height: int, width: int, wrap: bool) -> Resampling:
     """The operator that reads the image at ``g^-1 u`` for every output pixel ``u`` and every g."""
     y, x = np.mgrid[:height, :width]
@@ -92,6 +90,9 @@ def _planar_operator(inverse_maps: tuple[tuple[float, ...], ...], height: int, w
         columns = (width - 1) / 2 + (xx * x + xy * y + x0)
         operators.append(bilinear(rows, columns, (height, width), wrap))
     return interleaved(operators)
+
+
+_kept_operator = Kept(_planar_operator, most=128)
 
 
 def turn(angle: float) -> np.ndarray:
