@@ -88,6 +88,8 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
     ("approx.n_componets=3", "approx.n_componets: no such key; did you mean 'n_components'?"),
     ("kernel.radius=-1", "kernel.radius: no such key. Choose from name, lengthscale."),
     ("group.a.b=c", "group.a: no such key"),
+    ("group.sampling=polar", "group.sampling: no such key of group=auto; choose a group, group=NAME"),
+    ("representation.radii=3", "representation.radii: no such key of representation=auto; choose a representation,"),
     ("engine.mem=1", "engine.mem: no such key; did you mean 'memory'?"),
     ("+engine.mem=1", "engine.mem: no such key; did you mean 'memory'?"),
     ("++engine.mem=1", "engine.mem: no such key; did you mean 'memory'? Choose from memory, workers"),
@@ -369,7 +371,11 @@ COMMAND_LINES: list[tuple[str | tuple[str, ...], str]] = [
                 ("runner.cases={a: {}}", "runner.approximations=[]"),
                 "runner.approximations: expected",
             ),
-            ("invariance", ("runner.cases={a: {group.nam: x}}",), "group=rotation has no parameter 'nam'"),
+            (
+                "invariance",
+                ("group=rotation", "runner.cases={a: {group.nam: x}}"),
+                "group=rotation has no parameter 'nam'",
+            ),
             ("fields", ("runner.series={a: 3}",), "runner.series.a: expected settings, found 3"),
             (
                 "fields",
@@ -524,7 +530,7 @@ FILES: list[tuple[str | bytes, str]] = [
             ("dataset", "rotated_digits", "digits", "digits"),
             ("kernel", "gaussian", "[1]", "[1]"),
             ("runner", "fit", "3", "3"),
-            ("group", "rotation", "true", "True"),
+            ("group", "auto", "true", "True"),
         )
     ),
     *(

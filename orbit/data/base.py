@@ -263,6 +263,8 @@ class Loader(Component):
     ----------
     default_representation : dict
         The representation used when none is given.
+    default_group : dict
+        The group that a run uses when none is given: its name, and parameters that differ from its defaults.
     fixed_task : {"classification", "regression"} or None
         The task; None if it depends on the data.
     pixels : bool
@@ -279,6 +281,7 @@ class Loader(Component):
     """
 
     default_representation: ClassVar[dict[str, Any]] = {"name": "unit_norm"}
+    default_group: ClassVar[dict[str, Any]] = {"name": "rotation"}
     fixed_task: ClassVar[Task | None] = "classification"
     pixels: ClassVar[bool] = False
     x_key: str = "X"

@@ -52,6 +52,7 @@ class VectorField(Loader):
     """
 
     default_representation = {"name": "raw"}
+    default_group = {"name": "identity"}
     fixed_task = "regression"
 
     def __init__(
@@ -125,6 +126,7 @@ class LowRankMultitask(Loader):
     """
 
     default_representation = {"name": "raw"}
+    default_group = {"name": "identity"}
     fixed_task = "regression"
     n_dims = 20
 

@@ -52,6 +52,7 @@ class QM7(FileLoader):
     folder = "qm7"
 
     default_representation = {"name": "coulomb"}
+    default_group = {"name": "identity"}
     fixed_task = "regression"
 
     def __init__(

@@ -64,6 +64,7 @@ class Sounds(ClassFolders):
     """
 
     default_representation = {"name": "unit_norm", "norm": "each"}
+    default_group = {"name": "translation"}
     reading = "rate", "duration"
     thing, suffixes, shown = "recording", (".wav",), ".wav"
 

@@ -77,6 +77,7 @@ class SpokenDigits(FileLoader):
 
     folder = "spoken_digits"
     default_representation = {"name": "unit_norm", "norm": "each"}
+    default_group = {"name": "translation"}
 
     def __init__(
         self,

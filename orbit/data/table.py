@@ -87,6 +87,7 @@ class Table(Loader):
     """
 
     default_representation = {"name": "standardize"}
+    default_group = {"name": "identity"}
     fixed_task = None
     without_effect = {}
     reading = "features", "targets", "fill"

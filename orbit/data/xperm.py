@@ -43,6 +43,8 @@ class XPerm(Loader):
     ((4000, 5, 8), (28768, 5, 8), 2000)
     """
 
+    default_group = {"name": "permutation", "mode": "blocks"}
+
     def __init__(
         self,
         targets: str = "AB",

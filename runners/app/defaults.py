@@ -41,11 +41,14 @@ def _representation(config: dict[str, Any]) -> list[str]:
 
 
 def _group(config: dict[str, Any]) -> list[str]:
-    """Parameters of the group that follow from the representation, such as polar samples."""
+    """The group, and its parameters that follow from the representation, such as polar samples."""
+    given = config["group"]["name"] != "auto"
+    if not given:
+        config["group"] = complete("group", _class(config, "dataset").default_group)
     params = _class(config, "representation").group_params
     filled = [key for key in params if key in config["group"] and config["group"][key] is None]
     config["group"] |= {key: params[key] for key in filled}
-    return [f"group.{key}" for key in filled]
+    return [f"group.{key}" for key in filled] if given else ["group"]
 
 
 def _distribution_and_orbit(config: dict[str, Any]) -> list[str]:

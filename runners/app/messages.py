@@ -229,6 +229,9 @@ def _unknown_key(error: ConfigKeyError | ConfigAttributeError) -> str:
     if key in KINDS:
         return f"{error.full_key}: no such key; {key} is a choice of its own: {key}=NAME, {key}.KEY=VALUE"
     keys = [str(key) for key in parent] if isinstance(parent, DictConfig) else []
+    kind = str(error.full_key).partition(".")[0]
+    if kind in KINDS and isinstance(parent, DictConfig) and parent.get("name") == "auto":
+        return f"{error.full_key}: no such key of {kind}=auto; choose a {kind}, {kind}=NAME"
     choices = f" Choose from {', '.join(keys)}." if keys else ""
     return f"{error.full_key}: no such key{suggestion(key, keys)}{choices}"
 

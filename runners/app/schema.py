@@ -286,6 +286,7 @@ def register_schemas(*config_dirs: Path) -> None:
         for name, settings in known.items():
             store.store(group=group, name=name, node=settings)
     store.store(group="schema", name="root", node=make_dataclass("Root", _fields(parameters(Root))))
+    store.store(group="schema", name="auto", node=make_dataclass("auto", [("name", str, field(default="auto"))]))
     for section in SECTIONS:
         store.store(group="schema", name=section, node=_section(section))
     for kind in KINDS:
@@ -350,6 +351,9 @@ def run_name(
     left_out = {"runner": "fit", "encoder": "none"}
     parts = ["" if name[kind] == left_out.get(kind) else name[kind] for kind in shown]
     try:
+        if name["group"] == "auto":
+            name["group"] = signature("dataset", name["dataset"]).default_group
+            parts[list(shown).index("group")] = name["group"]
         if not signature("runner", name["runner"]).tracked:
             return name["runner"]
         parts += [name["kernel"]] if kernel_is_a_choice(name["approx"], name["kernel"], name["learner"]) else []

@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 import orbit
 import runners.components  # noqa: F401  registers the runners
 from orbit.core.errors import InputError, UnknownNameError
+from runners.app.defaults import fill_defaults
 from runners.app.info import describe_topic, requested
 from runners.app.plan import plan
 from runners.app.schema import KINDS, PLUGINS, config_parameters
@@ -256,3 +257,43 @@ def test_each_purpose_has_its_own_seed():
 def test_exact_kernel_values_are_precomputed_for_learners_of_kernel_matrices(overrides, expected):
     resolved = plan(composed("dataset=vector_field", "group=identity", "approx=exact", *overrides)).config
     assert resolved["approx"]["precomputed"] is expected
+
+
+class TestGroupOfTheDataSet:
+    """A data set has a default group, which a choice replaces."""
+
+    @pytest.mark.parametrize(
+        ("dataset", "group"),
+        [
+            ("digits", "rotation"),
+            ("images", "rotation"),
+            ("xperm", "permutation"),
+            *((name, "identity") for name in ("vector_field", "low_rank_multitask", "table", "qm7")),
+            *((name, "translation") for name in ("spoken_digits", "sounds")),
+        ],
+    )
+    def test_is_filled_in_and_part_of_the_name_of_a_run(self, dataset, group):
+        cfg = composed(f"dataset={dataset}")
+        config = OmegaConf.to_container(cfg, resolve=True)
+        assert "group" in fill_defaults(config)
+        assert config["group"]["name"] == group
+        assert cfg.run_name == f"{dataset}-{group}-nystrom-gaussian-s0"
+
+    def test_is_the_same_run_as_with_that_group(self):
+        given = ("group=permutation", "group.mode=blocks")
+        assert plan(composed("dataset=xperm")).config_hash == plan(composed("dataset=xperm", *given)).config_hash
+
+    def test_may_be_chosen_on_the_command_line_and_in_files(self, tmp_path):
+        made = plan(composed("dataset=xperm", "group=identity"))
+        assert made.config["group"] == {"name": "identity"}
+        assert "group" not in made.defaults
+        assert plan(composed("experiment=xperm")).config["group"]["mode"] == "blocks"
+        assert (
+            plan(composed("dataset=digits")).variant({"dataset": {"name": "xperm"}}).config["group"]["name"]
+            == "permutation"
+        )
+
+    def test_acts_on_its_points(self, rng):
+        for dataset, X in ((orbit.XPerm, (5, 8)), (orbit.data.VectorField, (2,)), (orbit.RotatedDigits, (8, 8))):
+            section = dict(dataset.default_group)
+            orbit.build("group", section.pop("name"), **section).check_shape(X)
