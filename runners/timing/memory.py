@@ -64,7 +64,8 @@ class Memory(Runner):
         with job.plan.progress(len(plans), "memory") as progress:
             for label, (plan, points) in plans.items():
                 found = _in_child(plan, points)
-                rows.append([label, *(f"{found[key]:.4g}" for key in ("points", "columns", "s", "cpu_s", "peak_mb"))])
+                counts = [f"{found[key]:,.0f}" for key in ("points", "columns")]
+                rows.append([label, *counts, *(f"{found[key]:.4g}" for key in ("s", "cpu_s", "peak_mb"))])
                 if points != "data":
                     curve.append([found[key] for key in ("points", "s", "cpu_s", "peak_mb")])
                 job.log_metrics({f"{key}/{label}": value for key, value in found.items() if key != "points"})

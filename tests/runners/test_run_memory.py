@@ -42,6 +42,15 @@ def test_a_case(points):
     assert 50 < found["peak_mb"] < 20_000
 
 
+def test_numbers_of_points_are_in_full(run, tmp_path, monkeypatch):
+    found = {"points": 1e6, "columns": 14000.0, "s": 1.25, "cpu_s": 2.0, "peak_mb": 2768.4}
+    monkeypatch.setattr("runners.timing.memory._in_child", lambda plan, points: found)
+    code, _, err = run("runner=memory", "runner.cases={all: {points: data}}", "tracking.enabled=false")
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    assert "| all  | 1,000,000 | 14,000  | 1.25 | 2 " in (folder / "table.md").read_text()
+
+
 @pytest.mark.slow
 def test_a_case_reads_data_from_the_working_directory(run, tmp_path, rng):
     np.savez(tmp_path / "mine.npz", X=rng.normal(size=(40, 3)), y=np.arange(40) % 2)
