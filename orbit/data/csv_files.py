@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from orbit.core.errors import InputError
+from orbit.core.errors import DataFileError, InputError
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +28,14 @@ _QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*(?:"(?![^,;\t|\n])|\Z)')
 
 # Byte order mark at the beginning of a file -> encoding.
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+# How a file that is no text begins -> what it is, and what to do.
+_NO_TEXT = {
+    b"PK\3\4": "an archive, such as .xlsx, .ods or .npz; save a spreadsheet as CSV",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet; save it as CSV",
+    b"PAR1": "a Parquet file; let its name end in .parquet",
+    b"\x93NUM": "an .npy file; save its array as CSV, with a line of column names",
+}
 
 # Two letters in UTF-16, in either byte order.
 _UNMARKED = re.compile(rb"(?P<utf_16_le>(?:[^\0]\0){2})|(?P<utf_16_be>(?:\0[^\0]){2})", re.DOTALL)
@@ -59,9 +67,12 @@ class Csv:
 
         Raises
         ------
+        DataFileError
+            If it is no text.
         InputError
             If its separator may be one of several, or it is UTF-16 without a byte order mark.
         """
+        _check_text(file, where)
         encoding = self.encoding or _encoding(file, where)
         separator = _separator(file, where, encoding) if self.separator is None else self.separator
         separator = separator.replace("\\t", "\t")  # a tab, as it is written in a shell
@@ -99,6 +110,14 @@ def read_csv(
     if len(empty):
         log.info("%s: left out %s without a name and values", where, "a column" if len(empty) == 1 else "columns")
     return frame.drop(columns=empty), names[names != ""]
+
+
+def _check_text(file: Path, where: str) -> None:
+    """Raise ``DataFileError`` for spreadsheets and other files that are no text; pandas reads a CSV file in a .zip."""
+    with open(file, "rb") as opened:
+        found = _NO_TEXT.get(opened.read(4))
+    if found is not None and file.suffix.lower() != ".zip":
+        raise DataFileError(f"{where} is no CSV file but {found}")
 
 
 def _encoding(file: Path, where: str) -> str:

@@ -406,6 +406,27 @@ def test_other_encodings_are_asked_for(save):
             Table(path, target="kind", encoding=wrong).load(0)
 
 
+@pytest.mark.parametrize(
+    ("name", "start", "found"),
+    [
+        ("mine.xlsx", b"PK\3\4\x14\0", "an archive, such as .xlsx, .ods or .npz; save a spreadsheet as CSV"),
+        ("mine.xls", b"\xd0\xcf\x11\xe0\xa1\xb1", "a spreadsheet; save it as CSV"),
+        ("mine.csv", b"PAR1\x15\4", "a Parquet file; let its name end in .parquet"),
+        ("mine.npy", b"\x93NUMPY", "an .npy file; save its array as CSV"),
+    ],
+)
+@pytest.mark.parametrize("encoding", [None, "latin-1"])
+def test_files_that_are_no_text_are_told_by_their_kind(tmp_path, name, start, found, encoding):
+    (tmp_path / name).write_bytes(start + bytes(100))
+    with pytest.raises(InputError, match=f"^path: .*{name} is no CSV file but {found}"):
+        Table(str(tmp_path / name), target="kind", encoding=encoding).load(0)
+
+
+def test_a_csv_file_in_an_archive_is_read(save):
+    path = save(frame(), "mine.zip")
+    assert Table(path, target="kind", features=["width"]).load(0).X_train.shape == (30, 1)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf16_without_a_mark_is_asked_for(save, encoding):
     path = save(frame().rename(columns={"height": "Höhe"}), encoding=encoding)
