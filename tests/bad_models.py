@@ -135,10 +135,21 @@ POINTS: list[tuple[str, Callable[[], object], str, str]] = [
             ("a,b,c\n1,2,u,9\n", " is not a readable .csv or .parquet file (its rows have more entries than"),
             ("a,a,b,c\n1,1,2,u\n", " has several columns of one name: a"),
             ("a,b,c\n1,,u\n", " has missing values: b (1 row)"),
+            (
+                "a,b,c\n1,,u\n",
+                " has missing values: b (1 row); remove those rows, or impute them with dataset.missing=mean or "
+                "dataset.missing=median (settings are those of the model, given when it is fitted)",
+            ),
             ("a,b,c\n1,2,\n", " has missing values: c (1 row)"),
             ("a,b,c\n1,x,u\n", ": column b holds str, e.g. 'x' in row 0, expected numbers"),
             ("a,b,c\n1,inf,u\n", " has infinite values: b (1); remove those rows"),
         )
+    ),
+    (
+        "table",
+        lambda: Path("new.csv").write_bytes(b"a,b,c\n1,2,\xe4\n"),
+        "new.csv",
+        "such as dataset.encoding=latin-1 (settings are those of the model, given when it is fitted)",
     ),
     ("table", rows("a,b,c\n1,1e300,u\n"), "new.csv", "runner.input: features: NaN or infinite for 1 of 1 points"),
     *(

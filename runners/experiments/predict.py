@@ -19,6 +19,7 @@ from orbit.core.paths import user_path
 from orbit.data import Loader
 from orbit.learners.base import Learner
 from orbit.registry import register
+from runners.app.messages import in_keys
 from runners.app.names import key_of
 from runners.app.schema import FILE_GROUPS
 from runners.app.signatures import KINDS
@@ -145,7 +146,9 @@ def _naming_input() -> Iterator[None]:
     except InputError as error:
         if str(error).startswith("runner."):
             raise
-        raise InputError(f"runner.input: {error}") from error
+        text = in_keys(error)
+        fixed = "" if text == str(error) else " (settings are those of the model, given when it is fitted)"
+        raise InputError(f"runner.input: {text}{fixed}") from error
 
 
 def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None) -> pd.DataFrame:
