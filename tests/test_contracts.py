@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -68,3 +69,27 @@ def test_every_component_inherits_its_contract(contract):
 
 def test_every_orbit_rule_inherits_its_contract():
     assert {leaf.rule for leaf in leaves(orbit_rules.OrbitRuleContract)} == set(get_args(Rule))
+
+
+@pytest.mark.parametrize(
+    ("contract", "method", "formula"),
+    [
+        (testing.KernelContract, "evaluate", r"k\(x, z\) by its formula"),
+        (testing.OperatorKernelContract, "evaluate", r"K0\(delta\) by its formula"),
+        (testing.FeatureMapContract, "evaluate", "the features by their formula"),
+        (testing.FeatureMapContract, "expected_gram", "the kernel that inner products of features approximate"),
+    ],
+)
+def test_formulas_that_a_contract_needs_are_asked_for(contract, method, formula):
+    arguments = [None] * (getattr(contract, method).__code__.co_argcount - 1)
+    with pytest.raises(
+        NotImplementedError, match=f"^{contract.__name__}.{method}: expected a method that gives {formula}$"
+    ):
+        getattr(contract(), method)(*arguments)
+
+
+def test_the_documentation_names_the_contract_of_every_kind():
+    table = (Path(__file__).parent.parent / "docs" / "architecture.md").read_text()
+    rows = dict(re.findall(r"^\| (\w+) \|.*\|(.*)\|$", table, re.MULTILINE))
+    for kind, contract in {"kernel": "KernelContract", "encoder": "EncoderContract"}.items():
+        assert f"`{contract}`" in rows[kind]

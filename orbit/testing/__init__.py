@@ -14,7 +14,9 @@ pytest collects ``TestMirror`` with every test of the contract. A single test ca
 
 Class attributes define the component's parameters (``params``), the shape of its inputs (``shape``) and which
 properties hold (``composes_exactly``, ``has_density``, ...); each contract documents its attributes. A subclass
-overrides tests that do not apply to its component. ``oracles`` has reference formulas, ``samples`` small inputs.
+overrides tests that do not apply to its component. Contracts of kernels and approximations compare with formulas, the
+methods ``evaluate`` and ``expected_gram``, which a subclass defines. ``oracles`` has reference formulas, ``samples``
+small inputs.
 """
 
 import pkgutil

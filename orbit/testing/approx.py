@@ -56,11 +56,11 @@ class FeatureMapContract(ComponentContract):
 
     def evaluate(self, fitted, points: np.ndarray, points_fit: np.ndarray) -> np.ndarray:
         """Features by their formula, from the orbits ``(r, n, d)`` of the inputs and of the training points."""
-        raise NotImplementedError
+        raise self.lacks("evaluate", "the features by their formula")
 
     def expected_gram(self, fitted, points: np.ndarray) -> np.ndarray:
         """The kernel ``(n, n)`` that inner products of features approximate, from orbits ``(r, n, d)``."""
-        raise NotImplementedError
+        raise self.lacks("expected_gram", "the kernel that inner products of features approximate")
 
     def orbit(self, group, **params) -> Orbit:
         return Orbit(group, VonMises(0.8), **{"size": 5, **params})

@@ -62,6 +62,10 @@ class ComponentContract:
         """A new component; ``params`` override those of the class attribute."""
         return self.component(**{**self.params, **params})
 
+    def lacks(self, method: str, what: str) -> NotImplementedError:
+        """The error of a class of tests without a method that its contract needs."""
+        return NotImplementedError(f"{type(self).__name__}.{method}: expected a method that gives {what}")
+
     @pytest.fixture
     def rng(self) -> np.random.Generator:
         return np.random.default_rng(20170)

@@ -39,7 +39,7 @@ class KernelContract(ComponentContract):
 
     def evaluate(self, x: np.ndarray, z: np.ndarray) -> float:
         """k(x, z) by its formula."""
-        raise NotImplementedError
+        raise self.lacks("evaluate", "k(x, z) by its formula")
 
     def oracle(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         return np.array([[self.evaluate(x, z) for z in Z] for x in X])
@@ -144,7 +144,7 @@ class OperatorKernelContract(ComponentContract):
 
     def evaluate(self, delta: np.ndarray) -> np.ndarray:
         """K0(delta) by its formula, shape ``(d, d)``."""
-        raise NotImplementedError
+        raise self.lacks("evaluate", "K0(delta) by its formula")
 
     @pytest.fixture
     def delta(self, rng):
