@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import keyword
 import re
@@ -13,6 +14,7 @@ from typing import NoReturn
 
 from omegaconf import OmegaConf
 
+from orbit.core.files import write_whole
 from runners.app import config_dirs
 from runners.app.messages import ConfigError
 from runners.program import program
@@ -58,8 +60,11 @@ def init(arguments: Sequence[str]) -> str:
     try:
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            write_whole(path, text)
     except OSError as error:
+        for path in texts:  # none of them existed
+            with contextlib.suppress(OSError):
+                path.unlink()
         raise ConfigError(f"init: cannot write {error.filename} ({error.strerror})") from error
     written = "\n".join(f"  {path.relative_to(folder)}" for path in texts)
     return f"{folder} has\n{written}\nRun\n  pip install -e {shlex.quote(given)}\n  {program()} experiment={name}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 
 import pytest
 
 from orbit.core.errors import InputError
+from runners.app import project
 from runners.app.project import init
 
 
@@ -85,6 +87,21 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path, monkeypatch, folder, 
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=expected):
         init([folder])
+
+
+def test_a_full_disk_is_named_and_leaves_no_files(tmp_path, monkeypatch):
+    write, written = project.write_whole, []
+
+    def until_full(path, text):
+        if len(written) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        written.append(path)
+        write(path, text)
+
+    monkeypatch.setattr(project, "write_whole", until_full)
+    with pytest.raises(InputError, match=r"^init: cannot write .*mine.yaml \(No space left on device\)$"):
+        init([str(tmp_path / "mine")])
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
 
 
 def test_more_than_one_folder_is_refused():
