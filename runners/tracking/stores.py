@@ -20,6 +20,7 @@ from orbit.core.errors import InputError
 _CHECK_TIMEOUT_S = 4.0
 _CREATION_TIMEOUT_S = 120.0
 _NO_SERVER = "start it, change tracking.uri, or set tracking.enabled=false"
+_WHEN = "(raised as a result of "  # SQLAlchemy's first line of an error that occurs when it flushes
 
 
 def check(uri: str) -> None:
@@ -57,9 +58,10 @@ def unusable(uri: str, problem: Exception) -> InputError:
 
 
 def reason(error: Exception) -> str:
-    """The first line of an error's message, or the name of its class."""
+    """The first line of an error's message that says what happened, or the name of its class."""
     text = str(error.reason if isinstance(error, urllib.error.URLError) else error).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+    lines = [line for line in text.splitlines() if not line.startswith(_WHEN)]
+    return lines[0] if lines else type(error).__name__
 
 
 def is_server(uri: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import logging
 import multiprocessing
 import os
 import signal
@@ -20,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import SMALL, folders, mlflow_runs
+from sqlalchemy.exc import OperationalError
 
 from orbit.core import files
 from orbit.core.files import NO_ROOM, replacing, replacing_folder, write_new, write_whole
@@ -27,6 +29,7 @@ from runners.base import Stopwatch
 from runners.tracking import pending, stores
 from runners.tracking.pending import Owner, Pending
 from runners.tracking.record import RunFolder
+from runners.tracking.upload import mlflow_module
 
 ROOT = Path(__file__).parents[2]
 FULL = "No space left on device"
@@ -224,6 +227,26 @@ def test_outputs_that_cannot_be_written(run, capsys, tmp_path, sweep):
         code, err = outcome(run, capsys, *sweep, *SMALL)
         assert code == 2
         assert_one_line(err, "Read-only file system")
+
+
+def test_a_full_disk_in_the_middle_of_an_upload_is_told_in_one_line(tmp_path):
+    """MLflow logs tracebacks of the errors that it raises, and SQLAlchemy's first line is about its own session."""
+    store = mlflow_module().MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")._tracking_client.store
+    logged: list[logging.LogRecord] = []
+    logger = logging.getLogger("mlflow.store.db.utils")
+    handler = logging.Handler()
+    handler.emit = logged.append  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    full = OperationalError("UPDATE runs", {}, sqlite3.OperationalError("database or disk is full"))
+    full.add_detail("raised as a result of Query-invoked autoflush; consider using a no_autoflush block")
+    try:
+        with pytest.raises(Exception, match="disk is full") as error, store.ManagedSessionMaker():
+            raise full
+    finally:
+        logger.removeHandler(handler)
+        store._dispose_engine()
+    assert stores.reason(error.value) == "(sqlite3.OperationalError) database or disk is full"
+    assert not logged
 
 
 # ---- databases -------------------------------------------------------------------------------------------------------
