@@ -184,8 +184,9 @@ class Pending:
             _write(replace(marker, owner=None))
 
     def remove(self, marker: Marker) -> None:
-        """The run is complete. No effect on a marker that this process has released."""
-        _heart.remove(marker.path)
+        """The run is complete. No effect on a marker that this process has released, perhaps on a full disk."""
+        if not _heart.remove(marker.path):
+            return
         found = _read(marker.path)
         if found is not None and found.owner == marker.owner:
             marker.path.unlink(missing_ok=True)
@@ -211,9 +212,12 @@ class _Heart:
                 self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
                 self._thread.start()
 
-    def remove(self, path: Path) -> None:
+    def remove(self, path: Path) -> bool:
+        """Renew a marker no more; False if it was not renewed."""
         with self._changes:
+            renewed = path in self._paths
             self._paths.discard(path)
+        return renewed
 
     def _beat(self) -> None:
         while True:

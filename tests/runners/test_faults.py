@@ -184,6 +184,24 @@ def test_a_sweep_whose_disk_is_full_shows_and_keeps_the_jobs_before(run, tmp_pat
     assert_ended_by_the_next_start(run, tmp_path)
 
 
+@pytest.mark.usefixtures("database", "patient")
+def test_a_run_whose_disk_is_full_at_its_upload_is_uploaded_by_the_next_start(run, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+
+        def fill(*args: object) -> None:
+            patch.setattr(files, "_to_disk", no_room)
+            no_room()
+
+        patch.setattr("runners.tracking.mlflow.upload_folder", fill)
+        code, _, err = run(*SMALL)
+    assert code == 0
+    assert f"Upload to MLflow failed ([Errno 28] {FULL})" in err
+    assert len(Pending(tmp_path / "out").markers()) == 1
+    assert_ended_by_the_next_start(run, tmp_path)
+    (logged,) = mlflow_runs(tmp_path)
+    assert logged.info.status == "FINISHED"
+
+
 @contextlib.contextmanager
 def mounted(folder: Path, options: str) -> Iterator[None]:
     """A file system in memory at ``folder``; the test is skipped where it cannot be mounted."""
