@@ -129,7 +129,8 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
     # MLflow would compare these versions, which are those installed, with a list of all files of all packages
     mlflow.utils.requirements_utils._MODULES_TO_PACKAGES = {}
     requirements = [f"{name}=={importlib.metadata.version(name)}" for name in ("numpy", "torch", "scikit-learn")]
-    with _fluent_run(mlflow, run.info.run_id):
+    # MLflow links the model and the active run, and refuses to do so twice
+    with contextlib.nullcontext() if begun else _fluent_run(mlflow, run.info.run_id):
         mlflow.sklearn.log_model(
             model,
             name="model",

@@ -202,7 +202,10 @@ class TestMarkers:
 
 
 class TestUpload:
-    @pytest.mark.parametrize("breaks", ["_log_params", "_log_metrics", "_log_model", "set_terminated", "remove"])
+    @pytest.mark.parametrize(
+        "breaks",
+        ["_log_params", "_log_metrics", "log_outputs", "log_model_artifacts", "_log_model", "set_terminated", "remove"],
+    )
     def test_one_that_broke_off_is_completed_and_nothing_is_doubled(self, out, tracker, monkeypatch, breaks):
         folder = new_folder(out, model=True)
         break_off(monkeypatch, tracker, breaks)
@@ -221,6 +224,8 @@ class TestUpload:
         assert history == {"test/accuracy": [0], "test/nll": [0], "epoch/score": [1, 2, 3]}
         (model,) = run.outputs.model_outputs
         assert str(tracker._client.get_logged_model(model.model_id).status) == "READY"
+        mlflow.set_tracking_uri(tracker.uri)
+        assert mlflow.sklearn.load_model(f"runs:/{run.info.run_id}/model") is not None
         assert tracker.markers.markers() == []
 
     def test_run_whose_id_was_not_written_is_found_again(self, out, tracker):
@@ -244,12 +249,13 @@ class TestUpload:
 
 def break_off(monkeypatch, tracker: Tracker, where: str) -> None:
     """Make an upload stop after a step, as if the process had been killed."""
-    owner = {"set_terminated": tracker._client, "remove": tracker.markers}.get(where, upload)
+    in_mlflow = dict.fromkeys(("log_outputs", "log_model_artifacts"), type(tracker._client))
+    owner = {"set_terminated": tracker._client, "remove": tracker.markers, **in_mlflow}.get(where, upload)
     step = getattr(owner, where)
 
-    def stop(*args: object) -> None:
+    def stop(*args: object, **named: object) -> None:
         if where != "remove":
-            step(*args)
+            step(*args, **named)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(owner, where, stop)
