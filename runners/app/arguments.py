@@ -13,6 +13,7 @@ from hydra.core.override_parser.types import Glob, Override, Transformer
 from hydra.errors import OverrideParseException
 
 from orbit.core.errors import shortened, suggestion
+from orbit.core.ranks import world_size
 from runners.app.messages import ConfigError, shown
 from runners.app.schema import FILE_GROUPS, KINDS, Root
 from runners.program import OF_SWEEPS
@@ -21,6 +22,8 @@ _QUOTES = "values with spaces or any of ,:=[]{}() are quoted twice, as in 'KEY=\
 
 #: What is wrong with a sweep that has dry runs and others.
 ONE_DRY_RUN = "dry_run: expected true or false for all jobs of a sweep; give it once, on the command line"
+#: What a sweep in several processes is answered.
+SHARED_SWEEP = "-m: several processes share one run, found a sweep; start each of its jobs by a command of its own"
 
 _SETTINGS = [field.name for field in dataclasses.fields(Root)]
 
@@ -32,7 +35,7 @@ def check_arguments(arguments: Sequence[str]) -> None:
     ------
     ConfigError
         For unknown options, arguments that are not of the form ``KEY=VALUE``, choices that are no names, settings
-        deleted by ``~``, and new keys in Hydra's own section.
+        deleted by ``~``, new keys in Hydra's own section, and a sweep in several processes.
     """
     if "torchrun" in arguments:
         raise ConfigError("torchrun: expected as the first word, as in: torchrun --nproc-per-node 2 KEY=VALUE")
@@ -50,7 +53,10 @@ def check_arguments(arguments: Sequence[str]) -> None:
         ) from error
     for override in parsed:
         _check(override)
-    if not options.multirun and not any(override.key_or_group == "hydra.mode" for override in parsed):
+    is_sweep = options.multirun or any(override.key_or_group == "hydra.mode" for override in parsed)
+    if is_sweep and world_size() > 1:
+        raise ConfigError(SHARED_SWEEP)
+    if not is_sweep:
         _refuse_sweeps(parsed)
 
 

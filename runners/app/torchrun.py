@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from orbit.core import ranks
 from orbit.core.errors import InputError
+from runners.app.arguments import SHARED_SWEEP
 from runners.program import python_path
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def launch(arguments: Sequence[str]) -> int:
     Raises
     ------
     InputError
-        For options that ``torchrun`` does not have, and values that it does not take.
+        For options that ``torchrun`` does not have, values that it does not take, and a sweep.
     """
     from torch.distributed import run
     from torch.distributed.elastic.multiprocessing.api import SignalException
@@ -58,6 +59,8 @@ def launch(arguments: Sequence[str]) -> int:
     options = parser.parse_args([*arguments, ""])  # the first setting takes the place of a script
     _check(options)
     settings = [options.training_script, *options.training_script_args][:-1]
+    if options.module or {"-m", "--multirun"} & {*settings}:  # torchrun has an option -m too
+        raise InputError(SHARED_SWEEP)
     options.module, options.training_script, options.training_script_args = True, "runners", settings
     if options.nproc_per_node.isdigit():
         os.environ.update(threads(int(options.nproc_per_node)))

@@ -507,3 +507,14 @@ def test_options_that_torchrun_does_not_take_are_one_line(monkeypatch, option, v
     monkeypatch.setenv("PYTHONPATH", "")
     with pytest.raises(InputError, match=f"^{message}"):
         torchrun.launch([option, value, "seed=0"])
+
+
+@pytest.mark.parametrize("option", ["-m", "--multirun"])
+def test_a_sweep_in_several_processes_is_one_line(run, monkeypatch, option):
+    expected = "-m: several processes share one run, found a sweep; start each of its jobs by a command of its own"
+    with pytest.raises(InputError, match=f"^{expected}"):
+        torchrun.launch(["--nproc-per-node", "2", "seed=0,1", option])
+    with pytest.raises(InputError, match=f"^{expected}"):
+        torchrun.launch(["--nproc-per-node", "2", "-m", "seed=0,1"])
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert run(option, "seed=0,1") == (2, "", f"error: {expected}\n")
