@@ -242,6 +242,11 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
     (lambda: Path("mine.npz").write_bytes(b""), VECTORS, "mine.npz is not a readable .npz or .npy file"),
     (arrays(X=np.array([{"a": 1}] * N)), VECTORS, "mine.npz is not a readable .npz or .npy file without objects"),
     (
+        arrays(X=np.ones((N, 2)), y=np.array(["u", "v"] * (N // 2), dtype=object)),
+        VECTORS,
+        "without objects: an array in it holds Python objects; save texts by astype(str) and numbers by astype(float)",
+    ),
+    (
         lambda: np.save("X.npy", X),
         ("dataset=arrays", "dataset.path=X.npy"),
         "dataset.y_path: expected an .npy file with the targets",

@@ -184,6 +184,8 @@ def _reason(path: Path, error: Exception) -> str:
     with contextlib.suppress(OSError), open(path, "rb") as file:
         if not file.read(6).startswith(_BEGINNINGS):
             return "it is of another kind"
+    if str(error).startswith("Object arrays"):  # the rest advises to trust it
+        return "an array in it holds Python objects; save texts by astype(str) and numbers by astype(float)"
     return str(error)
 
 
