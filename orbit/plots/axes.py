@@ -169,3 +169,15 @@ def _draw_cloud(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
     radius = 1.1 * float(np.linalg.norm(reference, axis=1).max()) or 1.0
     ax.set(xlim=(-radius, radius), ylim=(-radius, radius))
     ax.set_aspect("equal")
+
+
+def cut(text: str, longest: int) -> str:
+    """A text of at most ``longest`` characters: of a longer one the beginning and the end, which may tell it apart.
+
+    >>> cut("length of the petal in mm", 15)
+    'length …l in mm'
+    """
+    if len(text) <= longest:
+        return text
+    end = (longest - 1) // 2
+    return f"{text[: longest - 1 - end]}…{text[-end:]}"

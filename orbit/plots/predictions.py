@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 from sklearn.metrics import confusion_matrix
 
 from orbit.learners.calibration import reliability as binned
-from orbit.plots.axes import Sample, axes_or_new, draw_samples, figure_of, short
+from orbit.plots.axes import Sample, axes_or_new, cut, draw_samples, figure_of, short
 
 _MAX_ERRORS = 24
 _MAX_TARGETS = 12
 _MAX_LABELLED_CLASSES = 20
+_LONGEST_CLASS, _MOST_BESIDE = 24, 36  # characters of a name, and of all names that stand beside each other
 
 
 def confusion(y: np.ndarray, predicted: np.ndarray, ax: Axes | None = None) -> Figure:
@@ -23,20 +24,25 @@ def confusion(y: np.ndarray, predicted: np.ndarray, ax: Axes | None = None) -> F
     Parameters
     ----------
     y, predicted : arrays, shape (n,)
-        Classes. With more than 20 of them neither names nor counts are written.
+        Classes. Of more than 20, some names and no counts are written.
     ax : Axes or None
         Axes to draw into; None makes a new figure.
     """
     classes = np.unique(np.concatenate([np.unique(y), np.unique(predicted)]))
     counts = confusion_matrix(y, predicted, labels=classes)
     shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    ax = axes_or_new(ax, 5.2, 4.6)
+    named = range(0, len(classes), -(-len(classes) // _MAX_LABELLED_CLASSES))
+    names = [cut(str(classes[i]), _LONGEST_CLASS) for i in named]
+    upright = len(names) > 10 or sum(map(len, names)) > _MOST_BESIDE
+    room = 0.075 * max(map(len, names))  # inches for the names
+    ax = axes_or_new(ax, 5.1 + room, 4.5 + (room if upright else 0.1))
     figure = figure_of(ax)
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(image, ax=ax, label="share of the true class")
+    size = 8 if len(names) > 10 else None
+    ax.set_xticks(named, names, rotation=90 if upright else 0, fontsize=size)
+    ax.set_yticks(named, names, fontsize=size)
     if len(classes) <= _MAX_LABELLED_CLASSES:
-        ax.set_xticks(range(len(classes)), classes, rotation=90 if len(classes) > 10 else 0)
-        ax.set_yticks(range(len(classes)), classes)
         for i, j in np.argwhere(counts):
             color = "white" if shares[i, j] > 0.5 else "black"
             ax.text(j, i, counts[i, j], ha="center", va="center", fontsize=7, color=color)

@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
-from orbit.plots.axes import axes_or_new, figure_of, short
+from orbit.plots.axes import axes_or_new, cut, figure_of, short
 from orbit.plots.predictions import worst_first
 
 _MAX_ROWS, _MAX_COLUMNS, _MAX_TARGETS, _MAX_BARS = 15, 8, 4, 20
@@ -110,8 +110,7 @@ def _unusualness(values: np.ndarray) -> np.ndarray:
 
 
 def _cell(value: object, longest: int = _LONGEST_CELL) -> str:
-    text = short(value) if isinstance(value, (float, np.floating)) else str(value)
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return cut(short(value) if isinstance(value, (float, np.floating)) else str(value), longest)
 
 
 def importance(names: Sequence[str], values: np.ndarray, metric: str, ax: Axes | None = None) -> Figure:

@@ -86,6 +86,33 @@ def test_confusion(rng, draw, classes):
     assert figure.axes[0].get_title() == f"accuracy {np.mean(y == predicted):.2%}"
 
 
+def overlap(labels) -> bool:
+    """Whether any two texts beside each other, or below each other, overlap."""
+    boxes = [label.get_window_extent() for label in labels]
+    return any(first.overlaps(second) for first, second in itertools.pairwise(boxes))
+
+
+@pytest.mark.parametrize("n", [3, 8, 20, 45])
+def test_long_names_of_classes_are_told_apart_and_do_not_overlap(draw, n):
+    y = np.array([f"a species with a long name, number {i:02}" for i in range(n)])
+    ax = draw(plots.confusion(y, np.roll(y, 1))).axes[0]
+    for axis in (ax.xaxis, ax.yaxis):
+        names = [label.get_text() for label in axis.get_ticklabels()]
+        assert min(n, 15) <= len(set(names)) <= 20
+        assert [name[-2:] for name in names] == [f"{i:02}" for i in axis.get_ticklocs()]
+        assert not overlap(axis.get_ticklabels())
+
+
+def test_long_names_of_columns_are_told_apart(draw):
+    names = [f"a long name of a column with its unit [mm], number {i}" for i in range(9)]
+    ax = draw(plots.importance(names, np.ones((9, 2)), "decrease of accuracy")).axes[0]
+    assert len({label.get_text() for label in ax.get_yticklabels()}) == 9
+    rows = {name: np.arange(5.0) for name in names[:8]}
+    ax = draw(plots.error_rows(rows, np.arange(5.0), np.ones(5), "regression")).axes[0]
+    (table,) = ax.tables
+    assert len({cell.get_text().get_text() for (i, _), cell in table.get_celld().items() if i == 0}) == 8 + 2
+
+
 def test_confusion_includes_classes_that_are_only_predicted(draw):
     figure = draw(plots.confusion(np.array([0, 0, 1]), np.array([0, 2, 1])))
     assert np.array(figure.axes[0].images[0].get_array()).shape == (3, 3)
