@@ -37,7 +37,8 @@ _NO_SECTION = re.compile(r"Merge error: \w+ is not a subclass of (\w+)\. value: 
 _READING = {"load_config": "config_path", "_load_config_impl": "config_path", "_create_defaults_tree_impl": "path"}
 
 _SECTIONS = dict.fromkeys(orbit.registry.TASKS.values(), "learner")
-_LITERALS = {"None": "null", "True": "true", "False": "false"}
+#: What Python writes -> what configuration files have.
+LITERALS = {"None": "null", "True": "true", "False": "false"}
 
 
 class ConfigError(InputError):
@@ -94,7 +95,7 @@ def _with_keys(text: str, owner: Any) -> str:
 
 
 def _assignment(section: str, match: re.Match[str]) -> str:
-    value = match[3] if match[2] else _LITERALS.get(match[3], match[3])
+    value = match[3] if match[2] else LITERALS.get(match[3], match[3])
     return f"{section}.{match[1]}={value}"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import orbit
 from orbit.core.errors import InputError
+from runners.app.messages import LITERALS
 from runners.app.names import split_override
 from runners.app.schema import Root
 from runners.base import MAIN_METRICS, Runner
@@ -77,14 +78,14 @@ class Run:
         return len(MAIN_METRICS), 0.0, self.order
 
     def setting(self, key: str) -> str | None:
-        """The value of a command-line key in the run; None for a key that does not affect results."""
+        """The value of a command-line key in the run, as on it; None for a key that does not affect results."""
         if key == "experiment":
             return self.experiment
         params = self.record.params
         if not params:  # rejected before its configuration was complete
-            return dict(map(split_override, self.record.overrides)).get(key)
-        found = params.get(key, params.get(f"{key}.name"))
-        return None if found is None else str(found)
+            params = dict(map(split_override, self.record.overrides))
+        found = next((str(params[name]) for name in (key, f"{key}.name") if name in params), None)
+        return None if found is None else LITERALS.get(found, found)
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,16 @@ def test_without_runs_it_lists_the_commands_and_creates_no_database(run, tmp_pat
     assert not (tmp_path / "out" / "mlflow.db").exists()
 
 
+@pytest.mark.parametrize("tracked", [True, False], ids=["mlflow", "folders"])
+def test_settings_are_as_on_the_command_line(report, out, tracked):
+    write = logged if tracked else stored
+    write(out, made("few", 0, overrides=["dataset.n_train=60"], params={"dataset.n_train": 60}))
+    write(out, made("all", 1, params={"dataset.n_train": None}))
+    text, _ = report(tracked)
+    column = row_of(text, "run ").index("dataset.n_train")
+    assert [row_of(text, name)[column] for name in ("few", "all")] == ["60", "null"]
+
+
 def test_real_runs_a_sweep_with_a_failed_job_and_a_run_without_mlflow(run, report, out):
     quick = (*SMALL, "runner.save_model=false")
     params = {"dataset.n_train": "60", "approx.name": "nystrom", "kernel.name": "gaussian", "seed": "0"}
