@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from orbit.plots.axes import axes_or_new, figure_of, row_of_axes
+from orbit.plots.axes import axes_or_new, bars_from_top, figure_of, row_of_axes
 
 
 def compared(
@@ -61,7 +61,7 @@ def compared(
         for value, i in known:
             _beside(ax, i, f"{value:.4g}", 1, "C3")
     ax.set_yticks(range(len(results)), list(results))
-    ax.invert_yaxis()
+    bars_from_top(ax, len(results))
     ax.set_xlabel(metric)
     return figure_of(ax)
 

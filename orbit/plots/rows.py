@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
-from orbit.plots.axes import axes_or_new, cut, figure_of, short
+from orbit.plots.axes import axes_or_new, bars_from_top, cut, figure_of, short
 from orbit.plots.predictions import worst_first
 
 _MAX_ROWS, _MAX_COLUMNS, _MAX_TARGETS, _MAX_BARS = 15, 8, 4, 20
@@ -138,7 +138,7 @@ def importance(names: Sequence[str], values: np.ndarray, metric: str, ax: Axes |
     ax.barh(range(len(order)), values[order].mean(1), xerr=values[order].std(1), color="C0", alpha=0.7, ecolor="k")
     ax.axvline(0, color="k", lw=0.8)
     ax.set_yticks(range(len(order)), [_cell(names[i], _LONGEST_NAME) for i in order])
-    ax.invert_yaxis()
+    bars_from_top(ax, len(order))
     ax.set_xlabel(f"{metric} when the column is permuted")
     if len(order) < len(names):
         ax.set_title(f"the largest {len(order)} of {len(names)} columns", fontsize=9)

@@ -119,7 +119,7 @@ class Timing(Runner):
         job.log_metrics(metrics | self._ratios(job, comparison, seconds))
         job.log_table("table.md", ["case", "median s", "min", "max", "processor s"], rows)
         clocks = {name: values[:, 0].tolist() for name, values in seconds.items()}
-        label = f"seconds: median and range of {self.rounds} rounds"
+        label = f"seconds: median and range of {self.rounds} rounds" if self.rounds > 1 else "seconds, one round"
         job.log_figure("timing", plots.compared(clocks, label, median=True))
 
     def _ratios(self, job: Job, comparison: Comparison, seconds: dict[str, np.ndarray]) -> dict[str, float]:

@@ -258,6 +258,19 @@ def test_compared(draw):
     draw(plots.compared({"rf": [1.0]}, "rmse"))
 
 
+@pytest.mark.parametrize("n", [1, 20])
+def test_bars_fill_their_axes_from_top_to_bottom(draw, n):
+    names = [f"row {i}" for i in range(n)]
+    figures = (
+        plots.compared({name: [1.0] for name in names}, "seconds", median=True),
+        plots.importance(names, np.ones((n, 2)), "decrease of accuracy"),
+    )
+    for figure in figures:
+        bottom, top = draw(figure).axes[0].get_ylim()
+        assert -0.7 < top < -0.35
+        assert n - 0.65 < bottom < n - 0.3
+
+
 def test_compared_by_medians(draw):
     (ax,) = draw(plots.compared({"rf": [1.0, 2.0, 9.0], "nystrom": [2.0]}, "seconds", median=True)).axes
     assert [bar.get_width() for bar in ax.patches] == [2.0, 2.0]
