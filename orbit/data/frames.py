@@ -226,6 +226,10 @@ _DAY = r"(?:0?[1-9]|[12]\d|3[01])"  # of a month, or a month
 _DATE = rf"\s*(?:\d{{4}}([-./]){_DAY}\1{_DAY}|{_DAY}([-./]){_DAY}\2(?:\d{{4}}|\d{{2}}))(?:[ T]\d{{1,2}}:.*)?\s*"
 
 
+# What pandas calls Python objects that are numbers.
+_NUMBERS = ("integer", "decimal", "floating", "mixed-integer-float")
+
+
 class Frame:
     """A table.
 
@@ -363,7 +367,7 @@ class Frame:
         self.require(columns, "every part needs it")
         for column in columns:
             values = self.frame[column]
-            if not pd.api.types.is_numeric_dtype(values) and not values.isna().all():
+            if not _are_numbers(values) and not values.isna().all():
                 text = values[_parsed(values).isna() & values.notna()]
                 example = f", e.g. {shortened(repr(text.iloc[0]))} in row {text.index[0]}" if len(text) else ""
                 found = f"{self.where}: column {column} holds {values.dtype}{example}"
@@ -482,11 +486,16 @@ def _text(value: Any) -> str:
     return text.capitalize() if text.lower() in ("true", "false") else text
 
 
+def _are_numbers(values: pd.Series) -> bool:
+    """Whether a column holds numbers, also as Python objects: decimals, and integers beyond 64 bits."""
+    return pd.api.types.is_numeric_dtype(values) or pd.api.types.infer_dtype(values) in _NUMBERS
+
+
 def _is_categorical(values: pd.Series) -> bool:
     if isinstance(values.dtype, pd.CategoricalDtype):
         return not values.isna().all()
     holds_objects = pd.api.types.is_object_dtype(values) or pd.api.types.is_string_dtype(values)
-    if not holds_objects or values.isna().all():
+    if not holds_objects or values.isna().all() or _are_numbers(values):
         return False
     if not all(pd.api.types.is_scalar(value) for value in values):
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -420,6 +421,19 @@ def test_files_that_are_no_text_are_told_by_their_kind(tmp_path, name, start, fo
     (tmp_path / name).write_bytes(start + bytes(100))
     with pytest.raises(InputError, match=f"^path: .*{name} is no CSV file but {found}"):
         Table(str(tmp_path / name), target="kind", encoding=encoding).load(0)
+
+
+@pytest.mark.parametrize("categories", ["refuse", "onehot"])
+def test_decimals_and_integers_beyond_64_bits_are_numbers(save, categories):
+    table = frame()
+    table["price"] = [None, *(Decimal(i) / 4 for i in range(1, 40))]
+    settings = {"target": "kind", "features": ["price"], "missing": "mean", "categories": categories}
+    X = Table(save(table, "mine.parquet"), **settings).load(0).X_train
+    assert set(np.sort(X[:, 0] * 4).astype(int)) <= {*range(1, 40)}
+    table["price"] = [i * 10**25 for i in range(40)]
+    X = Table(save(table), **settings).load(0).X_train
+    assert X.shape == (30, 1)
+    assert X.max() > 1e25
 
 
 def test_a_csv_file_in_an_archive_is_read(save):
