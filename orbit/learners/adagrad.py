@@ -138,14 +138,22 @@ class _AdaGrad(EpochLearner):
         self._unpublished = best
 
     def _linear(self) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients, shape (F, k), and intercepts, shape (k,), of the best rate.
+        """Coefficients, shape (F, k), and intercepts, shape (k,), of the best rate."""
+        self._copy_model()
+        return self._coefficients, self._intercept
 
-        They are copied when they are needed: for many features a copy takes longer than several steps.
+    def _copy_model(self) -> None:
+        """Copy the model from the device, if it has changed.
+
+        That is done when it is needed: for many features a copy takes longer than several steps.
         """
         if self._unpublished is not None:
             self._coefficients, self._intercept = self._trained(self._unpublished)
             self._unpublished = None
-        return self._coefficients, self._intercept
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._copy_model()  # a shallow copy shares the weights, which later steps change in place
+        return super().__getstate__()
 
     def _trained(self, rate: int) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients and intercepts of a rate, for features that are not centred."""
@@ -156,7 +164,7 @@ class _AdaGrad(EpochLearner):
         return all(np.isfinite(part).all() for part in self._linear())
 
     def _discard_training_state(self) -> None:
-        self._linear()
+        self._copy_model()  # there is none if the first epoch was interrupted
         del self._weights, self._offsets, self._squares, self._factors, self._shift, self._mean, self._unit
         self._batch = None
 

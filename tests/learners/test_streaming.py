@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -290,6 +291,27 @@ class TestAdaGrad:
         learner = AdaGradClassifier().partial_fit(torch.ones(6, 4), np.arange(6) % 2)
         with pytest.raises(ValueError, match=message):
             learner.partial_fit(wrong, np.zeros(targets, dtype=int))
+
+    def test_a_fit_after_one_that_was_interrupted_in_its_first_epoch_is_as_any_other(self, digits, monkeypatch):
+        def interrupted(*batch):
+            raise KeyboardInterrupt
+
+        expected = AdaGradClassifier(epochs=1, random_state=0).fit(*digits).coef_
+        learner = AdaGradClassifier(epochs=1, random_state=0)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(AdaGradClassifier, "_batch_scores", interrupted)
+            learner.fit(*digits)
+        np.testing.assert_array_equal(learner.fit(*digits).coef_, expected)
+
+    @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda learner: pickle.loads(pickle.dumps(learner))])
+    @pytest.mark.parametrize("cls", [AdaGradClassifier, AdaGradRegressor])
+    def test_a_copy_keeps_its_model_while_the_learner_is_trained_further(self, digits, cls, copied):
+        X, y = digits
+        learner = cls(random_state=0).partial_fit(X[:900], y[:900])
+        kept, expected = copied(learner), copy.deepcopy(learner).predict(X)
+        learner.partial_fit(X[900:], y[900:])
+        np.testing.assert_array_equal(kept.predict(X), expected)
+        assert not np.array_equal(learner.predict(X), expected)
 
     def test_coefficients_of_two_classes_give_the_decision_function(self, digits):
         X, y = digits
