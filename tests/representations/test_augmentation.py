@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from orbit.core.errors import InputError
+from orbit.core.threads import in_threads
 from orbit.representations import ImageAugmentation, NoAugmentation
 from orbit.representations.patches import middle
 from orbit.testing import AugmentationContract
@@ -81,3 +85,20 @@ def test_bytes_are_augmented_as_numbers(rng):
     images = rng.integers(0, 256, (5, 8, 8, 3)).astype(np.uint8)
     found = ImageAugmentation().apply(images, np.random.default_rng(0))
     np.testing.assert_array_equal(found, ImageAugmentation().apply(images.astype(np.float32), np.random.default_rng(0)))
+
+
+def test_images_are_changed_alike_in_tiles_of_any_size(images, monkeypatch):
+    expected = ImageAugmentation().apply(images, np.random.default_rng(0))
+    for pixels in (1, 7 * 64):
+        monkeypatch.setattr("orbit.representations.augmentation._TILE_PIXELS", pixels)
+        np.testing.assert_allclose(ImageAugmentation().apply(images, np.random.default_rng(0)), expected, rtol=1e-12)
+
+
+def test_memory_is_that_of_the_result_and_of_a_tile_for_each_thread(rng, monkeypatch):
+    monkeypatch.setattr("orbit.representations.augmentation.in_threads", functools.partial(in_threads, count=2))
+    images = rng.random((256, 128, 128), dtype=np.float32)
+    tracemalloc.start()
+    ImageAugmentation().apply(images, np.random.default_rng(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * images.nbytes
