@@ -50,10 +50,10 @@ def _imported(module: str) -> ModuleType | None:
 def _compiled_for_gpu(module: str) -> ModuleType | None:
     if importlib.util.find_spec("triton") is None:  # torch brings it on Linux only
         return None
-    loops = importlib.import_module(module)
     try:
+        loops = importlib.import_module(module)
         loops.check()
-    except Exception as error:  # such as a machine without a C compiler
+    except Exception as error:  # such as no C compiler, or a version of Triton that is not for this torch
         log.warning("Triton cannot compile %s, so torch is used, which is slower: %s", module, error)
         return None
     return loops
