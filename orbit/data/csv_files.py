@@ -33,7 +33,7 @@ _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UT
 _NO_TEXT = {
     b"PK\3\4": "an archive, such as .xlsx, .ods or .npz; save a spreadsheet as CSV",
     b"\xd0\xcf\x11\xe0": "a spreadsheet; save it as CSV",
-    b"PAR1": "a Parquet file; let its name end in .parquet",
+    b"PAR1\x15": "a Parquet file; let its name end in .parquet",
     b"\x93NUM": "an .npy file; save its array as CSV, with a line of column names",
 }
 
@@ -115,7 +115,8 @@ def read_csv(
 def _check_text(file: Path, where: str) -> None:
     """Raise ``DataFileError`` for spreadsheets and other files that are no text; pandas reads a CSV file in a .zip."""
     with open(file, "rb") as opened:
-        found = _NO_TEXT.get(opened.read(4))
+        start = opened.read(max(map(len, _NO_TEXT)))
+    found = next((what for beginning, what in _NO_TEXT.items() if start.startswith(beginning)), None)
     if found is not None and file.suffix.lower() != ".zip":
         raise DataFileError(f"{where} is no CSV file but {found}")
 

@@ -436,6 +436,12 @@ def test_decimals_and_integers_beyond_64_bits_are_numbers(save, categories):
     assert X.max() > 1e25
 
 
+def test_columns_may_be_named_as_a_parquet_file_begins(save):
+    path = save(frame().rename(columns={"width": "PAR1"})[["PAR1", "height", "kind"]])
+    assert Path(path).read_bytes().startswith(b"PAR1")
+    assert Table(path, target="kind").load(0).columns[0].name == "PAR1"
+
+
 def test_a_csv_file_in_an_archive_is_read(save):
     path = save(frame(), "mine.zip")
     assert Table(path, target="kind", features=["width"]).load(0).X_train.shape == (30, 1)
