@@ -52,6 +52,10 @@ class DatasetContract(ComponentContract):
         choice = dict(dataset.default_representation)
         orbit.build("representation", choice.pop("name"), **choice).fit(data.X_train[:20])
 
+    def test_default_group_can_be_made(self):
+        choice = dict(self.create().default_group)
+        orbit.build("group", choice.pop("name"), **choice).check()
+
     def test_same_seed_same_data(self):
         one, two = self.create(n_train=7, n_test=6).load(3), self.create(n_train=7, n_test=6).load(3)
         for part in ("X_train", "y_train", "X_test", "y_test"):
