@@ -90,7 +90,8 @@ def test_formulas_that_a_contract_needs_are_asked_for(contract, method, formula)
 
 
 @pytest.mark.parametrize(
-    ("group", "error"), [({"name": "rotaton"}, UnknownNameError), ({"name": "permutation", "mode": "x"}, ParameterError)]
+    ("group", "error"),
+    [({"name": "rotaton"}, UnknownNameError), ({"name": "permutation", "mode": "x"}, ParameterError)],
 )
 def test_the_contract_of_data_sets_finds_a_wrong_default_group(monkeypatch, group, error):
     monkeypatch.setattr(orbit.data.Digits, "default_group", group)

@@ -298,9 +298,10 @@ class TestAdaGrad:
 
         expected = AdaGradClassifier(epochs=1, random_state=0).fit(*digits).coef_
         learner = AdaGradClassifier(epochs=1, random_state=0)
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patch:
             patch.setattr(AdaGradClassifier, "_batch_scores", interrupted)
-            learner.fit(*digits)
+            with pytest.raises(KeyboardInterrupt):
+                learner.fit(*digits)
         np.testing.assert_array_equal(learner.fit(*digits).coef_, expected)
 
     @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda learner: pickle.loads(pickle.dumps(learner))])
