@@ -65,11 +65,16 @@ class Permutation(Reordering):
         return self._with(n=self._count(shape))
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        left, right = np.broadcast_arrays(np.asarray(left, dtype=float), np.asarray(right, dtype=float))
+        left, right = np.broadcast_arrays(self._rows(left).astype(float), self._rows(right).astype(float))
         return np.take_along_axis(right, left.astype(np.int64), axis=-1)
 
     def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return np.argsort(elements, axis=-1).astype(float)
+        return np.argsort(self._rows(elements), axis=-1).astype(float)
+
+    def _rows(self, elements: np.ndarray) -> np.ndarray:
+        elements = np.asarray(elements)
+        is_any_length = self.n is None and elements.ndim == 2  # before the number of items is known
+        return elements if is_any_length else super()._rows(elements)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if self.mode == "entries" and len(shape) != 1:

@@ -58,6 +58,7 @@ class InterpolatedContract(GroupContract):
         (Affine(), "(r, 4)"),
         (ProductGroup([{"name": "rotation"}, {"name": "scaling"}]), "(r, 2)"),
         (Orthogonal(), "(r, 3, 3)"),
+        (Permutation(n=4), "(r, 4)"),
     ],
     ids=lambda value: value.name if isinstance(value, Group) else "",
 )
@@ -73,6 +74,15 @@ def test_a_number_or_one_element_alone_is_no_array_of_elements(group, shape):
                 call(wrong)
     assert group.compose(identity, np.repeat(identity, 3, axis=0)).shape == (3, *group.domain.shape)
     assert group.inverse(identity.tolist()).shape == identity.shape
+
+
+def test_permutations_of_any_number_of_items_have_one_list_for_each_element():
+    group, turns = Permutation(), [[1, 2, 0], [2, 0, 1]]
+    np.testing.assert_array_equal(group.inverse(turns), turns[::-1])
+    np.testing.assert_array_equal(group.compose(turns, turns[::-1]), [[0, 1, 2]] * 2)
+    for wrong in (0.0, turns[0], [turns]):
+        with pytest.raises(InputError):
+            group.inverse(wrong)
 
 
 class TestScaling(InterpolatedContract):
