@@ -76,6 +76,12 @@ def test_colours_change_about_their_means(images):
         assert 1.4 < factors.max() <= 1.5
 
 
+def test_contrast_of_large_images_is_about_their_means_in_float32(rng):
+    images = rng.random((1, 512, 512, 3), dtype=np.float32)
+    centre = images.mean((1, 2), dtype=np.float64)
+    np.testing.assert_allclose(changed(images, contrast=0.5).mean((1, 2), dtype=np.float64), centre, atol=3e-7)
+
+
 def test_points_other_than_images_are_rejected():
     with pytest.raises(InputError, match="^augmentation=image takes images.*change dataset"):
         changed(np.ones((3, 5)))
