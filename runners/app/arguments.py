@@ -20,9 +20,9 @@ from runners.program import OF_SWEEPS
 
 _QUOTES = "values with spaces or any of ,:=[]{}() are quoted twice, as in 'KEY=\"a, b\"'"
 
-#: What is wrong with a sweep that has dry runs and others.
+#: The error of a sweep in which some jobs are dry runs and others are not.
 ONE_DRY_RUN = "dry_run: expected true or false for all jobs of a sweep; give it once, on the command line"
-#: What a sweep in several processes is answered.
+#: The error of a sweep that several processes share.
 SHARED_SWEEP = "-m: several processes share one run, found a sweep; start each of its jobs by a command of its own"
 
 _SETTINGS = [field.name for field in dataclasses.fields(Root)]

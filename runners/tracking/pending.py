@@ -184,7 +184,7 @@ class Pending:
             _write(replace(marker, owner=None))
 
     def remove(self, marker: Marker) -> None:
-        """The run is complete. No effect on a marker that this process has released, perhaps on a full disk."""
+        """The run is complete. No effect on a marker that was released, even if the disk was full then."""
         if not _heart.remove(marker.path):
             return
         found = _read(marker.path)
