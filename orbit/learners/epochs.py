@@ -220,6 +220,7 @@ class EpochLearner(Learner):
             self.path_ = self._rates = self._rates_for(first)
             self._score_sums, self._seen = np.zeros(len(self.path_)), 0
             self.epochs_done_, self.history_, self._comparing, self._steps_done = 0, [], True, 0
+            self.learning_rate_ = float(self._rates[len(self._rates) // 2])  # until there are scores
             self._begin(first, Y.shape[1])
         dtype = self._dtype()  # of the first batch
         X = X.to(getattr(torch, dtype)) if isinstance(X, Tensor) else X.astype(dtype, copy=False)

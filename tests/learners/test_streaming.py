@@ -302,6 +302,7 @@ class TestAdaGrad:
             patch.setattr(AdaGradClassifier, "_batch_scores", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 learner.fit(*digits)
+        assert learner.finalize().predict(digits[0]).shape == (len(digits[0]),)
         np.testing.assert_array_equal(learner.fit(*digits).coef_, expected)
 
     @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda learner: pickle.loads(pickle.dumps(learner))])
