@@ -146,7 +146,7 @@ def run_job(cfg: DictConfig) -> float:
 
 
 def _is_kept(cfg: DictConfig) -> bool:
-    """Whether the job has a record: also a dry run among the jobs of a sweep that is none, where it is refused."""
+    """Whether the job is recorded: all but dry runs, and a dry run in a sweep of others, which is refused."""
     return not cfg.dry_run or (HydraConfig.get().mode == RunMode.MULTIRUN and SWEEP_ENV in os.environ)
 
 

@@ -31,7 +31,7 @@ _LISTED = 0.01
 # are fewer than the second number.
 _LONG_S, _LITTLE = 60.0, 1e11
 # Said of a run on a GPU, whose speed is not measured.
-_ON_GPU = "features on a GPU, in less than the time below, which is that of the processor"
+_ON_GPU = "the time is that of the processor, and a GPU computes the features faster"
 
 
 @dataclass(frozen=True)
