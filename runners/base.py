@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from orbit import plots
 from orbit.core import interruption
 from orbit.core.component import Component
-from orbit.core.errors import ParameterError
+from orbit.core.errors import InputError, ParameterError, suggestion
 from orbit.data import Dataset
 from orbit.orbits import Orbit
 from runners.app.plan import Plan
@@ -219,6 +219,15 @@ class Runner(Component):
     @abstractmethod
     def run(self, job: Job) -> None:
         """Do the work, and record the results through the job."""
+
+
+def check_only(only: Collection[str] | None, what: str, names: Collection[str], parts: Collection[str] = ()) -> None:
+    """Raise ``InputError`` if ``runner.only`` has a name that is neither one of ``names`` nor one of their parts."""
+    for name in only or []:
+        if name not in names and name not in parts:
+            raise InputError(
+                f"runner.only: no such {what} {name!r}{suggestion(str(name), names)} Choose from {', '.join(names)}."
+            )
 
 
 def peak_memory_mb() -> float:

@@ -13,14 +13,14 @@ import numpy as np
 
 from orbit import plots
 from orbit.core import store
-from orbit.core.errors import InputError, suggestion
+from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt, check_value
 from orbit.core.progress import Progress
 from orbit.registry import register
 from orbit.solvers.products import sharing_products
 from runners.app.features import shared_in_job
 from runners.app.plan import Plan
-from runners.base import Job, Runner
+from runners.base import Job, Runner, check_only
 from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.columns import compare_columns
 from runners.experiments.curves import Curve
@@ -108,12 +108,7 @@ class Table(Runner):
             Curve.read(name, section)
         check_labels("runner.rows", self._all_cells())
         names = [*(self.rows or {}), *(self.curves or {})]
-        for name in self.only or []:
-            if name not in {*names, *self._all_cells()}:
-                raise InputError(
-                    f"runner.only: no such row or curve {name!r}{suggestion(str(name), names)} "
-                    f"Choose from {', '.join(names)}."
-                )
+        check_only(self.only, "row or curve", names, self._all_cells())
         for key, section in (("published", self.published), ("few_repeats", self.few_repeats)):
             if unknown := set(section or {}) - set(self._all_cells()):
                 raise InputError(f"runner.{key}: no such rows in the table: {', '.join(sorted(unknown))}")

@@ -13,11 +13,11 @@ from typing import Annotated, ClassVar
 
 from hydra.core.hydra_config import HydraConfig
 
-from orbit.core.errors import InputError, suggestion
+from orbit.core.errors import InputError
 from orbit.core.files import replacing_folder
 from orbit.core.params import Range
 from orbit.registry import register
-from runners.base import Job, Runner
+from runners.base import Job, Runner, check_only
 from runners.program import program
 from runners.report.cells import public
 from runners.report.content import Page
@@ -221,12 +221,7 @@ def _chosen(known: list[Experiment], results: Results, only: list[str] | None) -
     if only is None:
         return every
     choices = [experiment.name for experiment in every]
-    for name in only:
-        if name not in choices:
-            raise InputError(
-                f"runner.only: no such experiment {name!r}{suggestion(str(name), choices)} "
-                f"Choose from {', '.join(choices)}."
-            )
+    check_only(only, "experiment", choices)
     return [experiment for experiment in every if experiment.name in only]
 
 

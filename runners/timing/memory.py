@@ -18,7 +18,7 @@ from orbit.core.params import PositiveInt, allows
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.registry import register
 from runners.app.plan import Plan, make_plan
-from runners.base import Job, Runner, peak_memory_mb
+from runners.base import Job, Runner, check_only, peak_memory_mb
 from runners.machine import describe_machine
 from runners.markdown import markdown_table
 from runners.program import python_path
@@ -41,10 +41,13 @@ class Memory(Runner):
         (28 x 28, computed when rows are read, never stored), or ``data`` for all
         points of the data set. All other keys change the configuration, as in the
         rows of ``runner=table``.
+    only : list of labels, or None
+        The cases to measure. None: all.
     """
 
-    def __init__(self, cases: dict[str, Any] | None = None) -> None:
+    def __init__(self, cases: dict[str, Any] | None = None, only: list[str] | None = None) -> None:
         self.cases = cases
+        self.only = only
 
     def check(self) -> None:
         super().check()
@@ -56,6 +59,7 @@ class Memory(Runner):
                 raise InputError(
                     f"runner.cases: expected points, an integer >= 1 or data, in every case, found {label}: {case!r}"
                 )
+        check_only(self.only, "case", self.cases)
 
     def run(self, job: Job) -> None:
         job.say(describe_machine(job.plan.config["engine"]["workers"] or torch.get_num_threads()))
@@ -79,7 +83,8 @@ class Memory(Runner):
 
     def _plans(self, base: Plan) -> dict[str, tuple[Plan, Any]]:
         """Label -> the plan of a case, and its points."""
-        cases = {label: dict(case) for label, case in (self.cases or {}).items()}
+        every = self.cases or {}
+        cases = {label: dict(case) for label, case in every.items() if label in (self.only or every)}
         points = {label: case.pop("points") for label, case in cases.items()}
         return {label: (base.variant(changes), points[label]) for label, changes in cases.items()}
 

@@ -51,6 +51,19 @@ def test_numbers_of_points_are_in_full(run, tmp_path, monkeypatch):
     assert "| all  | 1,000,000 | 14,000  | 1.25 | 2 " in (folder / "table.md").read_text()
 
 
+def test_some_of_the_cases(run, tmp_path, monkeypatch):
+    measured = []
+    found = dict.fromkeys(("points", "columns", "s", "cpu_s", "peak_mb"), 1.0)
+    monkeypatch.setattr("runners.timing.memory._in_child", lambda plan, points: measured.append(points) or found)
+    code, _, err = run("runner=memory", CASES, "runner.only=[more]", "tracking.enabled=false")
+    assert code == 0, err
+    assert measured == [90]
+    code, _, err = run("runner=memory", CASES, "runner.only=[mor]", "tracking.enabled=false")
+    assert code == 2
+    assert "runner.only: no such case 'mor'; did you mean 'more'? Choose from few, more, images." in err
+    assert measured == [90]
+
+
 @pytest.mark.slow
 def test_a_case_reads_data_from_the_working_directory(run, tmp_path, rng):
     np.savez(tmp_path / "mine.npz", X=rng.normal(size=(40, 3)), y=np.arange(40) % 2)
