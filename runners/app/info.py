@@ -16,6 +16,7 @@ from typing import Any
 from orbit.core.errors import UnknownNameError, suggestion
 from orbit.core.params import Parameter, describe, parameters
 from orbit.registry import check_known
+from runners.app.messages import LITERALS
 from runners.app.schema import FILE_GROUPS, KINDS, OWN_DEFAULTS, PLUGINS, SECTIONS, Root, section_signature
 from runners.app.signatures import Signature, names, signature
 from runners.program import leading_comment
@@ -40,9 +41,8 @@ _PAPER = re.compile(
     re.IGNORECASE,
 )
 
-# Python's values as they are written on the command line; in quotes they are texts.
-_WRITTEN = {"None": "null", "True": "true", "False": "false"}
-_VALUE = re.compile(rf"(?<!')\b({'|'.join(_WRITTEN)})\b(?!')")
+# Python's values, but not in quotes, where they are texts.
+_VALUE = re.compile(rf"(?<!')\b({'|'.join(LITERALS)})\b(?!')")
 
 
 def requested(arguments: list[str]) -> str | None:
@@ -118,7 +118,7 @@ def _in_words(text: str) -> str:
     'null is auto, as in RandomFourier (Raj et al. 2017, eq. 3).'
     """
     text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"\1", text).replace("``", "")
-    text = _VALUE.sub(lambda found: _WRITTEN[found[0]], text)
+    text = _VALUE.sub(lambda found: LITERALS[found[0]], text)
     return _PAPER.sub(lambda found: f"{_PAPERS[found[1].upper()]}, ", text)
 
 

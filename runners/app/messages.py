@@ -37,7 +37,7 @@ _NO_SECTION = re.compile(r"Merge error: \w+ is not a subclass of (\w+)\. value: 
 _READING = {"load_config": "config_path", "_load_config_impl": "config_path", "_create_defaults_tree_impl": "path"}
 
 _SECTIONS = dict.fromkeys(orbit.registry.TASKS.values(), "learner")
-#: What Python writes -> what configuration files have.
+#: Values as Python writes them -> as on the command line and in configuration files.
 LITERALS = {"None": "null", "True": "true", "False": "false"}
 
 
