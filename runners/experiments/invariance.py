@@ -57,8 +57,6 @@ class Invariance(Runner):
     def check(self) -> None:
         super().check()
         check_changes("runner.cases", self.cases, "invariance")
-        if not self.approximations:
-            raise InputError("runner.approximations: expected at least one approximation, found []")
         for label, case in entries(self.cases).items():
             shape, moves = case.get("shape"), case.get("moves")
             sizes = shape if isinstance(shape, list | tuple) else [0]

@@ -30,9 +30,6 @@ class Validate(Runner):
     validates: ClassVar[bool] = True
     reuses_features: ClassVar[bool] = True
 
-    def __init__(self) -> None:
-        pass
-
     def estimates(self, plan: Plan) -> list[Estimate]:
         return [estimate_validation(plan)]
 

@@ -21,9 +21,6 @@ class Sync(Runner):
     tracked: ClassVar[bool] = False
     uses_data: ClassVar[bool] = False
 
-    def __init__(self) -> None:
-        pass
-
     def run(self, job: Job) -> None:
         tracker = Tracker.of(job.plan.config)
         tracker.open()
