@@ -26,8 +26,8 @@ class Curve:
     points: list[dict[str, Any]]
     series: dict[str, dict[str, Any]]
     references: dict[str, dict[str, Any]]
-    metric: str | None = None
-    repeats: list[dict[str, Any]] | None = None
+    metric: str
+    repeats: list[dict[str, Any]]
     published: dict[float, float] = field(default_factory=dict)
     x_label: str = ""
     y_label: str = ""
@@ -35,18 +35,18 @@ class Curve:
     levels: dict[str, list[float]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, name: str, section: Mapping[str, Any]) -> Curve:
-        """The curve of a section of ``runner.curves``. Raises ``InputError`` for entries that are wrong."""
+    def read(cls, name: str, section: Mapping[str, Any], metric: str, repeats: list[dict[str, Any]]) -> Curve:
+        """The curve of a section, by default with the table's metric and repeats; ``InputError`` for wrong entries."""
         where = f"runner.curves.{name}"
         _check(where, section)
-        repeats = section.get("repeats")
+        own = section.get("repeats")
         return cls(
             name,
             settings(section["along"], f"{where}.along"),
             entries(section["series"]),
             entries(section.get("references")),
-            section.get("metric"),
-            settings(repeats, f"{where}.repeats") if repeats else None,
+            section.get("metric") or metric,
+            settings(own, f"{where}.repeats") if own else repeats,
             section.get("published") or {},
             section.get("x_label") or "",
             section.get("y_label") or "",
@@ -56,12 +56,12 @@ class Curve:
     def key(self) -> str:
         return next(iter(self.points[0]))
 
-    def value(self, metrics: Mapping[str, float], metric: str) -> float:
-        if metric not in metrics:
+    def value(self, metrics: Mapping[str, float]) -> float:
+        if self.metric not in metrics:
             raise InputError(
-                f"runner.curves.{self.name}.metric: no such metric {metric!r}; choose from {', '.join(metrics)}"
+                f"runner.curves.{self.name}.metric: no such metric {self.metric!r}; choose from {', '.join(metrics)}"
             )
-        return metrics[metric]
+        return metrics[self.metric]
 
     def changes(self) -> list[dict[str, Any]]:
         moving = [changes | point for point in self.points for changes in self.series.values()]

@@ -100,12 +100,12 @@ class Table(Runner):
         super().check()
         if not self.rows and not self.curves:
             raise InputError("runner.rows: expected at least one row; choose an experiment, e.g. experiment=qm7")
-        settings(self.repeats, "runner.repeats")
+        self._repeats()
         check_changes("runner.rows", self.rows)
         check_changes("runner.columns", self.columns)
         check_labels("runner.curves", self.curves or {})
-        for name, section in (self.curves or {}).items():
-            Curve.read(name, section)
+        for name in self.curves or {}:
+            self._curve(name)
         check_labels("runner.rows", self._all_cells())
         names = [*(self.rows or {}), *(self.curves or {})]
         check_only(self.only, "row or curve", names, self._all_cells())
@@ -136,7 +136,7 @@ class Table(Runner):
             times = sum(self._takes(label, i) for i in range(len(repeats)))
             rows.append(Fits(label, [(plan.variant(changes | repeats[0]), times)]))
         for curve in self._curves():
-            first, *others = self._repeats(curve)
+            first, *others = curve.repeats
             lines = {label: [changes | point for point in curve.points] for label, changes in curve.series.items()}
             for label, points in (lines | {label: [changes] for label, changes in curve.references.items()}).items():
                 fits = [(plan.variant(point | first), 1 + len(others)) for point in points]
@@ -147,7 +147,7 @@ class Table(Runner):
         trials = Trials(job, self.metric)
         curves = self._curves()
         n_fits = sum(self._takes(label, i) for label in self._cells() for i in range(len(self._repeats())))
-        n_fits += sum(len(curve.changes()) * len(self._repeats(curve)) for curve in curves)
+        n_fits += sum(len(curve.changes()) * len(curve.repeats) for curve in curves)
         progress = job.plan.progress(n_fits, "table")
         with progress, _sharing(job.plan, self.metric):
             results = self._fit_rows(job, trials, progress)
@@ -180,10 +180,8 @@ class Table(Runner):
     def _all_cells(self) -> dict[str, dict[str, Any]]:
         return _in_columns(self.rows or {}, self.columns)
 
-    def _repeats(self, curve: Curve | None = None) -> list[dict[str, Any]]:
-        """The repeats of a curve, or of the table."""
-        own = curve is not None and curve.repeats is not None
-        return curve.repeats if own else settings(self.repeats, "runner.repeats")  # type: ignore[union-attr,return-value]
+    def _repeats(self) -> list[dict[str, Any]]:
+        return settings(self.repeats, "runner.repeats")
 
     def _takes(self, label: str, repeat: int) -> bool:
         """Whether a row takes the repeat of this number."""
@@ -193,8 +191,11 @@ class Table(Runner):
         return [*self._cells().values(), *(point for curve in self._curves() for point in curve.changes())]
 
     def _curves(self) -> list[Curve]:
-        chosen = {name: section for name, section in (self.curves or {}).items() if self._is_chosen(name)}
-        return [Curve.read(name, section) for name, section in chosen.items()]
+        """The curves that are chosen."""
+        return [self._curve(name) for name in self.curves or {} if self._is_chosen(name)]
+
+    def _curve(self, name: str) -> Curve:
+        return Curve.read(name, (self.curves or {})[name], self.metric, self._repeats())
 
     def _fit_rows(self, job: Job, trials: Trials, progress: Progress) -> Results:
         cells = self._cells()
@@ -217,18 +218,20 @@ class Table(Runner):
         one, because random features, and their inner products, are those of all folds.
         """
 
+        cells, first = self._cells(), self._repeats()[0]
+
         def key(label: str) -> Any:
-            plan = base.variant(self._cells()[label] | self._repeats()[0])
+            plan = base.variant(cells[label] | first)
             return plan.config | {"hyper": None, "learner": None} if plan.approx().points_wanted(1) else label
 
-        return [[*group] for _, group in itertools.groupby(self._cells(), key)]
+        return [[*group] for _, group in itertools.groupby(cells, key)]
 
     def _fit_curve(self, job: Job, curve: Curve, trials: Trials, progress: Progress) -> None:
-        metric = curve.metric or self.metric
-        for repeat in self._repeats(curve):
+        metric = curve.metric
+        for repeat in curve.repeats:
             for label, changes in curve.references.items():
                 metrics = trials.fit(job.plan.variant(changes | repeat))
-                curve.levels.setdefault(label, []).append(curve.value(metrics, metric))
+                curve.levels.setdefault(label, []).append(curve.value(metrics))
                 progress.step(trials.is_earlier)
             with _sharing(job.plan, metric):
                 self._fit_lines(job, curve, repeat, trials, progress)
@@ -246,11 +249,10 @@ class Table(Runner):
         job.say(f"{metric}, {curve.name}:\n{curve.markdown()}")
 
     def _fit_lines(self, job: Job, curve: Curve, repeat: dict[str, Any], trials: Trials, progress: Progress) -> None:
-        metric = curve.metric or self.metric
         for point in curve.points:
             for label, changes in curve.series.items():
                 metrics = trials.fit(job.plan.variant(changes | point | repeat))
-                curve.found.setdefault((label, *point.values()), []).append(curve.value(metrics, metric))
+                curve.found.setdefault((label, *point.values()), []).append(curve.value(metrics))
                 progress.step(trials.is_earlier)
 
     def _record(self, job: Job, results: Results) -> None:
