@@ -79,9 +79,9 @@ class Job(Stopwatch):
         self._texts: list[str] = []
         self._results: dict[tuple[Any, ...], Result] = {}
 
-    def load(self, announce: bool = True) -> Dataset:
-        """Load the data set of the plan, record its name and source, and log them where ``announce`` says so."""
-        data = self.plan.load()
+    def load(self, plan: Plan | None = None, announce: bool = True) -> Dataset:
+        """Load the data set of the job's plan or of another one, record it, and log it where ``announce`` says so."""
+        data = (plan or self.plan).load()
         self.record.dataset = {"name": data.name, "source": data.source, "description": data.describe()}
         self.record.dataset["form"] = data.form
         log.log(logging.INFO if announce else logging.DEBUG, "%s (%s)", data.describe(), data.source)

@@ -89,7 +89,7 @@ class _Row:
 
 def _compare(job: Job, pair: dict[str, Plan], at: str, progress: Progress) -> list[_Row]:
     """Fit both plans of a pair, and test the difference. ``at`` names the repeat."""
-    data = Job(pair["group=identity"], job.folder, job.record).load()
+    data = job.load(pair["group=identity"])
     fits: list[Fitted] = []
     seconds = []
     for role, plan in zip(("with_group", "without_group"), pair.values(), strict=True):

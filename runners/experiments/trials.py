@@ -76,7 +76,7 @@ class Trials:
         key = json.dumps([plan.config[section] for section in sections], sort_keys=True)
         if key not in self._last:
             first = not self._last  # one line for the data, then one for each fit
-            self._last = {key: Job(plan, self._job.folder, self._job.record).load(announce=first)}
+            self._last = {key: self._job.load(plan, announce=first)}
         return self._last[key]
 
     def end(self, all_fits: bool = True) -> None:
