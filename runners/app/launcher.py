@@ -53,7 +53,7 @@ class JobLauncher(Launcher):
         Number of jobs at a time; -1 is one for each core.
     """
 
-    def __init__(self, n_jobs: int = -1) -> None:
+    def __init__(self, n_jobs: int) -> None:
         self.n_jobs = cpu_count() if n_jobs == -1 else n_jobs
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:

@@ -42,21 +42,10 @@ log = logging.getLogger(__name__)
 class OptunaSweeper(Sweeper):
     """Searches for the settings with the best validation metric, by Optuna's tree-structured Parzen estimator.
 
-    Parameters
-    ----------
-    n_trials : int
-        Number of trials of the study, those of earlier runs of the same command included.
-    n_jobs : int
-        Number of trials that a launcher gets at a time.
-    prune : bool
-        End a trial whose mean over the first folds is worse than the median of other trials.
-    params : dict or None
-        Key -> sweep, such as ``tag(log,interval(1e-6,1.0))``; the command line overrides it.
+    See the settings of :class:`runners.app.schema.Search`.
     """
 
-    def __init__(
-        self, n_trials: int = 20, n_jobs: int = 1, prune: bool = True, params: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, n_trials: int, n_jobs: int, prune: bool, params: dict[str, str] | None) -> None:
         self.n_trials, self.n_jobs, self.prune, self.params = n_trials, n_jobs, prune, params or {}
         self.config: Any = None
         self.hydra_context: Any = None
