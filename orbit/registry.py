@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, TypeVar
 
-from orbit.core.errors import InputError, ParameterError, UnknownNameError, suggestion
+from orbit.core.errors import InputError, ParameterError, UnknownNameError, choose_from, suggestion
 from orbit.core.params import parameters
 
 T = TypeVar("T", bound=type)
@@ -118,9 +118,7 @@ def available(kind: str | None = None) -> list[str]:
         return sorted(_classes)
     names = sorted({name for part in _parts(kind) for name in _classes.get(part, {})})
     if not names:
-        raise UnknownNameError(
-            f"unknown kind of component {kind!r}{suggestion(kind, _classes)} Choose from {', '.join(sorted(_classes))}."
-        )
+        raise UnknownNameError(f"unknown kind of component {kind!r}{choose_from(kind, sorted(_classes))}")
     return names
 
 
@@ -149,9 +147,7 @@ def classes(kind: str, name: str) -> list[type]:
 def check_known(kind: str, name: str, names: Collection[str]) -> None:
     """Raise ``UnknownNameError``, with the closest match, unless ``name`` is one of the ``names`` of a kind."""
     if name not in names:
-        raise UnknownNameError(
-            f"{kind}={name}: no such {kind}{suggestion(name, names)} Choose from {', '.join(names)}."
-        )
+        raise UnknownNameError(f"{kind}={name}: no such {kind}{choose_from(name, names)}")
 
 
 def get(kind: str, name: str, task: str | None = None) -> type:

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from orbit import plots
 from orbit.core import interruption
 from orbit.core.component import Component
-from orbit.core.errors import InputError, ParameterError, suggestion
+from orbit.core.errors import InputError, ParameterError, choose_from
 from orbit.data import Dataset
 from orbit.orbits import Orbit
 from runners.app.plan import Plan
@@ -225,9 +225,7 @@ def check_only(only: Collection[str] | None, what: str, names: Collection[str], 
     """Raise ``InputError`` if ``runner.only`` has a name that is neither one of ``names`` nor one of their parts."""
     for name in only or []:
         if name not in names and name not in parts:
-            raise InputError(
-                f"runner.only: no such {what} {name!r}{suggestion(str(name), names)} Choose from {', '.join(names)}."
-            )
+            raise InputError(f"runner.only: no such {what} {name!r}{choose_from(str(name), names)}")
 
 
 def peak_memory_mb() -> float:

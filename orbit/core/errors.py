@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 # The most characters of a value in a message; the characters of its beginning and of its end if it has more.
 _LONG_TEXT, _SHOWN = 200, 40
@@ -68,3 +68,12 @@ def suggestion(name: str, choices: Iterable[str]) -> str:
     by_lower_case = {choice.lower(): choice for choice in choices}
     close = difflib.get_close_matches(str(name).lower(), list(by_lower_case), n=1)
     return f"; did you mean {by_lower_case[close[0]]!r}?" if close else "."
+
+
+def choose_from(name: str, choices: Collection[str]) -> str:
+    """The end of the message for an unknown name: the closest choice, and all choices.
+
+    >>> choose_from("rotatoin", ["rotation", "shear"])
+    "; did you mean 'rotation'? Choose from rotation, shear."
+    """
+    return f"{suggestion(name, choices)} Choose from {', '.join(choices)}."

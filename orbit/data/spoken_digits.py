@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from orbit.core.errors import DataFileError, InputError, ParameterError, suggestion
+from orbit.core.errors import DataFileError, InputError, ParameterError, choose_from
 from orbit.core.params import PositiveFloat, PositiveInt, Range
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState, generator
@@ -176,8 +176,7 @@ class SpokenDigits(FileLoader):
                 raise ParameterError("n_speakers", expected, self.n_speakers)
             held_out = set(generator(random_state).choice(speakers, self.n_speakers, replace=False))
         elif self.speaker not in speakers:
-            close = suggestion(self.speaker, speakers)
-            raise InputError(f"speaker={self.speaker!r}: no such speaker{close} Choose from {', '.join(speakers)}.")
+            raise InputError(f"speaker={self.speaker!r}: no such speaker{choose_from(self.speaker, speakers)}")
         return np.array([recording.speaker in held_out for recording in recordings])
 
     def _test_part(self, recordings: list[Recording], test: np.ndarray) -> str:

@@ -12,7 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override, Transformer
 from hydra.errors import OverrideParseException
 
-from orbit.core.errors import shortened, suggestion
+from orbit.core.errors import choose_from, shortened
 from orbit.core.ranks import world_size
 from runners.app.messages import ConfigError, shown
 from runners.app.schema import FILE_GROUPS, KINDS, Root
@@ -134,5 +134,5 @@ def _check_hydra_key(key: str) -> None:
             return
         fields = {field.name: field.type for field in dataclasses.fields(known)}
         if part not in fields:
-            raise ConfigError(f"{key}: no such key{suggestion(part, fields)} Choose from {', '.join(fields)}.")
+            raise ConfigError(f"{key}: no such key{choose_from(part, fields)}")
         known = fields[part]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import orbit
-from orbit.core.errors import InputError, suggestion
+from orbit.core.errors import InputError, choose_from
 from orbit.core.params import parameters
 from orbit.core.ranks import world_size
 from orbit.kernels import OperatorKernel
@@ -98,8 +98,7 @@ def check_selection(plan: Plan) -> None:
     for key in points[0] if points else ():
         section = key.partition(".")[0]
         if section not in _SELECTABLE:
-            hint = suggestion(section, _SELECTABLE)
-            raise InputError(f"selection.grid: {key} cannot be selected{hint} Choose from {', '.join(_SELECTABLE)}.")
+            raise InputError(f"selection.grid: {key} cannot be selected{choose_from(section, _SELECTABLE)}")
     for point in points:
         plan.without_selection(point)
 

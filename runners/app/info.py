@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from orbit.core.errors import UnknownNameError, suggestion
+from orbit.core.errors import UnknownNameError, choose_from
 from orbit.core.params import Parameter, describe, parameters
 from orbit.registry import check_known
 from runners.app.messages import LITERALS
@@ -75,9 +75,7 @@ def describe_topic(topic: str, *config_dirs: Path) -> str:
         return _component(kind, Signature.of(Root), {}, prefix="")
     if kind not in (*KINDS, *FILE_GROUPS):
         topics = [*KINDS, *FILE_GROUPS, *SECTIONS, *PLUGINS, "run", _EVERYTHING]
-        raise UnknownNameError(
-            f"--info {kind}: no such kind{suggestion(kind, topics)} Choose from {', '.join(topics)}."
-        )
+        raise UnknownNameError(f"--info {kind}: no such kind{choose_from(kind, topics)}")
     presets = {path.stem: path for folder in reversed(config_dirs) for path in sorted((folder / kind).glob("*.yaml"))}
     if name in presets:
         return presets[name].read_text(encoding="utf-8").rstrip()

@@ -20,7 +20,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 from yaml import MarkedYAMLError, YAMLError
 
 import orbit
-from orbit.core.errors import InputError, ParameterError, in_one_line, shortened, suggestion
+from orbit.core.errors import InputError, ParameterError, choose_from, in_one_line, shortened
 from orbit.core.params import Parameter, config_fields, describe, parameters
 from runners.app.schema import FILE_GROUPS, KINDS, SECTIONS, Root, config_parameters, section_signature
 from runners.app.signatures import classes_are_imported
@@ -142,7 +142,7 @@ def one_line(error: BaseException) -> str:
         if group.startswith("experiment/"):  # the folder of an experiment has a file for each of its sizes
             experiment = group.removeprefix("experiment/")
             return f"size={name}: experiment={experiment} has no such size. Choose from {', '.join(choices)}."
-        return f"{group}={name}: no such {group}{suggestion(name, choices)} Choose from {', '.join(choices)}."
+        return f"{group}={name}: no such {group}{choose_from(name, choices)}"
     if (refused := _cause(error, InputError, context=True)) is not None:  # by a resolver: OmegaConf names no cause
         return str(refused)
     if (file := _IN_FILE.match(str(error))) and (cause := _cause(error, OmegaConfBaseException, context=True)):
@@ -233,8 +233,7 @@ def _unknown_key(error: ConfigKeyError | ConfigAttributeError) -> str:
     kind = str(error.full_key).partition(".")[0]
     if kind in KINDS and isinstance(parent, DictConfig) and parent.get("name") == "auto":
         return f"{error.full_key}: no such key of {kind}=auto; choose a {kind}, {kind}=NAME"
-    choices = f" Choose from {', '.join(keys)}." if keys else ""
-    return f"{error.full_key}: no such key{suggestion(key, keys)}{choices}"
+    return f"{error.full_key}: no such key{choose_from(key, keys) if keys else '.'}"
 
 
 def _first_line(error: BaseException) -> str:

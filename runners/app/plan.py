@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 import orbit
 from orbit.core.component import Component
-from orbit.core.errors import InputError, suggestion
+from orbit.core.errors import InputError, choose_from, suggestion
 from orbit.core.fingerprint import Fingerprint, fingerprint
 from orbit.core.params import config_fields, parameters
 from orbit.core.progress import Progress
@@ -281,7 +281,7 @@ def _changed(composed: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, 
     for key, value in changes.items():
         section, _, name = key.partition(".")
         if section not in config:
-            raise InputError(f"{key}: no such key{suggestion(section, config)} Choose from {', '.join(config)}.")
+            raise InputError(f"{key}: no such key{choose_from(section, config)}")
         if not isinstance(config[section], Mapping) and (name or isinstance(value, Mapping)):
             raise InputError(f"{section}: expected a single value, found {key}={value!r}")
         if name:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from orbit.core.errors import InputError, ParameterError, suggestion
+from orbit.core.errors import InputError, ParameterError, choose_from
 from orbit.core.params import check_value, parameters
 from orbit.registry import check_known, check_parameters
 from runners.app.messages import ConfigError, shown
@@ -52,7 +52,7 @@ def check_name(kind: str, section: Any) -> None:
 def _check_keys(prefix: str, found: Mapping[str, Any], known: Collection[str]) -> None:
     for key in found:
         if key not in known:
-            raise ConfigError(f"{prefix}{key}: no such key{suggestion(key, known)} Choose from {', '.join(known)}.")
+            raise ConfigError(f"{prefix}{key}: no such key{choose_from(key, known)}")
 
 
 def _check_values(section: str, values: Mapping[str, Any], described: Signature) -> None:

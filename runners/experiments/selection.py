@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 
 from orbit import plots
 from orbit.core import store
-from orbit.core.errors import InputError, suggestion
+from orbit.core.errors import InputError, choose_from
 from orbit.core.params import allows_beyond
 from orbit.data import Dataset
 from orbit.solvers.products import sharing_products
@@ -235,10 +235,7 @@ def metric_of(name: str | None, task: str) -> str:
     if name is None:
         return known[0]
     if name not in known:
-        raise InputError(
-            f"selection.metric={name}: no such metric for {task}{suggestion(name, known)} "
-            f"Choose from {', '.join(known)}."
-        )
+        raise InputError(f"selection.metric={name}: no such metric for {task}{choose_from(name, known)}")
     return name
 
 
