@@ -19,13 +19,14 @@ from sklearn.base import clone
 
 import orbit
 from orbit.core.component import Component
-from orbit.core.errors import InputError, choose_from, suggestion
+from orbit.core.errors import InputError, choose_from
 from orbit.core.fingerprint import Fingerprint, fingerprint
 from orbit.core.params import config_fields, parameters
 from orbit.core.progress import Progress
 from orbit.core.random import spawn
 from orbit.data import Dataset
 from orbit.learners.streaming import sample_rows
+from orbit.registry import check_parameters
 from runners.app import checks
 from runners.app.data import loaded
 from runners.app.defaults import complete, fill_defaults
@@ -105,11 +106,11 @@ class Plan:
 
     def orbit(self, **changes: Any) -> orbit.Orbit:
         """The orbit of the plan; ``changes`` override its own parameters."""
-        return self._changed("orbit", changes)
+        return self._copy("orbit", changes)
 
     def approx(self, **changes: Any) -> Any:
         """The feature map, wired to its kernel, orbit, engine and rules; ``changes`` override parameters or parts."""
-        return self._changed("approx", changes)
+        return self._copy("approx", changes)
 
     def hyper(self) -> Any:
         """The second layer."""
@@ -197,15 +198,12 @@ class Plan:
         checks.check_encoder(cls, self.config)
         return _checked(orbit.build(kind, name, **section, **wired))
 
-    def _changed(self, kind: str, changes: Mapping[str, Any]) -> Any:
+    def _copy(self, kind: str, changes: Mapping[str, Any]) -> Any:
         part = self.component(kind)
         if not changes:
             return part
         with config_keys():
-            known = parameters(type(part))
-            for key in changes:
-                if key not in known:
-                    raise InputError(f"{part.kind}={part.name} has no parameter {key!r}{suggestion(key, known)}")
+            check_parameters(part.kind, part.name, changes, parameters(type(part)))
             return _checked(part.set_params(**changes))
 
 
