@@ -10,6 +10,7 @@ values that differ. Keys are documented in the docstring of the component:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import types
 import typing
@@ -348,17 +349,16 @@ def run_name(
     hidden = ["experiment", "seed", *HIDDEN_SETTINGS]
     if experiment != "null":
         return default_name([experiment], overrides, hidden, seed)
-    left_out = {"runner": "fit", "encoder": "none"}
-    parts = ["" if name[kind] == left_out.get(kind) else name[kind] for kind in shown]
-    try:
+    has_kernel = True
+    with contextlib.suppress(UnknownNameError):  # reported with its key once the configuration is composed
         if name["group"] == "auto":
             name["group"] = signature("dataset", name["dataset"]).default_group
-            parts[list(shown).index("group")] = name["group"]
         if not signature("runner", name["runner"]).tracked:
             return name["runner"]
-        parts += [name["kernel"]] if kernel_is_a_choice(name["approx"], name["kernel"], name["learner"]) else []
-    except UnknownNameError:  # reported with its key once the configuration is composed
-        parts += [name["kernel"]]
+        has_kernel = kernel_is_a_choice(name["approx"], name["kernel"], name["learner"])
+    left_out = {"runner": "fit", "encoder": "none"}
+    parts = ["" if name[kind] == left_out.get(kind) else name[kind] for kind in shown]
+    parts += [name["kernel"]] if has_kernel else []
     return default_name(parts, overrides, [*hidden, *shown, "kernel"], seed)
 
 
