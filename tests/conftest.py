@@ -52,6 +52,22 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20170)
 
 
+@pytest.fixture(params=[(30, 6), (12, 40), (20, 20)], ids=["primal", "dual", "square"])
+def system(request, rng):
+    """X and Y of least squares, with two outputs and features far from zero mean."""
+    n, d = request.param
+    X = rng.standard_normal((n, d)) @ np.diag(np.logspace(0, -2, d)) + rng.standard_normal(d)
+    return X, X[:, :2] @ rng.standard_normal((2, 2)) + 0.3 * rng.standard_normal((n, 2)) + [5.0, -2.0]
+
+
+@pytest.fixture
+def problem(rng):
+    """X and Y of least squares with many rows, two outputs and columns of different sizes."""
+    X = rng.standard_normal((300, 12)) * np.geomspace(1, 0.1, 12) + 3.0
+    Y = X @ rng.standard_normal((12, 2)) + 0.3 * rng.standard_normal((300, 2))
+    return X, Y
+
+
 @pytest.fixture(autouse=True)
 def _seed_global_generators() -> None:
     """Estimators whose ``random_state`` is None draw from NumPy's global generator, as scikit-learn's do."""

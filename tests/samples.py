@@ -63,6 +63,12 @@ def draw_classes(folder: Path, n: int = 20, shape: tuple[int, ...] = (6, 8)) -> 
     return pictures
 
 
+def batches(X, *others, size=70):
+    """The rows of arrays of equal length, in batches as of a stream."""
+    for start in range(0, len(X), size):
+        yield tuple(array[start : start + size] for array in (X, *others))
+
+
 def points_in_clusters(rng, n):
     """n points, shape (n, 3), half of them in clusters of 25, and targets, shape (n,), noisy at the isolated points."""
     isolated = np.arange(n) % 2 == 1

@@ -163,14 +163,6 @@ class TestGaussianProcess(PathContract, RegressorContract):
 # ---- ridge: solutions ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=[(30, 6), (12, 40), (20, 20)], ids=["primal", "dual", "square"])
-def system(request, rng):
-    """X, Y with two outputs, features far from zero mean."""
-    n, d = request.param
-    X = rng.standard_normal((n, d)) @ np.diag(np.logspace(0, -2, d)) + rng.standard_normal(d)
-    return X, X[:, :2] @ rng.standard_normal((2, 2)) + 0.3 * rng.standard_normal((n, 2)) + [5.0, -2.0]
-
-
 def test_the_intercept_is_not_regularised(rng):
     X, y = rng.standard_normal((40, 3)), rng.standard_normal(40)
     near, far = (RidgeRegressor(regularization=0.5).fit(X + shift, y + 1e3) for shift in (0, 50.0))

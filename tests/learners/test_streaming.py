@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from command_line import composed
-from samples import noisy_digits, npy_files, points_in_clusters
+from samples import batches, noisy_digits, npy_files, points_in_clusters
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 
@@ -36,18 +36,6 @@ from runners.base import Stopwatch
 from runners.experiments.fitting import fit_and_score
 
 PATH = [1e-6, 1e-4, 1e-2]
-
-
-@pytest.fixture
-def problem(rng):
-    X = rng.standard_normal((300, 12)) * np.geomspace(1, 0.1, 12) + 3.0
-    Y = X @ rng.standard_normal((12, 2)) + 0.3 * rng.standard_normal((300, 2))
-    return X, Y
-
-
-def batches(X, *others, size=70):
-    for start in range(0, len(X), size):
-        yield tuple(array[start : start + size] for array in (X, *others))
 
 
 class TestRidge:

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import oracles
 import pytest
-from samples import points_in_clusters
+from samples import batches, points_in_clusters
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
@@ -48,14 +48,6 @@ def factorised(X, Y, w=None, centering="both", kind=Eigen, precise=True) -> Leas
         problem = Dual(operator, X, Y, w, centering, precise)
     problem.factorisation = kind(problem._A, problem._right, operator.scales)
     return problem
-
-
-@pytest.fixture(params=[(30, 6), (12, 40), (20, 20)], ids=["primal", "dual", "square"])
-def system(request, rng):
-    """X, Y with two outputs, features far from zero mean."""
-    n, d = request.param
-    X = rng.standard_normal((n, d)) @ np.diag(np.logspace(0, -2, d)) + rng.standard_normal(d)
-    return X, X[:, :2] @ rng.standard_normal((2, 2)) + 0.3 * rng.standard_normal((n, 2)) + [5.0, -2.0]
 
 
 @pytest.mark.parametrize("kind", FACTORISATIONS)
@@ -133,18 +125,6 @@ def test_float32_features_cost_their_own_rounding_only(rng, n, d, regularization
     W, b = factorised(features, Y).solve(regularization)
     exact_W, exact_b = factorised(features.astype(np.float64), Y).solve(regularization)
     np.testing.assert_allclose(features @ W + b, features @ exact_W + exact_b, atol=2e-6)
-
-
-@pytest.fixture
-def problem(rng):
-    X = rng.standard_normal((300, 12)) * np.geomspace(1, 0.1, 12) + 3.0
-    Y = X @ rng.standard_normal((12, 2)) + 0.3 * rng.standard_normal((300, 2))
-    return X, Y
-
-
-def batches(X, *others, size=70):
-    for start in range(0, len(X), size):
-        yield tuple(array[start : start + size] for array in (X, *others))
 
 
 class TestMoments:
