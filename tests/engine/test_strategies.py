@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -158,7 +159,7 @@ def test_a_tile_that_does_not_fit_is_halved(rng, monkeypatch):
     monkeypatch.setattr(Orbit, "points", scarce)
     np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-12)
     assert min(rows) == 5
-    monkeypatch.setattr(Orbit, "points", lambda *args: (_ for _ in ()).throw(torch.OutOfMemoryError("always")))
+    monkeypatch.setattr(Orbit, "points", Mock(side_effect=torch.OutOfMemoryError("always")))
     with pytest.raises(torch.OutOfMemoryError, match="always"):
         fitted.transform(X)
 

@@ -17,6 +17,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import mlflow
 import numpy as np
@@ -110,7 +111,7 @@ def test_a_database_whose_creation_was_interrupted_is_created_by_the_next_start(
 class TestResume:
     def test_a_run_whose_process_died_while_it_uploaded_is_uploaded_and_not_repeated(self, run, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr(Tracker, "_upload", lambda *args: (_ for _ in ()).throw(ConnectionError("cut off")))
+            patch.setattr(Tracker, "_upload", Mock(side_effect=ConnectionError("cut off")))
             assert run(*SMALL, "run_name=first")[0] == 0
         assert statuses(tmp_path) == {"RUNNING": 1}
         code, out, err = run(*SMALL, "run_name=second", "resume=true")
@@ -121,7 +122,7 @@ class TestResume:
 
     def test_a_run_that_is_interrupted_while_it_uploads_is_uploaded_by_the_next_start(self, run, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr(Tracker, "_upload", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr(Tracker, "_upload", Mock(side_effect=KeyboardInterrupt))
             assert run(*SMALL)[0] == 130
         assert statuses(tmp_path) == {"RUNNING": 1}
         assert run("runner=sync")[0] == 0

@@ -7,6 +7,7 @@ import json
 import re
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import mlflow
 import numpy as np
@@ -324,7 +325,7 @@ class TestSweep:
 class TestFailures:
     def test_sync_uploads_after_a_tracking_failure(self, run, tmp_path, monkeypatch):
         upload = Tracker._upload
-        monkeypatch.setattr(Tracker, "_upload", lambda *args: (_ for _ in ()).throw(ConnectionError("cut off")))
+        monkeypatch.setattr(Tracker, "_upload", Mock(side_effect=ConnectionError("cut off")))
         code, out, err = run(*SMALL)
         assert code == 0
         assert "Nothing is lost" in err
@@ -342,7 +343,7 @@ class TestFailures:
 
     def test_next_run_uploads_pending_runs(self, run, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr(Tracker, "_upload", lambda *args: (_ for _ in ()).throw(ConnectionError("cut off")))
+            patch.setattr(Tracker, "_upload", Mock(side_effect=ConnectionError("cut off")))
             assert run(*SMALL, "run_name=first")[0] == 0
         assert run(*SMALL, "run_name=second")[0] == 0
         assert {r.info.run_name: r.info.status for r in mlflow_runs(tmp_path)} == {
@@ -351,7 +352,7 @@ class TestFailures:
         }
 
     def test_interrupted(self, run, tmp_path, monkeypatch):
-        monkeypatch.setattr(runners.experiments.fit.Fit, "run", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt))
+        monkeypatch.setattr(runners.experiments.fit.Fit, "run", Mock(side_effect=KeyboardInterrupt))
         assert run(*SMALL)[0] == 130
         assert [r.info.status for r in mlflow_runs(tmp_path)] == ["KILLED"]
 
