@@ -149,10 +149,9 @@ class SpokenDigits(FileLoader):
     def _find(self) -> list[Path]:
         """The recordings, or the archives that hold them."""
         for place in places(self.root, self.folder):
-            for pattern in ("**/*_*_*.wav", "*.zip"):
-                found = sorted(path for path in place.glob(pattern) if pattern == "*.zip" or _NAME.fullmatch(path.name))
-                if found:
-                    return found
+            recordings = [path for path in place.rglob("*.wav") if _NAME.fullmatch(path.name)]
+            if found := sorted(recordings or place.glob("*.zip")):
+                return found
         raise missing(places(self.root, self.folder)[0] / ARCHIVE.name, ARCHIVE)
 
     def _recordings(self) -> Iterable[Recording]:
