@@ -96,11 +96,12 @@ def estimated(rows: Iterable[Fits]) -> list[Estimate]:
     """The estimates of some rows. Data are opened for their shapes; repeats that an earlier row has are not counted."""
     rows, found = list(rows), dict[int, list[tuple[int, Estimate]]]()
     fits, counted = list[tuple[int, Plan, int]](), dict[str, int]()
-    for i, plan, repeats in ((i, *fit) for i, row in enumerate(rows) for fit in row.plans):
-        earlier = counted.get(plan.config_hash, 0)
-        if repeats > earlier:
-            fits.append((i, plan, repeats - earlier))
-            counted[plan.config_hash] = repeats
+    for i, row in enumerate(rows):
+        for plan, repeats in row.plans:
+            earlier = counted.get(plan.config_hash, 0)
+            if repeats > earlier:
+                fits.append((i, plan, repeats - earlier))
+                counted[plan.config_hash] = repeats
     data: dict[str, Dataset] = {}
     for i, plan, repeats in sorted(fits, key=lambda item: (_data_key(item[1]), item[0])):
         key = _data_key(plan)
