@@ -119,8 +119,8 @@ class Encoding:
         """The inverse of :meth:`encode`: rows from numbers, shape (n, columns); None where no category is set."""
         table, start = {}, 0
         for column in self.columns():
-            block = X[:, start : start + max(1, len(column.categories))]
-            start += block.shape[1]
+            block = X[:, start : start + column.width]
+            start += column.width
             if column.name in self.categories:
                 known = np.array([*column.categories, None], dtype=object)
                 table[column.name] = known[np.where(block.any(1), block.argmax(1), -1)]
