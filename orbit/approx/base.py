@@ -271,7 +271,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return features, self.route_
 
     def _features_by_orbit(self, X: np.ndarray) -> np.ndarray:
-        """psi(x), computed once for all points of an orbit where there are few orbits, as of words in any order."""
+        """psi(x), computed once for each orbit where many points share one, such as all orders of the same letters."""
         points = self.orbit_.canonical(X)
         if points is None:
             return self._features(X)

@@ -32,7 +32,7 @@ _SMALL_PRODUCT = 1e9
 
 
 class _Helper(threading.Thread):
-    """A thread that does what it is given, and is kept for the next call: MKL never forgets a thread that used it.
+    """A thread that runs what it is given, and is kept for the next call: MKL holds memory for each that ever used it.
 
     It is a daemon, unlike the threads of ``concurrent.futures``, so that an exiting process does not wait for it.
     """

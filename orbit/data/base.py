@@ -390,7 +390,7 @@ class Loader(Component):
 
 
 def _as_pixels(X: np.ndarray, dtype: np.dtype, path: str) -> np.ndarray:
-    """Images in [0, 1], from bytes or from such values, which interpolation may have led a little beyond."""
+    """Images in [0, 1] from bytes; others unchanged; interpolation may have led a little beyond."""
     if dtype == np.uint8:
         return X / np.float32(255)
     if X.size and not (X.min() >= -1 and X.max() <= 2) and np.isfinite(X).all():

@@ -64,7 +64,7 @@ def conjugate_gradients(
 
 
 def _images(product: Product, Z: np.ndarray, lifted: np.ndarray, active: np.ndarray | None = None) -> np.ndarray:
-    """(s_k A + lambda I) z_k for the active columns, of lambda z_k for the others."""
+    """(s_k A + lambda I) z_k for the active columns, lambda z_k for the others."""
     which, columns = np.nonzero(np.ones(Z.shape[::2], dtype=bool) if active is None else active[:, 0])
     images = lifted * Z
     images[which, :, columns] += product(Z[which, :, columns].T, columns).T

@@ -122,7 +122,7 @@ def _projections(X: np.ndarray) -> np.ndarray:
 
 
 def _close_rows(seen: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """The rows with another one beside them in the order of a projection: all that can be equal to any, mostly few."""
+    """Rows with a neighbour within ``allowed`` in the order of a projection: all that equal another, and few more."""
     order = np.argsort(seen)
     close = np.diff(seen[order]) <= allowed[order[1:]] + allowed[order[:-1]]
     return np.sort(order[np.append(close, False) | np.append(False, close)])

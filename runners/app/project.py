@@ -74,7 +74,7 @@ def _refuse(message: str) -> NoReturn:
     raise ConfigError(f"init: {message}; it takes one folder")
 
 
-def _is_a_word(name: str) -> bool:
+def _is_reserved(name: str) -> bool:
     """Whether Python or YAML reads a name as something else, such as lambda or true."""
     return keyword.iskeyword(name) or OmegaConf.create(f"name: {name}").name != name
 
@@ -82,7 +82,7 @@ def _is_a_word(name: str) -> bool:
 def _package_name(folder: Path) -> str:
     """The folder's name as that of a Python package that does not hide another one."""
     name = re.sub(r"\W", "_", folder.name.lower(), flags=re.ASCII)
-    if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", name) or _is_a_word(name):
+    if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", name) or _is_reserved(name):
         raise ConfigError(
             f"init: {folder.name!r} cannot be the name of a package, which has letters a to z, digits and _, begins "
             "with a letter, does not end in _, and is no word of Python or YAML; choose another folder"

@@ -295,7 +295,7 @@ def _shares_features(plan: Plan) -> bool:
 
 
 def _together(label: str, found: Sequence[tuple[int, Estimate]]) -> Estimate:
-    """The estimates of the plans of a row, each with its number of repeats, as one: of the largest in memory."""
+    """The estimates of a row, each with its number of repeats, as one: the sum of the work, the largest memory."""
     if not found:
         return Estimate(label, 0, Work(), notes=["the same fits as above"])
     largest = max((one for _, one in found), key=lambda one: one.peak)
