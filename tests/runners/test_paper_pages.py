@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +28,16 @@ KEPT = read_kept(DOCS)
 @pytest.fixture
 def _as_run_py(monkeypatch):
     monkeypatch.setattr("sys.argv", ["run.py"])
+
+
+def write_run(path: Path, start: float, experiment: str, size: str, *results: Result, **known: Any) -> None:
+    """Write the folder of a run of five seconds, from ``start`` seconds after 1.7e9 on; ``known`` is for its record."""
+    record = Record(path.name, "h", **{"status": "FINISHED", **known}, start=1.7e9 + start, end=1.7e9 + start + 5)
+    record.overrides, record.tags["experiment"] = [f"experiment={experiment}", *record.overrides], experiment
+    record.params = {"runner.name": "table", "size": size}
+    path.mkdir(parents=True)
+    RunFolder(path).write_record(record)
+    RunFolder(path).write_results([result.packed() for result in results])
 
 
 @pytest.mark.usefixtures("_as_run_py")
@@ -142,17 +153,12 @@ def test_runs_of_parts_of_an_experiment_are_put_together(tmp_path):
     docs.mkdir()
 
     def published(day: int, results: list[Result], some: bool = True, *more: str) -> list[str]:
-        tags = {"experiment": "spoken_digits", "git.commit": f"{day}123456789abcdef", "machine": "a loom"}
+        tags, overrides = {"git.commit": f"{day}123456789abcdef", "machine": "a loom"}, ["size=paper", *more]
         if some:
             tags |= {"rows": '["Raw spectrogram", "CDF, shifts"]', "curves": '["templates", "utterances"]'}
-        record = Record(f"r{day}", "h", "FINISHED", start=1.7e9 + 60 * day, end=1.7e9 + 60 * day + 5)
-        record.overrides, record.tags = ["experiment=spoken_digits", "size=paper", *more], tags
-        record.overrides += ["runner.only=[templates]"] if some else []
-        record.params = {"runner.name": "table", "size": "paper"}
-        folder = RunFolder(tmp_path / "out" / "2026-01-01" / f"r{day}")
-        folder.path.mkdir(parents=True)
-        folder.write_record(record)
-        folder.write_results([result.packed() for result in results])
+            overrides += ["runner.only=[templates]"]
+        path = tmp_path / "out" / "2026-01-01" / f"r{day}"
+        write_run(path, 60 * day, "spoken_digits", "paper", *results, overrides=overrides, tags=tags)
         assert publish(docs, tmp_path / "out", None, [CONF]) == ["spoken_digits-paper"]
         shutil.rmtree(tmp_path / "out")
         return sorted(path.name for path in (docs / "records").glob("*.json"))
@@ -255,15 +261,12 @@ def test_values_of_several_seeds_are_put_together(tmp_path):
 def test_a_sweep_over_seeds_is_shown_and_one_over_settings_is_not(tmp_path):
     def sweep(day: int, *jobs: tuple[float, str]) -> None:
         for i, (slope, change) in enumerate(jobs):
-            record = Record(f"r{day}{i}", "h", "FINISHED", start=1.7e9 + 60 * day + i, end=1.7e9 + 60 * day + 9, job=i)
-            record.overrides = ["experiment=orff_error", change]
-            record.tags = {"experiment": "orff_error", "sweep": str(day)}
-            record.tags |= {"seed": change.partition("seed=")[2] or "0"}
-            record.params = {"runner.name": "orff_error", "size": "small"}
-            folder = RunFolder(tmp_path / "out" / "2026-01-01" / f"sweep{day}" / f"r{i}")
-            folder.path.mkdir(parents=True)
-            folder.write_record(record)
-            folder.write_results([Result("slope", "curl-free", "slope", [slope]).packed()])
+            path, result = (
+                tmp_path / "out/2026-01-01" / f"sweep{day}/r{i}",
+                Result("slope", "curl-free", "slope", [slope]),
+            )
+            tags = {"sweep": str(day), "seed": change.partition("seed=")[2] or "0"}
+            write_run(path, 60 * day + i, "orff_error", "small", result, overrides=[change], tags=tags, job=i)
 
     sweep(1, (-0.4, "seed=0"), (-0.6, "seed=1"))
     sweep(2, (-0.1, "engine=single"), (-0.2, "engine=default"))
@@ -274,14 +277,10 @@ def test_a_sweep_over_seeds_is_shown_and_one_over_settings_is_not(tmp_path):
 @pytest.mark.usefixtures("_as_run_py")
 def test_a_newer_run_replaces_what_is_kept_and_other_files_stay(tmp_path):
     def run(day: int, values: list[float]) -> None:
-        tags = {"experiment": "orff_error", "seed": "0", "git.commit": "0123456789abcdef", "machine": "a loom"}
-        overrides = ["experiment=orff_error", "dataset.root=/home/me", "tracking.enabled=false", "resume=true"]
-        record = Record(f"r{day}", "h", "FINISHED", start=1.7e9 + 86400 * day, end=1.7e9 + 86400 * day + 5)
-        record.overrides, record.tags, record.params = overrides, tags, {"runner.name": "orff_error", "size": "small"}
-        folder = RunFolder(tmp_path / "out" / "2026-01-01" / f"r{day}")
-        folder.path.mkdir(parents=True)
-        folder.write_record(record)
-        folder.write_results([Result("slope", "curl-free", "slope", values).packed()])
+        tags = {"seed": "0", "git.commit": "0123456789abcdef", "machine": "a loom"}
+        overrides = ["dataset.root=/home/me", "tracking.enabled=false", "resume=true"]
+        path, result = tmp_path / "out" / "2026-01-01" / f"r{day}", Result("slope", "curl-free", "slope", values)
+        write_run(path, 86400 * day, "orff_error", "small", result, overrides=overrides, tags=tags)
 
     docs = tmp_path / "docs"
     docs.mkdir()
@@ -305,13 +304,8 @@ def test_a_newer_run_replaces_what_is_kept_and_other_files_stay(tmp_path):
 @pytest.mark.parametrize("status", ["KILLED", "FAILED", "RUNNING"])
 def test_a_stopped_run_shows_the_rows_that_it_has_until_one_finishes(status, tmp_path):
     def run(day: int, status: str, value: float) -> None:
-        record = Record(f"r{day}", "h", status, start=1.7e9 + 86400 * day, end=1.7e9 + 86400 * day + 5)
-        record.overrides, record.tags = ["experiment=orff_error"], {"experiment": "orff_error"}
-        record.params = {"runner.name": "orff_error", "size": "paper"}
-        folder = RunFolder(tmp_path / "out" / "2026-01-01" / f"r{day}")
-        folder.path.mkdir(parents=True)
-        folder.write_record(record)
-        folder.write_results([Result("slope", "curl-free", "slope", [value]).packed()])
+        path, result = tmp_path / "out" / "2026-01-01" / f"r{day}", Result("slope", "curl-free", "slope", [value])
+        write_run(path, 86400 * day, "orff_error", "paper", result, status=status)
 
     def written() -> tuple[str, str]:
         write_report(tmp_path / "report", tmp_path / "out", None, [CONF], None, 10)
@@ -339,13 +333,8 @@ def test_figures_that_a_stopped_run_has_completed_are_kept_until_one_finishes(tm
     docs.mkdir()
 
     def published(day: int, status: str, raw: float, *results: Result) -> str:
-        record = Record(f"r{day}", "h", status, start=1.7e9 + day, end=1.7e9 + day + 5)
-        record.overrides, record.tags = ["experiment=spoken_digits"], {"experiment": "spoken_digits"}
-        record.params = {"runner.name": "table", "size": "paper"}
-        folder = RunFolder(tmp_path / "out" / "2026-01-01" / f"r{day}")
-        folder.path.mkdir(parents=True)
-        folder.write_record(record)
-        folder.write_results([Result("table", "Raw", "test/accuracy", [raw]).packed(), *(r.packed() for r in results)])
+        path, row = tmp_path / "out" / "2026-01-01" / f"r{day}", Result("table", "Raw", "test/accuracy", [raw])
+        write_run(path, day, "spoken_digits", "paper", row, *results, status=status)
         publish(docs, tmp_path / "out", None, [CONF])
         return (docs / "mroueh2015.md").read_text() if (docs / "records" / "spoken_digits-paper.json").exists() else ""
 
