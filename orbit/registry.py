@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any, TypeVar
 
+from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError, UnknownNameError, choose_from, suggestion
 from orbit.core.params import parameters
 
@@ -216,8 +217,8 @@ def check_parameters(kind: str, name: str, given: Iterable[str], known: Collecti
             )
 
 
-def build_sections(kind: str, key: str, sections: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Construct one component for each section ``{name: ..., parameter: value, ...}`` of a list.
+def build_sections(kind: str, key: str, sections: Sequence[Mapping[str, Any] | Component]) -> list[Any]:
+    """Construct one component for each section ``{name: ..., parameter: value, ...}`` of a list; components stay.
 
     >>> import orbit
     >>> orbit.registry.build_sections("group", "factors", [{"name": "identity"}])
@@ -230,6 +231,9 @@ def build_sections(kind: str, key: str, sections: Sequence[Mapping[str, Any]]) -
     """
     built = []
     for i, section in enumerate(sections):
+        if isinstance(section, Component):
+            built.append(section)
+            continue
         if not isinstance(section, Mapping) or "name" not in section:
             raise ParameterError(f"{key}[{i}]", f"a section with the name of a {kind}, {{name: ...}}", section)
         params = {parameter: value for parameter, value in section.items() if parameter != "name"}

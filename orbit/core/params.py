@@ -21,8 +21,8 @@ import numbers
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, Union
 
 from orbit.core.errors import ParameterError
 
@@ -139,10 +139,11 @@ def config_fields(cls: type) -> dict[str, Parameter]:
     """The parameters of ``cls`` that a configuration file can set.
 
     Parameters annotated with component classes (a kernel, an orbit) are set by the
-    runner, and the seed comes from the run, so neither is a configuration key.
+    runner, and the seed comes from the run, so neither is a configuration key. Lists
+    whose items may be sections or components have only sections there.
     """
     return {
-        name: parameter
+        name: replace(parameter, annotation=_without_components(parameter.annotation))
         for name, parameter in parameters(cls).items()
         if name != "random_state" and _is_plain(parameter.annotation)
     }
@@ -152,6 +153,19 @@ def _alternatives(annotation: Any) -> tuple[Any, ...]:
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return typing.get_args(annotation)
     return (annotation,)
+
+
+def _without_components(annotation: Any) -> Any:
+    """An annotation whose lists have only the items that a configuration file can hold."""
+    options = [
+        _plain_items(option) if typing.get_origin(option) is list else option for option in _alternatives(annotation)
+    ]
+    return Union[tuple(options)]  # noqa: UP007
+
+
+def _plain_items(option: Any) -> Any:
+    items = (item for item in _alternatives(typing.get_args(option)[0]) if _is_plain(item))
+    return types.GenericAlias(list, (Union[tuple(items)],))  # noqa: UP007
 
 
 def _is_plain(annotation: Any) -> bool:

@@ -23,12 +23,13 @@ class ProductDistribution(Distribution):
     ----------
     factors : list of sections, or None
         One section per factor of the group, in its order: the name of a
-        distribution and its parameters. None: the default of each factor.
+        distribution and its parameters. In Python, a factor may also be a distribution.
+        None: the default of each factor.
 
     Examples
     --------
     >>> import orbit
-    >>> turns, scales = {"name": "von_mises", "concentration": 9.0}, {"name": "lognormal"}
+    >>> turns, scales = orbit.VonMises(concentration=9.0), orbit.LogNormal()
     >>> q = orbit.build("distribution", "product", factors=[turns, scales, {"name": "gaussian", "sigma": 0.3}])
     >>> orb = orbit.Orbit(orbit.build("group", "affine"), q, size=50, rule="qmc")
     >>> import numpy as np
@@ -38,7 +39,7 @@ class ProductDistribution(Distribution):
 
     domains = (ProductDomain,)
 
-    def __init__(self, factors: list[dict[str, Any]] | None = None) -> None:
+    def __init__(self, factors: list[dict[str, Any] | Distribution] | None = None) -> None:
         self.factors = factors
 
     def parts(self) -> list[Distribution]:
@@ -58,7 +59,7 @@ class ProductDistribution(Distribution):
 
     def for_group(self, group: Group) -> Distribution:
         if self.factors is None and isinstance(group.domain, ProductDomain):
-            return type(self)(group.factor_distributions())
+            return type(self)([*group.factor_distributions()])
         return self
 
     def check_domain(self, domain: Domain, owner: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,13 +29,13 @@ class ProductGroup(Group):
     Parameters
     ----------
     factors : list of sections
-        One section per factor: the name of a group and its parameters.
+        One section per factor: the name of a group and its parameters. In Python, a factor may also be a group.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from orbit.groups import ProductGroup
-    >>> group = ProductGroup([{"name": "reflection"}, {"name": "cyclic", "axis": 0}]).for_shape((2, 2))
+    >>> from orbit.groups import Cyclic, ProductGroup
+    >>> group = ProductGroup([{"name": "reflection"}, Cyclic(axis=0)]).for_shape((2, 2))
     >>> group.order
     4
     >>> group.act(group.elements(), np.arange(4.0).reshape(1, 2, 2))[3, 0]
@@ -48,7 +49,7 @@ class ProductGroup(Group):
 
     def __init__(
         self,
-        factors: list[dict[str, Any]] = [{"name": "rotation"}, {"name": "translation"}],  # noqa: B006  never changed
+        factors: list[dict[str, Any] | Group] = [{"name": "rotation"}, {"name": "translation"}],  # noqa: B006  never changed
     ) -> None:
         self.factors = factors
 
@@ -83,7 +84,7 @@ class ProductGroup(Group):
     def for_shape(self, shape: tuple[int, ...]) -> ProductGroup:
         self.check_shape(shape)
         parts = [self._part_for_shape(i, part, shape) for i, part in enumerate(self.parts())]
-        return self._with(factors=[{"name": part.name} | part.get_params(deep=False) for part in parts])
+        return self._with(factors=list(map(_like, self.factors, parts)))
 
     def _part_for_shape(self, i: int, part: Group, shape: tuple[int, ...]) -> Group:
         """A factor for points of a shape; its warnings name it, as errors do."""
@@ -153,6 +154,11 @@ class ProductGroup(Group):
                 Y = part.adjoint(piece[i : i + 1], Y)[0]
             moved.append(Y)
         return torch.stack(moved)
+
+
+def _like(factor: Mapping[str, Any] | Group, part: Group) -> dict[str, Any] | Group:
+    """A part as the factor was given: a group, or the section of one."""
+    return part if isinstance(factor, Group) else {"name": part.name} | part.get_params(deep=False)
 
 
 def _default_distribution(group: Group) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def in_keys(error: InputError) -> str:
     if owner is None or isinstance(error, ConfigError):
         return str(error)
     if isinstance(error, ParameterError):
-        return f"{_section(owner)}.{error}"
+        return f"{_section(owner)}.{_without_components(error, owner)}"
     return _with_keys(str(error), owner)
 
 
@@ -74,6 +74,14 @@ def warning_in_keys(text: str) -> str:
     """The text of a warning that is being given, with keys in place of parameters; see :func:`in_keys`."""
     owner = _component_in(reversed([frame for frame, _ in traceback.walk_stack(None)]))
     return text if owner is None else _with_keys(text, owner)
+
+
+def _without_components(error: ParameterError, owner: Any) -> ParameterError:
+    """The error without the values that only Python can give, such as a group in a list of sections."""
+    in_python, in_files = (of(type(owner)).get(error.name) for of in (parameters, config_fields))
+    if in_python is None or in_files is None or error.expected != describe(in_python.annotation):
+        return error
+    return ParameterError(error.name, describe(in_files.annotation), error.found)
 
 
 def _section(owner: Any) -> str:

@@ -21,6 +21,7 @@ from orbit.core.params import (
     Range,
     check_params,
     config_fields,
+    describe,
     parameters,
 )
 from orbit.core.random import RandomState
@@ -44,6 +45,7 @@ class Example:
         either: PositiveFloat | str = "median",
         many: list[PositiveFloat] | None = None,
         mapping: dict[str, Any] | None = None,
+        parts: list[dict[str, Any] | Kernel] | None = None,
         kernel: Kernel | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -66,6 +68,7 @@ ACCEPTED = {
     "either": ["median", "anything", 2.0],
     "many": [None, [], [1.0], (1e-3, 2), [1]],
     "mapping": [None, {}, {"a": 1}],
+    "parts": [None, [], [{"a": 1}], [orbit.Gaussian(), {"a": 1}]],
 }
 REFUSED = {
     "whole": ([1.0, "1", None, True, math.nan], "an integer"),
@@ -82,6 +85,7 @@ REFUSED = {
     "either": ([0.0, -1, None, True], "a finite number > 0 or a string"),
     "many": ([[0.0], [1.0, "x"], 1.0, "12", [[1.0]]], "a list, each item a finite number > 0 or null"),
     "mapping": ([[], "a", 1], "a mapping or null"),
+    "parts": ([{}, [1], [orbit.Rotation()]], "a list, each item a mapping or a Kernel or null"),
 }
 
 
@@ -136,6 +140,7 @@ def test_configuration_fields_exclude_parts_and_seeds():
     from_library = config_fields(orbit.get("approx", "nystrom"))
     assert set(from_library) == {"n_components", "rank_tolerance"}
     assert set(config_fields(orbit.get("distribution", "uniform"))) == {"low", "high", "unit"}
+    assert describe(config_fields(Example)["parts"].annotation) == "a list, each item a mapping or null"
 
 
 @pytest.mark.parametrize("kind", orbit.available())

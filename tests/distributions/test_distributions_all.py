@@ -424,6 +424,18 @@ def test_every_distribution_with_every_rule(distribution, rule):
             r"factors\[1\]\.sigma: expec",
         ),
         (lambda: ProductDistribution([{"name": "gausian"}]).check(), r"factors\[0\]: .*did you mean 'gaussian'"),
+        (
+            lambda: ProductDistribution([orbit.Haar(), orbit.GaussianDistribution(sigma=-1)]).check(),
+            r"factors\[1\]\.sigma: expec",
+        ),
+        (
+            lambda: ProductDistribution([orbit.NoisySort()]).check(),
+            r"factors\[0\]: distribution=noisy_sort depends on the dat",
+        ),
+        (
+            lambda: ProductDistribution([orbit.Rotation()]).check(),
+            r"factors: expected a list, each item a mapping or a Distribution or null, found \[Rotation\(\)\]",
+        ),
         (lambda: ProductDistribution(["haar"]).check(), r"factors: expected a list, each item a mapping"),  # type: ignore[list-item]
         (
             lambda: ProductDistribution([{"name": "noisy_sort"}]).check(),
@@ -462,3 +474,14 @@ def test_domains_are_described():
     ):
         assert isinstance(domain, Domain)
         assert "object at" not in str(domain)
+
+
+def test_factors_of_a_product_may_be_distributions():
+    X = np.zeros((1, 8, 8))
+    group = orbit.build("group", "affine")
+    given = orbit.build(
+        "distribution", "product", factors=[orbit.VonMises(9.0), orbit.LogNormal(), orbit.GaussianDistribution()]
+    )
+    sections = [{"name": "von_mises", "concentration": 9.0}, {"name": "lognormal"}, {"name": "gaussian"}]
+    expected = orbit.Orbit(group, ProductDistribution(sections), size=8, random_state=0).fit(X).elements_
+    np.testing.assert_array_equal(orbit.Orbit(group, given, size=8, random_state=0).fit(X).elements_, expected)

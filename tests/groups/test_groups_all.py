@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import re
 
 import numpy as np
@@ -10,11 +11,13 @@ import oracles
 import pytest
 import torch
 from scipy import stats
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import orbit
-from orbit.approx import Nystrom, RandomFourier
+from orbit.approx import Exact, Nystrom, RandomFourier
 from orbit.core.errors import InputError, ParameterError
-from orbit.distributions import Delta
+from orbit.distributions import Delta, Haar
 from orbit.groups import (
     Affine,
     Cyclic,
@@ -34,6 +37,7 @@ from orbit.groups import (
 )
 from orbit.groups.domains import Circle, ProductDomain
 from orbit.groups.pitch_tempo import PhaseVocoder
+from orbit.learners import RidgeClassifier
 from orbit.orbits import Orbit
 from orbit.testing import FiniteGroupContract, GroupContract
 from orbit.testing.samples import smooth_images
@@ -559,6 +563,11 @@ def test_product_acts_first_factor_first(rng):
             lambda: ProductGroup([{"fill": "wrap"}]).check(),
             r"factors\[0\]: expected a section with the name of a group",
         ),
+        (lambda: ProductGroup([Haar()]).check(), r"factors: expected a list, each item a mapping or a Group, found"),
+        (
+            lambda: ProductGroup([Rotation(), Translation(fill="mirror")]).check(),
+            r"factors\[1\]\.fill: expected one of 'zero', 'wrap', found 'mirror'",
+        ),
         (lambda: ProductGroup([{"name": "rotatoin"}]).check(), r"factors\[0\]: .*did you mean 'rotation'"),
         (
             lambda: ProductGroup([{"name": "rotation", "x": 1}]).check(),
@@ -605,6 +614,34 @@ def test_orders():
     assert Translation("wrap").for_shape((3, 4)).order is None
     assert ProductGroup([{"name": "dihedral"}, {"name": "rotation"}]).order is None
     assert isinstance(Rotation().domain, Circle)
+
+
+def test_factors_of_a_product_may_be_groups(rng, tmp_path):
+    X = rng.random((4, 5, 5))
+    sections = ProductGroup([{"name": "dihedral"}, {"name": "translation", "fill": "wrap"}])
+    given = ProductGroup([Dihedral(), {"name": "translation", "fill": "wrap"}])
+    fitted = [
+        Orbit(group, size=8, random_state=0).fit(X)
+        for group in (sections, given, clone(given), pickle.loads(pickle.dumps(given)))
+    ]
+    for orb in fitted:
+        np.testing.assert_array_equal(orb.elements_, fitted[0].elements_)
+        assert orb.label() == "product, q=product, 8 by qmc"
+    copy = clone(given)
+    assert copy.factors[0] is not given.factors[0]
+    assert repr(copy) == repr(given) == "ProductGroup(factors=[Dihedral(), {'name': 'translation', 'fill': 'wrap'}])"
+    model = make_pipeline(Exact(orbit=Orbit(given, size=4, random_state=0)), RidgeClassifier(1e-3)).fit(X, [0, 1, 0, 1])
+    orbit.save(model, tmp_path)
+    np.testing.assert_array_equal(orbit.load(tmp_path).decision_function(X), model.decision_function(X))
+
+
+def test_a_factor_of_a_product_need_not_be_registered():
+    class Halved(Cyclic):
+        default_size = 2
+
+    group = ProductGroup([Halved(), Reflection()]).for_shape((6, 2))
+    assert [type(part) for part in group.parts()] == [Halved, Reflection]
+    assert group.order == 4
 
 
 def test_every_group_acts_on_tensors_without_copying_to_float64(rng):
