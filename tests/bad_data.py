@@ -120,6 +120,16 @@ DATA: list[tuple[Callable[[], object], tuple[str, ...], str]] = [
         "no array named 'x'; did",
     ),
     (
+        lambda: (arrays()(), Path("y.npy").write_bytes(b"\x93NUMPY")),
+        (*VECTORS, "dataset.y_path=y.npy"),
+        "dataset.y_path: /",
+    ),
+    (
+        lambda: (arrays()(), np.savez("y.npz", t=Y)),
+        (*VECTORS, "dataset.y_path=y.npz"),
+        "dataset.y_path: y.npz has no array named 'y'. It has t; set dataset.x_key=NAME and dataset.y_key=NAME",
+    ),
+    (
         arrays(),
         (*VECTORS, "dataset.y_key=Y"),
         "no array named 'Y'; did you mean 'y'? It has X, y; set dataset.x_key=NAME",

@@ -69,7 +69,9 @@ def test_of_a_command_line(case, expected, tmp_path, monkeypatch):
 def test_of_data(write, overrides, expected, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write()
-    check_line(refused(*overrides, load=True), expected)
+    line = refused(*overrides, load=True)
+    check_line(line, expected)
+    assert line.startswith(("dataset.", "learner=adagrad takes"))
 
 
 @pytest.mark.parametrize(("content", "expected"), FILES, ids=brief)

@@ -126,8 +126,8 @@ class Arrays(Loader):
         assert self.path is not None
         arrays = read_arrays(self.path, self.x_key, mapped)
         if self.y_path is not None:
-            targets = read_arrays(self.y_path, self.y_key)
-            self._require(targets, self.y_path, self.y_key)
+            targets = read_arrays(self.y_path, self.y_key, name="y_path")
+            self._require(targets, self.y_path, self.y_key, name="y_path")
             arrays = targets | arrays | {self.y_key: targets[self.y_key]}
         X, y = self._pair(arrays, self.x_key, self.y_key)
         task: Task = guess_task(y) if self.task == "auto" else self.task
@@ -208,10 +208,15 @@ class Arrays(Loader):
         return Rows(NpyFile(str(X.filename), real_dtype(X.dtype, where)), np.arange(len(X)))
 
     def _require(
-        self, arrays: dict[str, np.ndarray], path: str, key: str, keys: str = "x_key=NAME and y_key=NAME"
+        self,
+        arrays: dict[str, np.ndarray],
+        path: str,
+        key: str,
+        keys: str = "x_key=NAME and y_key=NAME",
+        name: str = "path",
     ) -> None:
         if key not in arrays:
             raise InputError(
-                f"path: {path} has no array named {key!r}{suggestion(key, arrays)} "
+                f"{name}: {path} has no array named {key!r}{suggestion(key, arrays)} "
                 f"It has {', '.join(arrays) or 'none'}; set {keys}"
             )

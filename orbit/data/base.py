@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from orbit.core import distributed
 from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError, shortened, suggestion
 from orbit.core.linalg import check_target_size
-from orbit.core.params import PositiveInt, check_value
+from orbit.core.params import PositiveInt, check_value, parameters
 from orbit.core.random import RandomState, generator
 from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
 from orbit.data.rows import Rows, SharedSource, distinct, is_rounded, own_rows, subset
@@ -310,7 +311,10 @@ class Loader(Component):
         check_value("random_state", random_state, RandomState)
         self.check()
         self.check_memory()
-        full = self._load_lazily(random_state) if lazy else self._load(random_state)
+        try:
+            full = self._load_lazily(random_state) if lazy else self._load(random_state)
+        except InputError as error:
+            raise self._with_key(error) from error
         train_rng, test_rng = generator(random_state).spawn(2)
         train = self._subset(len(full.X_train), self.n_train, train_rng, "n_train")
         test = self._subset(len(full.X_test), self.n_test, test_rng, "n_test")
@@ -380,6 +384,14 @@ class Loader(Component):
     def _load_lazily(self, random_state: RandomState) -> Dataset:
         """The whole data set, points in files that can be read in parts as :class:`~orbit.data.rows.Rows`."""
         return self._load(random_state)
+
+    def _with_key(self, error: InputError) -> InputError:
+        """An error that begins with a parameter: if it names none, with the one that says where the files are."""
+        known = parameters(type(self))
+        if isinstance(error, ParameterError) or re.split(r"[:\[]", str(error), maxsplit=1)[0] in known:
+            return error
+        place = next((key for key in ("path", "root") if key in known), None)
+        return error if place is None else type(error)(f"{place}: {error}")
 
     def _subset(self, n: int, size: int | None, rng: np.random.Generator, key: str) -> np.ndarray | slice:
         if size is None or size == n:

@@ -161,8 +161,10 @@ def read_checked(path: Path, file: DataFile) -> bytes:
     return content
 
 
-def read_arrays(file: str | Path, key: str, mapped: bool = False) -> dict[str, np.ndarray]:
+def read_arrays(file: str | Path, key: str, mapped: bool = False, name: str = "") -> dict[str, np.ndarray]:
     """The arrays of an .npz by their names, or the one of an .npy by the name ``key``, as a ``memmap`` on request.
+
+    An error begins with the parameter ``name``, if it is given.
 
     Raises
     ------
@@ -174,8 +176,9 @@ def read_arrays(file: str | Path, key: str, mapped: bool = False) -> dict[str, n
         loaded = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
         return {key: loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
     except Exception as error:
+        where = f"{name}: {path.absolute()}" if name else str(path.absolute())
         raise DataFileError(
-            f"{path.absolute()} is not a readable .npz or .npy file without objects: {_reason(path, error)}"
+            f"{where} is not a readable .npz or .npy file without objects: {_reason(path, error)}"
         ) from error
 
 
