@@ -124,12 +124,21 @@ def _component(title: str, described: Signature, own: dict[str, Any], prefix: st
     lines = [f"{title}: {_in_words(described.summary).removeprefix(f'{title}: ')}"]
     if described.source:
         lines += _indented(f"source: {described.source}")
+    if described.default_choices:
+        chosen = " ".join(_written(kind, choice) for kind, choice in described.default_choices.items())
+        lines += _indented(f"by default with {chosen}")
     for key, parameter in described.parameters.items():
         default = own.get(key, parameter.default)
         note = f"  (in Python: {_plain(parameter.default)})" if key in own else ""
         lines += ["", f"{prefix}{key}={_plain(default)}{note}", f"    expects {describe(parameter.annotation)}"]
         lines += _indented(described.texts.get(key, ""))
     return "\n".join(lines)
+
+
+def _written(kind: str, section: dict[str, Any]) -> str:
+    """The choice of a component and its keys."""
+    keys = [f"{kind}.{key}={_plain(value)}" for key, value in section.items() if key != "name"]
+    return " ".join([f"{kind}={section['name']}", *keys])
 
 
 def _indented(text: str) -> list[str]:

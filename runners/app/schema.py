@@ -352,7 +352,7 @@ def run_name(
     has_kernel = True
     with contextlib.suppress(UnknownNameError):  # reported with its key once the configuration is composed
         if name["group"] == "auto":
-            name["group"] = signature("dataset", name["dataset"]).default_group
+            name["group"] = signature("dataset", name["dataset"]).default_choices["group"]["name"]
         if not signature("runner", name["runner"]).tracked:
             return name["runner"]
         has_kernel = kernel_is_a_choice(name["approx"], name["kernel"], name["learner"])

@@ -74,8 +74,8 @@ class Signature:
         Whether it is a runner whose runs are logged in MLflow.
     without_effect : list of str
         Keys of ``parameters`` that a data set accepts, but does not have: they are left out of the configuration.
-    default_group : str
-        Name of the group of a data set that is used when none is given.
+    default_choices : dict of str to dict
+        Kind -> the section that is used when none is given: the group and the representation of a data set.
     """
 
     summary: str
@@ -86,7 +86,7 @@ class Signature:
     takes_from_kernel: list[str] = field(default_factory=list)
     tracked: bool = False
     without_effect: list[str] = field(default_factory=list)
-    default_group: str = ""
+    default_choices: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *described: Any) -> Signature:
@@ -160,7 +160,8 @@ def _of_classes(kind: str, *described: Any) -> Signature:
     if kind == "learner":
         return replace(made, takes_from_kernel=[key for cls in described for key in cls.takes_from_kernel])
     if kind == "dataset":
-        made = replace(made, default_group=described[0].default_group["name"])
+        choices = {"group": described[0].default_group, "representation": described[0].default_representation}
+        made = replace(made, default_choices=choices)
         return _with_keys(made, described[0].without_effect)
     return replace(made, tracked=described[0].tracked) if kind == "runner" else made
 

@@ -121,6 +121,13 @@ class TestInformation:
         assert second.startswith('    source: Raj et al., "Local Group Invariant Representations')
         assert "source:" not in describe_topic("group=identity", CONF)
 
+    def test_a_data_set_has_a_group_and_a_representation_by_default(self):
+        for name, choices in (
+            ("table", "group=identity representation=standardize"),
+            ("sounds", "group=translation representation=unit_norm representation.norm=each"),
+        ):
+            assert f"\n    by default with {choices}\n" in describe_topic(f"dataset={name}", CONF)
+
     def test_everything_at_once(self):
         text = describe_topic("components", CONF)
         assert [line.partition(":")[0] for line in text.splitlines() if re.match(r"\w+=\w+: ", line)] == [
