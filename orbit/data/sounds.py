@@ -187,6 +187,8 @@ def _read_wav(file: Path) -> tuple[int, np.ndarray]:
         raise DataFileError(
             f"{file}: expected {_LEAST_RATE} to {_MOST_RATE:,} samples a second, found {rate:,}; correct or remove it"
         )
+    if not np.isfinite(samples).all():
+        raise DataFileError(f"{file} has samples that are NaN or infinite; correct or remove it")
     if samples.dtype.kind != "f":
         limits = np.iinfo(samples.dtype)
         middle = 0.0 if limits.min else 2.0**7  # bytes are unsigned

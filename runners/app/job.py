@@ -159,7 +159,7 @@ def _tracker(plan_: Plan) -> Tracker | None:
 def _show(job: Job, tracker: Tracker | None) -> None:
     """Log the main metric; of a run that is no job of a sweep, print the summary."""
     metric = _main_metric(job)
-    log.info("%s finished%s", job.record.name, "" if math.isnan(metric) else f": {metric:.4f}")
+    log.info("%s finished%s", job.record.name, "" if math.isnan(metric) else f": {metric:.4g}")
     if job.record.job is not None:
         return
     job.row("run folder", str(job.folder.path.absolute()))

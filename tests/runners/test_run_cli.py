@@ -59,6 +59,16 @@ class TestOneRun:
         (folder,) = folders(tmp_path)
         assert {path.stem for path in (folder / "figures").iterdir()} == {"field", "predictions", "selection"}
 
+    def test_a_small_error_is_not_logged_as_zero(self, run, tmp_path):
+        X = np.linspace(0, 3, 60)[:, None]
+        np.savez(tmp_path / "mine.npz", X=X, y=np.sin(X[:, 0]))
+        mine = ("dataset=arrays", f"dataset.path={tmp_path / 'mine.npz'}", "group=identity")
+        code, _, err = run(*mine, "runner.save_model=false", "tracking.enabled=false")
+        assert code == 0, err
+        (folder,) = folders(tmp_path)
+        (line,) = (line for line in (folder / "run.log").read_text().splitlines() if " finished: " in line)
+        assert 0 < float(line.rpartition(" ")[2]) < 1e-3
+
     @pytest.mark.filterwarnings("default")
     def test_warning_is_logged_and_shown_once(self, run, tmp_path):
         hurried = ("learner=cg", "learner.max_iter=1", "learner.rank=1", "learner.regularization=1e-9")
