@@ -272,8 +272,8 @@ class Frame:
         options: dict[str, Any] = {}
         try:
             if csv is None:
-                frame = pd.read_parquet(file).rename(columns=str)
-                names = frame.columns
+                frame = pd.read_parquet(file)
+                names = frame.columns = frame.columns.map(str)  # of several levels, too
             else:
                 options = csv.options(file, where)
                 frame, names = read_csv(file, where, options, texts, labels)
@@ -292,7 +292,9 @@ class Frame:
     def check_names(self, names: Any) -> None:
         """Raise ``InputError`` for several columns of one name."""
         if names.duplicated().any():
-            raise InputError(f"{self.where} has several columns of one name: {', '.join(names[names.duplicated()])}")
+            hint = "" if self.csv is None else "; the first line of the file has to name the columns"
+            twice = ", ".join(names[names.duplicated()])
+            raise InputError(f"{self.where} has several columns of one name: {twice}{hint}")
 
     def require(self, columns: Sequence[str], what_to_do: str) -> None:
         """Raise ``InputError`` naming the columns that are missing."""
@@ -367,7 +369,7 @@ class Frame:
         self.require(columns, "every part needs it")
         for column in columns:
             values = self.frame[column]
-            if not _are_numbers(values) and not values.isna().all():
+            if not (_are_numbers(values) or _are_truth_values(values) or values.isna().all()):
                 text = values[_parsed(values).isna() & values.notna()]
                 example = f", e.g. {shortened(repr(text.iloc[0]))} in row {text.index[0]}" if len(text) else ""
                 found = f"{self.where}: column {column} holds {values.dtype}{example}"
@@ -424,7 +426,7 @@ class Frame:
     def weights(self, column: str) -> np.ndarray:
         """Weights of the points, shape (n,)."""
         self.refuse_missing([column], "weights are not imputed: remove those rows")
-        weights = self.numbers([column])[:, 0]
+        weights = self.numbers([column], "weights are numbers >= 0")[:, 0]
         if not (np.isfinite(weights).all() and weights.min() >= 0):
             raise InputError(f"{self.where}: column {column} (weight) expected numbers >= 0, found others")
         return weights
@@ -489,6 +491,11 @@ def _text(value: Any) -> str:
 def _are_numbers(values: pd.Series) -> bool:
     """Whether a column holds numbers, also as Python objects: decimals, and integers beyond 64 bits."""
     return pd.api.types.is_numeric_dtype(values) or pd.api.types.infer_dtype(values) in _NUMBERS
+
+
+def _are_truth_values(values: pd.Series) -> bool:
+    """Whether a column holds truth values, which are Python objects if some are missing."""
+    return pd.api.types.infer_dtype(values) == "boolean"
 
 
 def _is_categorical(values: pd.Series) -> bool:

@@ -306,6 +306,39 @@ def test_texts_for_missing_values_are_the_users_choice(save):
     assert {*data.y_train} == {"None", "NA", "mild"}
 
 
+def test_truth_values_with_missing_ones_are_imputed(save):
+    table = frame(60).assign(fed=np.arange(60) % 2 == 0)
+    gaps = save(table.assign(fed=table["fed"].astype(object).where(np.arange(60) != 3)), "gaps.csv")
+    with pytest.raises(InputError, match=r"^path: .* has missing values: fed \(1 row\); remove those rows, or impute"):
+        Table(gaps, target="price", features=["fed"]).load(0)
+    data = Table(gaps, target="price", features=["fed"], missing="median").load(0)
+    assert {*data.X_train[:, 0]} <= {0.0, 0.5, 1.0}
+    loader = Table(save(table), target="price", features=["fed"], missing="median", categories="onehot")
+    found = loader.read_points(gaps, loader.load(0).form).X[:, 0]
+    np.testing.assert_array_equal(np.delete(found, 3), np.delete(np.arange(60) % 2 == 0, 3))
+
+
+def test_texts_in_a_column_of_weights_are_refused_as_weights(save):
+    path = save(frame(60).assign(w="a"))
+    with pytest.raises(InputError, match=r"column w holds .*, expected numbers; weights are numbers >= 0$"):
+        Table(path, target="price", features=["height"], weight="w").load(0)
+
+
+def test_names_of_columns_of_several_levels_are_texts(tmp_path):
+    path = tmp_path / "levels.parquet"
+    frame(60).set_axis(pd.MultiIndex.from_product([["a"], frame(60).columns]), axis=1).to_parquet(path)
+    with pytest.raises(InputError, match=r"has no column price.* It has \('a', '"):
+        Table(str(path), target="price").load(0)
+    assert Table(str(path), target="('a', 'price')", features=["('a', 'height')"]).load(0).X_train.shape == (45, 1)
+
+
+def test_a_first_line_of_equal_numbers_is_no_line_of_names(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("0,0,a\n1,2,b\n")
+    with pytest.raises(InputError, match=r"of one name: 0; the first line of the file has to name the columns$"):
+        Table(str(path), target="kind").load(0)
+
+
 @pytest.mark.filterwarnings("error")
 def test_tabs_between_columns(save):
     path = save(frame(), sep="\t")
