@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
-from torch.nn.functional import normalize
 
 from orbit import kernels
 from orbit.approx.base import AveragedMap
@@ -27,6 +26,7 @@ from orbit.approx.landmarks import Uniform
 from orbit.approx.sketch import CountSketch
 from orbit.core import store
 from orbit.core.errors import InputError, ParameterError
+from orbit.core.linalg import polar
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState
 from orbit.core.work import Work
@@ -311,7 +311,7 @@ class CumulativeDistribution(AveragedMap):
         """As for every feature map; with an encoder, its vectors are scaled instead of the points."""
         if self.encoder_.is_identity or self.norm == "radius":
             return super().encode
-        return lambda points: normalize(self.encoder_.encode(points))
+        return lambda points: polar(self.encoder_.encode(points))[1]
 
     def _column_scale(self) -> np.ndarray:
         shape = self.n_components, 2 * self.n_bins + 1

@@ -109,6 +109,21 @@ def row_norms(X: np.ndarray) -> np.ndarray:
     return norms
 
 
+def polar(X: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Norms, shape (..., 1), and directions, shape (..., d), of vectors, shape (..., d), d >= 1.
+
+    Directions keep all digits also where squares of the entries overflow or vanish. A zero vector has direction zero.
+
+    >>> polar(torch.tensor([[3e30, 4e30], [0.0, 0.0]]))[1]
+    tensor([[0.6000, 0.8000],
+            [0.0000, 0.0000]])
+    """
+    largest = X.abs().amax(-1, keepdim=True)
+    scaled = X / torch.where(largest > 0, largest, 1)
+    norms = torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)
+    return largest * norms, scaled / torch.where(norms > 0, norms, 1)
+
+
 def add_second_moments(total: np.ndarray, Z: np.ndarray) -> None:
     """``total += Z^T Z`` in the upper triangle; products in the dtype of ``Z`` (m, d), sums in that of ``total``.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-import torch
 from torch import Tensor
 
+from orbit.core.linalg import polar
 from orbit.core.params import Range
 from orbit.groups.base import Group
 from orbit.kernels.base import Kernel, KernelValues
@@ -58,25 +58,17 @@ class ArcCos(Kernel):
 class _ArcCosColumns:
     def __init__(self, B: Tensor, order: int) -> None:
         self.order = order
-        norms, directions = _polar(B)
+        norms, directions = polar(B)
         self.norms = norms.flatten()
         self.angular = RadialColumns(directions, 1.0, (_threshold_, _rectified_)[order])
 
     def __call__(self, A: Tensor, columns: slice, out: Tensor) -> Tensor:
-        norms, directions = _polar(A)
+        norms, directions = polar(A)
         self.angular(directions, columns, out)
         if self.order == 1:
             return out.mul_(norms).mul_(self.norms[None, columns])
         orthogonal = (norms == 0) | (self.norms[None, columns] == 0)
         return out.masked_fill_(orthogonal, 0.5)
-
-
-def _polar(X: Tensor) -> tuple[Tensor, Tensor]:
-    """Norms, shape (n, 1), and directions (n, d); a zero vector has direction zero."""
-    largest = X.abs().amax(1, keepdim=True)  # squares of the entries themselves may overflow or vanish
-    scaled = X / torch.where(largest > 0, largest, 1)
-    norms = scaled.norm(dim=1, keepdim=True)
-    return largest * norms, scaled / torch.where(norms > 0, norms, 1)
 
 
 def _threshold_(squared: Tensor) -> Tensor:

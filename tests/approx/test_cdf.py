@@ -15,6 +15,7 @@ from orbit.approx.frequencies import MonteCarlo, Orthogonal
 from orbit.approx.sketch import CountSketch
 from orbit.core.errors import InputError, ParameterError
 from orbit.distributions import Haar, VonMises
+from orbit.encoders import PrincipalComponents
 from orbit.engine import Engine
 from orbit.groups import Cyclic, Permutation, Rotation
 from orbit.kernels import CDF, cdf_theory
@@ -363,3 +364,11 @@ def test_sketched_features_are_not_compacted(rng):
     X = rng.standard_normal((5, 4))
     with pytest.raises(InputError, match="sketch"):
         CumulativeDistribution(n_components=5, sketch=3, random_state=0).fit(X).compact(X)
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(1e-14, np.float64), (1e-25, np.float32), (1e25, np.float32)])
+def test_vectors_of_an_encoder_are_scaled_to_norm_one_whatever_their_size(size, dtype, rng):
+    X = rng.standard_normal((40, 6))
+    cdf = CumulativeDistribution(n_components=8, n_bins=5, encoder=PrincipalComponents(4), random_state=0)
+    expected, found = (cdf.fit_transform(points) for points in (X, (size * X).astype(dtype)))
+    assert (np.abs(found - expected) > 1e-6).mean() < 0.01  # rounding may move a projection to the next bin

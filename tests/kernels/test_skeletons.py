@@ -105,6 +105,18 @@ def test_convolutions_are_a_stored_gram():
     np.testing.assert_allclose(SkeletonKernel(layers=layers).gram(X), stored, rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("size", [1e-25, 1e20])
+def test_blocks_on_the_sphere_whose_squares_float32_does_not_hold(size, rng):
+    X = rng.standard_normal((6, 4))
+    X[0] = 0
+    small = (X * size).astype(np.float32)
+    units = small.astype(np.float64) / np.maximum(np.linalg.norm(small.astype(np.float64), axis=1), 1e-40)[:, None]
+    kernel = SkeletonKernel(base="sphere", activation="identity")
+    np.testing.assert_allclose(Exact(kernel=kernel).fit(small).gram(small), units @ units.T, atol=1e-6)
+    skeleton = RandomSkeleton(kernel=kernel, n_components=40, random_state=0).fit(X)
+    np.testing.assert_allclose(skeleton.transform(small), skeleton.transform(units), atol=1e-5)
+
+
 def test_fully_connected_rectified_layers_on_the_sphere_are_the_composed_arc_cosine_kernel(rng):
     X = rng.standard_normal((6, 7))
     cosines = X @ X.T / np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(X, axis=1))

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from orbit.core.errors import InputError
+from orbit.core.linalg import polar
 from orbit.kernels.skeletons.graph import Level
 
 SpaceName = Literal["binary", "circle", "gaussian", "categorical", "sphere"]
@@ -179,9 +180,7 @@ class SphereSpace(Space):
     has_radius = True
 
     def coordinates(self, X: Tensor) -> Tensor:
-        blocks = X.reshape(len(X), self.n_inputs, self.block)
-        norms = blocks.norm(dim=2, keepdim=True)
-        return blocks / torch.where(norms > 0, norms, 1)
+        return polar(X.reshape(len(X), self.n_inputs, self.block))[1]
 
     def angles(self, X: Tensor) -> Tensor:
         x = self.coordinates(X)
