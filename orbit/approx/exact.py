@@ -123,11 +123,18 @@ class Exact(FeatureMap):
         Returns
         -------
         array, shape (n, n), symmetric
+
+        Raises
+        ------
+        InputError
+            For values that are NaN or infinite in the engine's precision, also by :meth:`gram`.
         """
         X, _ = self._fit_parts(X)
         self._forget_root()
         self.X_fit_ = X
-        return self._training_gram(X)
+        K = self._training_gram(X)
+        self.kernel_.check_finite(K, "kernel matrix")
+        return K
 
     @property
     def gives_gram(self) -> bool:
@@ -243,7 +250,9 @@ class Exact(FeatureMap):
         check_is_fitted(self)
         given, X = X, self._validate(X, reset=False)
         Z = X if Z is given else self.X_fit_ if Z is None else self._validate(Z, reset=False)
-        return self._gram(X, Z.astype(X.dtype, copy=False), "kernel matrix")
+        K = self._gram(X, Z.astype(X.dtype, copy=False), "kernel matrix")
+        self.kernel_.check_finite(K, "kernel matrix")
+        return K
 
     def _gram(self, X: np.ndarray, Z: np.ndarray, description: str) -> np.ndarray:
         out = np.empty((len(X), len(Z)), dtype=X.dtype)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from orbit.core.errors import InputError
-from orbit.core.linalg import check_target_size
+from orbit.core.linalg import check_target_size, row_norms
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
@@ -48,8 +48,22 @@ class _AdaGrad(EpochLearner):
 
     def _rates_for(self, X: np.ndarray) -> np.ndarray:
         # steps with the default ones are those of features scaled to a distance of one from their mean
-        self._unit = _spread(X) if self.learning_rate is None else 1.0
+        self._unit = 1.0
+        if self.learning_rate is None:
+            self._unit = _spread(X)
+            self._check_unit(X.dtype)
         return self._path() / self._unit
+
+    def _check_unit(self, dtype: np.dtype) -> None:
+        """Raise ``InputError`` if squares of steps on features of this size overflow or vanish in their precision."""
+        limits = np.finfo(dtype)
+        low, high = np.sqrt(float(limits.tiny) / _EPSILON), np.sqrt(float(limits.max) * _EPSILON)
+        if not low <= self._unit <= high:
+            raise InputError(
+                f"{type(self).__name__}: the distance of features from their mean must be between {low:.1e} and "
+                f"{high:.1e} in {dtype}, found {self._unit:.1e}; scale the points with a representation such as "
+                "UnitNorm or Standardize"
+            )
 
     def _begin(self, X: np.ndarray, k: int) -> None:
         # invariant features vary little about their mean, which would otherwise dominate all steps
@@ -185,7 +199,8 @@ class _AdaGrad(EpochLearner):
 
 def _spread(X: np.ndarray) -> float:
     """Root mean square distance of points from their mean; 1 if they are equal."""
-    return float(np.sqrt(np.square(X - X.mean(0)).sum(1).mean())) or 1.0
+    distances = row_norms(X - X.mean(0)).astype(np.float64)
+    return float(np.sqrt(np.square(distances).mean())) or 1.0
 
 
 def _rows_of_features(weights: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from orbit.core.errors import InputError, ParameterError
 from orbit.distributions import Haar, VonMises
 from orbit.engine import Engine
 from orbit.groups import Permutation, ProductGroup, Rotation
-from orbit.kernels import CurlFree, Gaussian
+from orbit.kernels import CurlFree, Gaussian, Polynomial
 from orbit.learners import RidgeClassifier
 from orbit.orbits import Orbit
 from orbit.representations import UnitNorm
@@ -410,6 +410,21 @@ def test_kernel_that_is_zero_between_all_points(rng):
     """A lengthscale far too small: the Gram matrix is the identity, features are finite."""
     features = Nystrom(Gaussian(1e-6), n_components=5, random_state=0).fit_transform(rng.random((5, 3)))
     np.testing.assert_allclose(features @ features.T, np.eye(5), atol=1e-12)
+
+
+def test_kernel_values_that_float32_does_not_hold_raise(rng):
+    X = (1e15 * rng.random((5, 3))).astype(np.float32)
+    expected = "kernel matrix: NaN or infinite for 5 of 5 points.*kernel=polynomial"
+    with pytest.raises(InputError, match=expected):
+        Exact(Polynomial(2)).fit_gram(X)
+    exact = Exact(Polynomial(2)).fit(X)
+    for Z in (X, None):
+        with pytest.raises(InputError, match=expected):
+            exact.gram(X, Z)
+    np.testing.assert_allclose(
+        Exact(Polynomial(2), engine=Engine(dtype="float64")).fit_gram(X),
+        (X.astype(float) @ X.astype(float).T / 3 + 1) ** 2,
+    )
 
 
 @pytest.mark.parametrize("part", ["frequencies", "landmarks"])

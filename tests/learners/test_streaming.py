@@ -212,6 +212,16 @@ class TestAdaGrad:
         scores = chosen[1].path_scores_ / factor**2
         np.testing.assert_allclose(scores, chosen[0].path_scores_, rtol=1e-2)
 
+    @pytest.mark.parametrize("kind", [AdaGradRegressor, AdaGradClassifier])
+    def test_features_whose_squares_float32_does_not_hold_are_learned_in_float64_only(self, kind):
+        X = np.random.default_rng(0).standard_normal((300, 5))
+        y = X[:, 0] if kind is AdaGradRegressor else X[:, 0] > 0
+        expected = kind(random_state=0).fit(X, y).predict(X)
+        for size in (1e-24, 1e20):
+            np.testing.assert_allclose(kind(random_state=0).fit(size * X, y).predict(size * X), expected, rtol=1e-6)
+            with pytest.raises(InputError, match=r"distance of features.* between 1\.1e-15 and 1\.8e\+15 in float32"):
+                kind(random_state=0).fit((size * X).astype(np.float32), y)
+
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_equal_targets_in_the_first_batch_have_no_scale(self, dtype):
         X = np.random.default_rng(0).standard_normal((1000, 5)).astype(dtype)
