@@ -54,8 +54,8 @@ class Nystrom(AveragedMap):
         How landmarks are chosen; None is uniformly from the data.
     rank_tolerance : float >= 0 or None
         None is the rounding of the precision in use. With a number all landmarks are kept,
-        and eigenvalues of K_ZZ up to this share of the largest are dropped, which takes
-        several times as long.
+        and eigenvalues of K_ZZ up to this share of the largest, or up to the rounding, are
+        dropped, which takes several times as long.
     encoder : Encoder or None
         Maps a moved point to the vector that the kernel takes; None takes the point itself.
     engine : Engine or None

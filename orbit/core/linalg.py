@@ -169,8 +169,8 @@ def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.f
     ----------
     K : float64 array, shape (m, m), positive semi-definite
     tolerance : float or None
-        Eigenvalues up to this share of the largest one count as zero. None is
-        the rounding error of ``precision``.
+        Eigenvalues up to this share of the largest one count as zero, and in any case
+        those up to the rounding error of ``precision``, which alone decides if it is None.
     precision : float
         Relative rounding error of the kernel values to be multiplied by L. L scales
         their errors e along an eigenvector to e / sqrt(value), where the feature itself
@@ -190,12 +190,9 @@ def inverse_root(K: np.ndarray, tolerance: float | None, precision: float = np.f
     _check_finite(K)
     values, vectors = eigh(K)
     values, vectors = values[::-1], vectors[:, ::-1]
-    if tolerance is None:
-        noise = precision * np.sqrt(len(K)) * np.abs(np.diagonal(K)).max()
-        threshold = max(noise, len(K) * np.finfo(np.float64).eps * values[0])
-    else:
-        threshold = max(tolerance * values[0], 0.0)
-    keep = values > threshold
+    noise = precision * np.sqrt(len(K)) * np.abs(np.diagonal(K)).max()
+    rounding = max(noise, len(K) * np.finfo(np.float64).eps * values[0])
+    keep = values > max((tolerance or 0.0) * values[0], rounding)
     _check_rank(int(keep.sum()))
     return (vectors[:, keep] / np.sqrt(values[keep])).T
 
@@ -237,7 +234,7 @@ def pivoted_root(
         If K has values that are not finite, or no positive diagonal value.
     """
     if tolerance is not None:
-        return np.arange(len(K)), inverse_root(K, tolerance)
+        return np.arange(len(K)), inverse_root(K, tolerance, precision)
     _check_finite(K)
     m = len(K)
     share = max(precision / 2 * np.sqrt(m), m * np.finfo(np.float64).eps)

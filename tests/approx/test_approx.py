@@ -300,6 +300,15 @@ def test_nystrom_uses_at_most_n_landmarks(rng):
     assert Nystrom(Gaussian(1.0), n_components=99).fit_transform(rng.standard_normal((7, 3))).shape == (7, 7)
 
 
+def test_rank_tolerance_keeps_no_rounding_of_float32(rng):
+    X = rng.standard_normal((10, 3)).astype(np.float32)
+    X[5:] = X[:5]
+    expected = Gaussian(2.0).gram(X.astype(np.float64))
+    for tolerance in (0.0, 1e-18, None):
+        features = Nystrom(Gaussian(2.0), rank_tolerance=tolerance, random_state=0).fit_transform(X).astype(np.float64)
+        np.testing.assert_allclose(features @ features.T, expected, atol=1e-4)
+
+
 def test_rank_tolerance_drops_small_eigenvalues(rng):
     X = rng.standard_normal((30, 2))
     values = np.linalg.eigvalsh(Gaussian(1.0).gram(X))
