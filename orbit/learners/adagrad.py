@@ -312,7 +312,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         Y = Y.astype(np.float64)  # squares of float32 may be no numbers
         if not self._in_training():
             # a step moves a parameter by about its learning rate, however far the targets are
-            self._target_mean, self._target_scale = Y.mean(0), self._scales(Y)
+            self._target_mean, self._target_scale = _means(Y), self._scales(Y)
         super()._steps(X, (Y - self._target_mean) / self._target_scale)
 
     def _scales(self, Y: np.ndarray) -> np.ndarray:
@@ -344,6 +344,11 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         errors = (scores - y[:, None, :]).square().sum(0).double()
         squares = np.square(np.atleast_1d(self._target_scale))  # one number in checkpoints of earlier versions
         return -(errors * torch.from_numpy(squares).to(errors.device)).mean(1)
+
+
+def _means(Y: np.ndarray) -> np.ndarray:
+    """The mean of each target, shape (k,); of equal ones the number itself, from which the mean may differ."""
+    return np.where(np.ptp(Y, axis=0) > 0, Y.mean(0), Y[0])
 
 
 def _operator_of(structure: Any, Y: np.ndarray) -> Operator | None:

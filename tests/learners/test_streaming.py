@@ -212,6 +212,11 @@ class TestAdaGrad:
         scores = chosen[1].path_scores_ / factor**2
         np.testing.assert_allclose(scores, chosen[0].path_scores_, rtol=1e-2)
 
+    def test_equal_targets_of_any_size_are_learned_exactly(self, rng):
+        X = rng.standard_normal((300, 3))
+        for value in (3.3e-9, 0.1, 7e9):  # of which the mean is another number
+            np.testing.assert_allclose(AdaGradRegressor().fit(X, np.full(300, value)).predict(X), value, rtol=1e-12)
+
     @pytest.mark.parametrize("kind", [AdaGradRegressor, AdaGradClassifier])
     def test_features_whose_squares_float32_does_not_hold_are_learned_in_float64_only(self, kind):
         X = np.random.default_rng(0).standard_normal((300, 5))
