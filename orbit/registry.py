@@ -17,11 +17,13 @@ import importlib
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import metadata
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError, UnknownNameError, choose_from, suggestion
 from orbit.core.params import parameters
+
+if TYPE_CHECKING:
+    from orbit.core.component import Component
 
 T = TypeVar("T", bound=type)
 
@@ -229,6 +231,8 @@ def build_sections(kind: str, key: str, sections: Sequence[Mapping[str, Any] | C
     InputError
         For an invalid section, named as ``factors[1]``.
     """
+    from orbit.core.component import Component  # imports scikit-learn, which a refused command line does not need
+
     built = []
     for i, section in enumerate(sections):
         if isinstance(section, Component):
