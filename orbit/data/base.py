@@ -314,7 +314,10 @@ class Loader(Component):
         try:
             full = self._load_lazily(random_state) if lazy else self._load(random_state)
         except InputError as error:
-            raise self._with_key(error) from error
+            named = self._with_key(error)
+            if named is error:
+                raise
+            raise named from error
         train_rng, test_rng = generator(random_state).spawn(2)
         train = self._subset(len(full.X_train), self.n_train, train_rng, "n_train")
         test = self._subset(len(full.X_test), self.n_test, test_rng, "n_test")
@@ -388,7 +391,7 @@ class Loader(Component):
     def _with_key(self, error: InputError) -> InputError:
         """An error that begins with a parameter: if it names none, with the one that says where the files are."""
         known = parameters(type(self))
-        if isinstance(error, ParameterError) or re.split(r"[:\[]", str(error), maxsplit=1)[0] in known:
+        if isinstance(error, ParameterError) or re.split(r"[:\[=]", str(error), maxsplit=1)[0] in known:
             return error
         place = next((key for key in ("path", "root") if key in known), None)
         return error if place is None else type(error)(f"{place}: {error}")
@@ -402,7 +405,7 @@ class Loader(Component):
 
 
 def _as_pixels(X: np.ndarray, dtype: np.dtype, path: str) -> np.ndarray:
-    """Images in [0, 1] from bytes; others unchanged; interpolation may have led a little beyond."""
+    """Bytes as images in [0, 1], others as they are: those may be a little beyond [0, 1], by interpolation."""
     if dtype == np.uint8:
         return X / np.float32(255)
     if X.size and not (X.min() >= -1 and X.max() <= 2) and np.isfinite(X).all():
