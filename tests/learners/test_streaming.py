@@ -217,6 +217,13 @@ class TestAdaGrad:
         for value in (3.3e-9, 0.1, 7e9):  # of which the mean is another number
             np.testing.assert_allclose(AdaGradRegressor().fit(X, np.full(300, value)).predict(X), value, rtol=1e-12)
 
+    @pytest.mark.parametrize("value", [4.15642819882917e-11, 9.2e25])
+    def test_equal_features_have_no_size_whatever_their_mean_is_by_rounding(self, value, rng):
+        X, y = np.full((897, 5), value, np.float32), rng.standard_normal(897)
+        assert np.any(X.mean(0) != X[0])
+        found = AdaGradRegressor(random_state=0).fit(X, y).predict(X)
+        np.testing.assert_allclose(found, y.mean(), atol=0.1)
+
     @pytest.mark.parametrize("kind", [AdaGradRegressor, AdaGradClassifier])
     def test_features_whose_squares_float32_does_not_hold_are_learned_in_float64_only(self, kind):
         X = np.random.default_rng(0).standard_normal((300, 5))
