@@ -157,10 +157,9 @@ def _alternatives(annotation: Any) -> tuple[Any, ...]:
 
 def _without_components(annotation: Any) -> Any:
     """An annotation whose lists have only the items that a configuration file can hold."""
-    options = [
-        _plain_items(option) if typing.get_origin(option) is list else option for option in _alternatives(annotation)
-    ]
-    return Union[tuple(options)]  # noqa: UP007
+    given = _alternatives(annotation)
+    plain = tuple(_plain_items(option) if typing.get_origin(option) is list else option for option in given)
+    return annotation if plain == given else Union[plain]  # noqa: UP007  Union may put choices in another order
 
 
 def _plain_items(option: Any) -> Any:

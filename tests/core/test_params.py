@@ -141,6 +141,17 @@ def test_configuration_fields_exclude_parts_and_seeds():
     assert set(from_library) == {"n_components", "rank_tolerance"}
     assert set(config_fields(orbit.get("distribution", "uniform"))) == {"low", "high", "unit"}
     assert describe(config_fields(Example)["parts"].annotation) == "a list, each item a mapping or null"
+    for name, field in config_fields(Example).items():
+        assert name == "parts" or field == parameters(Example)[name]
+
+
+def test_configuration_fields_have_their_choices_in_the_order_of_the_class():
+    class Other:
+        def __init__(self, choice: Literal["two", "one"] = "one") -> None:
+            self.choice = choice
+
+    assert config_fields(Example)["choice"].annotation.__args__ == ("one", "two")
+    assert config_fields(Other)["choice"].annotation.__args__ == ("two", "one")
 
 
 @pytest.mark.parametrize("kind", orbit.available())
