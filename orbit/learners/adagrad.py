@@ -199,7 +199,7 @@ class _AdaGrad(EpochLearner):
 
 def _spread(X: np.ndarray) -> float:
     """Root mean square distance of points from their mean; 1 if they are equal, where it may be rounding only."""
-    if np.array_equal(X[0], X[-1]) and (X == X[0]).all():
+    if np.array_equal(X[0], X[-1]) and (X[0] == X).all():
         return 1.0
     distances = row_norms(X - X.mean(0)).astype(np.float64)
     return float(np.sqrt(np.square(distances).mean())) or 1.0
