@@ -39,11 +39,12 @@ TOP = {"testing": "contract tests for every component, also outside of orbit", "
 #: Packages that most others import; arrows to them are left out.
 BASE = {"core": "components, parameters, errors, random numbers, threads", "registry": "kind and name → class"}
 RUNNERS = {
-    "app": "command line, schema,\nplan, messages",
+    "app": "command line,\nprocesses, launchers",
     "experiments": "fit, table, errors,\nselection, prediction",
-    "timing": "seconds and memory,\nbench_* comparisons",
-    "report": "all results\non one page",
+    "job": "runner, job,\nmemory",
     "tracking": "run folder, sweep,\nMLflow",
+    "config": "schema, plan,\nmessages",
+    "measure": "metrics, results,\ntables",
 }
 DATA_STEPS = [
     ("Dataset.load", "X: (n, *shape), y"),

@@ -17,8 +17,8 @@ from typing import Any
 import orbit
 import runners.components  # noqa: F401  imports every class
 from orbit.core.params import Parameter, describe
-from runners.app.schema import KINDS, OWN_DEFAULTS, SECTIONS, Root, config_parameters, section_signature
-from runners.app.signatures import Signature
+from runners.config.schema import KINDS, OWN_DEFAULTS, SECTIONS, Root, config_parameters, section_signature
+from runners.config.signatures import Signature
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

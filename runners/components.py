@@ -13,10 +13,10 @@ from runners.experiments import (  # noqa: F401
     result_table,
     skeleton_error,
     skeleton_locality,
+    sync,
     validate,
     vector_fields,
 )
 from runners.timing import budget, memory, timing  # noqa: F401
-from runners.tracking import sync  # noqa: F401
 
 orbit.available()

@@ -16,10 +16,10 @@ from omegaconf import OmegaConf
 
 import orbit
 import runners.components  # noqa: F401  registers the runners
-from runners.app.arguments import check_arguments
-from runners.app.messages import bad_input
-from runners.app.plan import plan
-from runners.app.schema import KINDS, register_schemas
+from runners.config.arguments import check_arguments
+from runners.config.messages import bad_input
+from runners.config.plan import plan
+from runners.config.schema import KINDS, register_schemas
 
 CONF = Path(__file__).parent.parent / "conf"
 SMALL = ("dataset.n_train=60", "dataset.n_test=40", "approx.n_components=20", "orbit.size=4", "runner.save_model=false")

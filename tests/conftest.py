@@ -154,7 +154,7 @@ def run(run_with_figures, monkeypatch):
 @pytest.fixture(autouse=True)
 def _no_data_are_kept() -> Iterator[None]:
     """A test may replace what a loader reads."""
-    from runners.app import data
+    from runners.config import data
 
     yield
     data._last.clear()

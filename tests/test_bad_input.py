@@ -25,12 +25,12 @@ import orbit
 from orbit.core.compiled import compiled
 from orbit.core.errors import InputError
 from orbit.core.params import Range, config_fields, describe
-from runners.app.files import check_files
-from runners.app.messages import ConfigError, bad_input, config_keys
-from runners.app.plan import plan
-from runners.base import Job
+from runners.config.files import check_files
+from runners.config.messages import ConfigError, bad_input, config_keys
+from runners.config.plan import plan
 from runners.experiments.fit import Fit
 from runners.experiments.predict import Predict
+from runners.job.job import Job
 from runners.tracking.record import Record, RunFolder
 
 ROOT = Path(__file__).parent.parent

@@ -17,9 +17,9 @@ from hydra.core.override_parser.types import IntervalSweep
 
 import orbit
 from orbit import registry
-from runners.app.arguments import check_arguments
-from runners.app.info import describe_topic
-from runners.app.plan import plan
+from runners.config.arguments import check_arguments
+from runners.config.info import describe_topic
+from runners.config.plan import plan
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

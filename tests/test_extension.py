@@ -32,7 +32,7 @@ from orbit.groups.domains import Finite
 from orbit.groups.reordering import Reordering
 from orbit.kernels.base import Kernel
 from orbit.learners.base import Learner
-from runners.base import Runner
+from runners.job import Runner
 
 
 @orbit.register("group", "reversal")

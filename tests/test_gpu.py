@@ -17,9 +17,9 @@ from orbit.kernels import Gaussian, Laplacian, SkeletonKernel
 from orbit.learners import AdaGradClassifier
 from orbit.orbits import Orbit
 from orbit.testing.samples import signals
-from runners.app.plan import plan
-from runners.base import Stopwatch
+from runners.config.plan import plan
 from runners.experiments.fitting import fit_and_score
+from runners.job.job import Stopwatch
 
 pytestmark = [
     pytest.mark.gpu,

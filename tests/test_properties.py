@@ -25,7 +25,7 @@ from orbit.core.params import config_fields
 from orbit.groups.domains import ProductDomain, Torus, wrap
 from orbit.kernels import Gaussian, Matern, RationalQuadratic
 from orbit.representations import Standardize, UnitNorm
-from runners.app.plan import make_plan, plan
+from runners.config.plan import make_plan, plan
 from runners.tracking.record import RunFolder
 
 # Without shrinking: a failing example is drawn within the time of a passing test.

@@ -28,15 +28,16 @@ from orbit.core import interruption, ranks
 from orbit.core.environment import check_environment
 from orbit.core.errors import InputError
 from orbit.core.words import worded, wording
-from runners.app import config_dirs, garbage, info, processes, project, torchrun
-from runners.app.arguments import ONE_DRY_RUN, check_arguments
-from runners.app.files import check_files
-from runners.app.messages import ConfigError, bad_input, in_keys, is_configuration_error, warning_in_keys
-from runners.app.names import given
-from runners.app.schema import register_schemas
-from runners.app.settings import check_settings
-from runners.interpolations import resolved
-from runners.program import command
+from runners.app import garbage, processes, project, torchrun
+from runners.config import config_dirs, info
+from runners.config.arguments import ONE_DRY_RUN, check_arguments
+from runners.config.files import check_files
+from runners.config.interpolations import resolved
+from runners.config.messages import ConfigError, bad_input, in_keys, is_configuration_error, warning_in_keys
+from runners.config.names import given
+from runners.config.program import command
+from runners.config.schema import register_schemas
+from runners.config.settings import check_settings
 from runners.tracking.passwords import conceal, masked_output
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import TRACEBACK, Record, RunFolder
@@ -154,9 +155,9 @@ def _dry_run(cfg: DictConfig) -> float:
     cfg.engine.progress = False
     config: Any = resolved(cfg)
     check_settings(config)
-    from runners.app import job
+    from runners.app import run
 
-    job.dry_run(cfg)
+    run.dry_run(cfg)
     return math.nan
 
 
@@ -192,9 +193,9 @@ def _run_job(cfg: DictConfig) -> float:
         check_settings(config)
         if cfg.dry_run:
             raise ConfigError(ONE_DRY_RUN)
-        from runners.app import job  # here, because it imports all components, which takes seconds
+        from runners.app import run  # here, because it imports all components, which takes seconds
 
-        return job.run(cfg, folder, record, afterwards)
+        return run.run(cfg, folder, record, afterwards)
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ from omegaconf import DictConfig
 
 from orbit.core import interruption
 from runners.app.processes import GRACE_S, end_with
-from runners.program import PROGRAM_ENV, program
+from runners.config.program import PROGRAM_ENV, program
 from runners.tracking.sweep import job_lost
 
 log = logging.getLogger(__name__)
@@ -151,7 +151,7 @@ class _Process:
 def _ready(parent: int) -> int:
     """Import everything, and return the id of this process: loky ends one that grows by 300 MB after its first task."""
     end_with(parent)
-    from runners.app import job  # noqa: F401
+    import runners.components  # noqa: F401
     from runners.tracking.upload import mlflow_module
 
     mlflow_module()

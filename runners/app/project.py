@@ -15,9 +15,9 @@ from typing import NoReturn
 from omegaconf import OmegaConf
 
 from orbit.core.files import write_whole
-from runners.app import config_dirs
-from runners.app.messages import ConfigError
-from runners.program import program
+from runners.config import config_dirs
+from runners.config.messages import ConfigError
+from runners.config.program import program
 
 _TEMPLATE = Path(__file__).parent / "new_project"
 _NAME = "my_orbit"  # of the package in the template

@@ -19,9 +19,9 @@ from hydra_plugins.hydra_joblib_launcher._core import execute_job
 
 from orbit.core import interruption
 from runners.app.launcher import Job, JobLauncher, threads
-from runners.app.messages import ConfigError
 from runners.app.processes import end_with
-from runners.program import PROGRAM_ENV, program, python_path
+from runners.config.messages import ConfigError
+from runners.config.program import PROGRAM_ENV, program, python_path
 from runners.tracking.sweep import job_lost
 
 _POLL_S = 0.5
@@ -78,7 +78,7 @@ class _RemoteLauncher(JobLauncher):
 
 
 class SubmititLauncher(_RemoteLauncher):
-    """Runs jobs by submitit. See the settings of :class:`runners.app.schema.SubmititSlurm`."""
+    """Runs jobs by submitit. See the settings of :class:`runners.config.schema.SubmititSlurm`."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class SubmititLauncher(_RemoteLauncher):
 
 
 class RayLauncher(_RemoteLauncher):
-    """Runs jobs by Ray. See the settings of :class:`runners.app.schema.Ray`."""
+    """Runs jobs by Ray. See the settings of :class:`runners.config.schema.Ray`."""
 
     def __init__(self, n_jobs: int, address: str | None, num_cpus: float, num_gpus: float) -> None:
         super().__init__(n_jobs)

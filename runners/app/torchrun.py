@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from orbit.core import ranks
 from orbit.core.errors import InputError
-from runners.app.arguments import SHARED_SWEEP
-from runners.program import python_path
+from runners.config.arguments import SHARED_SWEEP
+from runners.config.program import python_path
 
 if TYPE_CHECKING:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from orbit.groups.planar import PlanarMap
-from runners.app.plan import Plan
+from runners.config.plan import Plan
 
 # Points of which centres are computed.
 _EXAMINED = 1000

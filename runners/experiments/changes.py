@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from orbit.core.errors import InputError
-from runners.base import LONGEST_SLUG
-from runners.metrics import metric_name
+from runners.job.job import LONGEST_SLUG
+from runners.measure.metrics import metric_name
 
 
 def check_changes(key: str, section: Any, example: str | None = None) -> None:

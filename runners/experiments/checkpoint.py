@@ -11,7 +11,7 @@ import numpy as np
 from orbit.core.errors import InputError
 from orbit.core.files import replacing
 from orbit.core.fingerprint import digest
-from runners.app.plan import Plan
+from runners.config.plan import Plan
 from runners.tracking.storage import writing
 
 # Raised whenever a checkpoint of before could not be resumed.

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import stats
 
 from orbit import plots
-from runners.base import Job
-from runners.results import GAP, Result
+from runners.job.job import Job
+from runners.measure.results import GAP, Result
 
 Pairs = dict[str, tuple[float, float]]
 

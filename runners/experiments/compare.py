@@ -11,14 +11,15 @@ from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.progress import Progress
 from orbit.registry import register
-from runners.app.plan import Plan
-from runners.base import Job, Runner, Stopwatch
-from runners.experiments.estimate import Estimate, Fits, estimated
+from runners.config.plan import Plan
 from runners.experiments.fit import record_selection
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.trials import settings
 from runners.experiments.without_group import without_group
-from runners.metrics import METRICS, paired_test
+from runners.job.estimate import Estimate, Fits, estimated
+from runners.job.job import Job, Stopwatch
+from runners.job.runner import Runner
+from runners.measure.metrics import METRICS, paired_test
 
 
 @register("runner", "compare")

@@ -13,7 +13,7 @@ from orbit.core.errors import InputError, suggestion
 from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.selection import is_number
 from runners.experiments.trials import settings
-from runners.markdown import markdown_table, mean_and_spread
+from runners.measure.tables import markdown_table, mean_and_spread
 
 _KEYS = ("along", "series", "references", "metric", "repeats", "published", "x_label", "y_label")
 

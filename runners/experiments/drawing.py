@@ -7,9 +7,9 @@ import numpy as np
 from orbit import plots
 from orbit.data import Dataset
 from orbit.plots.predictions import worst_first
-from runners.base import EXAMPLES, Job
 from runners.experiments.fitting import Fitted
-from runners.markdown import csv_table
+from runners.job.job import EXAMPLES, Job
+from runners.measure.tables import csv_table
 
 # Rows of errors.csv.
 _MOST_ERRORS = 100

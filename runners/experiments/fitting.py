@@ -18,16 +18,17 @@ from orbit.core.errors import shortened
 from orbit.data import Dataset
 from orbit.engine import Engine
 from orbit.learners.streaming import FeatureStream, fit_stream, is_repeated, sample_rows
-from runners.app.features import shared_in_job
-from runners.app.memory import check_fit
-from runners.app.plan import Plan
-from runners.base import Stopwatch, peak_memory_mb
+from runners.config.plan import Plan
 from runners.experiments.advice import warn_about_combinations, warn_about_points
-from runners.experiments.estimate import log_if_long
 from runners.experiments.pipeline import pipeline, predict, predict_with_probabilities, represented, weights, width
 from runners.experiments.selection import Selected, select
 from runners.experiments.training import Training
-from runners.metrics import evaluate, evaluate_probabilities, evaluate_targets
+from runners.job.estimate import log_if_long
+from runners.job.features import shared_in_job
+from runners.job.job import Stopwatch
+from runners.job.memory import check_fit
+from runners.measure.machine import peak_memory_mb
+from runners.measure.metrics import evaluate, evaluate_probabilities, evaluate_targets
 
 # Steps of a pipeline before the second layer: representation and features.
 _LAYER = 2

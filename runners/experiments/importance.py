@@ -15,8 +15,8 @@ from orbit.data import Dataset
 from orbit.data.base import Column
 from orbit.engine import Engine
 from runners.experiments.pipeline import predict
-from runners.markdown import csv_table
-from runners.metrics import LOWER_IS_BETTER, METRICS, evaluate
+from runners.measure.metrics import LOWER_IS_BETTER, METRICS, evaluate
+from runners.measure.tables import csv_table
 
 # Permutations of a column.
 _REPEATS = 5

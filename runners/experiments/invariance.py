@@ -12,10 +12,11 @@ from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt, allows
 from orbit.orbits import Orbit
 from orbit.registry import register
-from runners.app.plan import Plan
-from runners.base import Job, Runner
+from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, entries
 from runners.experiments.pipeline import represented_points
+from runners.job.job import Job
+from runners.job.runner import Runner
 
 _OWN = ("shape", "moves")  # keys of a case that are not keys of the configuration
 

@@ -15,12 +15,13 @@ from orbit.core.random import spawn
 from orbit.core.work import Work
 from orbit.orbits import Orbit
 from orbit.registry import register
-from runners.app.memory import Part
-from runners.app.plan import Plan
-from runners.base import Job, Runner
-from runners.experiments.estimate import Estimate
-from runners.metrics import kernel_errors
-from runners.results import curve_results
+from runners.config.plan import Plan
+from runners.job.estimate import Estimate
+from runners.job.job import Job
+from runners.job.memory import Part
+from runners.job.runner import Runner
+from runners.measure.metrics import kernel_errors
+from runners.measure.results import curve_results
 
 _DRAWN = {"rel_fro_error": "relative Frobenius error", "rel_spectral_error": "relative spectral error"}
 

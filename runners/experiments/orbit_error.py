@@ -7,8 +7,9 @@ from orbit.approx import orbit_errors, orbit_rules, reference_map
 from orbit.core.params import PositiveInt
 from orbit.core.random import spawn
 from orbit.registry import register
-from runners.base import Job, Runner
 from runners.experiments.pipeline import represented_points
+from runners.job.job import Job
+from runners.job.runner import Runner
 
 
 @register("runner", "orbit_error")

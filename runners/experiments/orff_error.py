@@ -16,12 +16,13 @@ from orbit.core.work import DRAWN, Work
 from orbit.kernels import OperatorKernel
 from orbit.kernels.operator_bounds import operator_variance_bound
 from orbit.registry import register
-from runners.app.memory import Part
-from runners.app.plan import Plan
-from runners.base import Job, Runner
+from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, entries
-from runners.experiments.estimate import Estimate
-from runners.results import Result, curve_results
+from runners.job.estimate import Estimate
+from runners.job.job import Job
+from runners.job.memory import Part
+from runners.job.runner import Runner
+from runners.measure.results import Result, curve_results
 
 # Frequencies in a block.
 _BLOCK = 4096

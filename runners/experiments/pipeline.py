@@ -14,8 +14,8 @@ from orbit.data.rows import Rows
 from orbit.engine import Engine
 from orbit.learners.base import Learner
 from orbit.learners.streaming import row_batches
-from runners.app.checks import learner_classes
-from runners.app.plan import Plan
+from runners.config.checks import learner_classes
+from runners.config.plan import Plan
 
 
 def pipeline(plan: Plan, task: str) -> Pipeline:

@@ -19,11 +19,12 @@ from orbit.core.paths import user_path
 from orbit.data import Loader
 from orbit.learners.base import Learner
 from orbit.registry import register
-from runners.app.messages import in_keys
-from runners.app.names import key_of
-from runners.app.schema import FILE_GROUPS
-from runners.app.signatures import KINDS
-from runners.base import Job, Runner
+from runners.config.messages import in_keys
+from runners.config.names import key_of
+from runners.config.schema import FILE_GROUPS
+from runners.config.signatures import KINDS
+from runners.job.job import Job
+from runners.job.runner import Runner
 from runners.tracking.mlflow import Tracker
 from runners.tracking.reading import MODEL_KEYS, data_of, without_names
 from runners.tracking.record import RECORD, RunFolder

@@ -18,17 +18,18 @@ from orbit.core.params import PositiveInt, check_value
 from orbit.core.progress import Progress
 from orbit.registry import register
 from orbit.solvers.products import sharing_products
-from runners.app.features import shared_in_job
-from runners.app.plan import Plan
-from runners.base import Job, Runner, check_only
+from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.columns import compare_columns
 from runners.experiments.curves import Curve
-from runners.experiments.estimate import Estimate, Fits, estimated
 from runners.experiments.selection import is_number
 from runners.experiments.trials import Trials, settings
-from runners.markdown import markdown_table, mean_and_spread
-from runners.results import TABLE, Result, curve_results, settings_of
+from runners.job.estimate import Estimate, Fits, estimated
+from runners.job.features import shared_in_job
+from runners.job.job import Job
+from runners.job.runner import Runner, check_only
+from runners.measure.results import TABLE, Result, curve_results, settings_of
+from runners.measure.tables import markdown_table, mean_and_spread
 
 Results = dict[str, list[dict[str, float]]]
 

@@ -21,11 +21,11 @@ from orbit.core.params import allows_beyond
 from orbit.data import Dataset
 from orbit.solvers.products import sharing_products
 from orbit.solvers.selection import warn_at_end
-from runners.app.plan import Plan
-from runners.app.schema import config_parameters
+from runners.config.plan import Plan
+from runners.config.schema import config_parameters
 from runners.experiments.pipeline import pipeline, represented, weights
-from runners.markdown import csv_table
-from runners.metrics import LOWER_IS_BETTER, METRICS, score
+from runners.measure.metrics import LOWER_IS_BETTER, METRICS, score
+from runners.measure.tables import csv_table
 
 log = logging.getLogger(__name__)
 

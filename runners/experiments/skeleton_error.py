@@ -12,11 +12,12 @@ from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.core.random import spawn
 from orbit.registry import register
-from runners.app.plan import Plan
-from runners.base import Job, Runner
+from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, entries
-from runners.metrics import kernel_errors
-from runners.results import curve_results
+from runners.job.job import Job
+from runners.job.runner import Runner
+from runners.measure.metrics import kernel_errors
+from runners.measure.results import curve_results
 
 _MEASURES = {
     "mean_error": "mean absolute difference",

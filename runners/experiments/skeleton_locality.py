@@ -11,10 +11,11 @@ from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt, allows
 from orbit.registry import register
-from runners.app.plan import Plan
-from runners.base import Job, Runner
+from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, entries
-from runners.results import Result
+from runners.job.job import Job
+from runners.job.runner import Runner
+from runners.measure.results import Result
 
 
 @register("runner", "skeleton_locality")

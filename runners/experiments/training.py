@@ -11,9 +11,9 @@ import numpy as np
 
 from orbit import plots
 from orbit.learners.streaming import FeatureStream
-from runners.app.plan import Plan
-from runners.base import Job
+from runners.config.plan import Plan
 from runners.experiments.checkpoint import checkpoint_path, damaged, read_checkpoint, write_checkpoint
+from runners.job.job import Job
 
 log = logging.getLogger(__name__)
 

@@ -13,13 +13,13 @@ from typing import Any
 from orbit.core.errors import InputError
 from orbit.core.files import replacing
 from orbit.data import Dataset
-from runners.app.plan import Plan
-from runners.base import Job, Stopwatch
+from runners.config.plan import Plan
 from runners.experiments.checkpoint import checkpoint_path, damaged
 from runners.experiments.fit import record_selection
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.training import Training
-from runners.metrics import derived
+from runners.job.job import Job, Stopwatch
+from runners.measure.metrics import derived
 from runners.tracking.storage import writing
 
 log = logging.getLogger(__name__)

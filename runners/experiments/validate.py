@@ -8,13 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from orbit.registry import register
-from runners.app.memory import check_fit
-from runners.app.plan import Plan
-from runners.base import Job, Runner
-from runners.experiments.estimate import Estimate, estimate_validation
+from runners.config.plan import Plan
 from runners.experiments.selection import metric_of, predictions
-from runners.metrics import score
-from runners.search.trial import is_pruned
+from runners.job.estimate import Estimate, estimate_validation
+from runners.job.job import Job
+from runners.job.memory import check_fit
+from runners.job.runner import Runner
+from runners.job.trial import is_pruned
+from runners.measure.metrics import score
 
 log = logging.getLogger(__name__)
 

@@ -13,12 +13,13 @@ from orbit.core.params import PositiveInt
 from orbit.core.random import spawn
 from orbit.data import VectorField
 from orbit.registry import register
-from runners.app.plan import Plan
-from runners.base import Job, Runner, Stopwatch
+from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, entries
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.trials import Trials
-from runners.results import Result, curve_results
+from runners.job.job import Job, Stopwatch
+from runners.job.runner import Runner
+from runners.measure.results import Result, curve_results
 
 _GRID = 18
 _NEAR = 1.2  # a test MSE below this multiple of the noise variance has reached the noise level

@@ -10,9 +10,9 @@ import numpy as np
 from orbit.core import store
 from orbit.core.random import hold_out
 from orbit.data import Dataset
-from runners.app.plan import Plan
+from runners.config.plan import Plan
 from runners.experiments.selection import predictions
-from runners.metrics import evaluate, paired_test
+from runners.measure.metrics import evaluate, paired_test
 
 # The check uses this share of the training points, so that it takes a small part of the time of a large fit, but not
 # fewer or more than these numbers. One half is fitted and the other validated.

@@ -17,8 +17,9 @@ from orbit.core.errors import InputError
 from orbit.core.files import replacing_folder
 from orbit.core.params import Range
 from orbit.registry import register
-from runners.base import Job, Runner, check_only
-from runners.program import program
+from runners.config.program import program
+from runners.job.job import Job
+from runners.job.runner import Runner, check_only
 from runners.report.cells import public
 from runners.report.content import Page
 from runners.report.kept import FOLDER, Gathered, Kept, gathered, kept_runs, read_kept

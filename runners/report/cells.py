@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 
-from runners.program import program
+from runners.config.program import program
 from runners.report.content import Code
 from runners.report.results import Run
 from runners.tracking.passwords import mask

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from orbit.core.errors import InputError
-from runners.base import LONGEST_SLUG, slug
-from runners.program import program
+from runners.config.program import program
+from runners.job.job import LONGEST_SLUG, slug
+from runners.measure.results import GAP, TABLE, Result
 from runners.report.results import Results, Run
-from runners.results import GAP, TABLE, Result
 
 #: The folder of the files, in that of the pages.
 FOLDER = "records"

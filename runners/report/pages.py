@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from runners.measure.results import TABLE, Result
 from runners.report.content import Block, Code, Heading, Page, Picture, Reference, Table
 from runners.report.kept import Gathered, Kept
 from runners.report.papers import Item, Paper
 from runners.report.results import Experiment
-from runners.results import TABLE, Result
 from runners.tracking.record import FIGURES
 
 _SIZES = ("paper", "middle", "small")  # the first of which there is a result stands in the index

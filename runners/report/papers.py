@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from orbit.core.errors import InputError, suggestion
-from runners.results import TABLE, Result
+from runners.measure.results import TABLE, Result
 
 _FOLDER = Path(__file__).parent / "papers"
 

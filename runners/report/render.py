@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from runners.markdown import markdown_table
-from runners.program import program
+from runners.config.program import program
+from runners.measure.tables import markdown_table
 from runners.report.content import Code, Content, Heading, Link, Page, Picture, Reference, Table
 
 #: File of the report, beside its pages in Markdown -> template.

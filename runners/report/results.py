@@ -11,11 +11,12 @@ from typing import Any
 
 import orbit
 from orbit.core.errors import InputError
-from runners.app.messages import LITERALS
-from runners.app.names import split_override
-from runners.app.schema import Root
-from runners.base import MAIN_METRICS, Runner
-from runners.program import leading_comment, program
+from runners.config.messages import LITERALS
+from runners.config.names import split_override
+from runners.config.program import leading_comment, program
+from runners.config.schema import Root
+from runners.job.runner import Runner
+from runners.measure.metrics import MAIN_METRICS
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import FIGURES, RECORD, RESULTS, Record, RunFolder
 

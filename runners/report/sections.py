@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from runners.base import MAIN_METRICS, slug
+from runners.job.job import slug
+from runners.measure.metrics import MAIN_METRICS
 from runners.report import cells
 from runners.report.content import Code, Content, Link, Picture, Section, Table, read_parts
 from runners.report.results import Experiment, Results, Run

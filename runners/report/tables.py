@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runners.app.names import key_of
-from runners.base import MAIN_METRICS
+from runners.config.names import key_of
+from runners.measure.metrics import MAIN_METRICS
 from runners.report import cells
 from runners.report.content import Table
 from runners.report.results import Run

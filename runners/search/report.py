@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from orbit import plots
-from runners.app.names import key_of
-from runners.markdown import markdown_table
-from runners.program import command
+from runners.config.names import key_of
+from runners.config.program import command
+from runners.measure.tables import markdown_table
 from runners.tracking.record import SweepFolder
 
 

@@ -9,7 +9,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, RangeSweep, ValueType
 
 from orbit.core.errors import InputError
-from runners.app.schema import FILE_GROUPS, KINDS
+from runners.config.schema import FILE_GROUPS, KINDS
 
 _HELP = "write a,b or choice(a,b), range(1,10), interval(0,1), int(interval(1,9)), or tag(log,interval(1e-6,1))"
 

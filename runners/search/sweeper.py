@@ -24,15 +24,14 @@ from omegaconf import DictConfig, open_dict, read_write
 
 from orbit.core import interruption
 from orbit.core.errors import InputError
-from runners.app.messages import ConfigError, bad_input
-from runners.app.names import key_of
-from runners.app.settings import check_settings
-from runners.base import MAIN_METRICS
-from runners.interpolations import resolved
-from runners.metrics import METRICS
+from runners.config.interpolations import resolved
+from runners.config.messages import ConfigError, bad_input
+from runners.config.names import key_of
+from runners.config.settings import check_settings
+from runners.job.trial import PRUNED, TRIAL_ENV
+from runners.measure.metrics import MAIN_METRICS, METRICS
 from runners.search.report import write_report
 from runners.search.space import first, for_whole_numbers, others, split
-from runners.search.trial import PRUNED, TRIAL_ENV
 from runners.tracking.record import Record
 from runners.tracking.sweep import nothing_left
 
@@ -42,7 +41,7 @@ log = logging.getLogger(__name__)
 class OptunaSweeper(Sweeper):
     """Searches for the settings with the best validation metric, by Optuna's tree-structured Parzen estimator.
 
-    See the settings of :class:`runners.app.schema.Search`.
+    See the settings of :class:`runners.config.schema.Search`.
     """
 
     def __init__(self, n_trials: int, n_jobs: int, prune: bool, params: dict[str, str] | None) -> None:
@@ -158,8 +157,8 @@ def _objective(cfg: DictConfig, space: dict[str, Any]) -> tuple[str, str]:
     """The metric to optimise, and a name that is the same for the same search on the same data."""
     from optuna.distributions import distribution_to_json
 
-    from runners.app import job  # noqa: F401  imports all components
-    from runners.app.plan import plan
+    import runners.components  # noqa: F401
+    from runners.config.plan import plan
     from runners.tracking.identity import add_fingerprints, identity
 
     if (runner := cfg.runner.name) != "validate":

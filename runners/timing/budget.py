@@ -18,13 +18,14 @@ from orbit.data import Dataset
 from orbit.learners import NetworkClassifier
 from orbit.orbits import Orbit, random_orbit_points
 from orbit.registry import register
-from runners.app.plan import Plan
-from runners.base import Job, Runner
+from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, entries
 from runners.experiments.pipeline import pipeline, represented
 from runners.experiments.trials import Trials
-from runners.machine import describe_machine
-from runners.markdown import markdown_table
+from runners.job.job import Job
+from runners.job.runner import Runner
+from runners.measure.machine import describe_machine
+from runners.measure.tables import markdown_table
 
 # Points that are moved at once.
 _MOVED_TOGETHER = 1024

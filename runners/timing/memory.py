@@ -17,11 +17,12 @@ from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt, allows
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.registry import register
-from runners.app.plan import Plan, make_plan
-from runners.base import Job, Runner, check_only, peak_memory_mb
-from runners.machine import describe_machine
-from runners.markdown import markdown_table
-from runners.program import python_path
+from runners.config.plan import Plan, make_plan
+from runners.config.program import python_path
+from runners.job.job import Job
+from runners.job.runner import Runner, check_only
+from runners.measure.machine import describe_machine, peak_memory_mb
+from runners.measure.tables import markdown_table
 
 _SAMPLE = 2048  # points for fitting the feature map, and for the accuracy
 _PEAK = "peak resident MiB"

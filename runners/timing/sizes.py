@@ -13,7 +13,7 @@ from orbit.approx.base import FeatureMap
 from orbit.approx.waves import add_waves
 from orbit.core.threads import in_threads
 from orbit.registry import build
-from runners.app.plan import Plan
+from runners.config.plan import Plan
 from runners.timing.comparisons.base import engine, represented_images
 from runners.timing.rounds import interleaved
 

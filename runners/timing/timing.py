@@ -11,10 +11,11 @@ from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt, allows
 from orbit.registry import register
-from runners.app.plan import Plan
-from runners.base import Job, Runner
-from runners.machine import describe_machine
-from runners.markdown import markdown_table
+from runners.config.plan import Plan
+from runners.job.job import Job
+from runners.job.runner import Runner
+from runners.measure.machine import describe_machine
+from runners.measure.tables import markdown_table
 from runners.timing import sizes
 from runners.timing.comparisons import COMPARISONS, NEEDS
 from runners.timing.comparisons.base import Comparison

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 from orbit.core.errors import InputError, shortened
-from runners.program import program
+from runners.config.program import program
 from runners.tracking import stores, views
 from runners.tracking.passwords import mask, reveal
 from runners.tracking.pending import Marker, Pending

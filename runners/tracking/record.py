@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from orbit.core.errors import InputError, shortened
 from orbit.core.files import replacing, write_whole
 from orbit.core.models import MODEL, SIGNATURE, write_model
-from runners.aliases import check_aliases
+from runners.config.aliases import check_aliases
 from runners.tracking.passwords import mask
 from runners.tracking.storage import writing
 
@@ -135,7 +135,7 @@ class RunFolder:
         return _read_json(self.path / HISTORY) or {}
 
     def write_results(self, results: list[dict[str, Any]]) -> None:
-        """The figures of an experiment, packed; see :class:`runners.results.Result`."""
+        """The figures of an experiment, packed; see :class:`runners.measure.results.Result`."""
         _write_whole(self.path / RESULTS, json.dumps(results, indent=1))
 
     def read_results(self) -> list[dict[str, Any]]:

@@ -9,10 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from orbit import plots
-from runners.app.names import split_override
-from runners.base import MAIN_METRICS
-from runners.markdown import markdown_table, mean_and_spread, number
-from runners.metrics import paired_values_test
+from runners.config.names import split_override
+from runners.measure.metrics import MAIN_METRICS, paired_values_test
+from runners.measure.tables import markdown_table, mean_and_spread, number
 from runners.tracking.record import RECORD, Record, RunFolder, SweepFolder
 
 #: Metrics in the table of a sweep, where the jobs have them.

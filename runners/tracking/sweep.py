@@ -24,10 +24,10 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, read_write
 
 from orbit.core.errors import InputError
-from runners.app.names import default_name, given, key_of
-from runners.app.schema import HIDDEN_SETTINGS
-from runners.interpolations import resolved
-from runners.program import command
+from runners.config.interpolations import resolved
+from runners.config.names import default_name, given, key_of
+from runners.config.program import command
+from runners.config.schema import HIDDEN_SETTINGS
 from runners.tracking.passwords import mask
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import RECORD, SWEEP_RECORD, Record, RunFolder, SweepFolder
@@ -193,7 +193,7 @@ class SweepCallback(Callback):
             raise InputError(f"hydra.sweep.dir: expected a folder without a sweep, or resume=true, found {found}")
 
     def _open(self, config: DictConfig) -> None:
-        from runners.machine import environment_tags
+        from runners.measure.machine import environment_tags
         from runners.tracking.mlflow import Tracker
         from runners.tracking.recovery import recover
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from orbit.core.errors import InputError
 from orbit.core.models import MODEL, load_model
-from runners.metrics import metric_name
+from runners.measure.metrics import metric_name
 from runners.tracking.reading import MODEL_KEYS, as_given
 from runners.tracking.record import EXAMPLE, Record, RunFolder
 

@@ -153,7 +153,7 @@ def test_settings_that_several_processes_cannot_run_are_rejected(monkeypatch, se
     from command_line import composed
 
     from orbit.core.errors import InputError
-    from runners.app.plan import plan
+    from runners.config.plan import plan
 
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(InputError, match=expected):
@@ -197,7 +197,7 @@ def test_a_process_reads_only_its_share_and_the_sample(tmp_path, rng, monkeypatc
     from orbit.core.errors import InputError
     from orbit.data.rows import own_rows
     from orbit.learners.streaming import FeatureStream
-    from runners.app.plan import plan
+    from runners.config.plan import plan
     from runners.experiments.pipeline import pipeline, represented, width
 
     monkeypatch.setattr("orbit.learners.streaming.SAMPLE_ROWS", 100)

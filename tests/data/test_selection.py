@@ -21,11 +21,11 @@ from orbit.core.errors import InputError
 from orbit.data.validation import GivenFolds, HoldOut, KFolds, NoSelection
 from orbit.solvers import products
 from orbit.testing import SelectionContract, SplittingContract
-from runners.app.plan import plan
-from runners.base import Stopwatch
+from runners.config.plan import plan
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.pipeline import weights
 from runners.experiments.selection import select
+from runners.job.job import Stopwatch
 from runners.tracking.record import RunFolder
 
 

@@ -19,9 +19,9 @@ from orbit.data.parts import Summary
 from orbit.data.rows import AllBut, own_rows
 from orbit.data.splits import guess_task
 from orbit.testing import DatasetContract
-from runners.app.plan import plan
-from runners.base import Stopwatch
+from runners.config.plan import plan
 from runners.experiments.fitting import fit_and_score
+from runners.job.job import Stopwatch
 from runners.tracking.identity import add_fingerprints
 from runners.tracking.record import Record
 

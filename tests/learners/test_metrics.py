@@ -9,7 +9,7 @@ import pytest
 from mlflow.utils.validation import _validate_metric_name
 from sklearn.metrics import f1_score, log_loss, recall_score
 
-from runners.metrics import (
+from runners.measure.metrics import (
     evaluate,
     evaluate_probabilities,
     evaluate_targets,

@@ -18,7 +18,7 @@ from orbit.learners import AdaGradClassifier, NetworkClassifier
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.representations import ImageAugmentation
 from orbit.testing import ClassifierContract, FeatureMapContract
-from runners.app.plan import plan
+from runners.config.plan import plan
 from runners.experiments.training import Training
 from runners.tracking.record import RunFolder
 

@@ -31,9 +31,9 @@ from orbit.learners import (
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.representations import UnitNorm
 from orbit.testing import ClassifierContract, RegressorContract
-from runners.app.plan import plan
-from runners.base import Stopwatch
+from runners.config.plan import plan
 from runners.experiments.fitting import fit_and_score
+from runners.job.job import Stopwatch
 
 PATH = [1e-6, 1e-4, 1e-2]
 

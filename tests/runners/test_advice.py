@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from command_line import composed
 
-from runners.app.plan import plan
+from runners.config.plan import plan
 from runners.experiments.advice import warn_about_combinations, warn_about_points
 
 FIELD = ("dataset=vector_field", "group=identity", "approx=orff", "learner=stein", "kernel=curl_free")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runners.app import config_dirs
+from runners.config import config_dirs
 
 GROUP = '''
 import torch

@@ -8,14 +8,14 @@ import torch
 from command_line import SMALL, composed, folders, quickly_composed
 
 from orbit.core.work import Speed, Work
-from runners.app import memory as fits
-from runners.app.arguments import ONE_DRY_RUN
-from runners.app.plan import plan
-from runners.base import Stopwatch
-from runners.experiments import estimate as estimates
+from runners.config.arguments import ONE_DRY_RUN
+from runners.config.plan import plan
 from runners.experiments import fitting, selection
-from runners.experiments.estimate import Estimate, estimate_fit, report
 from runners.experiments.fitting import fit_and_score
+from runners.job import estimate as estimates
+from runners.job import memory as fits
+from runners.job.estimate import Estimate, estimate_fit, report
+from runners.job.job import Stopwatch
 from runners.tracking.record import RunFolder
 
 QUIET = ("tracking.enabled=false", "runner.save_model=false", "engine.progress=false")

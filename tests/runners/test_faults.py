@@ -25,7 +25,7 @@ from sqlalchemy.exc import OperationalError
 
 from orbit.core import files
 from orbit.core.files import NO_ROOM, replacing, replacing_folder, write_new, write_whole
-from runners.base import Stopwatch
+from runners.job.job import Stopwatch
 from runners.tracking import pending, stores
 from runners.tracking.pending import Owner, Pending
 from runners.tracking.record import RunFolder

@@ -19,8 +19,8 @@ import orbit
 from orbit.approx.base import FeatureMap
 from orbit.core.errors import InputError
 from orbit.core.store import with_warnings
-from runners.app import features
-from runners.app.features import FEATURES, KeptFeatures
+from runners.job import features
+from runners.job.features import FEATURES, KeptFeatures
 from runners.tracking.record import RunFolder
 from runners.tracking.sweep import _shares_features
 

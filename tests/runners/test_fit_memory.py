@@ -15,10 +15,10 @@ from command_line import quickly_composed, refused
 import orbit
 from orbit.core import memory
 from orbit.core.errors import InputError
-from runners.app import memory as fits
-from runners.app.plan import plan
-from runners.base import Stopwatch
+from runners.config.plan import plan
 from runners.experiments.fitting import fit_and_score
+from runners.job import memory as fits
+from runners.job.job import Stopwatch
 
 ROOT = Path(__file__).parents[2]
 FIELD = ("dataset=vector_field", "group=identity")

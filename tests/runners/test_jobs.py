@@ -29,12 +29,12 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, P
 from orbit.core import interruption
 from orbit.core.errors import InputError
 from orbit.core.progress import Progress
-from runners import machine
 from runners.app import cli, processes, torchrun
 from runners.app.launcher import THREADS
-from runners.app.names import new_folder
-from runners.base import Stopwatch
+from runners.config.names import new_folder
 from runners.experiments.fit import Fit
+from runners.job.job import Stopwatch
+from runners.measure import machine
 from runners.tracking.identity import identity, other_code
 from runners.tracking.mlflow import Tracker
 from runners.tracking.pending import Marker, Owner, Pending

@@ -13,8 +13,8 @@ from command_line import SMALL, composed, folders
 from test_jobs import start, statuses, wait_for_job
 
 from runners.app.launcher import THREADS, threads
-from runners.app.messages import ConfigError
-from runners.app.schema import PLUGINS
+from runners.config.messages import ConfigError
+from runners.config.schema import PLUGINS
 from runners.tracking.record import RunFolder, SweepFolder
 
 LAUNCHERS = PLUGINS["hydra/launcher"]

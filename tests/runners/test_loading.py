@@ -14,12 +14,12 @@ from orbit.core.fingerprint import digest, fingerprint
 from orbit.core.words import wording
 from orbit.data import Digits
 from orbit.data.rows import Rows
-from runners.app import data
-from runners.app.data import loaded
-from runners.app.messages import warning_in_keys
-from runners.app.plan import plan
-from runners.base import Job
+from runners.config import data
+from runners.config.data import loaded
+from runners.config.messages import warning_in_keys
+from runners.config.plan import plan
 from runners.experiments.trials import Trials
+from runners.job.job import Job
 from runners.tracking.record import Record, RunFolder
 
 SETTINGS = {"name": "digits", "n_train": 50, "n_test": 20}

@@ -10,8 +10,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from orbit import plots
-from runners.app.names import default_name
-from runners.app.schema import HydraConfig, run_name
+from runners.config.names import default_name
+from runners.config.schema import HydraConfig, run_name
 from runners.tracking import views
 from runners.tracking.record import Record
 from runners.tracking.summary import summary

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from orbit.core.errors import InputError
+from runners.measure.results import TABLE, Result, curve_results
 from runners.report import publish, republish, write_report
 from runners.report.content import Heading, Picture, Table
 from runners.report.kept import Gathered, Kept, read_kept
 from runners.report.pages import pages
 from runners.report.papers import Headline, Item, Paper, experiments_of, papers
 from runners.report.results import Experiment, experiments
-from runners.results import TABLE, Result, curve_results
 from runners.tracking.record import Record, RunFolder
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from command_line import composed, folders
 
 import orbit
 from orbit.learners import NetworkClassifier
-from runners.app.plan import plan
+from runners.config.plan import plan
 from runners.timing import budget
 from runners.tracking.record import RunFolder
 

@@ -7,12 +7,12 @@ import pytest
 from command_line import SMALL, composed, folders
 from scipy import stats
 
-from runners.app import features
-from runners.app.plan import plan
+from runners.config.plan import plan
 from runners.experiments import fit
 from runners.experiments import without_group as checked
 from runners.experiments.without_group import without_group
-from runners.metrics import paired_test, paired_values_test
+from runners.job import features
+from runners.measure.metrics import paired_test, paired_values_test
 from runners.tracking.record import Record, RunFolder
 from runners.tracking.summary import summary
 

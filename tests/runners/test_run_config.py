@@ -12,10 +12,10 @@ from omegaconf import OmegaConf
 import orbit
 import runners.components  # noqa: F401  registers the runners
 from orbit.core.errors import InputError, UnknownNameError
-from runners.app.defaults import fill_defaults
-from runners.app.info import describe_topic, requested
-from runners.app.plan import plan
-from runners.app.schema import KINDS, PLUGINS, config_parameters
+from runners.config.defaults import fill_defaults
+from runners.config.info import describe_topic, requested
+from runners.config.plan import plan
+from runners.config.schema import KINDS, PLUGINS, config_parameters
 from runners.experiments.result_table import Table
 
 COMPONENTS = [(kind, name) for kind in KINDS for name in orbit.available(kind)]

@@ -7,8 +7,8 @@ import psutil
 import pytest
 from command_line import composed, folders
 
-from runners.app.plan import plan
-from runners.base import peak_memory_mb
+from runners.config.plan import plan
+from runners.measure.machine import peak_memory_mb
 from runners.timing.memory import Waves, measure
 from runners.tracking.record import RunFolder
 

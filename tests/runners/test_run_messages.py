@@ -12,7 +12,7 @@ import orbit
 import runners.components  # noqa: F401  registers the runners
 from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError
-from runners.app.messages import ConfigError, config_keys
+from runners.config.messages import ConfigError, config_keys
 
 VON_MISES = {"name": "von_mises", "concentration": -1}
 

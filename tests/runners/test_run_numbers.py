@@ -12,10 +12,10 @@ from command_line import composed
 from samples import noisy_digits, npy_files
 
 from orbit.core.errors import InputError
-from runners.app.messages import in_keys
-from runners.app.plan import plan
-from runners.base import Stopwatch
+from runners.config.messages import in_keys
+from runners.config.plan import plan
 from runners.experiments.fitting import Fitted, fit_and_score
+from runners.job.job import Stopwatch
 
 SMALL = ("approx.n_components=20", "orbit.size=4", "tracking.enabled=false")
 FLOAT64 = "engine.dtype=float64"

@@ -11,9 +11,9 @@ from command_line import composed
 import orbit
 from orbit.core.errors import InputError
 from orbit.kernels import OperatorKernel
-from runners.app.plan import Plan, plan
-from runners.base import Stopwatch
+from runners.config.plan import Plan, plan
 from runners.experiments.fitting import fit_and_score
+from runners.job.job import Stopwatch
 
 # Points that each group acts on; images where the group does not say otherwise.
 SHAPES = {

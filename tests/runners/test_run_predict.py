@@ -18,10 +18,10 @@ from orbit.data import Digits
 from orbit.learners import GaussianProcess
 from orbit.learners.base import Learner
 from orbit.representations import Raw, UnitNorm
-from runners.app.plan import plan
-from runners.base import Job
+from runners.config.plan import plan
 from runners.experiments.fit import Fit
 from runners.experiments.predict import Predict, predictions
+from runners.job.job import Job
 from runners.tracking.record import Record, RunFolder
 
 

@@ -12,7 +12,7 @@ import matplotlib.figure
 import pytest
 
 from orbit.core.errors import InputError
-from runners.base import slug
+from runners.job.job import slug
 from runners.report import write_report
 from runners.report.papers import papers
 from runners.report.results import experiments

@@ -25,10 +25,10 @@ from orbit.core.errors import InputError
 from orbit.plots.predictions import predicted_against_true
 from orbit.plots.rows import error_rows
 from orbit.plots.rows import importance as importance_figure
-from runners.app.plan import plan
-from runners.base import Stopwatch
+from runners.config.plan import plan
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.importance import importance, is_cheap
+from runners.job.job import Stopwatch
 from runners.tracking.record import RunFolder
 
 TABLE = ("dataset=table", "dataset.path=mine.csv", "group=identity", "approx=points", "runner.save_model=false")

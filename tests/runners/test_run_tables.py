@@ -16,12 +16,12 @@ from orbit.approx.base import FeatureMap
 from orbit.core import store
 from orbit.core.errors import InputError
 from orbit.core.progress import Progress
-from runners.app import job
+from runners.app import run as job
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.result_table import Table
 from runners.experiments.trials import Trials
-from runners.metrics import kernel_errors
-from runners.results import Result
+from runners.measure.metrics import kernel_errors
+from runners.measure.results import Result
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import Record, RunFolder
 from runners.tracking.summary import summary

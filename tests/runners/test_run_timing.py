@@ -10,8 +10,8 @@ import pytest
 from command_line import composed, folders
 
 from orbit import plots
-from runners.app.plan import plan as make_plan
-from runners.machine import describe_machine
+from runners.config.plan import plan as make_plan
+from runners.measure.machine import describe_machine
 from runners.timing import sizes
 from runners.timing.comparisons import processes
 from runners.timing.rounds import interleaved

@@ -15,11 +15,11 @@ from omegaconf import OmegaConf
 from orbit.core import models
 from orbit.core.errors import InputError
 from orbit.learners import AdaGradClassifier, AdaGradRegressor, NetworkClassifier
-from runners.app.files import check_files
-from runners.app.plan import plan
-from runners.base import Job
+from runners.config.files import check_files
+from runners.config.plan import plan
 from runners.experiments.checkpoint import checkpoint_path, read_checkpoint, write_checkpoint
 from runners.experiments.training import Training
+from runners.job.job import Job
 from runners.tracking import upload
 from runners.tracking.reading import MODEL_KEYS
 from runners.tracking.record import Record, RunFolder

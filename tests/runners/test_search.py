@@ -15,7 +15,8 @@ from test_jobs import start, statuses, wait_for_job, wait_until_all_ended
 
 from orbit.core.errors import InputError
 from runners.experiments.validate import Validate
-from runners.search import space, trial
+from runners.job import trial
+from runners.search import space
 from runners.tracking.record import RunFolder, SweepFolder
 
 VALIDATE = ("runner=validate", "selection=k_fold", "selection.folds=2", *SMALL[:-1], "engine.progress=false")

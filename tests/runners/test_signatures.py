@@ -19,8 +19,8 @@ import orbit
 import runners.components  # noqa: F401  registers the runners
 from orbit.core.errors import ParameterError, UnknownNameError
 from orbit.core.params import PositiveInt, check_value, describe
-from runners.app import cache, signatures
-from runners.app.signatures import KINDS, names, signature
+from runners.config import cache, signatures
+from runners.config.signatures import KINDS, names, signature
 
 ROOT = Path(__file__).parents[2]
 

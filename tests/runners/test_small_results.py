@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import folders
 
+from runners.measure.results import Result
 from runners.report.kept import Kept, read_kept
-from runners.results import Result
 from runners.tracking.record import RunFolder
 
 DOCS = Path(__file__).parents[2] / "docs" / "results"

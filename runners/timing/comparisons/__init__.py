@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from runners.app.plan import Plan
+from runners.config.plan import Plan
 from runners.timing.comparisons.base import Comparison
 from runners.timing.comparisons.encoders import encoder
 from runners.timing.comparisons.kept_state import state

@@ -11,7 +11,7 @@ from scipy import ndimage
 
 from orbit.core.errors import InputError
 from orbit.engine import Engine
-from runners.app.plan import Plan
+from runners.config.plan import Plan
 
 _SIDE = 28
 

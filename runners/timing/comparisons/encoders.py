@@ -12,7 +12,7 @@ from orbit.core.threads import in_threads
 from orbit.encoders import Patches
 from orbit.encoders.layer import Layer, LayerRun
 from orbit.engine.kept import Reused
-from runners.app.plan import Plan
+from runners.config.plan import Plan
 from runners.timing.comparisons.base import Comparison, represented_images, slices
 
 # Rows of a tile of the engine.

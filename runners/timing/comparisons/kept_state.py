@@ -13,7 +13,7 @@ import torch
 from orbit.core.threads import default_threads, single_threaded
 from orbit.engine import memory
 from orbit.engine.kept import Latest, Reused
-from runners.app.plan import Plan
+from runners.config.plan import Plan
 from runners.timing.comparisons.base import Comparison, represented_images
 
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 import orbit
 from orbit.core.errors import InputError
 from orbit.kernels.structure import structure_of
-from runners.app.plan import Plan
+from runners.config.plan import Plan
 from runners.timing.comparisons.base import Comparison, represented_images
 
 _PATH = 20

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from orbit.approx import Exact
 from orbit.core.threads import in_threads
-from runners.app.plan import Plan
+from runners.config.plan import Plan
 from runners.timing.comparisons.base import Comparison, engine, relative_error, slices
 
 _COPY_TILE = 2**20  # numbers

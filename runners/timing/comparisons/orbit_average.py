@@ -16,7 +16,7 @@ from orbit.core.errors import InputError
 from orbit.core.threads import in_threads
 from orbit.orbits import Orbit
 from orbit.representations import UnitNorm
-from runners.app.plan import Plan
+from runners.config.plan import Plan
 from runners.timing.comparisons.base import Comparison, engine, images, relative_error, represented_images, slices
 
 _TURNS = 32

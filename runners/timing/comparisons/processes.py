@@ -8,8 +8,8 @@ import tempfile
 from functools import partial
 from subprocess import run
 
-from runners.app.plan import Plan
-from runners.program import python_path
+from runners.config.plan import Plan
+from runners.config.program import python_path
 from runners.timing.comparisons.base import Comparison
 
 #: Arguments that are answered before any work; those refused, with exit code 2.

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, DictKeyType, ListConfig, Node, OmegaConf
 from omegaconf.base import Container
 
 from orbit.core.errors import InputError
-from runners.aliases import CHARACTERS, MOST_ENTRIES
+from runners.config.aliases import CHARACTERS, MOST_ENTRIES
 
 _resolve = Container.resolve_parse_tree
 

@@ -17,9 +17,9 @@ from orbit.core.work import Speed, Work
 from orbit.data import Dataset
 from orbit.data.rows import distinct, subset
 from orbit.learners.streaming import SAMPLE_ROWS, takes_passes
-from runners.app.memory import Part, refusal, stages
-from runners.app.plan import Plan
+from runners.config.plan import Plan
 from runners.experiments.selection import alike, without_path_parameter
+from runners.job.memory import Part, refusal, stages
 
 log = logging.getLogger(__name__)
 

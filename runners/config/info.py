@@ -16,10 +16,10 @@ from typing import Any
 from orbit.core.errors import UnknownNameError, choose_from
 from orbit.core.params import Parameter, describe, parameters
 from orbit.registry import check_known
-from runners.app.messages import LITERALS
-from runners.app.schema import FILE_GROUPS, KINDS, OWN_DEFAULTS, PLUGINS, SECTIONS, Root, section_signature
-from runners.app.signatures import Signature, names, signature
-from runners.program import leading_comment
+from runners.config.messages import LITERALS
+from runners.config.program import leading_comment
+from runners.config.schema import FILE_GROUPS, KINDS, OWN_DEFAULTS, PLUGINS, SECTIONS, Root, section_signature
+from runners.config.signatures import Signature, names, signature
 
 #: Topics of Hydra's own ``--info``.
 _HYDRA = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")

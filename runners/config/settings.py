@@ -8,9 +8,9 @@ from typing import Any
 from orbit.core.errors import InputError, ParameterError, choose_from
 from orbit.core.params import check_value, parameters
 from orbit.registry import check_known, check_parameters
-from runners.app.messages import ConfigError, shown
-from runners.app.schema import KINDS, SECTIONS, Root, Tracking, chosen, section_signature
-from runners.app.signatures import Signature, names, signature
+from runners.config.messages import ConfigError, shown
+from runners.config.schema import KINDS, SECTIONS, Root, Tracking, chosen, section_signature
+from runners.config.signatures import Signature, names, signature
 
 
 def check_settings(config: dict[str, Any]) -> None:

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from runners.app.names import given, key_of
+from runners.config.names import given, key_of
 
 #: Environment variable with what :func:`program` returns, for the processes of a launcher, which are started otherwise.
 PROGRAM_ENV = "ORBIT_PROGRAM"
 
-#: Environment variable of a job that is the trial of a search; see :mod:`runners.search.trial`.
+#: Environment variable of a job that is the trial of a search; see :mod:`runners.job.trial`.
 TRIAL_ENV = "ORBIT_TRIAL"
 
 #: Beginnings of the settings of sweeps, which a single run does not take.
@@ -55,7 +55,7 @@ def command(hydra: Any, overrides: Iterable[str], sweep: bool = False) -> str:
 
 def python_path() -> str:
     """PYTHONPATH for processes that are to import the project from where this one has."""
-    return os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
+    return os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
 
 
 def leading_comment(path: Path) -> tuple[str, list[str]]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from orbit.core.memory import process_bytes, size_text
 from orbit.data import Dataset
 from orbit.learners.streaming import takes_passes
-from runners.app.messages import ConfigError
-from runners.app.plan import Plan
+from runners.config.messages import ConfigError
+from runners.config.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from omegaconf.resolvers import oc
 from yaml import YAMLError
 
 from orbit.core.errors import InputError
-from runners.aliases import check_aliases
+from runners.config.aliases import check_aliases
 
 _load = FileConfigSource.load_config
 

@@ -26,10 +26,10 @@ from omegaconf import OmegaConf
 
 from orbit.core.errors import ParameterError, UnknownNameError, shortened
 from orbit.core.params import Parameter, Range, check_params, parameters
-from runners.app.config_dirs import PluginFolders
-from runners.app.names import checked_run_name, default_name, given, split_override
-from runners.app.signatures import KINDS, Signature, names, signature
-from runners.program import program
+from runners.config.config_dirs import PluginFolders
+from runners.config.names import checked_run_name, default_name, given, split_override
+from runners.config.program import program
+from runners.config.signatures import KINDS, Signature, names, signature
 
 #: Configuration groups of files only; null is the empty choice of the last two.
 FILE_GROUPS = ("size", "experiment", "architecture")

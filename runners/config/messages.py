@@ -22,8 +22,8 @@ from yaml import MarkedYAMLError, YAMLError
 import orbit
 from orbit.core.errors import InputError, ParameterError, choose_from, in_one_line, shortened
 from orbit.core.params import Parameter, config_fields, describe, parameters
-from runners.app.schema import FILE_GROUPS, KINDS, SECTIONS, Root, config_parameters, section_signature
-from runners.app.signatures import classes_are_imported
+from runners.config.schema import FILE_GROUPS, KINDS, SECTIONS, Root, config_parameters, section_signature
+from runners.config.signatures import classes_are_imported
 
 E = TypeVar("E", bound=Exception)
 

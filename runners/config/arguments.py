@@ -14,9 +14,9 @@ from hydra.errors import OverrideParseException
 
 from orbit.core.errors import choose_from, shortened
 from orbit.core.ranks import world_size
-from runners.app.messages import ConfigError, shown
-from runners.app.schema import FILE_GROUPS, KINDS, Root
-from runners.program import OF_SWEEPS
+from runners.config.messages import ConfigError, shown
+from runners.config.program import OF_SWEEPS
+from runners.config.schema import FILE_GROUPS, KINDS, Root
 
 _QUOTES = "values with spaces or any of ,:=[]{}() are quoted twice, as in 'KEY=\"a, b\"'"
 

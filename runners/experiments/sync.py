@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from orbit.core.errors import InputError
 from orbit.registry import register
-from runners.base import Job, Runner
+from runners.job.job import Job
+from runners.job.runner import Runner
 from runners.tracking.mlflow import Tracker
 from runners.tracking.recovery import recover
 

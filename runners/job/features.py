@@ -17,8 +17,9 @@ from filelock import FileLock, Timeout
 from orbit.core import distributed, interruption
 from orbit.core.models import read, write_model
 from orbit.core.store import ByRow, Store, array_bytes, in_use, storing
-from runners.app.plan import Plan
-from runners.base import Job, Runner
+from runners.config.plan import Plan
+from runners.job.job import Job
+from runners.job.runner import Runner
 
 log = logging.getLogger(__name__)
 

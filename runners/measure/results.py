@@ -1,6 +1,6 @@
 """The figures of an experiment, by the place that they have in it: rows of a table, points of a curve.
 
-A runner records them through :meth:`runners.base.Job.log_result`; they are ``results.json`` in the run folder, from
+A runner records them through :meth:`runners.job.Job.log_result`; they are ``results.json`` in the run folder, from
 which ``runner=report`` makes the pages of the papers.
 """
 

@@ -7,7 +7,7 @@ import json
 import os
 from typing import Any
 
-from runners.program import TRIAL_ENV  # a JSON list: storage and name of the study, and the number of the trial
+from runners.config.program import TRIAL_ENV  # a JSON list: storage and name of the study, and the number of the trial
 
 PRUNED = "pruned"
 

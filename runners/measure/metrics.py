@@ -16,6 +16,11 @@ from orbit.learners.calibration import reliability
 METRICS = {"classification": ("accuracy", "balanced_accuracy", "macro_f1"), "regression": ("rmse", "mae", "r2")}
 LOWER_IS_BETTER = ("rmse", "mae")
 
+#: Metric -> whether larger is better. The main metric of a run is the first of these that it has.
+MAIN_METRICS = {"test/accuracy": True, "test/rmse": False} | {
+    f"validation/{name}": name not in LOWER_IS_BETTER for names in METRICS.values() for name in names
+}
+
 # Targets that have metrics of their own, and characters of their names in those of the metrics.
 _MOST_TARGETS, _LONGEST_NAME = 50, 100
 

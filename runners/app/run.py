@@ -14,13 +14,15 @@ from omegaconf import DictConfig
 import runners.components  # noqa: F401  registers what a plan is made of
 from orbit.core import distributed, ranks
 from runners.app import garbage
-from runners.app.features import kept_features
-from runners.app.messages import ConfigError
-from runners.app.plan import Plan, plan
-from runners.app.schema import Root
-from runners.base import MAIN_METRICS, Job, Runner, peak_memory_mb
-from runners.experiments.estimate import report
-from runners.machine import environment_tags
+from runners.config.messages import ConfigError
+from runners.config.plan import Plan, plan
+from runners.config.schema import Root
+from runners.job.estimate import report
+from runners.job.features import kept_features
+from runners.job.job import Job
+from runners.job.runner import Runner
+from runners.measure.machine import environment_tags, peak_memory_mb
+from runners.measure.metrics import MAIN_METRICS
 from runners.tracking.identity import add_fingerprints, identity, in_common, other_code
 from runners.tracking.mlflow import Tracker
 from runners.tracking.pending import Marker

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, Union
 import orbit
 from orbit.core.params import Parameter, Range, config_fields
 from orbit.registry import check_known, classes, plugins
-from runners.app import cache
+from runners.config import cache
 
 #: The configuration groups whose choices are registered components.
 KINDS = (

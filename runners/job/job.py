@@ -1,16 +1,13 @@
-"""The base class of runners, and the job through which they measure, draw and record."""
+"""The job through which a runner measures, draws and records."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import re
-import sys
 import time
-from abc import abstractmethod
-from collections.abc import Collection, Iterator
-from pathlib import Path
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,15 +15,11 @@ from sklearn.pipeline import Pipeline
 
 from orbit import plots
 from orbit.core import interruption
-from orbit.core.component import Component
-from orbit.core.errors import InputError, ParameterError, choose_from
 from orbit.data import Dataset
 from orbit.orbits import Orbit
-from runners.app.plan import Plan
-from runners.experiments.estimate import Estimate
-from runners.markdown import markdown_table
-from runners.metrics import LOWER_IS_BETTER, METRICS
-from runners.results import Result
+from runners.config.plan import Plan
+from runners.measure.results import Result
+from runners.measure.tables import markdown_table
 from runners.tracking.reading import with_names
 from runners.tracking.record import Record, RunFolder
 
@@ -34,11 +27,6 @@ log = logging.getLogger(__name__)
 
 # Points whose orbits are drawn.
 EXAMPLES = 3
-
-#: Metric -> whether larger is better. The main metric of a run is the first of these that it has.
-MAIN_METRICS = {"test/accuracy": True, "test/rmse": False} | {
-    f"validation/{name}": name not in LOWER_IS_BETTER for names in METRICS.values() for name in names
-}
 
 
 class Stopwatch:
@@ -176,66 +164,3 @@ def slug(label: str) -> str:
     'two_convolutions_.._'
     """
     return re.sub(r"[^A-Za-z0-9.-]+", "_", label)[:LONGEST_SLUG]
-
-
-class Runner(Component):
-    """Base class of runners.
-
-    Attributes
-    ----------
-    tracked : bool
-        Whether its runs are logged in MLflow.
-    uses_data : bool
-        Whether it loads the data set of the plan, whose files must then exist.
-    validates : bool
-        Whether it scores one setting on the validation points of a selection, which then has no grid.
-    reuses_features : bool
-        Whether it may read features that an earlier job has kept on disk: not if times are what it measures.
-    """
-
-    tracked: ClassVar[bool] = True
-    uses_data: ClassVar[bool] = True
-    validates: ClassVar[bool] = False
-    reuses_features: ClassVar[bool] = False
-
-    def check(self) -> None:
-        super().check()
-        for name, value in self.get_params(deep=False).items():
-            if isinstance(value, list | tuple) and not value:
-                raise ParameterError(name, "at least one value", [])
-
-    def plans(self, base: Plan) -> list[Plan]:
-        """The plans that a run fits, checked; by default the plan of the run alone."""
-        return [base]
-
-    def estimates(self, plan: Plan) -> list[Estimate]:
-        """What the rows of a run take, for ``dry_run=true``. Empty where that is not known."""
-        return []
-
-    def tags(self) -> dict[str, str]:
-        """Tags of its runs, besides those of every run."""
-        return {}
-
-    @abstractmethod
-    def run(self, job: Job) -> None:
-        """Do the work, and record the results through the job."""
-
-
-def check_only(only: Collection[str] | None, what: str, names: Collection[str], parts: Collection[str] = ()) -> None:
-    """Raise ``InputError`` if ``runner.only`` has a name that is neither one of ``names`` nor one of their parts."""
-    for name in only or []:
-        if name not in names and name not in parts:
-            raise InputError(f"runner.only: no such {what} {name!r}{choose_from(str(name), names)}")
-
-
-def peak_memory_mb() -> float:
-    """The largest resident memory of this process so far, in MB."""
-    status = Path("/proc/self/status")
-    if status.is_file():  # ru_maxrss of a child process starts from its parent's
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 2**10
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)

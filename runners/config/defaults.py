@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import orbit
-from runners.app.messages import config_keys
-from runners.app.schema import config_parameters, kernel_is_a_choice, taken_from_kernel
-from runners.app.settings import check_name
+from runners.config.messages import config_keys
+from runners.config.schema import config_parameters, kernel_is_a_choice, taken_from_kernel
+from runners.config.settings import check_name
 
 
 def fill_defaults(config: dict[str, Any]) -> list[str]:

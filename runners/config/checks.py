@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orbit
 from orbit.core.errors import InputError, choose_from
@@ -11,10 +11,6 @@ from orbit.core.ranks import world_size
 from orbit.kernels import OperatorKernel
 from orbit.learners.base import Learner
 from orbit.learners.streaming import check_streams
-
-if TYPE_CHECKING:
-    from runners.app.plan import Plan
-
 
 # A grid may change the model, never the data that it is evaluated on.
 _SELECTABLE = (
@@ -80,27 +76,22 @@ def _check_operator_valued(config: dict[str, Any], task: str, able: list[str]) -
         raise InputError(f"hyper={hyper} mixes the features of approx={approx}: choose hyper=linear")
 
 
-def check_selection(plan: Plan) -> None:
-    """Raise InputError unless every point of the grid is a valid plan."""
-    selection, runner = plan.component("selection"), plan.config["runner"]["name"]
-    points = selection.points()
+def check_grid(config: dict[str, Any], points: list[dict[str, Any]]) -> None:
+    """Raise InputError unless selection and runner fit each other, and every key of the grid may be selected."""
+    selection, runner = config["selection"]["name"], config["runner"]["name"]
     runner_class: Any = orbit.get("runner", runner)
     if runner_class.validates:
-        _check_validation(runner, selection.name, points)
-    elif selection.name != "none" and not points:
+        _check_validation(runner, selection, points)
+    elif selection != "none" and not points:
         raise InputError(
-            f"selection.grid: selection={selection.name} needs keys with values, e.g. {{kernel.lengthscale: [1, 2]}}"
+            f"selection.grid: selection={selection} needs keys with values, e.g. {{kernel.lengthscale: [1, 2]}}"
         )
-    if selection.name != "none" and plan.config["engine"]["stream"]:
-        raise InputError(
-            f"engine.stream=true: selection={selection.name} needs all features at once; use selection=none"
-        )
+    if selection != "none" and config["engine"]["stream"]:
+        raise InputError(f"engine.stream=true: selection={selection} needs all features at once; use selection=none")
     for key in points[0] if points else ():
         section = key.partition(".")[0]
         if section not in _SELECTABLE:
             raise InputError(f"selection.grid: {key} cannot be selected{choose_from(section, _SELECTABLE)}")
-    for point in points:
-        plan.without_selection(point)
 
 
 def _check_validation(runner: str, selection: str, points: list[dict[str, Any]]) -> None:

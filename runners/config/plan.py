@@ -27,14 +27,14 @@ from orbit.core.random import spawn
 from orbit.data import Dataset
 from orbit.learners.streaming import sample_rows
 from orbit.registry import check_parameters
-from runners.app import checks
-from runners.app.data import loaded
-from runners.app.defaults import complete, fill_defaults
-from runners.app.messages import config_keys
-from runners.app.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
-from runners.app.settings import check_settings
-from runners.app.signatures import signature
-from runners.interpolations import resolved
+from runners.config import checks
+from runners.config.data import loaded
+from runners.config.defaults import complete, fill_defaults
+from runners.config.interpolations import resolved
+from runners.config.messages import config_keys
+from runners.config.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
+from runners.config.settings import check_settings
+from runners.config.signatures import signature
 
 _SEEDED = ("approx", "hyper", "learner")
 
@@ -151,6 +151,13 @@ class Plan:
         """A variant without selection, such as one point of the grid."""
         return self.variant({**changes, "selection": {"name": "none"}})
 
+    def _check_selection(self) -> None:
+        """Raise InputError unless every point of the grid is a valid plan."""
+        points = self.component("selection").points()
+        checks.check_grid(self.config, points)
+        for point in points:
+            self.without_selection(point)
+
     def progress(self, total: int, description: str) -> Progress:
         """The progress of the run's own steps, shown unless ``engine.progress=false``."""
         return Progress(total, description, self.config["engine"]["progress"])
@@ -246,7 +253,7 @@ def make_plan(composed: dict[str, Any]) -> Plan:
             loader.check_files()
         loader.check_memory()
         result._part("orbit").check_memory()
-    checks.check_selection(result)
+    result._check_selection()
     checks.check_augmentation(config)
     _check_learner(result, loader.fixed_task)
     checks.check_processes(config)

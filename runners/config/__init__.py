@@ -1,0 +1,1 @@
+"""What a configuration is: names, signatures, schema, defaults, plan, messages."""

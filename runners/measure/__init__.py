@@ -1,0 +1,1 @@
+"""Metrics, results, tables and the description of the machine."""
