@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from test_readme import TEXT, files_of_the_package
+from test_readme import EXTEND_PAGE, files_of_the_package
 
 pytestmark = pytest.mark.slow
 
@@ -117,7 +117,7 @@ def test_the_package_of_the_readme(installed, tmp_path):
     installed.install(tmp_path)
     assert " passed" in installed("python", "-m", "pytest", "-p", "no:cacheprovider", cwd=tmp_path)
     assert "group=reversal: Sequences of shape" in installed("orbit", "--info", "group=reversal")
-    command = re.search(r"^    orbit (-m dataset=xperm .*)$", TEXT, re.MULTILINE)[1].split()
+    command = re.search(r"^    orbit (-m dataset=xperm .*)$", EXTEND_PAGE, re.MULTILINE)[1].split()
     before = installed.folders()
     assert "4 of 4 jobs finished" in installed("orbit", *command, *SMALL)
     assert len(installed.folders() - before) == 4

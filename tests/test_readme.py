@@ -1,4 +1,4 @@
-"""README's Python examples run as printed, and every choice is named; commands and links: test_documentation.py."""
+"""Python examples of README and of the pages that continue it run as printed, and every choice is named."""
 
 from __future__ import annotations
 
@@ -15,33 +15,42 @@ ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def code_of(start: str, end: str) -> list[str]:
-    """The Python blocks of a part of README."""
-    return re.findall(r"```python\n(.*?)```", TEXT[TEXT.index(start) : TEXT.index(end)], re.DOTALL)
+PYTHON_PAGE = (ROOT / "docs" / "howto" / "python.md").read_text(encoding="utf-8")
+EXTEND_PAGE = (ROOT / "docs" / "howto" / "extend.md").read_text(encoding="utf-8")
+COMPONENTS = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
+
+
+def python_blocks(text: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
 def files_of_the_package() -> dict[str, str]:
-    """The files of the section "Add a group": a name, and the code block below it."""
-    section = TEXT[TEXT.index("## Add a group") : TEXT.index("## Structure of the code")]
-    files = dict(re.findall(r"`(\w+\.\w+)` .*?\n```\w+\n(.*?)```", section, re.DOTALL))
+    """The class under "Add a group", and the files of the page about extensions by their names."""
+    files = dict(re.findall(r"`(\w+\.\w+)` .*?\n```\w+\n(.*?)```", EXTEND_PAGE, re.DOTALL))
+    files["reversal.py"] = python_blocks(TEXT[TEXT.index("## Add a group") :])[0]
     assert files.keys() == {"pyproject.toml", "reversal.py", "test_reversal.py"}
     return files
 
 
-def test_the_python_examples_run_one_after_the_other(capsys):
-    example, search, frames, figures = code_of("## From Python", "## Add a group")
+def test_the_python_examples_run_one_after_the_other(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example, *_ = python_blocks(TEXT)
+    search, frames, figures, save, *others = python_blocks(PYTHON_PAGE)
     names: dict = {}
     exec(compile(example, "README.md", "exec"), names)
     assert float(capsys.readouterr().out) > 0.9
-    few = names["data"].take(np.arange(200))
-    exec(compile(search, "README.md", "exec"), names | {"data": few})
+    exec(compile(search, "python.md", "exec"), names)
     assert "'randomfourier__kernel__lengthscale': 0." in capsys.readouterr().out
-    exec(compile(frames, "README.md", "exec"), names)
+    exec(compile(frames, "python.md", "exec"), names)
     assert capsys.readouterr().out == "nystrom0 alcohol\n"
-    exec(compile(figures, "README.md", "exec"), names)
+    exec(compile(figures, "python.md", "exec"), names)
     assert [ax.get_xlabel() for ax in names["figure"].axes[1:]] == ["orbit size r", "regularisation $\\lambda$"]
     assert len(names["left"].images) == 2 * 6
     pyplot.close(names["figure"])
+    exec(compile(save, "python.md", "exec"), names)
+    assert capsys.readouterr().out == "True (100, 10)\n"
+    for code in others:
+        exec(compile(code, "python.md", "exec"), names)
 
 
 def test_the_group_passes_its_contract(own_registry, tmp_path, monkeypatch, rng):
@@ -61,7 +70,7 @@ def test_the_group_passes_its_contract(own_registry, tmp_path, monkeypatch, rng)
 
 
 def test_it_names_every_choice():
-    table = TEXT[TEXT.index("| kind | names |") : TEXT.index("A group has a default")]
+    table = COMPONENTS[COMPONENTS.index("| kind | names |") : COMPONENTS.index("A group has a default")]
     for kind in (
         "group",
         "distribution",
@@ -78,6 +87,6 @@ def test_it_names_every_choice():
         "dataset",
     ):
         for name in orbit.available(kind):
-            assert f"`{name}`" in table, f"README's table of choices lacks {kind}={name}"
+            assert f"`{name}`" in table, f"the table of docs/reference/index.md lacks {kind}={name}"
     for path in (ROOT / "conf" / "experiment").glob("*.yaml"):
-        assert f"`{path.stem}`" in table, f"README's table of choices lacks experiment={path.stem}"
+        assert f"`{path.stem}`" in table, f"the table of docs/reference/index.md lacks experiment={path.stem}"
