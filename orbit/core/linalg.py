@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -31,6 +32,10 @@ _SINGLE_THREADED = 512
 
 # Range of the sizes of targets whose squares float32 can hold.
 _SMALLEST_TARGET, _LARGEST_TARGET = 1e-30, 1e30
+
+# Numbers whose standard deviation is at most this many roundings of their mean are equal but for rounding: a sum of k
+# numbers is off by about sqrt(k) / 3 of them.
+_ROUNDINGS = 16
 
 # Numbers that a thread sums at a time.
 _SUMMED = 2**20
@@ -82,6 +87,25 @@ def is_symmetric(A: np.ndarray) -> bool:
     tolerance = 1e3 * float(np.finfo(A.dtype).eps) * float(np.abs(A).max(initial=0))
     blocks = range(0, len(A), BLOCK_COLUMNS)
     return all(np.abs(A[i : i + BLOCK_COLUMNS] - A[:, i : i + BLOCK_COLUMNS].T).max() <= tolerance for i in blocks)
+
+
+def is_constant(deviation: Any, mean: Any, dtype: Any) -> Any:
+    """Whether numbers of a precision are equal but for rounding, so that their deviation is no scale to divide by.
+
+    The bound of scikit-learn's ``StandardScaler`` without its factor for sums of many numbers, which callers avoid.
+
+    Parameters
+    ----------
+    deviation, mean : float, array or tensor
+        Standard deviation of the numbers, or their distance from a reference, and their mean, or the reference.
+    dtype : NumPy or torch dtype
+        Precision of the numbers.
+
+    >>> is_constant(np.array([1e-16, 1e-3]), 1.0, np.float64)
+    array([ True, False])
+    """
+    finfo = torch.finfo if isinstance(dtype, torch.dtype) else np.finfo
+    return deviation <= _ROUNDINGS * float(finfo(dtype).eps) * abs(mean)
 
 
 def row_norms(X: np.ndarray) -> np.ndarray:

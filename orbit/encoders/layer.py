@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.linalg import eigh, inverse_root
+from orbit.core.linalg import eigh, inverse_root, is_constant
 from orbit.core.work import Work
 from orbit.encoders.pooling import Pool, Pooling, pool
 from orbit.encoders.sphere import ArcCos, Exponential, PatchKernel, SphereMap, TwoSided
@@ -28,9 +28,6 @@ _FEWEST_POINTS, _MOST_POINTS = 8, 64
 
 # Patches with a norm below this share of the root mean square have no direction, only rounding errors.
 _NO_DIRECTION = 1e-5
-
-# A patch whose standard deviation is at most this many roundings of its mean is constant.
-_CONSTANT = 16
 
 _KMEANS_ITERATIONS = 12
 _KMEANS_ROWS = 4096
@@ -186,26 +183,41 @@ class Layer:
         strides = (of_map, of_row, n, stride * of_row, stride * n, 1)
         return maps.as_strided((channels, size, size, *self.positions, n), strides)
 
-    def _centre(self, patches: Tensor) -> None:
-        """Subtract the mean, and divide by sqrt(var + c^2) for contrast normalisation, in place."""
+    def _centre(self, patches: Tensor) -> Tensor:
+        """Subtract the mean, and divide by sqrt(var + c^2) unless the normalisation is ``mean``, in place.
+
+        Patches that are constant but for rounding become zero.
+
+        Returns
+        -------
+        tensor, shape (count,)
+            The means in the unit of the patches returned, whose rounding errors the patches have.
+        """
         means = patches.mean(0)
         patches.sub_(means)
+        deviations = patches.square().mean(0).sqrt_()
+        constant = is_constant(deviations, means, means.dtype)
+        scale = torch.ones_like(means)
         if self.options.normalization != "mean":
-            deviations = patches.square().mean(0).add_(self.contrast_**2).sqrt_()
-            constant = deviations <= _CONSTANT * torch.finfo(means.dtype).eps * means.abs_()  # up to rounding
-            patches.mul_(_inverse(deviations, 0.0).masked_fill_(constant, 0.0))
+            scale = _inverse(torch.hypot(deviations, deviations.new_tensor(self.contrast_)), 0.0)
+        scale.masked_fill_(constant, 0.0)
+        patches.mul_(scale)
+        return means.mul_(scale)
 
-    def _whiten(self, patches: Tensor) -> Tensor:
+    def _whiten(self, patches: Tensor, means: Tensor) -> None:
+        """Subtract the mean and multiply by the matrix; patches that are the mean but for rounding become zero."""
         matrix, mean = (torch.as_tensor(part).to(patches) for part in (self.whitening_, self.mean_))
-        patches.copy_(matrix @ patches.sub_(mean[:, None]))
-        return patches.square().sum(0).sqrt_()
+        patches.sub_(mean[:, None])
+        sizes = mean.norm() + self.d**0.5 * means.abs_()
+        patches.mul_(~is_constant(patches.square().sum(0).sqrt_(), sizes, mean.dtype))
+        patches.copy_(matrix @ patches)
 
     def _normalize(self, patches: Tensor) -> Tensor:
         """Normalise patches (d, count) in place, except for the division by the norm; returns the norms."""
         if self.options.normalization != "norm":
-            self._centre(patches)
+            means = self._centre(patches)
         if self.options.normalization == "whitening":
-            return self._whiten(patches)
+            self._whiten(patches, means)
         return patches.square().sum(0).sqrt_()
 
 

@@ -589,6 +589,17 @@ def test_a_constant_patch_has_no_contrast(rng, value, dtype):
     assert features[:, :, 3, 3].any(axis=1).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("normalization", ["mean", "contrast", "whitening"])
+@pytest.mark.parametrize("contrast", [0.0, 0.1])
+def test_equal_patches_are_zero_not_rounding_errors(rng, contrast, normalization, dtype):
+    patches = 100 + rng.random((12, 1, 1)) if normalization != "whitening" else 100 + rng.random((3, 3))
+    X = np.ascontiguousarray(np.tile(np.broadcast_to(patches, (12, 3, 3)), (1, 2, 2)), dtype=dtype)
+    encoder = Patches(size=3, stride=3, normalization=normalization, contrast=contrast, n_components=4).fit(X, 0)
+    assert not encoded(encoder, X).any()
+    assert not encoded(encoder, X[:1]).any()
+
+
 def test_directions_of_black_images_are_finite():
     encoder = Patches(size=3, n_components=4, reduce=3, reduce_whitening=0.5).fit(np.zeros((6, 8, 8)), 0)
     np.testing.assert_array_equal(encoded(encoder, np.zeros((2, 8, 8))), 0.0)
