@@ -145,9 +145,11 @@ def run_with_figures(monkeypatch, tmp_path, capsys):
 def run(run_with_figures, monkeypatch):
     """``run_with_figures`` with blank figures, because drawing takes two thirds of the time of a small run."""
     from orbit import plots
+    from runners.measure import figures
 
-    for name in set(plots.__all__) - {"short"}:
-        monkeypatch.setattr(plots, name, lambda *args, **kwargs: Figure((1, 1)))
+    for place, name in [*((plots, name) for name in plots.__all__), *((figures, name) for name in figures.__all__)]:
+        if name != "short":
+            monkeypatch.setattr(place, name, lambda *args, **kwargs: Figure((1, 1)))
     return run_with_figures
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from orbit.approx.base import FeatureMap
-from orbit.kernels.structure import StructuredFeatures
+from orbit.solvers.structure import StructuredFeatures
 
 # Number of points whose features and kernel values are examined.
 _SAMPLE = 64

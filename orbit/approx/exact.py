@@ -19,9 +19,9 @@ from orbit.engine.embedding import Embedding, Outline, ProjectedEmbedding, Scrat
 from orbit.engine.memory import slices
 from orbit.kernels import Kernel
 from orbit.kernels.base import KernelValues, ProjectedKernelValues
-from orbit.kernels.structure import GramStructure, StructuredFeatures
 from orbit.orbits import Orbit
 from orbit.registry import register
+from orbit.solvers.structure import GramStructure, StructuredFeatures
 
 # A symmetric matrix in b blocks of columns takes a share (1 + 1/b) / 2 of its entries, but every block moves the
 # points along the orbit again, and blocks narrower than a tile cost more than they save.

@@ -17,8 +17,8 @@ from orbit.core.random import RandomState
 from orbit.core.work import Work
 from orbit.engine import Engine
 from orbit.kernels import Gaussian
-from orbit.kernels.structure import StructuredFeatures, unpacked
 from orbit.registry import available, build, register
+from orbit.solvers.structure import StructuredFeatures, unpacked
 
 
 class Layer(TransformerMixin, Component):

@@ -16,9 +16,9 @@ from orbit.core.random import RandomState
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Scratch
 from orbit.kernels import Decomposable, Kernel, OperatorKernel
-from orbit.kernels.structure import Structure, StructuredFeatures
 from orbit.orbits import Orbit
 from orbit.registry import register
+from orbit.solvers.structure import Structure, StructuredFeatures
 
 
 @register("approx", "orff")

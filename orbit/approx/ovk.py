@@ -14,9 +14,9 @@ from orbit.core.work import Work
 from orbit.engine import Engine
 from orbit.engine.embedding import Outline
 from orbit.kernels import Decomposable, Kernel, OperatorKernel
-from orbit.kernels.structure import Structure, StructuredFeatures
 from orbit.orbits import Orbit
 from orbit.registry import register
+from orbit.solvers.structure import Structure, StructuredFeatures
 
 
 @register("approx", "ovk")

@@ -17,10 +17,10 @@ from orbit.core.linalg import check_target_size, row_norms
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.kernels.structure import Operator, Structure, unpacked
 from orbit.learners.base import one_column_per_class
 from orbit.learners.epochs import EpochClassifier, EpochLearner
 from orbit.registry import register
+from orbit.solvers.structure import Operator, Structure, unpacked
 
 _EPSILON = 1e-8
 # Targets whose deviation is at most this multiple of the rounding of their mean, in float32, are constant.
@@ -39,7 +39,7 @@ class _AdaGrad(EpochLearner):
 
     regularization: NonNegativeFloat
 
-    # coupling of the outputs (orbit/kernels/structure.py); None for independent outputs
+    # coupling of the outputs (orbit/solvers/structure.py); None for independent outputs
     _operator: Operator | None = None
     # memory of a batch of centred features
     _batch: Tensor | None = None

@@ -23,7 +23,6 @@ from orbit.core.random import RandomState, hold_out, spawn
 from orbit.core.store import warn, with_warnings
 from orbit.core.threads import threads_for
 from orbit.core.work import Work
-from orbit.kernels.structure import GramStructure, Structure, unpacked
 from orbit.solvers.selection import (
     DEFAULT_PATH,
     best_of_path,
@@ -32,6 +31,7 @@ from orbit.solvers.selection import (
     subset_weights,
     warn_at_end,
 )
+from orbit.solvers.structure import GramStructure, Structure, unpacked
 
 
 @dataclass(frozen=True)

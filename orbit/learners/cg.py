@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from orbit.core.errors import InputError
 from orbit.core.params import Fraction, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, generator, hold_out
-from orbit.kernels.structure import Structure
 from orbit.learners.targets import NumberTargets
 from orbit.registry import register
 from orbit.solvers.conjugate_gradients import MatrixFree
@@ -21,6 +20,7 @@ from orbit.solvers.selection import (
     validation_score,
     warn_at_end,
 )
+from orbit.solvers.structure import Structure
 
 
 @register("regressor", "cg")

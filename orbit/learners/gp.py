@@ -14,7 +14,6 @@ from orbit.core.errors import InputError
 from orbit.core.linalg import check_target_size
 from orbit.core.params import PositiveFloat
 from orbit.core.work import Work
-from orbit.kernels.structure import Constant, GramStructure, unpacked
 from orbit.learners.base import Learner
 from orbit.registry import register
 from orbit.solvers.estimate import factorisation_work, least_squares_work
@@ -22,6 +21,7 @@ from orbit.solvers.factorisations import Cholesky, Eigen
 from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
 from orbit.solvers.moments import System
 from orbit.solvers.selection import best_of_path
+from orbit.solvers.structure import Constant, GramStructure, unpacked
 
 
 @register("regressor", "gp")

@@ -15,7 +15,6 @@ from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState, hold_out
 from orbit.core.threads import threads_for
 from orbit.core.work import Work
-from orbit.kernels.structure import Constant, GramStructure, Operator, Structure
 from orbit.learners.base import checked_weights
 from orbit.learners.targets import ClassTargets, NumberTargets, TargetsLearner
 from orbit.solvers.estimate import factorisation_work, least_squares_work, passes_work
@@ -41,6 +40,7 @@ from orbit.solvers.selection import (
     subset_weights,
     warn_at_end,
 )
+from orbit.solvers.structure import Constant, GramStructure, Operator, Structure
 
 Selection = Literal["loo", "gcv", "hold_out"]
 

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from orbit.core.linalg import check_target_size, rows_with_covariance
 from orbit.core.params import PositiveFloat
 from orbit.core.random import RandomState
-from orbit.kernels.structure import Constant, GramStructure, Operator, Structure, unpacked
 from orbit.learners.base import Learner, check_classes, checked_weights
 from orbit.solvers.moments import Centering
 from orbit.solvers.selection import drop_zero_weights
+from orbit.solvers.structure import Constant, GramStructure, Operator, Structure, unpacked
 
 _FLOATS = [np.float64, np.float32]
 

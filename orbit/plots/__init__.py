@@ -5,40 +5,31 @@ thread and a notebook shows its result. Functions that draw a single panel take 
 """
 
 from orbit.plots.axes import short
-from orbit.plots.comparisons import agreement, compared
 from orbit.plots.curves import budgets, convergence, costs, curves, epochs, growth, panels
 from orbit.plots.fields import field
 from orbit.plots.orbits import orbit_error, orbit_examples
 from orbit.plots.predictions import confusion, error_examples, predicted_against_true, reliability
-from orbit.plots.rows import error_rows, importance
 from orbit.plots.selection import grid_scores, selection_curve
 from orbit.plots.skeletons import locality, skeleton
-from orbit.plots.sweeps import search_progress, setting_effects
 
 __all__ = [
-    "agreement",
     "budgets",
-    "compared",
     "confusion",
     "convergence",
     "costs",
     "curves",
     "epochs",
     "error_examples",
-    "error_rows",
     "field",
     "grid_scores",
     "growth",
-    "importance",
     "locality",
     "orbit_error",
     "orbit_examples",
     "panels",
     "predicted_against_true",
     "reliability",
-    "search_progress",
     "selection_curve",
-    "setting_effects",
     "short",
     "skeleton",
 ]

@@ -8,8 +8,8 @@ import numpy as np
 
 from orbit.core.distributed import broadcast
 from orbit.core.linalg import eigh
-from orbit.kernels.structure import Operator
 from orbit.solvers.moments import Centering, Rows, System
+from orbit.solvers.structure import Operator
 
 # (columns (m, c), their indices among the right-hand sides (c,)) -> (m, c)
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]

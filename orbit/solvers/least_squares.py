@@ -2,7 +2,7 @@
 
 All problems minimise (1/n) sum_i w_i |y_i - b - C(theta)^T x_i|^2 + lambda |theta|^2 over
 theta and, if it is not fixed, b. C maps parameters to coefficients of scalar features
-(:mod:`orbit.kernels.structure`): the identity for independent outputs, and a small matrix
+(:mod:`orbit.solvers.structure`): the identity for independent outputs, and a small matrix
 for each feature with operator-valued kernels (ORFF eq. 10; its eq. 11 drops the 1/n). The
 outputs of a constant C decouple in its eigenbasis, so that in each case the problem is
 
@@ -20,10 +20,10 @@ import numpy as np
 from orbit.core.errors import InputError
 from orbit.core.linalg import add_second_moments, mirror_upper
 from orbit.core.threads import in_threads
-from orbit.kernels.structure import Blocks, Operator
 from orbit.solvers import products
 from orbit.solvers.factorisations import MAX_EIGEN, Factorisation, factorise, smallest_resolved
 from orbit.solvers.moments import Centering, Rows, System
+from orbit.solvers.structure import Blocks, Operator
 
 _EPS = float(np.finfo(np.float64).eps)
 

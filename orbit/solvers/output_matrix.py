@@ -9,7 +9,7 @@ from scipy.linalg import solve_continuous_lyapunov
 from sklearn.exceptions import ConvergenceWarning
 
 from orbit.core.linalg import eigh
-from orbit.kernels.structure import Constant
+from orbit.solvers.structure import Constant
 
 # Relative change below which a learned matrix has converged: after tens of rounds, or thousands if lambda is small.
 _TOLERANCE = 1e-6

@@ -17,8 +17,8 @@ from orbit.distributions import Delta, Haar, VonMises
 from orbit.engine import Engine
 from orbit.groups import Identity, Rotation
 from orbit.kernels import Gaussian
-from orbit.kernels.structure import unpacked
 from orbit.orbits import Orbit
+from orbit.solvers.structure import unpacked
 from orbit.testing import oracles
 from orbit.testing.component import FLOATS, ComponentContract, no_warnings
 from orbit.testing.distributions import Elsewhere

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from orbit import plots
 from orbit.core.errors import InputError
 from orbit.core.progress import Progress
 from orbit.registry import register
@@ -19,6 +18,7 @@ from runners.experiments.without_group import without_group
 from runners.job.estimate import Estimate, Fits, estimated
 from runners.job.job import Job, Stopwatch
 from runners.job.runner import Runner
+from runners.measure import figures
 from runners.measure.metrics import METRICS, paired_test
 
 
@@ -74,7 +74,7 @@ class Compare(Runner):
         job.log_table("compare.md", ["", *names, "seconds", "paired test"], [row.cells() for row in found])
         values = {label: [row.scores[names[0]] for row in found[i::2]] for i, label in enumerate(pairs[0])}
         job.log_metrics({f"test/{names[0]}": float(np.mean(values[f"group={group}"]))})
-        job.log_figure("compare", plots.compared(values, f"test {names[0]}"))
+        job.log_figure("compare", figures.compared(values, f"test {names[0]}"))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from orbit.data import Dataset
 from orbit.plots.predictions import worst_first
 from runners.experiments.fitting import Fitted
 from runners.job.job import EXAMPLES, Job
+from runners.measure import figures
 from runners.measure.tables import csv_table
 
 # Rows of errors.csv.
@@ -37,7 +38,7 @@ def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
     if data.columns:
         columns = data.columns_of(data.X_test)
         job.log_text("errors.csv", _errors_csv(data, columns, predicted))
-        figure = plots.error_rows(columns, data.y_test, predicted, data.task, data.targets, data.test_rows)
+        figure = figures.error_rows(columns, data.y_test, predicted, data.task, data.targets, data.test_rows)
     elif data.X_test.shape[1:] == data.y_test.shape[1:] == (2,):
         job.log_figure("field", plots.field(data.X_test, data.y_test, predicted, "test points"))
         return

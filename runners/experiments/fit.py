@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from orbit import plots
 from orbit.data import Dataset
 from orbit.learners.base import Learner
 from orbit.registry import register
@@ -19,6 +18,7 @@ from runners.experiments.without_group import warning_about_group
 from runners.job.estimate import Estimate, Fits, estimated
 from runners.job.job import Job, suffix
 from runners.job.runner import Runner
+from runners.measure import figures
 from runners.measure.metrics import METRICS, target_labels
 
 
@@ -80,7 +80,7 @@ class Fit(Runner):
         with job.stage("importance"):
             found = importance(fitted.model, data, job.plan.engine(), job.plan.seed("runner"))
         job.log_text("importance.csv", found.csv())
-        job.log_figure("importance", plots.importance(found.names, found.values, found.change))
+        job.log_figure("importance", figures.importance(found.names, found.values, found.change))
 
 
 def record_selection(job: Job, selected: Selected, name: str = "") -> None:

@@ -28,6 +28,7 @@ from runners.job.estimate import Estimate, Fits, estimated
 from runners.job.features import shared_in_job
 from runners.job.job import Job
 from runners.job.runner import Runner, check_only
+from runners.measure import figures
 from runners.measure.results import TABLE, Result, curve_results, settings_of
 from runners.measure.tables import markdown_table, mean_and_spread
 
@@ -156,7 +157,7 @@ class Table(Runner):
                 self._fit_curve(job, curve, trials, progress)
         if results:
             values = {label: [metrics[self.metric] for metrics in found] for label, found in results.items()}
-            job.log_figure("table", plots.compared(values, self.metric, self.published))
+            job.log_figure("table", figures.compared(values, self.metric, self.published))
             job.say(self._markdown(results))
             means = {label: float(np.mean(found)) for label, found in values.items()}
             published = {label: float(value) for label, value in (self.published or {}).items()}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from orbit import plots
 from runners.config.names import key_of
 from runners.config.program import command
+from runners.measure import figures
 from runners.measure.tables import markdown_table
 from runners.tracking.record import SweepFolder
 
@@ -45,7 +45,7 @@ def write_report(study: Any, metric: str, fixed: list[str], hydra: Any) -> None:
     metrics = {f"best/{metric}": best.value} | {f"importance/{key}": value for key, value in importance.items()}
     folder.write_search(text, metrics)
     larger_is_better = study.direction.name == "MAXIMIZE"
-    figure = plots.search_progress({t.number: t.value for t in finished}, importance, metric, larger_is_better)
+    figure = figures.search_progress({t.number: t.value for t in finished}, importance, metric, larger_is_better)
     folder.write_figure("search", figure)
 
 

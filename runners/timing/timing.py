@@ -14,6 +14,7 @@ from orbit.registry import register
 from runners.config.plan import Plan
 from runners.job.job import Job
 from runners.job.runner import Runner
+from runners.measure import figures
 from runners.measure.machine import describe_machine
 from runners.measure.tables import markdown_table
 from runners.timing import sizes
@@ -121,7 +122,7 @@ class Timing(Runner):
         job.log_table("table.md", ["case", "median s", "min", "max", "processor s"], rows)
         clocks = {name: values[:, 0].tolist() for name, values in seconds.items()}
         label = f"seconds: median and range of {self.rounds} rounds" if self.rounds > 1 else "seconds, one round"
-        job.log_figure("timing", plots.compared(clocks, label, median=True))
+        job.log_figure("timing", figures.compared(clocks, label, median=True))
 
     def _ratios(self, job: Job, comparison: Comparison, seconds: dict[str, np.ndarray]) -> dict[str, float]:
         metrics: dict[str, float] = {}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from orbit import plots
 from runners.config.names import split_override
+from runners.measure import figures
 from runners.measure.metrics import MAIN_METRICS, paired_values_test
 from runners.measure.tables import markdown_table, mean_and_spread, number
 from runners.tracking.record import RECORD, Record, RunFolder, SweepFolder
@@ -133,7 +133,7 @@ def _figure(jobs: Jobs, metric: str) -> Figure | None:
         return None
     known, varied = _with_finite(jobs, metric), _varied(jobs)
     settings = [{key: _value(record, key) for key in varied} for record, _ in known]
-    return plots.setting_effects(settings, [metrics[metric] for _, metrics in known], metric)
+    return figures.setting_effects(settings, [metrics[metric] for _, metrics in known], metric)
 
 
 def _overrides(record: Record) -> dict[str, str]:

@@ -25,13 +25,13 @@ from orbit.groups import Orthogonal
 from orbit.kernels import CurlFree, Decomposable, DivergenceFree, Gaussian, Helmholtz, Matern
 from orbit.kernels.operator_bounds import operator_uniform_bound, operator_variance_bound
 from orbit.kernels.operator_valued import _hessians
-from orbit.kernels.structure import Blocks, Constant, GramStructure, StructuredFeatures, structure_of
 from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinRegressor
 from orbit.orbits import Orbit
 from orbit.solvers.factorisations import Band, Eigen, Tridiagonal
 from orbit.solvers.least_squares import Primal
 from orbit.solvers.moments import System
 from orbit.solvers.output_matrix import learn_output
+from orbit.solvers.structure import Blocks, Constant, GramStructure, StructuredFeatures, structure_of
 from orbit.testing import ComponentContract, KernelMapContract, OperatorKernelContract, oracles
 
 SIGMA = 1.3

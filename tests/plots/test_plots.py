@@ -18,6 +18,7 @@ from orbit.learners.base import Curve
 from orbit.orbits import Orbit
 from orbit.plots.axes import Sample, draw_samples
 from orbit.testing.samples import smooth_images
+from runners.measure import figures
 
 
 @pytest.fixture
@@ -105,10 +106,10 @@ def test_long_names_of_classes_are_told_apart_and_do_not_overlap(draw, n):
 
 def test_long_names_of_columns_are_told_apart(draw):
     names = [f"a long name of a column with its unit [mm], number {i}" for i in range(9)]
-    ax = draw(plots.importance(names, np.ones((9, 2)), "decrease of accuracy")).axes[0]
+    ax = draw(figures.importance(names, np.ones((9, 2)), "decrease of accuracy")).axes[0]
     assert len({label.get_text() for label in ax.get_yticklabels()}) == 9
     rows = {name: np.arange(5.0) for name in names[:8]}
-    ax = draw(plots.error_rows(rows, np.arange(5.0), np.ones(5), "regression")).axes[0]
+    ax = draw(figures.error_rows(rows, np.arange(5.0), np.ones(5), "regression")).axes[0]
     (table,) = ax.tables
     assert len({cell.get_text().get_text() for (i, _), cell in table.get_celld().items() if i == 0}) == 8 + 2
 
@@ -186,7 +187,7 @@ def test_error_rows_are_the_largest_residuals_with_their_columns(draw):
     columns = {"width": np.arange(40.0), "kind": np.array(["owl"] * 39 + ["cat"])}
     y = np.arange(40.0)
     predicted = y + np.where(y == 39, 5.0, np.where(y == 20, -3.0, 0.1))
-    figure = draw(plots.error_rows(columns, y, predicted, "regression", ["price"], rows=100 + np.arange(40)))
+    figure = draw(figures.error_rows(columns, y, predicted, "regression", ["price"], rows=100 + np.arange(40)))
     found = rows_of(figure)
     assert found[0] == ["row", "price\ntrue → predicted", "width", "kind"]
     assert found[1:3] == [["139", "39 → 44", "39", "cat"], ["120", "20 → 17", "20", "owl"]]
@@ -200,7 +201,7 @@ def test_error_rows_are_the_largest_residuals_with_their_columns(draw):
 def test_error_rows_of_several_targets_are_in_units_of_their_deviations(rng, draw):
     y = rng.standard_normal((30, 2)) * [1e6, 1.0]
     predicted = y + np.where(np.arange(30) == 7, 3.0, 0.0)[:, None]
-    found = rows_of(draw(plots.error_rows({"a": rng.random(30)}, y, predicted, "regression", ["large", "small"])))
+    found = rows_of(draw(figures.error_rows({"a": rng.random(30)}, y, predicted, "regression", ["large", "small"])))
     assert found[0][:3] == ["row", "large\ntrue → predicted", "small\ntrue → predicted"]
     assert found[1][0] == "7"
 
@@ -208,25 +209,25 @@ def test_error_rows_of_several_targets_are_in_units_of_their_deviations(rng, dra
 def test_error_rows_of_classes_are_the_errors(rng, draw):
     y = np.array(["a", "b", "a", "b"])
     columns = {f"x{j}": rng.random(4) for j in range(12)} | {"rare": np.array(["n", "n", "n", "y"])}
-    figure = draw(plots.error_rows(columns, y, np.array(["a", "a", "a", "a"]), "classification", ["kind"]))
+    figure = draw(figures.error_rows(columns, y, np.array(["a", "a", "a", "a"]), "classification", ["kind"]))
     found = rows_of(figure)
     assert [row[:2] for row in found[1:]] == [["1", "b → a"], ["3", "b → a"]]
     assert len(found[0]) == 2 + 8
     assert figure.axes[0].get_title() == "2 of 2 errors; 8 of 13 columns; dark: unusual values"
-    assert plots.error_rows(columns, y, y, "classification") is None
+    assert figures.error_rows(columns, y, y, "classification") is None
 
 
 def test_error_rows_takes_a_data_frame(draw):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": pd.Categorical(["x", "y", "x"]), "c": [True, False, True]})
-    found = rows_of(draw(plots.error_rows(frame, np.zeros(3), np.arange(3.0), "regression")))
+    found = rows_of(draw(figures.error_rows(frame, np.zeros(3), np.arange(3.0), "regression")))
     assert found[1] == ["2", "0 → 2", "3", "x", "True"]
     assert found[2] == ["1", "0 → 1", "nan", "y", "False"]
 
 
 def test_importance_is_sorted_and_cut(rng, draw):
     values = np.arange(25.0)[:, None] + [[-1.0, 1.0]]
-    ax = draw(plots.importance([f"x{j}" for j in range(25)], values, "accuracy")).axes[0]
+    ax = draw(figures.importance([f"x{j}" for j in range(25)], values, "accuracy")).axes[0]
     assert [label.get_text() for label in ax.get_yticklabels()] == [f"x{j}" for j in range(24, 4, -1)]
     assert [bar.get_width() for bar in ax.patches] == list(range(24, 4, -1))
     assert ax.get_title() == "the largest 20 of 25 columns"
@@ -246,7 +247,7 @@ def test_orbit_examples_take_the_place_of_given_axes(rng, draw):
 
 
 def test_compared(draw):
-    figure = draw(plots.compared({"rf": [1.0, 3.0], "nystrom": [2.0]}, "rmse", {"rf": 2.5}))
+    figure = draw(figures.compared({"rf": [1.0, 3.0], "nystrom": [2.0]}, "rmse", {"rf": 2.5}))
     assert [bar.get_width() for bar in figure.axes[0].patches] == [2.0, 2.0]
     rows = {(text.get_text(), text.get_color(), text.xy[1]) for text in figure.axes[0].texts}
     numbers = {("2", "k", 0), ("2", "k", 1), ("2.5", "C3", 0)}  # the published one under its heading
@@ -255,24 +256,24 @@ def test_compared(draw):
     assert columns["2"] == columns["here"] < columns["2.5"] == columns["published ◆"]
     (diamond,) = [line for line in figure.axes[0].lines if line.get_marker() == "D"]
     np.testing.assert_allclose(diamond.get_xdata(), [2.5])
-    draw(plots.compared({"rf": [1.0]}, "rmse"))
+    draw(figures.compared({"rf": [1.0]}, "rmse"))
 
 
 @pytest.mark.parametrize("n", [1, 20])
 def test_bars_fill_their_axes_from_top_to_bottom(draw, n):
     names = [f"row {i}" for i in range(n)]
-    figures = (
-        plots.compared({name: [1.0] for name in names}, "seconds", median=True),
-        plots.importance(names, np.ones((n, 2)), "decrease of accuracy"),
+    drawn = (
+        figures.compared({name: [1.0] for name in names}, "seconds", median=True),
+        figures.importance(names, np.ones((n, 2)), "decrease of accuracy"),
     )
-    for figure in figures:
+    for figure in drawn:
         bottom, top = draw(figure).axes[0].get_ylim()
         assert -0.7 < top < -0.35
         assert n - 0.65 < bottom < n - 0.3
 
 
 def test_compared_by_medians(draw):
-    (ax,) = draw(plots.compared({"rf": [1.0, 2.0, 9.0], "nystrom": [2.0]}, "seconds", median=True)).axes
+    (ax,) = draw(figures.compared({"rf": [1.0, 2.0, 9.0], "nystrom": [2.0]}, "seconds", median=True)).axes
     assert [bar.get_width() for bar in ax.patches] == [2.0, 2.0]
     whiskers = [container.lines[2][0].get_segments()[0][:, 0].tolist() for container in ax.containers[1::2]]
     assert whiskers == [[1.0, 9.0], [2.0, 2.0]]
@@ -294,15 +295,15 @@ def test_a_field_is_drawn_beside_its_prediction_and_error(rng, draw):
 
 def test_agreement(draw):
     found = {"a": (0.1, 0.2), "b": (0.3, 0.4)}
-    here, there = draw(plots.agreement(found, {"a": (0.5, 0.6)}, ("one", "two"), "title")).axes
+    here, there = draw(figures.agreement(found, {"a": (0.5, 0.6)}, ("one", "two"), "title")).axes
     np.testing.assert_allclose(here.lines[0].get_xdata(), [0.1, 0.3])
     np.testing.assert_allclose(there.lines[0].get_ydata(), [0.6])
     assert [(text.get_text(), text.xy) for text in here.texts] == [("a", (0.1, 0.2)), ("b", (0.3, 0.4))]
     close = {f"conv{i}": (0.5, 0.5 + i / 1e4) for i in range(10)}
-    ax, _ = draw(plots.agreement(close, close, ("one", "two"), "names side by side")).axes
+    ax, _ = draw(figures.agreement(close, close, ("one", "two"), "names side by side")).axes
     boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.y0)
     assert all(below.y1 < above.y0 for below, above in itertools.pairwise(boxes)), "names overlap"
-    draw(plots.agreement(found, {}, ("one", "two"), "title"))
+    draw(figures.agreement(found, {}, ("one", "two"), "title"))
 
 
 def test_epochs(draw):
@@ -359,11 +360,11 @@ SINGLE_PANELS = {
     "predicted_against_true": lambda ax: plots.predicted_against_true(np.ones(2), np.zeros(2), ax=ax),
     "selection_curve": lambda ax: plots.selection_curve(curve(np.array([0.5, 0.7, 0.6]), 0.1, "gcv"), ax=ax),
     "reliability": lambda ax: plots.reliability(np.array([0]), np.array([[0.7, 0.3]]), np.arange(2), ax=ax),
-    "importance": lambda ax: plots.importance(["a"], np.ones((1, 2)), "accuracy", ax=ax),
-    "error_rows": lambda ax: plots.error_rows({"a": np.ones(2)}, np.ones(2), np.zeros(2), "regression", ax=ax),
+    "importance": lambda ax: figures.importance(["a"], np.ones((1, 2)), "accuracy", ax=ax),
+    "error_rows": lambda ax: figures.error_rows({"a": np.ones(2)}, np.ones(2), np.zeros(2), "regression", ax=ax),
     "orbit_error": lambda ax: plots.orbit_error({"qmc": np.ones((1, 2))}, [1, 2], ax=ax),
     "several targets": lambda ax: plots.predicted_against_true(np.ones((2, 2)), np.zeros((2, 2)), ax=ax),
-    "compared": lambda ax: plots.compared({"rf": [1.0]}, "rmse", {"rf": 2.0}, ax=ax),
+    "compared": lambda ax: figures.compared({"rf": [1.0]}, "rmse", {"rf": 2.0}, ax=ax),
     "epochs": lambda ax: plots.epochs({"a": [0.1, 0.4]}, ax=ax),
     "convergence": lambda ax: plots.convergence({"a": (np.ones(1), np.ones((1, 1)))}, "r", "e", "t", ax=ax),
     "curves": lambda ax: plots.curves({"a": (np.ones(1), np.ones((1, 1)))}, {}, "n", "s", ax=ax),

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from orbit import plots
 from runners.config.names import default_name
 from runners.config.schema import HydraConfig, run_name
+from runners.measure import figures
 from runners.tracking import views
 from runners.tracking.record import Record
 from runners.tracking.summary import summary
@@ -98,7 +98,7 @@ class TestSummary:
 
     def test_figure_spans_the_values(self):
         settings = [{"approx.n_components": n, "group": group, "seed": "0"} for n in ("10", "100") for group in "ab"]
-        figure = plots.setting_effects(settings, [0.90, 0.91, 0.92, 0.93], "test/accuracy")
+        figure = figures.setting_effects(settings, [0.90, 0.91, 0.92, 0.93], "test/accuracy")
         number, name = figure.axes
         for ax in (number, name):
             low, high = ax.get_ylim()
@@ -110,7 +110,7 @@ class TestSummary:
 
     def test_figure_of_many_settings_has_one_line_of_means(self):
         settings = [{"a": str(a), "b": str(b)} for a in range(10) for b in range(3)]
-        figure = plots.setting_effects(settings, np.arange(30.0).tolist(), "m")
+        figure = figures.setting_effects(settings, np.arange(30.0).tolist(), "m")
         assert figure.axes[1].get_title() == "mean over all other settings"
         np.testing.assert_allclose(figure.axes[1].lines[0].get_ydata(), [13.5, 14.5, 15.5])
 

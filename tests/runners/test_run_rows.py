@@ -23,12 +23,13 @@ import orbit
 from orbit import plots
 from orbit.core.errors import InputError
 from orbit.plots.predictions import predicted_against_true
-from orbit.plots.rows import error_rows
-from orbit.plots.rows import importance as importance_figure
 from runners.config.plan import plan
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.importance import importance, is_cheap
 from runners.job.job import Stopwatch
+from runners.measure import figures
+from runners.measure.figures import error_rows
+from runners.measure.figures import importance as importance_figure
 from runners.tracking.record import RunFolder
 
 TABLE = ("dataset=table", "dataset.path=mine.csv", "group=identity", "approx=points", "runner.save_model=false")
@@ -181,8 +182,8 @@ def test_a_learner_without_probabilities_has_no_metrics_of_them():
 @pytest.mark.usefixtures("table")
 def test_each_target_has_metrics_and_a_panel_with_its_name(run, monkeypatch, tmp_path):
     drawn = {}
-    for draw in (predicted_against_true, error_rows, importance_figure):
-        monkeypatch.setattr(plots, draw.__name__, remembered(drawn, draw))
+    for place, draw in ((plots, predicted_against_true), (figures, error_rows), (figures, importance_figure)):
+        monkeypatch.setattr(place, draw.__name__, remembered(drawn, draw))
     targets = "dataset.target=[price,cost/EUR]"
     code, out, err = run(*TABLE, "dataset.categories=onehot", COLUMNS, targets, "tracking.enabled=false")
     assert code == 0, err

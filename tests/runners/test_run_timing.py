@@ -11,6 +11,7 @@ from command_line import composed, folders
 
 from orbit import plots
 from runners.config.plan import plan as make_plan
+from runners.measure import figures
 from runners.measure.machine import describe_machine
 from runners.timing import sizes
 from runners.timing.comparisons import processes
@@ -67,8 +68,8 @@ def _small_and_once(monkeypatch):
 
 
 def test_bars_are_the_medians_of_the_table(run_with_figures, tmp_path, monkeypatch):
-    drawn, draw = [], plots.compared
-    monkeypatch.setattr(plots, "compared", lambda *args, **kwargs: drawn.append(draw(*args, **kwargs)) or drawn[-1])
+    drawn, draw = [], figures.compared
+    monkeypatch.setattr(figures, "compared", lambda *args, **kwargs: drawn.append(draw(*args, **kwargs)) or drawn[-1])
     assert run_with_figures("experiment=bench_path", *TINY, "runner.rounds=5")[0] == 0
     (folder,) = folders(tmp_path)
     medians = [value for key, value in RunFolder(folder).read_metrics().items() if key.startswith("time/")]

@@ -16,7 +16,6 @@ from orbit.data import XPerm
 from orbit.engine import Engine
 from orbit.groups import Permutation
 from orbit.kernels import Gaussian
-from orbit.kernels.structure import Constant
 from orbit.learners import KernelRidgeRegressor, RidgeClassifier, RidgeRegressor
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.orbits import Orbit
@@ -33,6 +32,7 @@ from orbit.solvers.selection import (
     leave_one_out,
     warn_at_end,
 )
+from orbit.solvers.structure import Constant
 
 PATH = [1e-6, 1e-4, 1e-2, 1.0]
 REDUCTIONS = [Eigen, Tridiagonal, Band]

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import orbit
 from orbit.core.errors import InputError
-from orbit.kernels.structure import structure_of
+from orbit.solvers.structure import structure_of
 from runners.config.plan import Plan
 from runners.timing.comparisons.base import Comparison, represented_images
 
