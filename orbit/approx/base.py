@@ -57,7 +57,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         Whether the features include the structure of an operator-valued kernel.
     default_kernel : subclass of Kernel
         The kernel, with its defaults, if none is given.
-    own_kernel : method without arguments, or None
+    implied_kernel : method without arguments, or None
         The kernel that the features approximate, from the map's parameters; None where the kernel is a choice.
     encoder : Encoder or None
         Maps moved points to the vectors that the kernel takes; None, as in maps without encoders, takes the points
@@ -66,7 +66,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     operator_valued: ClassVar[bool] = False
     default_kernel: ClassVar[type[Kernel]] = Gaussian
-    own_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
+    implied_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
     kernel: Kernel | None
     encoder: Encoder | None = None
     orbit: Orbit | None
@@ -112,7 +112,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def label(self) -> str:
         """Name of a fitted map in error messages, e.g. ``approx=nystrom, kernel=laplacian``."""
-        parts = [self.kernel_] if self.own_kernel is None else []
+        parts = [self.kernel_] if self.implied_kernel is None else []
         parts += [] if self.encoder_.is_identity else [self.encoder_]
         return ", ".join([f"{self.kind}={self.name}", *(part.label() for part in parts)])
 
@@ -127,7 +127,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """How the latest average over the orbit was computed; None before the first."""
         return self._routes[-1] if self._routes else None
 
-    def points_wanted(self, n: int) -> int:
+    def min_fit_points(self, n: int) -> int:
         """Minimum size of a sample of ``n`` points to which :meth:`fit` should be applied.
 
         0 for maps that only estimate scales from the sample.
@@ -139,7 +139,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """Whether the features are kernel values with the training points."""
         return False
 
-    def columns(self, n: int, d: int) -> int:
+    def n_columns(self, n: int, d: int) -> int:
         """Columns of the features of ``n`` training points of ``d`` numbers, from parameters alone.
 
         0 if they are known only after :meth:`fit`, as where the rank of a kernel matrix decides.
@@ -182,7 +182,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def _outline(self, setting: Setting) -> Outline:
         """The sizes of the embedding; by default, one product with the kernel's vector for each column."""
-        count = self.columns(setting.n, setting.d) or setting.n
+        count = self.n_columns(setting.n, setting.d) or setting.n
         return Outline(count, count, count, setting.d, is_projected=False)
 
     def _work_dtype(self, dtype: np.dtype) -> np.dtype:
@@ -304,7 +304,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return features
 
     def _parts(self) -> tuple[Orbit, Kernel, Engine]:
-        default = self.own_kernel or self.default_kernel
+        default = self.implied_kernel or self.default_kernel
         return self.orbit or Orbit(), self.kernel or default(), self.engine or Engine()
 
     def _validate(self, X, reset: bool) -> np.ndarray:

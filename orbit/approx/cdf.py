@@ -138,7 +138,7 @@ class CumulativeDistribution(AveragedMap):
     (20, 1050)
     """
 
-    kernel = None  # fixed: see own_kernel
+    kernel = None  # fixed: see implied_kernel
     templates_: np.ndarray
     thresholds_: np.ndarray
     scale_: np.ndarray
@@ -224,11 +224,11 @@ class CumulativeDistribution(AveragedMap):
             codes[rows] = np.rint(values) if use_counts else values
         return CompactFeatures(codes, (self._column_scale() / unit).astype(X.dtype))
 
-    def own_kernel(self) -> kernels.CDF:
+    def implied_kernel(self) -> kernels.CDF:
         """The kernel that inner products of the features approximate."""
         return kernels.CDF(1.0 if self.norm == "each" else "max", self.epsilon, self.templates)
 
-    def columns(self, n: int, d: int) -> int:
+    def n_columns(self, n: int, d: int) -> int:
         return self.sketch or self.n_components * (2 * self.n_bins + 1)
 
     def fit_bytes(self, n: int, d: int) -> int:
@@ -236,7 +236,7 @@ class CumulativeDistribution(AveragedMap):
 
     def _outline(self, setting: Setting) -> Outline:
         width = self.n_components * (2 * self.n_bins + 2)
-        return Outline(self.n_components, width, self.columns(setting.n, setting.d), setting.d)
+        return Outline(self.n_components, width, self.n_columns(setting.n, setting.d), setting.d)
 
     def _finish_work(self, outline: Outline, dtype: np.dtype) -> Work:
         return Work(values=outline.width)

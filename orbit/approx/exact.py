@@ -140,7 +140,7 @@ class Exact(FeatureMap):
     def gives_gram(self) -> bool:
         return bool(self.precomputed)
 
-    def columns(self, n: int, d: int) -> int:
+    def n_columns(self, n: int, d: int) -> int:
         return n if self.precomputed else 0
 
     def fit_bytes(self, n: int, d: int) -> int:
@@ -170,7 +170,7 @@ class Exact(FeatureMap):
     def _finish_work(self, outline: Outline, dtype: np.dtype) -> Work:
         return Work() if self.precomputed else Work(double=float(outline.width) ** 2)
 
-    def points_wanted(self, n: int) -> int:
+    def min_fit_points(self, n: int) -> int:
         return n
 
     def _forget_root(self) -> None:

@@ -24,11 +24,11 @@ from orbit.solvers.structure import StructuredFeatures, unpacked
 class Layer(TransformerMixin, Component):
     """Base class of second layers: transformers of features (n, d)."""
 
-    def points_wanted(self, n: int) -> int:
+    def min_fit_points(self, n: int) -> int:
         """Minimum size of a sample of ``n`` points to which :meth:`fit` should be applied."""
         return 0
 
-    def columns(self, n: int, d: int) -> int:
+    def n_columns(self, n: int, d: int) -> int:
         """Columns of the features of ``n`` training points of ``d`` features, from parameters alone."""
         return d
 
@@ -38,7 +38,7 @@ class Layer(TransformerMixin, Component):
 
     def estimate(self, d: int, n: int, dtype: np.dtype) -> MapEstimate:
         """What the layer takes for ``n`` points of ``d`` features in a precision; by default nothing."""
-        return MapEstimate(self.columns(n, d), Work(), Work())
+        return MapEstimate(self.n_columns(n, d), Work(), Work())
 
     def _validate(self, X, reset: bool) -> np.ndarray:
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
@@ -140,11 +140,11 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, Layer):
                 raise ParameterError(kind, "one of " + ", ".join(available(kind)), getattr(self, kind))
         self._map().check()
 
-    def points_wanted(self, n: int) -> int:
-        return self._map().points_wanted(n)
+    def min_fit_points(self, n: int) -> int:
+        return self._map().min_fit_points(n)
 
-    def columns(self, n: int, d: int) -> int:
-        return self._map().columns(n, d)
+    def n_columns(self, n: int, d: int) -> int:
+        return self._map().n_columns(n, d)
 
     def fit_bytes(self, n: int, d: int) -> int:
         return self._map().fit_bytes(n, d)

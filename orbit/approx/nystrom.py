@@ -102,7 +102,7 @@ class Nystrom(AveragedMap):
         self.engine = engine
         self.random_state = random_state
 
-    def points_wanted(self, n: int) -> int:
+    def min_fit_points(self, n: int) -> int:
         return min(n, self.n_components * (self.landmarks or Uniform()).points_each)
 
     def fit_bytes(self, n: int, d: int) -> int:

@@ -97,8 +97,8 @@ class OperatorRandomFourier(RandomFourier):
         self.engine = engine
         self.random_state = random_state
 
-    def columns(self, n: int, d: int) -> int:
-        columns = super().columns(n, d)
+    def n_columns(self, n: int, d: int) -> int:
+        columns = super().n_columns(n, d)
         return columns * d * self._factors(np.ones((1, d))).shape[2] if self.equivariant else columns
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:

@@ -96,7 +96,7 @@ class OperatorExact(FeatureMap):
     def _fit_work(self, setting: Setting, of_point: Work) -> Work:
         return of_point * setting.n + root_work(setting.n * _outputs(setting.kernel, setting.d))
 
-    def points_wanted(self, n: int) -> int:
+    def min_fit_points(self, n: int) -> int:
         return n
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:

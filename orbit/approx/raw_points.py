@@ -51,7 +51,7 @@ class RawPoints(AveragedMap):
         self.engine = engine
         self.random_state = random_state
 
-    def own_kernel(self) -> Polynomial:
+    def implied_kernel(self) -> Polynomial:
         """The linear kernel."""
         return Polynomial(degree=1, gamma=1.0, coef0=0.0)
 

@@ -108,14 +108,14 @@ class RandomFourier(AveragedMap):
         rule = self.frequencies or Automatic()
         rule.check_kernel(self._scalar_kernel(kernel))
 
-    def columns(self, n: int, d: int) -> int:
+    def n_columns(self, n: int, d: int) -> int:
         return self.n_components * (2 if self.variant == "pairs" else 1)
 
     def fit_bytes(self, n: int, d: int) -> int:
         return (self.frequencies or Automatic()).bytes_drawn(self.n_components, d)
 
     def _outline(self, setting: Setting) -> Outline:
-        s, columns = self.n_components, self.columns(setting.n, setting.d)
+        s, columns = self.n_components, self.n_columns(setting.n, setting.d)
         rule, kernel = self.frequencies or Automatic(), self._scalar_kernel(setting.kernel)
         cost = rule.product_cost(kernel, s, setting.d)
         return Outline(s, columns, columns, cost / 2, values=columns / s)
@@ -127,7 +127,7 @@ class RandomFourier(AveragedMap):
         blocks = rule.blocks(*arguments)
         self._drawn = rule.draw(*arguments) if blocks is None else blocks
         self.offsets_ = rng.uniform(0, 2 * math.pi, self.n_components) if self.variant == "offset" else None
-        self._n_features_out = self.columns(len(X), self.encoder_.n_outputs_)
+        self._n_features_out = self.n_columns(len(X), self.encoder_.n_outputs_)
 
     @property
     def frequencies_(self) -> np.ndarray:

@@ -131,7 +131,7 @@ class RandomSkeleton(AveragedMap):
         self.complexity_ = self.kernel_.skeleton_.complexity()
         self._n_features_out = self.n_components_ * (2 if self._columns() == "pairs" else 1)
 
-    def columns(self, n: int, d: int) -> int:
+    def n_columns(self, n: int, d: int) -> int:
         kernel = self._parts()[1]
         is_real = isinstance(kernel, SkeletonKernel) and kernel.base == "binary"
         return self.n_components * (2 if self.variant == "pairs" and not is_real else 1)
@@ -142,7 +142,7 @@ class RandomSkeleton(AveragedMap):
     def _outline(self, setting: Setting) -> Outline:
         kernel = setting.kernel
         assert isinstance(kernel, SkeletonKernel)
-        s, columns = self.n_components, self.columns(setting.n, setting.d)
+        s, columns = self.n_components, self.n_columns(setting.n, setting.d)
         return Outline(s, columns, columns, 0.0, columns / s + kernel.skeleton_.complexity(), is_projected=False)
 
     def metrics(self) -> dict[str, float]:

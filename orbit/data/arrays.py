@@ -71,7 +71,7 @@ class Arrays(Loader):
     """
 
     fixed_task = None
-    without_effect = {}
+    ignored_keys = {}
 
     def __init__(
         self,

@@ -274,7 +274,7 @@ class Loader(Component):
         Name of the array of points in an .npz file with new points.
     reading : tuple of str
         Keys of ``Dataset.reading`` that new points are read by.
-    without_effect : mapping of str to type
+    ignored_keys : mapping of str to type
         Keys of the command line that a data set without a parameter of that name ignores. Data that is generated or
         bundled needs no folder, but takes one, so that one command line serves all experiments.
     in_order : bool
@@ -287,7 +287,7 @@ class Loader(Component):
     pixels: ClassVar[bool] = False
     x_key: str = "X"
     reading: ClassVar[tuple[str, ...]] = ()
-    without_effect: ClassVar[Mapping[str, Any]] = {"root": str | None}
+    ignored_keys: ClassVar[Mapping[str, Any]] = {"root": str | None}
     in_order: ClassVar[bool] = False
 
     n_train: PositiveInt | None
@@ -422,7 +422,7 @@ class FileLoader(Loader):
     """
 
     folder: ClassVar[str]
-    without_effect: ClassVar[Mapping[str, Any]] = {}
+    ignored_keys: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ class ClassFolders(Loader):
         The suffixes as messages name them, joined by ``{}``.
     """
 
-    without_effect = {}
+    ignored_keys = {}
     thing: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     shown: ClassVar[str]

@@ -89,7 +89,7 @@ class Table(Loader):
     default_representation = {"name": "standardize"}
     default_group = {"name": "identity"}
     fixed_task = None
-    without_effect = {}
+    ignored_keys = {}
     reading = "features", "targets", "fill"
 
     def __init__(

@@ -69,7 +69,7 @@ def _kernel(config: dict[str, Any]) -> list[str]:
         orbit.build("kernel", **config["kernel"]).check()  # has no effect, but a wrong value is an error
         features = orbit.build("approx", **config["approx"])
         features.check()
-    kernel = features.own_kernel()
+    kernel = features.implied_kernel()
     config["kernel"] = {"name": kernel.name, **kernel.get_params(deep=False)}
     return ["kernel"]
 

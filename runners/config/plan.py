@@ -130,7 +130,7 @@ class Plan:
 
     def sample(self, n: int) -> np.ndarray:
         """Rows, of ``n`` training points of a stream, that representation, features and second layer are fitted to."""
-        wanted = max(self._part(kind).points_wanted(n) for kind in ("approx", "hyper"))
+        wanted = max(self._part(kind).min_fit_points(n) for kind in ("approx", "hyper"))
         return sample_rows(n, self.seed("sample"), self._part("engine"), at_least=wanted)
 
     def variant(self, changes: Mapping[str, Any]) -> Plan:
@@ -264,7 +264,7 @@ def _leave_out(config: dict[str, Any]) -> None:
     """Remove keys without effect, in place: a run with one computes the same as a run without it."""
     for kind in KINDS:
         if (name := config[kind]["name"]) != "auto":
-            for key in signature(kind, name).without_effect:
+            for key in signature(kind, name).ignored_keys:
                 config[kind].pop(key, None)
 
 

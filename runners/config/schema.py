@@ -310,7 +310,7 @@ def config_parameters(kind: str, name: str) -> Mapping[str, Parameter]:
 
 def kernel_is_a_choice(approx: str, kernel: str, learner: str) -> bool:
     """Whether the section ``kernel`` has an effect: the features have no own kernel, or the learner reads it."""
-    return not signature("approx", approx).own_kernel or bool(taken_from_kernel(kernel, learner))
+    return not signature("approx", approx).implied_kernel or bool(taken_from_kernel(kernel, learner))
 
 
 def taken_from_kernel(kernel: str, learner: str) -> list[str]:

@@ -32,7 +32,7 @@ def check_settings(config: dict[str, Any]) -> None:
         check_name(kind, config[kind])
         if (name := config[kind]["name"]) in names(kind):  # auto has no keys
             known = signature(kind, name)
-            given = [key for key in config[kind] if key != "name" and key not in known.without_effect]
+            given = [key for key in config[kind] if key != "name" and key not in known.ignored_keys]
             check_parameters(kind, name, given, known.parameters)
             _check_values(kind, config[kind], known)
     for section in ("engine", "orbit"):

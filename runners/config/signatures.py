@@ -66,13 +66,13 @@ class Signature:
         Parameter -> its documentation.
     source : str
         The papers that it comes from; empty if there is none.
-    own_kernel : bool
+    implied_kernel : bool
         Whether it is an approximation with a kernel of its own.
     takes_from_kernel : list of str
         Parameters of a learner that are those of the kernel where they are None.
     tracked : bool
         Whether it is a runner whose runs are logged in MLflow.
-    without_effect : list of str
+    ignored_keys : list of str
         Keys of ``parameters`` that a data set accepts, but does not have: they are left out of the configuration.
     default_choices : dict of str to dict
         Kind -> the section that is used when none is given: the group and the representation of a data set.
@@ -82,10 +82,10 @@ class Signature:
     parameters: Mapping[str, Parameter]
     texts: Mapping[str, str]
     source: str = ""
-    own_kernel: bool = False
+    implied_kernel: bool = False
     takes_from_kernel: list[str] = field(default_factory=list)
     tracked: bool = False
-    without_effect: list[str] = field(default_factory=list)
+    ignored_keys: list[str] = field(default_factory=list)
     default_choices: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
@@ -156,13 +156,13 @@ def _classes(kind: str, name: str) -> list[type]:
 def _of_classes(kind: str, *described: Any) -> Signature:
     made = Signature.of(*described)
     if kind == "approx":
-        return replace(made, own_kernel=described[0].own_kernel is not None)
+        return replace(made, implied_kernel=described[0].implied_kernel is not None)
     if kind == "learner":
         return replace(made, takes_from_kernel=[key for cls in described for key in cls.takes_from_kernel])
     if kind == "dataset":
         choices = {"group": described[0].default_group, "representation": described[0].default_representation}
         made = replace(made, default_choices=choices)
-        return _with_keys(made, described[0].without_effect)
+        return _with_keys(made, described[0].ignored_keys)
     return replace(made, tracked=described[0].tracked) if kind == "runner" else made
 
 
@@ -172,7 +172,7 @@ def _with_keys(made: Signature, annotations: Mapping[str, Any]) -> Signature:
     parameters = {key: Parameter(annotation, None) for key, annotation in added.items()}
     texts = dict.fromkeys(added, "Has no effect: this data set needs no files.")
     return replace(
-        made, parameters={**made.parameters, **parameters}, texts={**texts, **made.texts}, without_effect=list(added)
+        made, parameters={**made.parameters, **parameters}, texts={**texts, **made.texts}, ignored_keys=list(added)
     )
 
 

@@ -169,7 +169,7 @@ def _fit_streamed(
     weighted = weights(learner, data, streamed=True)
     with clock.stage("hyper"):
         columns = len(features.get_feature_names_out())
-        rows = sample_rows(len(X), plan.seed("hyper"), engine, columns, hyper.points_wanted(len(X)))
+        rows = sample_rows(len(X), plan.seed("hyper"), engine, columns, hyper.min_fit_points(len(X)))
         hyper.fit(features.transform(X[rows]))
     with clock.stage("learner"):
         augment = None if plan.config["augmentation"]["name"] == "none" else plan.component("augmentation").apply

@@ -224,7 +224,7 @@ class Table(Runner):
 
         def key(label: str) -> Any:
             plan = base.variant(cells[label] | first)
-            return plan.config | {"hyper": None, "learner": None} if plan.approx().points_wanted(1) else label
+            return plan.config | {"hyper": None, "learner": None} if plan.approx().min_fit_points(1) else label
 
         return [[*group] for _, group in itertools.groupby(cells, key)]
 

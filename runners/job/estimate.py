@@ -290,7 +290,7 @@ def _of_path(plans: Sequence[Plan], task: str) -> Plan:
 def _shares_features(plan: Plan) -> bool:
     """Whether all splits have the same feature map, which does not depend on the points, and its features are kept."""
     features, kernel = plan.approx(), plan.config["kernel"]
-    fixed = features.points_wanted(SAMPLE_ROWS) == 0 and kernel.get("lengthscale") != "median"
+    fixed = features.min_fit_points(SAMPLE_ROWS) == 0 and kernel.get("lengthscale") != "median"
     return fixed and plan.component("encoder").is_identity
 
 

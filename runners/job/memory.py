@@ -64,8 +64,8 @@ def stages(plan: Plan, data: Dataset, d: int, columns: int) -> list[list[Part]]:
     n = len(data.X_train)
     seen = len(plan.sample(n)) if engine.stream else n  # points that features and layer are fitted to
     itemsize = engine.result_dtype(data.X_train).itemsize
-    width = columns or features.columns(n, d)
-    last = layer.columns(seen, width)
+    width = columns or features.n_columns(n, d)
+    last = layer.n_columns(seen, width)
     approx_keys, layer_keys = _size_keys(plan, "approx"), _size_keys(plan, "hyper")
     less = ("dataset.n_train", "engine.stream=true") if learner.streams and not engine.stream else ("dataset.n_train",)
 

@@ -534,7 +534,7 @@ def test_structured_operator_valued_features_take_the_fast_product(rng):
 )
 def test_the_number_of_columns_is_known_before_the_fit(rng, features):
     X = rng.standard_normal((6, 3))
-    assert features.columns(*X.shape) == features.fit_transform(X).shape[1]
+    assert features.n_columns(*X.shape) == features.fit_transform(X).shape[1]
 
 
 def test_a_feature_map_that_is_not_registered_has_the_name_of_its_class(rng):

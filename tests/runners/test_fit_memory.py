@@ -117,7 +117,7 @@ def test_the_estimate_of_a_feature_map_is_a_lower_bound(features, rng):
     estimate = features.fit_bytes(N, D)
     taken = peak_bytes(lambda: features.fit(X))
     assert estimate <= taken < 4 * estimate + 2**21
-    assert features.columns(N, D) in (0, len(features.get_feature_names_out()))
+    assert features.n_columns(N, D) in (0, len(features.get_feature_names_out()))
 
 
 @pytest.mark.parametrize("shape", [(600, 150), (150, 600), (300, 300)])
