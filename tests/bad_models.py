@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from bad_command_lines import DOUBLED
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -75,7 +74,6 @@ FOLDERS: list[tuple[Callable[[Path], object], str]] = [
         "config.yaml is not the configuration of a run: expected sections, found ['a', 'b']",
     ),
     (text("config.yaml", "a: [1\n b: {"), "config.yaml cannot be read (while parsing"),
-    (text("config.yaml", DOUBLED), "config.yaml: expected aliases (*NAME) that stand for at most 10,000 entries"),
     (text("config.yaml", b"\xff\xfe\0"), "config.yaml cannot be read ("),
     (
         text("config.yaml", "dataset: {name: digitz}"),

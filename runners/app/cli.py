@@ -28,17 +28,15 @@ from orbit.core import interruption, ranks
 from orbit.core.environment import check_environment
 from orbit.core.errors import InputError
 from orbit.core.words import worded, wording
-from runners.app import garbage, processes, project, torchrun
+from runners.app import processes, project, torchrun
 from runners.config import config_dirs, info
 from runners.config.arguments import ONE_DRY_RUN, check_arguments
 from runners.config.files import check_files
-from runners.config.interpolations import resolved
 from runners.config.messages import ConfigError, bad_input, in_keys, is_configuration_error, warning_in_keys
 from runners.config.names import given
 from runners.config.program import command
 from runners.config.schema import register_schemas
-from runners.config.settings import check_settings
-from runners.tracking.passwords import conceal, masked_output
+from runners.config.settings import check_settings, resolved
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import TRACEBACK, Record, RunFolder
 from runners.tracking.storage import cannot_write
@@ -55,8 +53,7 @@ _MANY_CLASSES = "The number of unique classes is greater than 50% of the number 
 def main() -> int:
     """Run the command line, and return the exit code."""
     try:
-        with masked_output(), garbage.start():
-            return _main()
+        return _main()
     except KeyboardInterrupt:  # while the results of a sweep, or of what was interrupted, were completed
         print("interrupted; the next start, or runner=sync, uploads what is missing", file=sys.stderr)
         return 130
@@ -93,7 +90,6 @@ def _main() -> int:
 
 def _start() -> int | None:
     """Run the jobs, and return None; or answer another request, and return the exit code."""
-    sys.argv[1:] = conceal(sys.argv[1:])
     if sys.argv[1:2] == ["init"]:
         print(project.init(sys.argv[2:]), flush=True)
         return 0
@@ -132,7 +128,7 @@ def run_job(cfg: DictConfig) -> float:
     """
     global _exit_code
     try:
-        with masked_output(), processes.job(), _logged_warnings():
+        with processes.job(), _logged_warnings():
             return _run_job(cfg) if _is_kept(cfg) else _dry_run(cfg)
     except ranks.ShareDone:
         return math.nan

@@ -13,7 +13,6 @@ from omegaconf import DictConfig
 
 import runners.components  # noqa: F401  registers what a plan is made of
 from orbit.core import distributed, ranks
-from runners.app import garbage
 from runners.config.messages import ConfigError
 from runners.config.plan import Plan, plan
 from runners.config.schema import Root
@@ -57,7 +56,6 @@ def dry_run(cfg: DictConfig) -> None:
     runner = plan_.component("runner")
     runner.plans(plan_)  # which refuses what the run would refuse
     _warn_of_size(cfg.size)
-    garbage.started()
     estimates = runner.estimates(plan_)
     if ranks.rank() == 0:
         print(report(cfg.run_name, estimates), flush=True)
@@ -84,7 +82,6 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
     if tracker is not None:
         afterwards.callback(_upload, tracker, folder)  # after the final record is written, also if begin is interrupted
         tracker.begin(record, folder)
-    garbage.started()
     processor = time.process_time()
     with job.stage("total"), kept_features(job, runner, shared=SHARES_ENV in os.environ):
         runner.run(job)

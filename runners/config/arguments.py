@@ -16,7 +16,7 @@ from orbit.core.errors import choose_from, shortened
 from orbit.core.ranks import world_size
 from runners.config.messages import ConfigError, shown
 from runners.config.program import OF_SWEEPS
-from runners.config.schema import FILE_GROUPS, KINDS, Root
+from runners.config.schema import FILE_GROUPS, KINDS, Root, check_has_no_password
 
 _QUOTES = "values with spaces or any of ,:=[]{}() are quoted twice, as in 'KEY=\"a, b\"'"
 
@@ -52,6 +52,8 @@ def check_arguments(arguments: Sequence[str]) -> None:
             f"{shown(error.override)}: expected KEY=VALUE ({shortened(_reason(error))}); {_QUOTES}"
         ) from error
     for override in parsed:
+        if override.key_or_group.startswith("tracking"):  # before Hydra writes it into the folder of a sweep
+            check_has_no_password(str(override.input_line))
         _check(override)
     is_sweep = options.multirun or any(override.key_or_group == "hydra.mode" for override in parsed)
     if is_sweep and world_size() > 1:

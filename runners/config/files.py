@@ -15,7 +15,6 @@ from omegaconf.resolvers import oc
 from yaml import YAMLError
 
 from orbit.core.errors import InputError
-from runners.config.aliases import check_aliases
 
 _load = FileConfigSource.load_config
 
@@ -32,9 +31,8 @@ _MAY_NAME_CODE = re.compile(
 def check_files(config_dir: Path, *added: Path) -> None:
     """Raise InputError if a configuration file names code to run, which two files of ``config_dir`` alone may.
 
-    A file from somebody else may choose components and values. Hydra would also build any object that it names, and
-    all that its aliases stand for, which is refused where it is too much. Files in other folders, to which links and
-    defaults lists can lead, are checked when Hydra reads them.
+    A file from somebody else may choose components and values; Hydra would also build any object that it names. Files
+    in other folders, to which links and defaults lists can lead, are checked when Hydra reads them.
     """
     own = {(config_dir / name).resolve() for name in _FILES_THAT_NAME_CODE}
     for path in sorted(path for folder in (config_dir, *added) for path in folder.rglob("*.yaml") if path.is_file()):
@@ -63,7 +61,6 @@ def _decoded(text: str | None, *, _parent_: Container, _node_: Node) -> Any:
 
 def _check_file(path: Path, own: set[Path]) -> None:
     text = path.read_text(encoding="utf-8", errors="replace")
-    check_aliases(text, path.absolute())
     if _MAY_NAME_CODE.search(text) and path.resolve() not in own and (key := _key_of_code(text)):
         raise InputError(
             f"{path.absolute()}: the key {key!r} names code to run, which a configuration file must not: remove it"

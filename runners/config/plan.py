@@ -30,10 +30,9 @@ from orbit.registry import check_parameters
 from runners.config import checks
 from runners.config.data import loaded
 from runners.config.defaults import complete, fill_defaults
-from runners.config.interpolations import resolved
 from runners.config.messages import config_keys
 from runners.config.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
-from runners.config.settings import check_settings
+from runners.config.settings import check_settings, resolved
 from runners.config.signatures import signature
 
 _SEEDED = ("approx", "hyper", "learner")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from omegaconf import OmegaConf
 
-from orbit.core.errors import ParameterError, UnknownNameError, shortened
+from orbit.core.errors import InputError, ParameterError, UnknownNameError, shortened
 from orbit.core.params import Parameter, Range, check_params, parameters
 from runners.config.config_dirs import PluginFolders
 from runners.config.names import checked_run_name, default_name, given, split_override
@@ -50,6 +51,11 @@ HIDDEN_SETTINGS = (
     *("dataset.root", "dataset.download", "runner.save_model"),
 )
 
+# The password, token or secret of a URI: before the @, or in its query.
+_PASSWORD = re.compile(
+    r"https?://[^/\s]*@|://[^\s:/@]*:[^@]*@|[?&][\w-]*(password|passwd|token|secret)[\w-]*=", re.IGNORECASE
+)
+
 
 @dataclass
 class Tracking:
@@ -60,8 +66,7 @@ class Tracking:
     enabled : bool
         False: only the run folder is written.
     uri : str or None
-        An MLflow tracking URI; None is the SQLite database ``outputs/mlflow.db``. A password in it is masked in all
-        output and files.
+        An MLflow tracking URI without a password; None is the SQLite database ``outputs/mlflow.db``.
     experiment : str
         Name of the MLflow experiment.
     artifacts : str or None
@@ -75,13 +80,27 @@ class Tracking:
     artifacts: str | None = None
 
     def check(self) -> None:
-        """Raise ``ParameterError`` for a value of the wrong type, and one that is no name."""
+        """Raise ``InputError`` for a value of the wrong type, one that is no name, and a URI with a password."""
         check_params(self)
+        check_has_no_password(self.uri or "")
         for key in ("uri", "experiment", "artifacts"):
             value = vars(self)[key]
             if value is not None and not (value.strip() and value.isprintable()):
                 expected = "a name that is not empty, of printable characters in one line"
                 raise ParameterError(key, expected if key == "experiment" else f"{expected}, or null", value)
+
+
+def check_has_no_password(uri: str) -> None:
+    """Raise ``InputError`` for a tracking URI with a password or token, which every run would write to its files.
+
+    >>> check_has_no_password("postgresql://ann@host/runs")
+    """
+    if _PASSWORD.search(uri):
+        raise InputError(
+            "tracking.uri: expected a URI without a password, found one; give it by PGPASSWORD or ~/.pgpass "
+            "(PostgreSQL), or by MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN "
+            "(a server)"
+        )
 
 
 #: Sections of the configuration that are not a choice of component.

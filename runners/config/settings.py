@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from omegaconf import DictConfig, OmegaConf
+
 from orbit.core.errors import InputError, ParameterError, choose_from
 from orbit.core.params import check_value, parameters
 from orbit.registry import check_known, check_parameters
 from runners.config.messages import ConfigError, shown
 from runners.config.schema import KINDS, SECTIONS, Root, Tracking, chosen, section_signature
 from runners.config.signatures import Signature, names, signature
+
+
+def resolved(config: DictConfig) -> Any:
+    """A configuration as plain dictionaries and lists, with all interpolations resolved."""
+    return OmegaConf.to_container(config, resolve=True)
 
 
 def check_settings(config: dict[str, Any]) -> None:
@@ -24,10 +31,7 @@ def check_settings(config: dict[str, Any]) -> None:
         Root(**config).check()
     except ParameterError as error:
         raise ConfigError(str(error)) from error
-    try:
-        Tracking(**config["tracking"]).check()
-    except ParameterError as error:
-        raise ConfigError(str(error.prefixed("tracking"))) from error
+    check_tracking(config["tracking"])
     for kind in KINDS:
         check_name(kind, config[kind])
         if (name := config[kind]["name"]) in names(kind):  # auto has no keys
@@ -37,6 +41,14 @@ def check_settings(config: dict[str, Any]) -> None:
             _check_values(kind, config[kind], known)
     for section in ("engine", "orbit"):
         _check_values(section, config[section], section_signature(section))
+
+
+def check_tracking(settings: dict[str, Any]) -> None:
+    """Raise InputError for a wrong setting of the section ``tracking``."""
+    try:
+        Tracking(**settings).check()
+    except ParameterError as error:
+        raise ConfigError(str(error.prefixed("tracking"))) from error
 
 
 def check_name(kind: str, section: Any) -> None:

@@ -9,7 +9,6 @@ import time
 from runners.config.program import program
 from runners.report.content import Code
 from runners.report.results import Run
-from runners.tracking.passwords import mask
 
 _MAX_CELL = 60
 _MAX_ERROR = 300
@@ -19,18 +18,18 @@ def command_line(overrides: list[str], *options: str) -> Code:
     """The command line of a run, without passwords.
 
     >>> command_line(["approx=rf", "tracking.uri=http://me:secret@host", "kernel={a: 1}"])
-    "orbit approx=rf tracking.uri=http://me:***@host 'kernel={a: 1}'"
+    "orbit approx=rf tracking.uri=http://***@host 'kernel={a: 1}'"
     """
     return Code(public(" ".join([program(), *map(shlex.quote, [*options, *overrides])])))
 
 
 def public(text: str) -> str:
-    """The text with passwords masked, and with whatever a web address has before an @, which may be a token.
+    """The text without what an address has before an @, which may be a password or a token.
 
     >>> public("https://ghp_1@host and postgresql://me:secret@host")
-    'https://***@host and postgresql://me:***@host'
+    'https://***@host and postgresql://***@host'
     """
-    return re.sub(r"(?<=://)[^\s:/@]+(?=@)", "***", mask(text))
+    return re.sub(r"(?<=://)[^\s/]+(?=@)", "***", text)
 
 
 def command(run: Run) -> Code:

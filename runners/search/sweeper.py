@@ -24,10 +24,9 @@ from omegaconf import DictConfig, open_dict, read_write
 
 from orbit.core import interruption
 from orbit.core.errors import InputError
-from runners.config.interpolations import resolved
 from runners.config.messages import ConfigError, bad_input
 from runners.config.names import key_of
-from runners.config.settings import check_settings
+from runners.config.settings import check_settings, resolved
 from runners.job.trial import PRUNED, TRIAL_ENV
 from runners.measure.metrics import MAIN_METRICS, METRICS
 from runners.search.report import write_report

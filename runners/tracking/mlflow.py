@@ -21,7 +21,6 @@ from urllib.parse import quote
 from orbit.core.errors import InputError, shortened
 from runners.config.program import program
 from runners.tracking import stores, views
-from runners.tracking.passwords import mask, reveal
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.reading import without_names
 from runners.tracking.record import CONFIG, RECORD, Record, RunFolder
@@ -54,7 +53,7 @@ class Tracker:
         self.local = uri is None
         if self.local and set("?%") & set(str(self.outputs)):
             raise InputError(f"outputs: expected a path without ? and %, which mean something in a URI: {self.outputs}")
-        self.uri = reveal(uri) if uri else f"sqlite:///{self.outputs / 'mlflow.db'}"
+        self.uri = uri or f"sqlite:///{self.outputs / 'mlflow.db'}"
         self.experiment = experiment
         self.artifacts = artifacts
         self.markers = Pending(self.outputs)
@@ -82,7 +81,7 @@ class Tracker:
 
     def mark(self, folder: RunFolder) -> Marker:
         """The marker of a run of this process, from its start until it is uploaded. See :mod:`.pending`."""
-        return self.markers.add(folder.path, mask(self.uri), self.experiment)
+        return self.markers.add(folder.path, self.uri, self.experiment)
 
     def start(self, record: Record) -> str:
         """Create the run, shown as running, and return its id."""
@@ -93,7 +92,6 @@ class Tracker:
         tags |= _source(record)
         if record.parent_id:
             tags["mlflow.parentRunId"] = record.parent_id
-        tags = {key: mask(value) for key, value in tags.items()}
         run = self._client.create_run(
             self._experiment_id(), start_time=int(record.start * 1000), tags=tags, run_name=record.name
         )
@@ -139,7 +137,7 @@ class Tracker:
 
     def is_mine(self, marker: Marker) -> bool:
         """Whether a run is tracked by this tracker."""
-        return (marker.uri, marker.experiment) == (mask(self.uri), self.experiment)
+        return (marker.uri, marker.experiment) == (self.uri, self.experiment)
 
     def pending(self) -> list[RunFolder]:
         """Run folders that have not been uploaded, of runs that may still be in progress."""
@@ -249,7 +247,7 @@ class Tracker:
             state = views.jobs_of_a_sweep(record.tags["sweep"], **view)
             views.save(self._client, experiment_id, record.key, record.name, record.start, state)
         text = views.note(description, experiment_id, record.key if view else None)
-        self._client.set_tag(record.run_id, views.NOTE_TAG, mask(text))
+        self._client.set_tag(record.run_id, views.NOTE_TAG, text)
 
     def _begun(self, record: Record) -> str | None:
         """The id of the run of a record, if its process created the run and ended before it wrote the id."""

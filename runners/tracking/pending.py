@@ -72,7 +72,7 @@ class Marker:
     folder : Path
         The folder of the run.
     uri, experiment : str
-        Where the run is tracked, the password in the URI masked; empty for a run that is not.
+        Where the run is tracked; empty for a run that is not.
     identity : str
         What the run computes, if it is the only one to compute it; see :meth:`Pending.claim`.
     owner : Owner or None

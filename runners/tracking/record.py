@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import time
 import uuid
@@ -15,8 +14,6 @@ from omegaconf import OmegaConf
 from orbit.core.errors import InputError, shortened
 from orbit.core.files import replacing, write_whole
 from orbit.core.models import MODEL, SIGNATURE, write_model
-from runners.config.aliases import check_aliases
-from runners.tracking.passwords import mask
 from runners.tracking.storage import writing
 
 if TYPE_CHECKING:
@@ -153,11 +150,7 @@ class RunFolder:
         """The configuration. Raises ``InputError`` if it is missing or damaged."""
         path = self.path / CONFIG
         try:
-            text = path.read_text(encoding="utf-8")
-            check_aliases(text, path)
-            config: Any = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)))
-        except InputError:
-            raise
+            config: Any = OmegaConf.to_container(OmegaConf.load(path))
         except Exception as error:
             raise InputError(f"{path} cannot be read ({' '.join(str(error).split())})") from error
         if not isinstance(config, dict):
@@ -171,13 +164,11 @@ class RunFolder:
         return self.path / name
 
     def write_figure(self, name: str, figure: Figure) -> Path:
-        from runners.tracking.png import write_png  # here, because matplotlib takes long to import
-
         path = self.path / FIGURES / f"{name}.png"
         with writing(self.path):
             path.parent.mkdir(exist_ok=True)
             with replacing(path) as file:
-                write_png(file, figure)
+                figure.savefig(file, dpi=150, bbox_inches="tight", format="png")
         return path
 
     def write_model(self, model: Any, X: np.ndarray, y: np.ndarray) -> None:
@@ -229,9 +220,9 @@ def run_folder(path: Path) -> RunFolder:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Write a file of a run folder. Passwords are masked."""
+    """Write a file of a run folder."""
     with writing(path.parent):
-        write_whole(path, mask(text))
+        write_whole(path, text)
 
 
 def _read_json(path: Path) -> Any:

@@ -24,11 +24,10 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, read_write
 
 from orbit.core.errors import InputError
-from runners.config.interpolations import resolved
 from runners.config.names import default_name, given, key_of
 from runners.config.program import command
 from runners.config.schema import HIDDEN_SETTINGS
-from runners.tracking.passwords import mask
+from runners.config.settings import check_tracking, resolved
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import RECORD, SWEEP_RECORD, Record, RunFolder, SweepFolder
 from runners.tracking.storage import cannot_write
@@ -113,9 +112,6 @@ class SweepCallback(Callback):
                 error = cannot_write(self.folder.path, error)
             print(f"error: {error}", file=sys.stderr)
             raise SystemExit(2) from error
-        if config.tracking.uri is not None:  # Hydra writes this object into multirun.yaml
-            with read_write(config):
-                config.tracking.uri = mask(config.tracking.uri)
         _open_sweeps.append(self)
 
     def on_job_end(self, config: DictConfig, job_return: JobReturn, **kwargs: Any) -> None:
@@ -197,6 +193,8 @@ class SweepCallback(Callback):
         from runners.tracking.mlflow import Tracker
         from runners.tracking.recovery import recover
 
+        tracking = resolved(config.tracking)
+        check_tracking(tracking)
         overrides = given(config.hydra.overrides.task)
         self.record = Record(
             default_name([f"sweep-{self.folder.path.name.replace('-sweep', '')}"], overrides, HIDDEN_SETTINGS, None),
@@ -206,7 +204,6 @@ class SweepCallback(Callback):
         )
         self.marker = Pending(self.outputs).add(self.folder.path)
         if config.tracking.enabled:
-            tracking: Any = resolved(config.tracking)
             self.tracker = Tracker.of({"outputs": config.outputs, "tracking": tracking})
             self.tracker.open()
             self.tracker.mark(self.folder)

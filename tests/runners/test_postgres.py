@@ -1,4 +1,4 @@
-"""A sweep on PostgreSQL: no byte of its password is written or printed, and artifacts are in the outputs.
+"""A sweep on PostgreSQL, whose password is in the environment, and artifacts are in the outputs.
 
 Needs the server (Debian: ``apt-get install postgresql``) and its driver (``pip install 'orbit-kernels[postgres]'``).
 """
@@ -29,8 +29,8 @@ pytestmark = [
 
 
 @pytest.fixture
-def server() -> str:
-    """The URI of a new database of a new server, which demands the password."""
+def server(monkeypatch) -> str:
+    """The URI of a new database of a new server, which demands the password in ``PGPASSWORD``."""
     folder = Path(tempfile.mkdtemp())  # not one of pytest's, which are root's own
     (folder / "password").write_text(SECRET)
     as_postgres = []
@@ -48,7 +48,8 @@ def server() -> str:
     execute("initdb", "--username=ann", "--auth=scram-sha-256", f"--pwfile={folder / 'password'}")
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
     execute("pg_ctl", "-w", "-l", str(folder / "log"), "-o", options, "start")
-    yield f"postgresql://ann:{SECRET}@127.0.0.1:{port}/postgres"
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    yield f"postgresql://ann@127.0.0.1:{port}/postgres"
     execute("pg_ctl", "-m", "immediate", "stop")
     shutil.rmtree(folder)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import io
 import json
 import multiprocessing
 import os
@@ -25,9 +24,6 @@ import psutil
 import pytest
 import sqlalchemy
 from filelock import FileLock, Timeout
-from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, findfont, get_font
-from matplotlib.image import imread
 
 from orbit.core.errors import InputError
 from runners.tracking import pending, stores, upload
@@ -441,37 +437,25 @@ def test_eight_processes_write_one_database(tmp_path, empty_database):
         assert len(tracker._client.get_metric_history(run.info.run_id, "epoch/score")) == 3
 
 
-def test_figures_leave_no_glyphs_of_mathematical_text_in_fonts(tmp_path):
-    fonts = [get_font(findfont(FontProperties(style=style))) for style in ("normal", "italic")]
-    figure = Figure()
-    figure.subplots().loglog([1, 2], [1, 3])
-    figure.suptitle(r"$\lambda$")
-    figure.savefig(io.BytesIO())
-    assert all(font.get_num_glyphs() > 0 for font in fonts)
-    RunFolder(tmp_path).write_figure("loss", figure)
-    assert [font.get_num_glyphs() for font in fonts] == [0, 0]
-
-
-@pytest.mark.parametrize("outside", [False, True])
-def test_a_figure_is_cut_to_what_is_drawn_as_matplotlib_cuts_it(tmp_path, outside):
-    def draw() -> Figure:
-        figure = Figure(figsize=(4, 3), layout="constrained")
-        axes = figure.subplots()
-        axes.plot([1, 2, 3], [2, 1, 3], label="line")
-        axes.set(aspect=0.3, title="title", xlabel="x")
-        if outside:
-            axes.text(1.4, 0.5, "outside the figure", transform=axes.transAxes).set_in_layout(True)
-            figure.set_layout_engine("none")
-        return figure
-
-    expected = io.BytesIO()
-    draw().savefig(expected, dpi=150, bbox_inches="tight", format="png")
-    expected.seek(0)
-    written, theirs = imread(RunFolder(tmp_path).write_figure("lines", draw())), imread(expected)
-    shape = np.array([written.shape[:2], theirs.shape[:2]])
-    assert (abs(shape[0] - shape[1]) <= 2).all()
-    assert outside or (written.shape[0] < 3 * 150 - 20)  # something was cut
-    for margin in (written[:8], written[-8:], written[:, :8], written[:, -8:]):
-        assert (margin == 1).all()
-    ink = [(image[..., :3] < 1).any(-1).sum() for image in (written, theirs)]
-    assert ink[0] == pytest.approx(ink[1], rel=0.05)
+@pytest.mark.parametrize("options", [(), ("-m",)], ids=["run", "sweep"])
+@pytest.mark.parametrize("source", ["argument", "variable", "file"])
+def test_a_uri_with_a_password_is_refused_and_written_nowhere(run, tmp_path, monkeypatch, capsys, source, options):
+    uri = "postgresql://ann:pa55@127.0.0.1:1/runs"
+    monkeypatch.setenv("STORE", uri)
+    file = tmp_path / "conf" / "experiment" / "mine.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"# @package _global_\ntracking:\n  uri: {uri}\n", encoding="utf-8")
+    given = {
+        "argument": [f"tracking.uri={uri}"],
+        "variable": ["tracking.uri=${oc.env:STORE}"],
+        "file": [f"hydra.searchpath=[file://{tmp_path}/conf]", "experiment=mine"],
+    }
+    try:
+        code, out, err = run(*options, *given[source], "seed=0")
+    except SystemExit as end:  # of a sweep before its first job
+        code, (out, err) = end.code, capsys.readouterr()
+    assert code == 2
+    assert err.startswith("error: tracking.uri: expected a URI without a password, found one; give it by PGPASSWORD")
+    assert "pa55" not in out + err
+    file.unlink()
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and b"pa55" in path.read_bytes()] == []
