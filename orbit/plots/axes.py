@@ -45,7 +45,7 @@ def line_with_band(
     color: str | None = None,
 ) -> Line2D:
     """A line through ``y`` and a band from ``low`` to ``high``, all of shape (m,); None is the next colour."""
-    (line,) = ax.plot(x, y, marker + "-", ms=4, label=label, color=color)
+    (line,) = ax.plot(x, y, marker + "-", ms=4, label=plain(label), color=color)
     ax.fill_between(x, low, high, alpha=0.2, color=line.get_color())
     return line
 
@@ -122,7 +122,7 @@ def draw_samples(ax: Axes, samples: Sequence[Sample], n_columns: int, fontsize: 
         _draw_sample(ax, sample, (column + _GAP, top - 1 + _GAP, 1 - 2 * _GAP), cloud)
         for y, text, va in ((top, sample.above, "bottom"), (top - 1, sample.below, "top")):
             if text:
-                ax.text(column + 0.5, y, text, ha="center", va=va, fontsize=fontsize)
+                ax.text(column + 0.5, y, plain(text), ha="center", va=va, fontsize=fontsize)
     ax.set_axis_off()
     ax.set(xlim=(0, n_columns), ylim=(tops[len(rows)], 0), aspect="equal")
 
@@ -174,6 +174,15 @@ def _draw_cloud(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:
     radius = 1.1 * float(np.linalg.norm(reference, axis=1).max()) or 1.0
     ax.set(xlim=(-radius, radius), ylim=(-radius, radius))
     ax.set_aspect("equal")
+
+
+def plain(text: object) -> str:
+    r"""A text that is not ours, as matplotlib draws it: ``$`` begins no formula, lone surrogates are escaped.
+
+    >>> plain("$5 to $10")
+    '\\$5 to \\$10'
+    """
+    return str(text).encode("utf-8", "backslashreplace").decode().replace("$", r"\$")
 
 
 def cut(text: str, longest: int) -> str:

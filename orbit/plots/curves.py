@@ -16,6 +16,7 @@ from orbit.plots.axes import (
     figure_of,
     is_geometric,
     line_with_band,
+    plain,
     row_of_axes,
     set_log_ticks,
 )
@@ -38,7 +39,7 @@ def epochs(scores: dict[str, list[float]], ax: Axes | None = None) -> Figure:
     ax = axes_or_new(ax, 6.4, 4)
     styles = itertools.product(("-", "--", ":"), range(10))
     for (style, colour), (name, values) in zip(styles, scores.items(), strict=False):
-        ax.plot(np.arange(1, len(values) + 1), values, style, color=f"C{colour}", lw=1.2, label=name)
+        ax.plot(np.arange(1, len(values) + 1), values, style, color=f"C{colour}", lw=1.2, label=plain(name))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="epoch", ylabel="score before each batch was learnt from")
     ax.grid(alpha=0.3)
@@ -79,8 +80,8 @@ def convergence(
         line_with_band(ax, x, mean, errors.min(0), errors.max(0), marker, label)
     set_log_ticks(ax, np.unique(np.concatenate([x for x, _ in curves.values()])))
     ax.set_yscale("log")
-    ax.set(xlabel=x_label, ylabel=y_label)
-    ax.set_title(title, fontsize=10)
+    ax.set(xlabel=plain(x_label), ylabel=plain(y_label))
+    ax.set_title(plain(title), fontsize=10)
     if alone:  # below the axes, where it covers no curve
         figure_of(ax).legend(loc="outside lower center", ncols=2, fontsize=9)
     else:
@@ -119,11 +120,11 @@ def costs(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
             entries |= {name: line, f"{name}, operations alone": alone}
         set_log_ticks(ax, np.unique(np.concatenate([x for x, *_ in lines.values()])))
         ax.set_yscale("log")
-        ax.set_xlabel(label)
+        ax.set_xlabel(plain(label))
         ax.grid(alpha=0.3, which="both")
     axes[0].set_ylabel("seconds")
-    figure.suptitle(title, fontsize=10)
-    figure.legend([*entries.values()], [*entries], loc="outside lower center", ncols=4, fontsize=9)
+    figure.suptitle(plain(title), fontsize=10)
+    figure.legend([*entries.values()], map(plain, entries), loc="outside lower center", ncols=4, fontsize=9)
     return figure
 
 
@@ -143,16 +144,16 @@ def growth(n: np.ndarray, panels: dict[str, dict[str, np.ndarray]], title: str, 
     figure, axes = row_of_axes(len(panels), 4.6, 3.6)
     for ax, (label, lines) in zip(axes, panels.items(), strict=True):
         for marker, (name, values) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
-            ax.plot(n, values, marker + "-", ms=4, label=name + _slope(n, values))
+            ax.plot(n, values, marker + "-", ms=4, label=plain(name) + _slope(n, values))
         ax.set_xscale("log")
         if label == level:
             ax.set_ylim(0, 1.3 * max(values.max() for values in lines.values()))
         else:
             ax.set_yscale("log")
-        ax.set(xlabel="points", ylabel=label)
+        ax.set(xlabel="points", ylabel=plain(label))
         ax.legend()
         ax.grid(alpha=0.3)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(plain(title), fontsize=10)
     return figure
 
 
@@ -189,9 +190,9 @@ def curves(
         mean, spread = values.mean(0), values.std(0)
         line_with_band(ax, places, mean, mean - spread, mean + spread, marker, name)
         if not numeric:
-            ax.set_xticks(places, x)
+            ax.set_xticks(places, map(plain, x))
     for i, (name, level) in enumerate(levels.items(), len(lines)):
-        ax.axhline(float(np.mean(level)), ls="--", lw=1.2, color=f"C{i % 10}", label=name)
+        ax.axhline(float(np.mean(level)), ls="--", lw=1.2, color=f"C{i % 10}", label=plain(name))
     if published:
         ax.plot(*zip(*published.items(), strict=True), "D", color="black", mfc="none", ms=7, label="published")
     ticks = np.unique(np.concatenate([x for x, _ in lines.values()]))  # lines may have different lengths
@@ -199,7 +200,7 @@ def curves(
         set_log_ticks(ax, ticks)
     if log_y:
         ax.set_yscale("log")
-    ax.set(xlabel=x_label, ylabel=y_label)
+    ax.set(xlabel=plain(x_label), ylabel=plain(y_label))
     if alone:
         figure_of(ax).legend(loc="outside upper center", ncols=2, fontsize=9)
     else:
@@ -228,8 +229,8 @@ def panels(curves: dict[str, Lines], x_label: str, n_columns: int) -> Figure:
             line_with_band(ax, x, values.mean(0), values.min(0), values.max(0), marker, name).set_markersize(3)
         ax.set_xscale("log")
         ax.set_yscale("linear" if title.endswith("correlation") else "log")
-        ax.set_title(title, fontsize=9)
-        ax.set_xlabel(x_label)
+        ax.set_title(plain(title), fontsize=9)
+        ax.set_xlabel(plain(x_label))
         ax.grid(alpha=0.3)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9)
@@ -249,14 +250,14 @@ def budgets(panels: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]], x_label
     for ax, (title, lines) in zip(axes, panels.items(), strict=True):
         for marker, (name, (x, y)) in zip(itertools.cycle(MARKERS), lines.items(), strict=False):
             order = np.argsort(x)
-            ax.plot(x[order], y[order], marker + "-", ms=4, label=name)
+            ax.plot(x[order], y[order], marker + "-", ms=4, label=plain(name))
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.4g} %"))
-        ax.set_title(title, fontsize=10)
-        ax.set_xlabel(x_label)
+        ax.set_title(plain(title), fontsize=10)
+        ax.set_xlabel(plain(x_label))
         ax.grid(alpha=0.3)
-    axes[0].set_ylabel(y_label)
+    axes[0].set_ylabel(plain(y_label))
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), fontsize=9)
     return figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from orbit.plots.axes import row_of_axes
+from orbit.plots.axes import plain, row_of_axes
 
 # Largest number of arrows in a panel: more would overlap.
 _MAX_ARROWS = 324
@@ -31,5 +31,5 @@ def field(points: np.ndarray, truth: np.ndarray, predicted: np.ndarray, title: s
         ax.set_title(f"{name} (root mean square {np.sqrt(np.square(vectors).mean()):.2g})", fontsize=9)
         ax.set_aspect("equal")
     subset = f" ({len(shown)} of {len(points)})" if len(shown) < len(points) else ""
-    figure.suptitle(title + subset, fontsize=10)
+    figure.suptitle(plain(title) + subset, fontsize=10)
     return figure

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from orbit.orbits import Orbit
-from orbit.plots.axes import Sample, axes_or_new, draw_samples, figure_of
+from orbit.plots.axes import Sample, axes_or_new, draw_samples, figure_of, plain
 from orbit.plots.curves import convergence
 
 
@@ -45,7 +45,7 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8, ax: Axes | 
     points = torch.from_numpy(np.array(X))
     moved = [orbit.points(points, slice(i, i + 1))[0].numpy() for i in shown]
     ax = axes_or_new(ax, 1.1 * len(shown), 1.1 * len(X) + 0.9)
-    ax.set_title(orbit.label(), fontsize=9)
+    ax.set_title(plain(orbit.label()), fontsize=9)
     last = len(X) - 1
     samples = [
         Sample(

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from sklearn.metrics import confusion_matrix
 
 from orbit.learners.calibration import reliability as binned
-from orbit.plots.axes import Sample, axes_or_new, cut, draw_samples, figure_of, short
+from orbit.plots.axes import Sample, axes_or_new, cut, draw_samples, figure_of, plain, short
 
 _MAX_ERRORS = 24
 _MAX_TARGETS = 12
@@ -40,8 +40,8 @@ def confusion(y: np.ndarray, predicted: np.ndarray, ax: Axes | None = None) -> F
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(image, ax=ax, label="share of the true class")
     size = 8 if len(names) > 10 else None
-    ax.set_xticks(named, names, rotation=90 if upright else 0, fontsize=size)
-    ax.set_yticks(named, names, fontsize=size)
+    ax.set_xticks(named, map(plain, names), rotation=90 if upright else 0, fontsize=size)
+    ax.set_yticks(named, map(plain, names), fontsize=size)
     if len(classes) <= _MAX_LABELLED_CLASSES:
         for i, j in np.argwhere(counts):
             color = "white" if shares[i, j] > 0.5 else "black"
@@ -83,7 +83,7 @@ def predicted_against_true(
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for k, panel in zip(shown, axes, strict=False):
         _draw_against_true(panel, y[:, k], predicted[:, k])
-        panel.set_title(str(k) if names is None else names[k], fontsize=10)
+        panel.set_title(plain(k if names is None else names[k]), fontsize=10)
     for panel in axes[len(shown) :]:
         panel.set_axis_off()
     if len(shown) < y.shape[1]:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from orbit.learners.base import Curve
-from orbit.plots.axes import axes_or_new, figure_of, is_geometric, row_of_axes, set_log_ticks, short
+from orbit.plots.axes import axes_or_new, figure_of, is_geometric, plain, row_of_axes, set_log_ticks, short
 
 # Criterion -> label of its scores; scores of other criteria are labelled by the name of the criterion.
 _SCORES = {"marginal-likelihood": "log marginal likelihood", "hold-out-log-loss": "hold-out log loss"}
@@ -45,8 +45,8 @@ def selection_curve(curve: Curve, ax: Axes | None = None) -> Figure:
     ax.set_xscale("log")
     if is_error:
         ax.set_yscale("log")
-    ax.set_xlabel("regularisation $\\lambda$" if curve.parameter == "regularization" else curve.parameter)
-    ax.set_ylabel(score)
+    ax.set_xlabel("regularisation λ" if curve.parameter == "regularization" else plain(curve.parameter))
+    ax.set_ylabel(plain(score))
     ax.legend()
     ax.grid(alpha=0.3)
     return figure_of(ax)
@@ -76,7 +76,7 @@ def grid_scores(points: list[dict[str, object]], scores: np.ndarray, metric: str
         others = {k: v for k, v in points[best].items() if k != key}
         line = [i for i, point in enumerate(points) if all(point[k] == v for k, v in others.items())]
         _grid_curve(ax, np.array([points[i][key] for i in line]), scores[line], line.index(best))
-        ax.set(xlabel=key, ylabel=_validation_label(metric))
+        ax.set(xlabel=plain(key), ylabel=_validation_label(metric))
     return figure
 
 
@@ -85,9 +85,9 @@ def _grid_curve(ax: Axes, values: np.ndarray, scores: np.ndarray, best: int) -> 
     x = values if numeric else np.arange(len(values))
     order = np.argsort(x)
     ax.errorbar(x[order], scores.mean(1)[order], scores.std(1)[order], fmt="o-", ms=4, capsize=3)
-    ax.plot(x[best], scores[best].mean(), "D", color="C1", ms=8, label=f"chosen {short(values[best])}")
+    ax.plot(x[best], scores[best].mean(), "D", color="C1", ms=8, label=f"chosen {plain(short(values[best]))}")
     if not numeric:
-        ax.set_xticks(x, [short(value) for value in values], rotation=20)
+        ax.set_xticks(x, [plain(short(value)) for value in values], rotation=20)
     elif is_geometric(x):
         set_log_ticks(ax, x)
     ax.legend()
@@ -108,12 +108,12 @@ def _heat_map(points: list[dict[str, object]], means: np.ndarray, metric: str, b
         ax.text(j, i, f"{mean:.4g}", ha="center", va="center", fontsize=8, color="white" if mean < middle else "black")
     corner = columns.index(cells[best][1]) - 0.5, rows.index(cells[best][0]) - 0.5
     ax.add_patch(Rectangle(corner, 1, 1, fill=False, ec="C1", lw=3))
-    ax.set_xticks(range(len(columns)), columns)
-    ax.set_yticks(range(len(rows)), rows)
+    ax.set_xticks(range(len(columns)), map(plain, columns))
+    ax.set_yticks(range(len(rows)), map(plain, rows))
     y_key, x_key = points[0]
-    ax.set(xlabel=x_key, ylabel=y_key)
+    ax.set(xlabel=plain(x_key), ylabel=plain(y_key))
     return figure
 
 
 def _validation_label(metric: str) -> str:
-    return f"{metric} on validation points"
+    return f"{plain(metric)} on validation points"

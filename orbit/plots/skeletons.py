@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from orbit.kernels.skeletons import Skeleton
-from orbit.plots.axes import axes_or_new, figure_of, hide_ticks, row_of_axes
+from orbit.plots.axes import axes_or_new, figure_of, hide_ticks, plain, row_of_axes
 
 # Largest number of arrows for which all are drawn; otherwise only the arrows along one path.
 _MAX_ARROWS = 250
@@ -45,7 +45,9 @@ def skeleton(drawn: Skeleton, inputs: str, ax: Axes | None = None) -> Figure:
         size = float(np.clip(300 / len(row), 1.5, 9))
         ax.plot(x[row], y[row], "o", ms=size, color=f"C{height % 10}" if height else "0.35", clip_on=False)
         at = 1.02, height
-        ax.annotate(label, at, xycoords=("axes fraction", "data"), va="center", fontsize=8, annotation_clip=False)
+        ax.annotate(
+            plain(label), at, xycoords=("axes fraction", "data"), va="center", fontsize=8, annotation_clip=False
+        )
     ax.set(xlim=(min(0, x.min()), max(1, x.max())), ylim=(-0.3, len(rows) - 0.7))
     ax.set_axis_off()
     ax.set_title(f"{len(x)} nodes, C(S) = {drawn.complexity():.3g}", fontsize=10)
@@ -83,6 +85,6 @@ def locality(maps: dict[str, np.ndarray], pixels: list[list[int]]) -> Figure:
         shown = np.sqrt(np.clip(largest, 0, None))
         ax.imshow(shown, cmap="gray", vmin=0, vmax=max(0.05, np.nanmax(shown)))
         ax.plot(columns, rows, "s", color="C0", ms=4)
-        ax.set_title(name, fontsize=9)
+        ax.set_title(plain(name), fontsize=9)
         hide_ticks(ax)
     return figure

@@ -50,7 +50,7 @@ def compare_columns(
             title += f", published {rank_correlation(theirs):.2f}"
         job.row(f"{one}, {two}", title)
         axes = f"{metric}, {one}", f"{metric}, {two}"
-        job.log_figure(f"{one}_{two}", figures.agreement(pairs, theirs, axes, title))
+        job.log_figure(f"{one}_{two}", figures.agreement, pairs, theirs, axes, title)
 
 
 def _pairs(values: Mapping[str, float], rows: list[str], one: str, two: str) -> Pairs:

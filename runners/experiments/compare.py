@@ -74,7 +74,7 @@ class Compare(Runner):
         job.log_table("compare.md", ["", *names, "seconds", "paired test"], [row.cells() for row in found])
         values = {label: [row.scores[names[0]] for row in found[i::2]] for i, label in enumerate(pairs[0])}
         job.log_metrics({f"test/{names[0]}": float(np.mean(values[f"group={group}"]))})
-        job.log_figure("compare", figures.compared(values, f"test {names[0]}"))
+        job.log_figure("compare", figures.compared, values, f"test {names[0]}")
 
 
 @dataclass(frozen=True)

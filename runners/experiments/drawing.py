@@ -23,14 +23,14 @@ def draw_fit(job: Job, data: Dataset, fitted: Fitted) -> None:
     job.log_orbit(features.orbit_, model["representation"].transform(data.X_test[:EXAMPLES]))
     job.log_skeleton(features.kernel_)
     if data.task == "classification":
-        job.log_figure("confusion", plots.confusion(data.y_test, predicted))
+        job.log_figure("confusion", plots.confusion, data.y_test, predicted)
     else:
-        job.log_figure("predictions", plots.predicted_against_true(data.y_test, predicted, data.targets))
+        job.log_figure("predictions", plots.predicted_against_true, data.y_test, predicted, data.targets)
     if fitted.probabilities is not None:
-        job.log_figure("reliability", plots.reliability(data.y_test, fitted.probabilities, learner.classes_))
+        job.log_figure("reliability", plots.reliability, data.y_test, fitted.probabilities, learner.classes_)
     _draw_errors(job, data, predicted)
     if (curve := learner.selection_curve()) is not None:
-        job.log_figure("selection", plots.selection_curve(curve))
+        job.log_figure("selection", plots.selection_curve, curve)
 
 
 def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
@@ -38,14 +38,13 @@ def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
     if data.columns:
         columns = data.columns_of(data.X_test)
         job.log_text("errors.csv", _errors_csv(data, columns, predicted))
-        figure = figures.error_rows(columns, data.y_test, predicted, data.task, data.targets, data.test_rows)
+        job.log_figure(
+            "errors", figures.error_rows, columns, data.y_test, predicted, data.task, data.targets, data.test_rows
+        )
     elif data.X_test.shape[1:] == data.y_test.shape[1:] == (2,):
-        job.log_figure("field", plots.field(data.X_test, data.y_test, predicted, "test points"))
-        return
+        job.log_figure("field", plots.field, data.X_test, data.y_test, predicted, "test points")
     else:
-        figure = plots.error_examples(data.X_test, data.y_test, predicted, data.task)
-    if figure is not None:
-        job.log_figure("errors", figure)
+        job.log_figure("errors", plots.error_examples, data.X_test, data.y_test, predicted, data.task)
 
 
 def _errors_csv(data: Dataset, columns: dict[str, np.ndarray], predicted: np.ndarray) -> str:

@@ -57,6 +57,8 @@ class Fit(Runner):
         training = Training(job, job.plan)
         fitted = fit_and_score(job.plan, data, job, training)
         job.log_metrics(fitted.metrics)
+        if self.save_model:
+            job.log_model(fitted.model, data.X_test[:2])
         draw_fit(job, data, fitted)
         self._rank_columns(job, data, fitted)
         if fitted.selected:
@@ -69,8 +71,6 @@ class Fit(Runner):
                 job.row("warning", warning)
         _tabulate(job, data, fitted)
         training.draw()
-        if self.save_model:
-            job.log_model(fitted.model, data.X_test[:2])
         training.end()
 
     def _rank_columns(self, job: Job, data: Dataset, fitted: Fitted) -> None:
@@ -80,15 +80,15 @@ class Fit(Runner):
         with job.stage("importance"):
             found = importance(fitted.model, data, job.plan.engine(), job.plan.seed("runner"))
         job.log_text("importance.csv", found.csv())
-        job.log_figure("importance", figures.importance(found.names, found.values, found.change))
+        job.log_figure("importance", figures.importance, found.names, found.values, found.change)
 
 
 def record_selection(job: Job, selected: Selected, name: str = "") -> None:
     """Record all settings tried, as a figure, JSON and CSV; ``name`` distinguishes several selections of a run."""
     end = suffix(name)
-    job.log_figure(f"grid{end}", selected.figure())
     job.log_text(f"selection{end}.json", selected.json())
     job.log_text(f"selection{end}.csv", selected.csv())
+    job.log_figure(f"grid{end}", selected.figure)
     job.record.params |= {f"selected{end}.{key}": value for key, value in selected.chosen.items()}
 
 

@@ -103,7 +103,7 @@ class KernelError(Runner):
         title = f"{config['group']['name']}, {config['approx']['name']}, {config['kernel']['name']}, {data.name}"
         for key, label in _DRAWN.items():
             job.log_result(*curve_results(key, label, "approx.n_components", lines[key]))
-            job.log_figure(key, plots.convergence(lines[key], "components", label, title, slopes=True))
+            job.log_figure(key, plots.convergence, lines[key], "components", label, title, slopes=True)
 
     def _curves(self) -> list[dict[str, Any]]:
         """The size and rule of the orbit of each curve, without those that are as configured."""

@@ -60,13 +60,13 @@ class OrbitError(Runner):
             job.plan.orbit(rule=rule)
         X = represented_points(job.plan, self.n_points, self.shape)
         reference = reference_map(feature_map, self.reference, spawn(seed, self.repeats + 1)[-1]).fit(X)
-        job.log_skeleton(reference.kernel_)
-        if self.shape is None:  # orbits of random points are not worth drawing
-            job.log_orbit(job.plan.orbit().fit(X), X)
         errors = orbit_errors(feature_map, X, self.sizes, rules, reference, self.repeats, seed)
         for rule, values in errors.items():
             means = values.mean(0)
             job.log_metrics({f"error/{rule}/r{size}": e for size, e in zip(self.sizes, means, strict=True)})
             job.row(f"error, {rule}", "  ".join(f"r={s}: {e:.2e}" for s, e in zip(self.sizes, means, strict=True)))
+        job.log_skeleton(reference.kernel_)
+        if self.shape is None:  # orbits of random points are not worth drawing
+            job.log_orbit(job.plan.orbit().fit(X), X)
         title = f"{feature_map.orbit.label().rsplit(',', 1)[0]}; {job.plan.config['approx']['name']}"
-        job.log_figure("orbit_error", plots.orbit_error(errors, self.sizes, title))
+        job.log_figure("orbit_error", plots.orbit_error, errors, self.sizes, title)

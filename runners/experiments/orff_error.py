@@ -98,7 +98,7 @@ class OrffError(Runner):
         title = f"pairs in [-1, 1]^{self.dim}"
         part = "variance" if self.variance else "error"
         job.log_result(*curve_results(part, quantity, "approx.n_components", curves))
-        job.log_figure("orff_error", plots.convergence(curves, "frequencies D", quantity, title, slopes=True))
+        job.log_figure("orff_error", plots.convergence, curves, "frequencies D", quantity, title, slopes=True)
 
     def _errors(self, job: Job, kernel: OperatorKernel) -> dict[str, np.ndarray]:
         """The largest spectral norm of K~ - K over the pairs, shape (repeats, sizes)."""

@@ -157,14 +157,14 @@ class Table(Runner):
                 self._fit_curve(job, curve, trials, progress)
         if results:
             values = {label: [metrics[self.metric] for metrics in found] for label, found in results.items()}
-            job.log_figure("table", figures.compared(values, self.metric, self.published))
+            job.log_figure("table", figures.compared, values, self.metric, self.published)
             job.say(self._markdown(results))
             means = {label: float(np.mean(found)) for label, found in values.items()}
             published = {label: float(value) for label, value in (self.published or {}).items()}
             names = [*(self.rows or {})], [*(self.columns or {})]
             compare_columns(job, self.metric, names, means, published, with_ranks=not self.only)
         if any(len(scores) > 1 for scores in job.history.values()):
-            job.log_figure("epochs", plots.epochs(job.history))
+            job.log_figure("epochs", plots.epochs, job.history)
         trials.end(all_fits=not self.only)
 
     def _is_chosen(self, *names: str) -> bool:
@@ -246,8 +246,8 @@ class Table(Runner):
         job.log_text(f"{curve.name}.md", curve.markdown())
         axes = curve.x_label or curve.key, curve.y_label or metric
         log_y = metric.startswith("time/")
-        figure = plots.curves(curve.lines(), curve.levels, *axes, log_y=log_y, published=curve.published)
-        job.log_figure(curve.name, figure)
+        lines, published = curve.lines(), curve.published
+        job.log_figure(curve.name, plots.curves, lines, curve.levels, *axes, log_y=log_y, published=published)
         job.say(f"{metric}, {curve.name}:\n{curve.markdown()}")
 
     def _fit_lines(self, job: Job, curve: Curve, repeat: dict[str, Any], trials: Trials, progress: Progress) -> None:

@@ -124,4 +124,4 @@ class SkeletonError(Runner):
             job.log_table(f"{measure}.md", ["kernel", label, *map(str, self.sizes)], rows)
         n_kernels = len(self.kernels or {})
         titles = [title for i in range(n_kernels) for title in list(panels)[i::n_kernels]]
-        job.log_figure("skeleton_error", plots.panels({t: panels[t] for t in titles}, "features", len(_MEASURES)))
+        job.log_figure("skeleton_error", plots.panels, {t: panels[t] for t in titles}, "features", len(_MEASURES))

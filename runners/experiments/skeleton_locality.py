@@ -71,14 +71,14 @@ class SkeletonLocality(Runner):
         for label, plan in plans.items():
             approx = plan.approx(n_components=self.n_features, deduplicate=False)
             approx.fit(np.zeros((1, *self.shape)))
-            job.log_skeleton(approx.kernel_, label)
             maps[label] = self._correlations(approx.features_.exponents)
             near, far = self._tiers(maps[label])
             job.log_metrics({f"locality/{label}/near": near, f"locality/{label}/far": far})
             job.log_result(Result("within 2 pixels", label, "mean correlation", [near]))
             job.log_result(Result("beyond 12 pixels", label, "mean correlation", [far]))
             job.row(label, f"mean correlation within 2 pixels {near:.4f}, beyond 12 pixels {far:.4f}")
-        job.log_figure("locality", plots.locality(maps, self.pixels))
+            job.log_skeleton(approx.kernel_, label)
+        job.log_figure("locality", plots.locality, maps, self.pixels)
 
     def _correlations(self, exponents: sparse.csr_matrix) -> np.ndarray:
         """Correlations of the occurrence of chosen pixels with all pixels', shape ``(chosen, height, width)``."""

@@ -76,7 +76,7 @@ class Training:
     def draw(self) -> None:
         """Draw the scores of the epochs, if there are several."""
         if len(scores := self.job.history.get(self.metric, [])) > 1:
-            self.job.log_figure("epochs", plots.epochs({self.metric: scores}))
+            self.job.log_figure("epochs", plots.epochs, {self.metric: scores})
 
     def end(self) -> None:
         """Delete the checkpoint: the training is complete."""

@@ -141,7 +141,7 @@ class Fields(Runner):
             self._record(job, f"{prefix}/{label}", "", [""], [float(np.mean(levels[label]))])
         job.log_result(*curve_results(name, "test/mse", "approx.n_components", lines))
         job.log_result(*(Result(name, label, "test/mse", found) for label, found in levels.items()))
-        job.log_figure(name, plots.curves(lines, levels, "frequencies D", "error (MSE)", log_y=True))
+        job.log_figure(name, plots.curves, lines, levels, "frequencies D", "error (MSE)", log_y=True)
 
     def _times(self, job: Job, trials: Trials) -> None:
         lines, fixed = {}, {"selection": {"name": "none"}}
@@ -160,7 +160,7 @@ class Fields(Runner):
             lines[label] = np.array(list(found)), np.array([list(found.values())])
             self._record(job, f"seconds/{label}", "N", list(found), list(found.values()))
         job.log_result(*curve_results("time", "seconds", "dataset.size", lines))
-        job.log_figure("time", plots.curves(lines, {}, "points N", "time (s)", log_y=True))
+        job.log_figure("time", plots.curves, lines, {}, "points N", "time (s)", log_y=True)
 
     def _pictures(self, job: Job, series: Changes) -> None:
         """Truth, prediction and error of every series with the most frequencies, on a grid."""
@@ -170,7 +170,7 @@ class Fields(Runner):
             plan = job.plan.variant(changes | {"approx.n_components": self.components[-1]})
             truth = plan.component("dataset").values(grid)
             predicted = fit_and_score(plan, plan.load(), Stopwatch()).model.predict(grid)
-            job.log_figure(f"field {label}", plots.field(grid, truth, predicted, label))
+            job.log_figure(f"field {label}", plots.field, grid, truth, predicted, label)
 
     def _record(self, job: Job, name: str, key: str, x: list[Any], values: Any) -> None:
         job.log_metrics({f"{name} {key}{at}".strip(): value for at, value in zip(x, values, strict=True)})

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -96,13 +96,14 @@ class Job(Stopwatch):
             self._results[result.part, result.label, result.metric, result.x] = result
         self.folder.write_results([result.packed() for result in self._results.values()])
 
-    def log_figure(self, name: str, figure: Figure) -> None:
-        self.folder.write_figure(name, figure)
+    def log_figure(self, name: str, figure: Figure | Callable[..., Figure | None], *args: Any, **kwargs: Any) -> None:
+        """Write a figure, or the one that a function returns for the other arguments; a failure is a warning."""
+        self.folder.draw(name, (lambda: figure) if isinstance(figure, Figure) else figure, *args, **kwargs)
 
     def log_orbit(self, orbit: Orbit, X: np.ndarray, label: str = "") -> None:
         """Draw the first few represented points on a fitted orbit; nothing for vectors under the identity."""
         if X.ndim > 2 or orbit.group_.name != "identity":
-            self.log_figure(f"orbit{suffix(label)}", plots.orbit_examples(orbit, X[:EXAMPLES]))
+            self.log_figure(f"orbit{suffix(label)}", plots.orbit_examples, orbit, X[:EXAMPLES])
 
     def log_skeleton(self, kernel: Any, label: str = "") -> None:
         """Draw the skeleton of a fitted kernel, if it has one, once; ``label`` is part of the file name."""
@@ -113,7 +114,7 @@ class Job(Stopwatch):
         if drawing in self._drawn:
             return
         self._drawn.add(drawing)
-        self.log_figure(f"skeleton{suffix(label)}", plots.skeleton(skeleton, kernel.describe_inputs()))
+        self.log_figure(f"skeleton{suffix(label)}", plots.skeleton, skeleton, kernel.describe_inputs())
 
     def log_text(self, name: str, text: str) -> None:
         self.folder.write_text(name, text)

@@ -45,8 +45,8 @@ def write_report(study: Any, metric: str, fixed: list[str], hydra: Any) -> None:
     metrics = {f"best/{metric}": best.value} | {f"importance/{key}": value for key, value in importance.items()}
     folder.write_search(text, metrics)
     larger_is_better = study.direction.name == "MAXIMIZE"
-    figure = figures.search_progress({t.number: t.value for t in finished}, importance, metric, larger_is_better)
-    folder.write_figure("search", figure)
+    values = {trial.number: trial.value for trial in finished}
+    folder.draw("search", figures.search_progress, values, importance, metric, larger_is_better)
 
 
 def importances(study: Any) -> dict[str, float]:

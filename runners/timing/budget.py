@@ -169,7 +169,7 @@ class Budget(Runner):
             }
             for panel, lines in found.items()
         }
-        job.log_figure("budget", plots.budgets(drawn, "seconds of training", "test accuracy"))
+        job.log_figure("budget", plots.budgets, drawn, "seconds of training", "test accuracy")
         if len(found) == len(self.n_train):
             job.say(table)
 

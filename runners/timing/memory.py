@@ -80,7 +80,7 @@ class Memory(Runner):
         if len(curve) > 1:
             n, seconds, cpu, peaks = np.array(curve).T
             panels = {"s": {"clock": seconds, "processor": cpu}, _PEAK: {"peak": peaks}}
-            job.log_figure("memory", plots.growth(n, panels, "streamed fit, including the solve", level=_PEAK))
+            job.log_figure("memory", plots.growth, n, panels, "streamed fit, including the solve", level=_PEAK)
 
     def _plans(self, base: Plan) -> dict[str, tuple[Plan, Any]]:
         """Label -> the plan of a case, and its points."""

@@ -122,7 +122,7 @@ class Timing(Runner):
         job.log_table("table.md", ["case", "median s", "min", "max", "processor s"], rows)
         clocks = {name: values[:, 0].tolist() for name, values in seconds.items()}
         label = f"seconds: median and range of {self.rounds} rounds" if self.rounds > 1 else "seconds, one round"
-        job.log_figure("timing", figures.compared(clocks, label, median=True))
+        job.log_figure("timing", figures.compared, clocks, label, median=True)
 
     def _ratios(self, job: Job, comparison: Comparison, seconds: dict[str, np.ndarray]) -> dict[str, float]:
         metrics: dict[str, float] = {}
@@ -151,7 +151,7 @@ class Timing(Runner):
             panels[sizes.SIZES[key]] = {name: (line.x, line.seconds, line.floor) for name, line in lines.items()}
         job.log_table("table.md", ["", "size", "median s", "operations alone, s"], rows)
         title = f"{job.plan.config['group']['name']}, {job.plan.config['approx']['name']}"
-        job.log_figure("timing", plots.costs(panels, title))
+        job.log_figure("timing", plots.costs, panels, title)
 
 
 def _range(values: np.ndarray) -> tuple[float, float]:

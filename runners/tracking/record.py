@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,6 +21,8 @@ from runners.tracking.storage import writing
 if TYPE_CHECKING:
     import numpy as np
     from matplotlib.figure import Figure
+
+log = logging.getLogger(__name__)
 
 RUNNING = "RUNNING"  # the status of a record until the run ends
 
@@ -170,6 +174,19 @@ class RunFolder:
             with replacing(path) as file:
                 figure.savefig(file, dpi=150, bbox_inches="tight", format="png")
         return path
+
+    def draw(self, name: str, figure: Callable[..., Figure | None], *args: Any, **kwargs: Any) -> None:
+        """Write the figure that a function returns for the other arguments, unless it is None.
+
+        One that fails, for whatever cause, is a warning: the results do not depend on figures.
+        """
+        try:
+            drawn = figure(*args, **kwargs)
+            if drawn is not None:
+                self.write_figure(name, drawn)
+        except Exception as error:
+            log.debug("drawing failed", exc_info=True)
+            log.warning("the figure %s is missing: %s", name, shortened(f"{type(error).__name__}: {error}"))
 
     def write_model(self, model: Any, X: np.ndarray, y: np.ndarray) -> None:
         """Write the fitted pipeline, with a few inputs and their predictions as an example."""

@@ -32,8 +32,7 @@ def write_summary(folder: SweepFolder, jobs: Jobs) -> None:
         search = folder.search()
         folder.write_metrics(search["metrics"] if search else {f"best/{metric}": _best(jobs, metric)[1][metric]})
         folder.write_view(_view(jobs, metric))
-        if (figure := _figure(jobs, metric)) is not None:
-            folder.write_figure("summary", figure)
+        folder.draw("summary", _figure, jobs, metric)
 
 
 def summary(jobs: Jobs) -> str:

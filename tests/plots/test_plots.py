@@ -8,7 +8,9 @@ import itertools
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cbook import is_math_text
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from orbit import plots
 from orbit.distributions import VonMises
@@ -16,7 +18,7 @@ from orbit.groups import Reflection, Rotation
 from orbit.kernels.skeletons import stack
 from orbit.learners.base import Curve
 from orbit.orbits import Orbit
-from orbit.plots.axes import Sample, draw_samples
+from orbit.plots.axes import Sample, draw_samples, plain
 from orbit.testing.samples import smooth_images
 from runners.measure import figures
 
@@ -380,3 +382,47 @@ def test_single_panels_draw_into_given_axes(draw, name):
     assert right.has_data() or right.tables
     assert not left.has_data()
     assert not figure.legends
+
+
+#: A text of the user -> a figure that shows it wherever it may stand.
+WITH_TEXT = {
+    "confusion": lambda text: plots.confusion(np.array([text, "b"]), np.array([text, text])),
+    "predicted_against_true": lambda text: plots.predicted_against_true(np.ones((2, 2)), np.zeros((2, 2)), [text] * 2),
+    "error_examples": lambda text: plots.error_examples(
+        np.ones((2, 3, 3)), np.array([text, "b"]), np.array(["b", "b"]), "classification"
+    ),
+    "error_rows": lambda text: figures.error_rows({text: [text, "b"]}, np.ones(2), np.zeros(2), "regression", [text]),
+    "importance": lambda text: figures.importance([text], np.ones((1, 2)), text),
+    "compared": lambda text: figures.compared({text: [1.0]}, text),
+    "agreement": lambda text: figures.agreement({text: (0.1, 0.2)}, {}, (text, text), text),
+    "field": lambda text: plots.field(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2)), text),
+    "skeleton": lambda text: plots.skeleton(stack([{"kind": "full"}], (2, 2, 1)), text),
+    "locality": lambda text: plots.locality({text: np.ones((1, 2, 2))}, [[0, 0]]),
+    "grid of one": lambda text: plots.grid_scores([{text: text}], np.ones((1, 2)), text, 0),
+    "grid of two": lambda text: plots.grid_scores([{text: text, "b": text}], np.ones((1, 2)), text, 0),
+    "setting_effects": lambda text: figures.setting_effects([{text: text, "b": text}] * 2, [1.0, 2.0], text),
+    "lines of settings": lambda text: figures.setting_effects(
+        [{"a": "1", "b": b} for b in (text, "c")], [1.0, 2.0], text
+    ),
+    "search_progress": lambda text: figures.search_progress({0: 0.8}, {text: 0.9}, text),
+    "selection_curve": lambda text: plots.selection_curve(
+        Curve(text, np.array([1.0, 2.0]), np.array([0.5, 0.6]), 1.0, text)
+    ),
+    "epochs": lambda text: plots.epochs({text: [0.1, 0.4]}),
+    "convergence": lambda text: plots.convergence({text: (np.ones(1), np.ones((1, 1)))}, text, text, text),
+    "costs": lambda text: plots.costs({text: {text: (np.ones(1), np.ones((1, 1)), np.ones(1))}}, text),
+    "growth": lambda text: plots.growth(np.arange(1.0, 3.0), {text: {text: np.ones(2)}}, text, text),
+    "curves": lambda text: plots.curves({text: (np.array([text]), np.ones((1, 1)))}, {text: [1.0]}, text, text),
+    "panels": lambda text: plots.panels({text: {text: (np.ones(1), np.ones((1, 1)))}}, text, 1),
+    "budgets": lambda text: plots.budgets({text: {text: (np.ones(1), np.ones(1))}}, text, text),
+}
+
+
+@pytest.mark.parametrize("text", ["$$", "$5 to $x^$", "cost_$_per_$", "file\udcff"])
+@pytest.mark.parametrize("name", WITH_TEXT)
+def test_the_texts_of_a_user_are_no_formulas(draw, name, text):
+    figure = draw(WITH_TEXT[name](text))
+    cells = [cell.get_text() for ax in figure.axes for table in ax.tables for cell in table.get_celld().values()]
+    drawn = [each.get_text() for each in (*figure.findobj(Text), *cells)]
+    assert any(plain(text) in each for each in drawn)
+    assert not any(is_math_text(each) for each in drawn if "mathdefault" not in each)  # ticks of logarithmic axes

@@ -16,6 +16,7 @@ from command_line import SMALL, folders, mlflow_runs
 from sklearn.linear_model import LogisticRegression
 
 import runners.experiments.fit
+from orbit import plots
 from orbit.core.errors import InputError
 from orbit.engine import Engine
 from runners.tracking.mlflow import Tracker
@@ -58,6 +59,36 @@ class TestOneRun:
         assert run_with_figures(*FIELD, *SMALL, "tracking.enabled=false")[0] == 0
         (folder,) = folders(tmp_path)
         assert {path.stem for path in (folder / "figures").iterdir()} == {"field", "predictions", "selection"}
+
+    @pytest.mark.parametrize("target", ["label", "cost_$_per_$"])
+    def test_dollar_signs_in_a_table_are_drawn(self, run_with_figures, tmp_path, log_messages, target):
+        rows = [f"{x},{'$$' if x % 2 else '$5 to $x^$'},{x}" for x in range(60)]
+        (tmp_path / "mine.csv").write_text("\n".join(["$_$,label,cost_$_per_$", *rows]))
+        table = (
+            "dataset=table",
+            f"dataset.path={tmp_path / 'mine.csv'}",
+            f"dataset.target='{target}'",
+            "dataset.categories=onehot",
+        )
+        assert run_with_figures(*table, "approx.n_components=5", "tracking.enabled=false")[0] == 0
+        (folder,) = folders(tmp_path)
+        assert {"errors", "importance"} < {path.stem for path in (folder / "figures").iterdir()}
+        assert not [line for line in log_messages if "is missing" in line]
+
+    def test_a_figure_that_fails_is_a_warning_and_comes_after_the_model(self, run, tmp_path, monkeypatch, log_messages):
+        def fail(*args):
+            (folder,) = folders(tmp_path)
+            assert (folder / "metrics.json").is_file()
+            assert (folder / "model.pkl").is_file()
+            raise MemoryError("too large")
+
+        monkeypatch.setattr(plots, "confusion", fail)
+        assert run(*SMALL[:-1], "tracking.enabled=false")[0] == 0
+        (folder,) = folders(tmp_path)
+        assert RunFolder(folder).read_record().status == "FINISHED"
+        assert [line for line in log_messages if "confusion" in line] == [
+            "the figure confusion is missing: MemoryError: too large"
+        ]
 
     def test_a_small_error_is_not_logged_as_zero(self, run, tmp_path):
         X = np.linspace(0, 3, 60)[:, None]

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from orbit.plots.axes import axes_or_new, bars_from_top, figure_of, row_of_axes
+from orbit.plots.axes import axes_or_new, bars_from_top, figure_of, plain, row_of_axes
 
 
 def compared(
@@ -60,9 +60,9 @@ def compared(
         _beside(ax, -0.85, "published ◆", 1, "C3")
         for value, i in known:
             _beside(ax, i, f"{value:.4g}", 1, "C3")
-    ax.set_yticks(range(len(results)), list(results))
+    ax.set_yticks(range(len(results)), map(plain, results))
     bars_from_top(ax, len(results))
-    ax.set_xlabel(metric)
+    ax.set_xlabel(plain(metric))
     return figure_of(ax)
 
 
@@ -96,11 +96,11 @@ def agreement(
         x, y = np.array(list(points.values())).T
         ax.plot(x, y, style, ms=5, alpha=0.8)
         _name_points(ax, points)
-        ax.set(xlabel=axes[0], ylabel=axes[1])
+        ax.set(xlabel=plain(axes[0]), ylabel=plain(axes[1]))
         ax.margins(x=0.15)
         ax.set_title(label, fontsize=9)
         ax.grid(alpha=0.3)
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(plain(title), fontsize=10)
     return figure
 
 
@@ -115,4 +115,4 @@ def _name_points(ax: Axes, points: dict[str, tuple[float, float]]) -> None:
             "va": "center",
             "annotation_clip": False,
         }
-        ax.annotate(name, xy, fontsize=7, arrowprops=line, **place)
+        ax.annotate(plain(name), xy, fontsize=7, arrowprops=line, **place)

@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from scipy.stats import rankdata
 
-from orbit.plots.axes import axes_or_new, bars_from_top, cut, figure_of, short
+from orbit.plots.axes import axes_or_new, bars_from_top, cut, figure_of, plain, short
 from orbit.plots.predictions import worst_first
 
 _MAX_ROWS, _MAX_COLUMNS, _MAX_TARGETS, _MAX_BARS = 15, 8, 4, 20
@@ -90,7 +90,12 @@ def error_rows(
 def _draw_table(ax: Axes, text: list[list[str]], colours: Any, labels: list[str]) -> None:
     ax.set_axis_off()
     table = ax.table(
-        cellText=text, cellColours=colours, colLabels=labels, loc="center", cellLoc="right", edges="closed"
+        cellText=[[plain(cell) for cell in row] for row in text],
+        cellColours=colours,
+        colLabels=[plain(label) for label in labels],
+        loc="center",
+        cellLoc="right",
+        edges="closed",
     )
     table.auto_set_font_size(False)
     table.set_fontsize(8)
@@ -137,9 +142,9 @@ def importance(names: Sequence[str], values: np.ndarray, metric: str, ax: Axes |
     ax = axes_or_new(ax, 5.6, 0.3 * len(order) + 1.1)
     ax.barh(range(len(order)), values[order].mean(1), xerr=values[order].std(1), color="C0", alpha=0.7, ecolor="k")
     ax.axvline(0, color="k", lw=0.8)
-    ax.set_yticks(range(len(order)), [_cell(names[i], _LONGEST_NAME) for i in order])
+    ax.set_yticks(range(len(order)), [plain(_cell(names[i], _LONGEST_NAME)) for i in order])
     bars_from_top(ax, len(order))
-    ax.set_xlabel(f"{metric} when the column is permuted")
+    ax.set_xlabel(f"{plain(metric)} when the column is permuted")
     if len(order) < len(names):
         ax.set_title(f"the largest {len(order)} of {len(names)} columns", fontsize=9)
     ax.grid(alpha=0.3, axis="x")

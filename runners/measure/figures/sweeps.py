@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from orbit.plots.axes import MARKERS, is_geometric, row_of_axes, set_log_ticks
+from orbit.plots.axes import MARKERS, is_geometric, plain, row_of_axes, set_log_ticks
 
 _MOST_LINES = 8
 _MOST_JOINED = 12  # values of a setting; more, as in a search, are points without a line
@@ -47,7 +47,7 @@ def setting_effects(
     figure, axes = row_of_axes(len(keys), 4.8, 3.6)
     for ax, key in zip(axes, keys, strict=True):
         _draw(ax, _lines(key, [other for other in keys if other != key], settings, values))
-        ax.set(xlabel=key, ylabel=metric)
+        ax.set(xlabel=plain(key), ylabel=plain(metric))
         ax.ticklabel_format(axis="y", useOffset=False)
         ax.grid(alpha=0.3)
     return figure
@@ -80,13 +80,13 @@ def search_progress(
     axes[0].plot(numbers, found, "o", ms=4, alpha=0.6, label="trial")
     best = (np.maximum if larger_is_better else np.minimum).accumulate(found)
     axes[0].step(numbers, best, where="post", color="C1", label="best so far")
-    axes[0].set(xlabel="trial", ylabel=metric)
+    axes[0].set(xlabel="trial", ylabel=plain(metric))
     axes[0].legend()
     axes[0].grid(alpha=0.3)
     if importances:
-        axes[1].barh(list(importances), list(importances.values()))
+        axes[1].barh([plain(key) for key in importances], list(importances.values()))
         axes[1].invert_yaxis()
-        axes[1].set_xlabel(f"share in the variance of {metric}")
+        axes[1].set_xlabel(f"share in the variance of {plain(metric)}")
     return figure
 
 
@@ -112,9 +112,9 @@ def _draw(ax: Axes, lines: _Lines) -> None:
             sorted((places[name], np.mean(found), np.std(found)) for name, found in line.items())
         ).T
         joined = "" if len(x) > _MOST_JOINED else ":" if numbers is None else "-"
-        ax.errorbar(x, means, deviations, fmt=f"{marker}{joined}", ms=4, capsize=3, label=label)
+        ax.errorbar(x, means, deviations, fmt=f"{marker}{joined}", ms=4, capsize=3, label=plain(label))
     if numbers is None:
-        ax.set_xticks(range(len(names)), names, rotation=20 if len(names) > 4 else 0)
+        ax.set_xticks(range(len(names)), map(plain, names), rotation=20 if len(names) > 4 else 0)
         ax.margins(x=0.2)
     elif is_geometric(numbers) and len(names) > _MOST_JOINED:
         ax.set_xscale("log")
@@ -123,7 +123,7 @@ def _draw(ax: Axes, lines: _Lines) -> None:
     if len(lines) > 1:
         ax.legend(fontsize=7)
     elif any(lines):
-        ax.set_title(next(iter(lines)), fontsize=8)
+        ax.set_title(plain(next(iter(lines))), fontsize=8)
 
 
 def _numbers(names: list[str]) -> np.ndarray | None:
