@@ -17,13 +17,13 @@ from orbit.core.linalg import check_target_size, row_norms
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.learners.base import one_column_per_class
+from orbit.learners.base import linear_predictions, one_column_per_class
 from orbit.learners.epochs import EpochClassifier, EpochLearner
 from orbit.registry import register
 from orbit.solvers.structure import Operator, Structure, unpacked
 
 _EPSILON = 1e-8
-# Targets whose deviation is at most this multiple of the rounding of their mean, in float32, are constant.
+# Targets whose deviation is at most this multiple of the rounding of their mean are constant.
 _CONSTANT = 16
 
 
@@ -185,8 +185,7 @@ class _AdaGrad(EpochLearner):
     def _scores(self, X) -> np.ndarray:
         check_is_fitted(self, "path_")
         X = validate_data(self, unpacked(X)[1], reset=False, dtype=[np.float64, np.float32])
-        coefficients, intercept = self._linear()
-        return X @ coefficients.astype(X.dtype) + intercept.astype(X.dtype)
+        return linear_predictions(X, *self._linear())
 
     @abstractmethod
     def _slope(self, scores: Tensor, y: Tensor) -> Tensor:
@@ -311,16 +310,20 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         return X, y.reshape(len(y), -1)
 
     def _steps(self, X: Any, Y: np.ndarray) -> None:
+        precision = np.finfo(Y.dtype if Y.dtype.kind == "f" else np.float64).eps
         Y = Y.astype(np.float64)  # squares of float32 may be no numbers
         if not self._in_training():
             # a step moves a parameter by about its learning rate, however far the targets are
-            self._target_mean, self._target_scale = _means(Y), self._scales(Y)
+            self._target_mean, self._target_scale = _means(Y), self._scales(Y, float(precision))
         super()._steps(X, (Y - self._target_mean) / self._target_scale)
 
-    def _scales(self, Y: np.ndarray) -> np.ndarray:
-        """The number that each target is divided by, shape (k,): the same for all outputs of an operator."""
+    def _scales(self, Y: np.ndarray, precision: float) -> np.ndarray:
+        """The number that each target is divided by, shape (k,): the same for all outputs of an operator.
+
+        ``precision`` is the relative one of the targets as they were given.
+        """
         each, common = Y.std(0), np.full(Y.shape[1], np.sqrt(Y.var(0).mean()))
-        rounding = _CONSTANT * np.finfo(np.float32).eps * np.abs(Y.mean(0))
+        rounding = _CONSTANT * precision * np.abs(Y.mean(0))
         if (common <= rounding.max()).all():
             return np.ones(Y.shape[1])
         # a target that is constant in the first batch may not remain so
@@ -336,8 +339,8 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
 
     def _trained(self, rate: int) -> tuple[np.ndarray, np.ndarray]:
         coefficients, intercept = super()._trained(rate)
-        scaled = self._target_scale * coefficients, self._target_mean + self._target_scale * intercept
-        return scaled[0].astype(coefficients.dtype), scaled[1].astype(coefficients.dtype)
+        scaled = (self._target_scale * coefficients).astype(coefficients.dtype)
+        return scaled, self._target_mean + self._target_scale * intercept
 
     def _slope(self, scores: Tensor, y: Tensor) -> Tensor:
         return 2 * (scores - y)

@@ -215,6 +215,16 @@ class Learner(Estimator):
         return float(vars(self)[f"{self.path_parameter}_"])
 
 
+def linear_predictions(X: np.ndarray, W: np.ndarray, b: np.ndarray | float) -> np.ndarray:
+    """``X W + b``, the product in the precision of ``X``; the sum in that of ``b``, which may be far from zero.
+
+    Parameters
+    ----------
+    X, W, b : arrays, shapes (n, d), (d, k) or (d,), and (k,) or ()
+    """
+    return X @ W.astype(X.dtype, copy=False) + b
+
+
 def one_against_all(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Targets of -1 and 1, float64, shape (n, k); one column for two classes.
 

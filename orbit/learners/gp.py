@@ -14,7 +14,7 @@ from orbit.core.errors import InputError
 from orbit.core.linalg import check_target_size
 from orbit.core.params import PositiveFloat
 from orbit.core.work import Work
-from orbit.learners.base import Learner
+from orbit.learners.base import Learner, linear_predictions
 from orbit.registry import register
 from orbit.solvers.estimate import factorisation_work, least_squares_work
 from orbit.solvers.factorisations import Cholesky, Eigen
@@ -132,11 +132,11 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         """
         check_is_fitted(self)
         X = validate_data(self, unpacked(X)[1], reset=False, dtype=[np.float64, np.float32])
-        mean = (X @ self.coef_.T.astype(X.dtype) + self.intercept_).astype(X.dtype)
+        mean = linear_predictions(X, self.coef_.T, self.intercept_)
         if not return_std:
             return mean
         std = np.sqrt(self.amplitude_ * self._variance(X))[:, None] * self._scale
-        return mean, (std[:, 0] if self._flat else std).astype(X.dtype)
+        return mean, (std[:, 0] if self._flat else std)
 
     def noise_std(self) -> float | np.ndarray:
         """``sqrt(amplitude_ * noise_)`` in units of the targets: a number, or shape (k,)."""

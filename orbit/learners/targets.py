@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from orbit.core.linalg import check_target_size, rows_with_covariance
 from orbit.core.params import PositiveFloat
 from orbit.core.random import RandomState
-from orbit.learners.base import Learner, check_classes, checked_weights
+from orbit.learners.base import Learner, check_classes, checked_weights, linear_predictions
 from orbit.solvers.moments import Centering
 from orbit.solvers.selection import drop_zero_weights
 from orbit.solvers.structure import Constant, GramStructure, Operator, Structure, unpacked
@@ -143,13 +143,13 @@ class TargetsLearner(Learner):
         return np.kron(np.eye(structure.stacked), W), np.zeros(structure.stacked)
 
     def _keep(self, W: np.ndarray, b: np.ndarray, dtype: np.dtype) -> None:
-        self._coefficients, self._intercept = W.astype(dtype), b.astype(dtype)
+        self._coefficients, self._intercept = W.astype(dtype), b
         self._publish()
 
     def _scores(self, X) -> np.ndarray:
         check_is_fitted(self, "path_")
         X = validate_data(self, unpacked(X)[1], reset=False, dtype=_FLOATS)
-        return X @ self._coefficients.astype(X.dtype) + self._intercept.astype(X.dtype)
+        return linear_predictions(X, self._coefficients, self._intercept)
 
     def predict(self, X) -> np.ndarray:
         """Predictions: class labels, shape (n,), or real numbers shaped like the targets, (n,) or (n, k)."""

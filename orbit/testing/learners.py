@@ -219,3 +219,9 @@ class RegressorContract(LearnerContract):
         assert predicted.shape == Y.shape
         if self.linear_in_targets:
             np.testing.assert_allclose(predicted[:, 1], 2 * predicted[:, 0] + 1, atol=self.exactness)
+
+    def test_targets_far_from_zero_are_predicted_as_others_from_float32(self, rng):
+        X, y = self.problem(rng)
+        X = X.astype(np.float32)
+        expected, found = (self.seeded(0).fit(X, offset + y).predict(X) - offset for offset in (0.0, 1e9))
+        np.testing.assert_allclose(found, expected, atol=self.float32_error)

@@ -160,7 +160,7 @@ def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None
         predicted, std = learner.predict(psi, return_std=True)
         columns |= _named("prediction", predicted, targets) | _named("std", std, targets)
         if (noise := learner.noise_std()) is not None:
-            columns |= _named("std_observed", np.hypot(std, noise).astype(std.dtype), targets)
+            columns |= _named("std_observed", np.hypot(std, noise), targets)
     elif learner.gives_probabilities:
         predicted, shares = learner.predict_with_probabilities(psi)
         names = [str(label) for label in learner.classes_]

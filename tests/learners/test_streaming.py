@@ -26,6 +26,7 @@ from orbit.learners import (
     NetworkClassifier,
     RidgeClassifier,
     RidgeRegressor,
+    SteinRegressor,
     SVMClassifier,
 )
 from orbit.learners.streaming import FeatureStream, fit_stream
@@ -36,6 +37,20 @@ from runners.experiments.fitting import fit_and_score
 from runners.job.job import Stopwatch
 
 PATH = [1e-6, 1e-4, 1e-2]
+
+
+@pytest.mark.parametrize("cls", [RidgeRegressor, KernelRidgeRegressor, SteinRegressor, AdaGradRegressor])
+@pytest.mark.parametrize("memory", [1.0, 1e-6], ids=["moments", "passes"])
+def test_targets_far_from_zero_are_learned_as_others_from_float32(rng, cls, memory):
+    X = rng.standard_normal((200, 15)).astype(np.float32)
+    y = X[:, 0] + 0.1 * rng.standard_normal(200)
+
+    def predicted(offset):
+        stream = FeatureStream(lambda x: x, X, 15, Engine(memory=memory, progress=False), random_state=0)
+        learner = cls(random_state=0)
+        return fit_stream(learner, stream, offset + y, "regression").predict(X) - offset
+
+    np.testing.assert_allclose(predicted(1e9), predicted(0.0), atol=1e-3)
 
 
 class TestRidge:
