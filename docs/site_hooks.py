@@ -187,9 +187,10 @@ def keys_table(
 
 
 def experiments_page() -> str:
-    """Every file of conf/experiment, with the comment at its top."""
-    lines = ["# Experiments", "", "Files of `conf/experiment`, chosen by `experiment=NAME`.", ""]
-    for path in sorted((ROOT / "conf" / "experiment").glob("*.yaml")):
+    """Every experiment of the papers and of the benchmarks, with the comment at the top of its file."""
+    lines = ["# Experiments", "", "Chosen by `experiment=NAME`; those of `benchmarks/` need a clone.", ""]
+    folders = [ROOT / name / "conf" / "experiment" for name in ("papers", "benchmarks")]
+    for path in [path for folder in folders for path in sorted(folder.glob("*.yaml"))]:
         comment = [line[1:].strip() for line in _leading_comments(path) if not line.startswith("# @package")]
         commands = [line for line in comment if line.startswith("python run.py")]
         text = " ".join(line for line in comment if line not in commands)

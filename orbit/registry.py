@@ -5,9 +5,9 @@ A component is registered where it is defined::
     @register("group", "rotation")
     class Rotation(Group): ...
 
-Other packages add components through the
-entry-point group ``orbit.components``: each entry names a module, and importing
-it runs its ``register`` decorators.
+Other packages add components through the entry-point group ``orbit.components``: each entry names a module, and
+importing it runs its ``register`` decorators. Modules with runners are those of the group ``orbit.runners``, which only
+the command line imports, so that the library does not import Hydra.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ _classes: dict[str, dict[str, type]] = {}
 
 #: Packages of orbit whose import registers their components.
 PACKAGES = ("approx", "data", "distributions", "encoders", "groups", "kernels", "learners", "representations")
+
+#: Entry-point groups of other packages.
+COMPONENTS, RUNNERS = "orbit.components", "orbit.runners"
 
 #: Task -> kind of learner.
 TASKS = {"classification": "classifier", "regression": "regressor"}
@@ -82,8 +85,15 @@ def _load_packages() -> None:
 
 
 @functools.cache
-def _load_entry_points() -> None:
-    for entry in plugins():
+def load_plugins(group: str = COMPONENTS) -> None:
+    """Import the modules of an entry-point group, once.
+
+    Raises
+    ------
+    InputError
+        If one cannot be imported.
+    """
+    for entry in plugins(group):
         try:
             entry.load()
         except Exception as error:
@@ -94,9 +104,9 @@ def _load_entry_points() -> None:
             ) from error
 
 
-def plugins() -> Iterable[metadata.EntryPoint]:
-    """The entry points by which other packages add components."""
-    return metadata.entry_points(group="orbit.components")
+def plugins(*groups: str) -> list[metadata.EntryPoint]:
+    """The entry points by which other packages add components: those of some groups, or of both."""
+    return [entry for group in groups or (COMPONENTS, RUNNERS) for entry in metadata.entry_points(group=group)]
 
 
 def available(kind: str | None = None) -> list[str]:
@@ -116,7 +126,7 @@ def available(kind: str | None = None) -> list[str]:
         If the components of another package cannot be imported.
     """
     _load_packages()
-    _load_entry_points()
+    load_plugins()
     if kind is None:
         return sorted(_classes)
     names = sorted({name for part in _parts(kind) for name in _classes.get(part, {})})

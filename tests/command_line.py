@@ -16,17 +16,21 @@ from omegaconf import OmegaConf
 
 import orbit
 import runners.components  # noqa: F401  registers the runners
+from runners.config import config_dirs
 from runners.config.arguments import check_arguments
 from runners.config.messages import bad_input
 from runners.config.plan import plan
 from runners.config.schema import KINDS, register_schemas
 
 CONF = Path(__file__).parent.parent / "conf"
+CONF_DIRS = CONF, *config_dirs.of_plugins()
+#: Experiment -> its file.
+EXPERIMENTS = {path.stem: path for folder in CONF_DIRS for path in sorted((folder / "experiment").glob("*.yaml"))}
 SMALL = ("dataset.n_train=60", "dataset.n_test=40", "approx.n_components=20", "orbit.size=4", "runner.save_model=false")
 
 _VALUES = ("seed", "resume", "outputs", "run_name")
 
-register_schemas(CONF)
+register_schemas(*CONF_DIRS)
 
 
 def composed(*overrides: str):

@@ -88,14 +88,14 @@ class Records(logging.Handler):
 
 @pytest.fixture
 def log_messages():
-    """What ``orbit`` and ``runners`` log during a test.
+    """What ``orbit``, ``runners`` and ``papers`` log during a test.
 
     pytest's own fixture needs a plugin that adds handlers to every logger three times in each test, a tenth of the
     time of all tests, so it is switched off.
     """
     records = Records()
     with contextlib.ExitStack() as stack:
-        for logger in (logging.getLogger("orbit"), logging.getLogger("runners")):
+        for logger in map(logging.getLogger, ("orbit", "runners", "papers")):
             level = logger.level
             logger.addHandler(records)
             logger.setLevel(logging.INFO)
@@ -166,9 +166,9 @@ def _no_data_are_kept() -> Iterator[None]:
 def own_registry(monkeypatch) -> Iterator[None]:
     """Components that the test registers are forgotten after it."""
     monkeypatch.setattr(registry, "_classes", {kind: dict(known) for kind, known in registry._classes.items()})
-    registry._load_entry_points.cache_clear()
+    registry.load_plugins.cache_clear()
     yield
-    registry._load_entry_points.cache_clear()
+    registry.load_plugins.cache_clear()
 
 
 @pytest.fixture(autouse=True)
@@ -176,7 +176,8 @@ def _no_component_is_left() -> Iterator[None]:
     """Pages and contracts that later tests check are those of every component in the registry."""
     before = registry.registered()
     yield
-    added = [cls for cls in registry.registered() - before if not cls.__module__.startswith(("orbit.", "runners."))]
+    own = ("orbit.", "runners.", "papers.", "benchmarks.")
+    added = [cls for cls in registry.registered() - before if not cls.__module__.startswith(own)]
     assert not added, f"{added} would be found by other tests: use the fixture own_registry or install"
 
 
@@ -189,14 +190,14 @@ def install(monkeypatch, tmp_path) -> Iterator[Callable[..., Path]]:
     def write(name: str, files: Mapping[str, str], module: str | None = None) -> Path:
         write_package(site, name, files, module)
         importlib.invalidate_caches()
-        registry._load_entry_points.cache_clear()
+        registry.load_plugins.cache_clear()
         return site / name
 
     yield write
     for kind, name in remove_components_of(site):
         for group in (kind, f"schema/{kind}"):
             remove_from_store(group, name)
-    registry._load_entry_points.cache_clear()
+    registry.load_plugins.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,7 @@ PACKAGES = {
 LIBRARIES = ("hypothesis", "numba", "pandas", "pytest", "scipy.stats", "sklearn.utils.estimator_checks", "torch")
 
 _LEFT_OUT = re.compile(r"BinaryOperator_BitOr_|_(RShift|LShift|BitOr|BitAnd|BitXor|Invert)$")
-_COPIED = ("conf", "orbit", "runners", "tests", "pyproject.toml")
+_COPIED = ("conf", "orbit", "runners", "papers", "benchmarks", "orbit_benchmarks.dist-info", "tests", "pyproject.toml")
 
 
 def copy_tree(work: Path) -> None:

@@ -41,13 +41,28 @@ def test_library_imports_no_runner_and_no_framework():
         assert not names & {"runners", "hydra", "omegaconf", "mlflow"}, path
 
 
+@pytest.mark.parametrize(
+    ("folder", "guests"),
+    [
+        ("orbit", "papers benchmarks"),
+        ("runners", "papers benchmarks"),
+        ("papers", "benchmarks"),
+        ("benchmarks", "papers"),
+    ],
+)
+def test_nothing_imports_the_papers_or_the_benchmarks(folder, guests):
+    for path, names in imported_packages(folder).items():
+        assert not names & set(guests.split()), path
+
+
 def test_only_tracking_imports_mlflow():
-    found = {path for path, names in imported_packages("runners").items() if "mlflow" in names}
+    folders = "runners", "papers", "benchmarks"
+    found = {path for folder in folders for path, names in imported_packages(folder).items() if "mlflow" in names}
     assert found
     assert all(path.parent.name == "tracking" for path in found), found
 
 
-@pytest.mark.parametrize("folder", ["orbit", "runners"])
+@pytest.mark.parametrize("folder", ["orbit", "runners", "papers", "benchmarks"])
 def test_no_private_name_of_another_package_is_imported(folder):
     for path in (ROOT / folder).rglob("*.py"):
         package = path.relative_to(ROOT).with_suffix("").parts[:2]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CONF, composed, quickly_composed
+from command_line import CONF_DIRS, EXPERIMENTS, composed, quickly_composed
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import IntervalSweep
 
@@ -101,7 +101,7 @@ def test_every_command_is_planned(command, monkeypatch, tmp_path):
     if given[0] in ("--help", "--cfg", "init"):  # which plan nothing
         return
     if given[:1] == ["--info"]:
-        assert describe_topic(given[1], CONF)
+        assert describe_topic(given[1], *CONF_DIRS)
         return
     check_arguments(given)
     search = []
@@ -122,8 +122,8 @@ def is_an_experiment(given: list[str]) -> bool:
     keys = dict(word.split("=", 1) for word in given if "=" in word)
     if len(keys) < len(given) or not {"experiment"} <= keys.keys() <= {"experiment", "size", "dataset.root", "seed"}:
         return False
-    file = CONF / "experiment" / keys["experiment"] / f"{keys.get('size', 'small')}.yaml"
-    assert file.exists() or (file.parent.with_suffix(".yaml").exists() and "size" not in keys)
+    file = EXPERIMENTS[keys["experiment"]]
+    assert "size" not in keys or (file.with_suffix("") / f"{keys['size']}.yaml").exists()
     return True
 
 

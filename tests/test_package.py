@@ -59,7 +59,7 @@ def execute(*command: object, cwd: Path, code: int = 0) -> str:
 def wheel(tmp_path_factory) -> Path:
     """Built from a copy, because a build may leave files in the folder."""
     folder = tmp_path_factory.mktemp("wheel")
-    for name in ("orbit", "runners", "hydra_plugins", "conf"):
+    for name in ("orbit", "runners", "papers", "hydra_plugins", "conf"):
         shutil.copytree(ROOT / name, folder / "clone" / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder / "clone")

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+from command_line import EXPERIMENTS
 from matplotlib import pyplot
 
 import orbit
@@ -88,5 +89,5 @@ def test_it_names_every_choice():
     ):
         for name in orbit.available(kind):
             assert f"`{name}`" in table, f"the table of docs/reference/index.md lacks {kind}={name}"
-    for path in (ROOT / "conf" / "experiment").glob("*.yaml"):
-        assert f"`{path.stem}`" in table, f"the table of docs/reference/index.md lacks experiment={path.stem}"
+    for name in EXPERIMENTS:
+        assert f"`{name}`" in table, f"the table of docs/reference/index.md lacks experiment={name}"

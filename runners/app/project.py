@@ -87,7 +87,8 @@ def _package_name(folder: Path) -> str:
             f"init: {folder.name!r} cannot be the name of a package, which has letters a to z, digits and _, begins "
             "with a letter, does not end in _, and is no word of Python or YAML; choose another folder"
         )
-    if (config_dirs.own() / "experiment" / f"{name}.yaml").exists():
+    folders = config_dirs.own(), *config_dirs.of_plugins()
+    if any((folder / "experiment" / f"{name}.yaml").exists() for folder in folders):
         raise ConfigError(f"init: experiment={name} exists, choose another folder")
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.origin is not None:

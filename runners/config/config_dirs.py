@@ -76,4 +76,4 @@ class PluginFolders(SearchPathPlugin):
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         for folder in of_plugins():
-            search_path.append(provider="orbit.components", path=f"file://{folder}")
+            search_path.append(provider="orbit", path=f"file://{folder}")

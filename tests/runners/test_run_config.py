@@ -6,7 +6,7 @@ import re
 
 import pytest
 import yaml
-from command_line import CONF, composed
+from command_line import CONF, CONF_DIRS, EXPERIMENTS, composed
 from omegaconf import OmegaConf
 
 import orbit
@@ -27,8 +27,7 @@ def one_of_every_kind(position: int):
     return composed(*(f"{kind}={some[position % len(some)]}" for kind, some in names.items()))
 
 
-EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
-LARGER = sorted(path for path in (CONF / "experiment").glob("*/*.yaml") if path.stem != "small")
+LARGER = sorted(path for folder in CONF_DIRS for path in folder.glob("experiment/*/*.yaml") if path.stem != "small")
 
 
 @pytest.mark.parametrize(("kind", "name"), COMPONENTS)
@@ -41,7 +40,7 @@ class TestEveryComponent:
         assert OmegaConf.to_container(section) == {"name": name} | expected
 
     def test_information_explains_every_key(self, kind, name):
-        lines = [*describe_topic(f"{kind}={name}", CONF).splitlines(), ""]
+        lines = [*describe_topic(f"{kind}={name}", *CONF_DIRS).splitlines(), ""]
         assert lines[0].startswith(f"{kind}={name}: ")
         for key in config_parameters(kind, name):
             at = next(i for i, line in enumerate(lines) if line.startswith(f"{kind}.{key}="))
@@ -52,7 +51,7 @@ class TestEveryComponent:
 def test_no_file_repeats_a_default():
     """The constructor's signature is the home of a default."""
     for kind in KINDS:
-        for path in (CONF / kind).glob("*.yaml"):
+        for path in (path for folder in CONF_DIRS for path in folder.glob(f"{kind}/*.yaml")):
             content = yaml.safe_load(path.read_text())
             for schema in re.findall(rf"/schema/{kind}/(\w+)@", path.read_text()):
                 defaults = {key: parameter.default for key, parameter in config_parameters(kind, schema).items()}
@@ -64,29 +63,30 @@ def test_no_file_repeats_a_default():
 
 class TestInformation:
     def test_one_key(self):
-        text = describe_topic("kernel=gaussian", CONF)
+        text = describe_topic("kernel=gaussian", *CONF_DIRS)
         assert "kernel.lengthscale=median\n    expects a finite number > 0 or 'median'\n    In the units of" in text
 
     def test_a_kind_lists_its_names_and_presets(self):
-        lines = describe_topic("kernel", CONF).splitlines()
+        lines = describe_topic("kernel", *CONF_DIRS).splitlines()
         names = [line.split()[0] for line in lines]
         assert {"kernel=gaussian", "kernel=curl_free", "kernel=patches_conv4"} <= set(names)
 
     def test_a_preset_is_its_file(self):
-        assert describe_topic("kernel=patches_conv4", CONF) == (CONF / "kernel/patches_conv4.yaml").read_text().rstrip()
+        (file,) = (path for folder in CONF_DIRS for path in folder.glob("kernel/patches_conv4.yaml"))
+        assert describe_topic("kernel=patches_conv4", *CONF_DIRS) == file.read_text().rstrip()
 
     def test_the_engine_says_where_the_command_line_differs(self):
-        assert "engine.dtype=float32  (in Python: auto)" in describe_topic("engine", CONF)
+        assert "engine.dtype=float32  (in Python: auto)" in describe_topic("engine", *CONF_DIRS)
         assert (composed().engine.dtype, orbit.Engine().dtype) == ("float32", "auto")
 
     def test_settings_of_the_run(self):
-        assert "\nseed=0\n" in describe_topic("run", CONF)
-        assert "\ntracking.enabled=true\n" in describe_topic("tracking", CONF)
+        assert "\nseed=0\n" in describe_topic("run", *CONF_DIRS)
+        assert "\ntracking.enabled=true\n" in describe_topic("tracking", *CONF_DIRS)
 
     def test_files_are_listed_with_their_comments(self):
-        text = describe_topic("experiment", CONF)
+        text = describe_topic("experiment", *CONF_DIRS)
         assert re.search(r"^experiment=rotated_mnist +Raj et al. \(2017\), Table 2: ", text, re.MULTILINE)
-        assert describe_topic("experiment=xperm", CONF) == (CONF / "experiment/xperm.yaml").read_text().rstrip()
+        assert describe_topic("experiment=xperm", *CONF_DIRS) == EXPERIMENTS["xperm"].read_text().rstrip()
 
     def test_the_shell_completes_names(self, run, monkeypatch):
         for line, expected in [("group=ro", "group=rotation\n"), ("experiment=xp", "experiment=xperm\n")]:
@@ -103,33 +103,33 @@ class TestInformation:
     )
     def test_an_unknown_topic_is_answered_with_the_closest(self, topic, expected):
         with pytest.raises(UnknownNameError, match=expected):
-            describe_topic(topic, CONF)
+            describe_topic(topic, *CONF_DIRS)
 
     def test_launchers_and_sweepers_are_explained(self):
         for kind, known in PLUGINS.items():
-            assert len(describe_topic(kind, CONF).splitlines()) == len(known)
+            assert len(describe_topic(kind, *CONF_DIRS).splitlines()) == len(known)
             for name in known:
-                text = describe_topic(f"{kind}={name}", CONF)
+                text = describe_topic(f"{kind}={name}", *CONF_DIRS)
                 assert text.startswith(f"{kind}={name}: ")
                 assert f"{kind.replace('/', '.')}.n_jobs=" in text
                 assert "_target_" not in text
         with pytest.raises(UnknownNameError, match="did you mean 'joblib'"):
-            describe_topic("hydra/launcher=jobib", CONF)
+            describe_topic("hydra/launcher=jobib", *CONF_DIRS)
 
     def test_papers_are_named(self):
-        _, second, *_ = describe_topic("approx=rf", CONF).splitlines()
+        _, second, *_ = describe_topic("approx=rf", *CONF_DIRS).splitlines()
         assert second.startswith('    source: Raj et al., "Local Group Invariant Representations')
-        assert "source:" not in describe_topic("group=identity", CONF)
+        assert "source:" not in describe_topic("group=identity", *CONF_DIRS)
 
     def test_a_data_set_has_a_group_and_a_representation_by_default(self):
         for name, choices in (
             ("table", "group=identity representation=standardize"),
             ("sounds", "group=translation representation=unit_norm representation.norm=each"),
         ):
-            assert f"\n    by default with {choices}\n" in describe_topic(f"dataset={name}", CONF)
+            assert f"\n    by default with {choices}\n" in describe_topic(f"dataset={name}", *CONF_DIRS)
 
     def test_everything_at_once(self):
-        text = describe_topic("components", CONF)
+        text = describe_topic("components", *CONF_DIRS)
         assert [line.partition(":")[0] for line in text.splitlines() if re.match(r"\w+=\w+: ", line)] == [
             f"{kind}={name}" for kind in KINDS for name in orbit.available(kind)
         ]
@@ -164,7 +164,7 @@ def test_every_experiment_is_a_plan_with_all_its_rows(name, size, monkeypatch):
 
 
 def test_nothing_in_conf_can_run_code():
-    for path in CONF.rglob("*.yaml"):
+    for path in (path for folder in CONF_DIRS for path in folder.rglob("*.yaml")):
         targets = re.findall(r"_target_:\s*(\S+)", path.read_text())
         assert targets in ([], ["runners.tracking.sweep.SweepCallback"]), path
 

@@ -294,7 +294,7 @@ def test_no_other_code_unpickles():
     root = CONF.parent
     found = [
         (str(path.relative_to(root)), match[0])
-        for folder in ("orbit", "runners")
+        for folder in ("orbit", "runners", "papers", "benchmarks")
         for path in sorted((root / folder).rglob("*.py"))
         for match in LOADERS.finditer(path.read_text())
         if "orbit/testing" not in str(path) and "allow_pickle=False" not in match[0]

@@ -1,0 +1,159 @@
+"""``runner=timing``: time against sizes, or ratios of times in a named comparison."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+
+from benchmarks import sizes
+from benchmarks.comparisons import COMPARISONS, NEEDS
+from benchmarks.comparisons.base import Comparison
+from benchmarks.rounds import interleaved, pinned_threads
+from orbit import plots
+from orbit.core.errors import InputError
+from orbit.core.params import PositiveInt, allows
+from orbit.registry import register
+from runners.config.plan import Plan
+from runners.job.job import Job
+from runners.job.runner import Runner
+from runners.measure import figures
+from runners.measure.machine import describe_machine
+from runners.measure.tables import markdown_table
+
+Compared = Literal[
+    "scipy", "direct", "spectral", "path", "hadamard", "skeleton", "laplacian", "lbfgs", "state", "encoder", "start"
+]
+
+
+@register("runner", "timing")
+class Timing(Runner):
+    """Time against sizes, or one named comparison; all values are medians over interleaved rounds.
+
+    Parameters
+    ----------
+    compare : one of the names below, or None
+        ``scipy``: against scipy.ndimage.rotate and scikit-learn's RBFSampler.
+        ``direct``: the direct path against its own matrix products and
+        trigonometry. ``spectral``: the spectral path against the direct one.
+        ``path``: a ridge path of 20 regularisations against one. ``hadamard``: a
+        second layer by fast transforms against one by a matrix. ``skeleton``:
+        skeleton features against plain copies in memory. ``laplacian``: kernel
+        values of the L1 distance against torch and scipy. ``lbfgs``: closed forms
+        of operator-valued least squares against scipy's L-BFGS. ``state``: features
+        with and without state that is kept between calls. ``encoder``: patch
+        features against their own matrix products and exponentials. ``start``: help,
+        refusals and the default run, as processes, against their imports. None: the sweep.
+    sweep : dict or None
+        Lists of values of N (points), s (components), r (orbit size), side (pixels of
+        a side of an image) and D (columns of a ridge fit). Each is varied alone, with
+        the others as configured. The seconds that the operations alone take, at rates
+        measured in the same rounds, are given beside.
+    paths : list of {"auto", "direct", "template", "spectral"}, or None
+        Paths of the engine whose features a sweep computes; None is ``auto``.
+    n_points : int >= 1
+        Points of a comparison, and of a sweep over s, r or D.
+    rounds : int >= 1
+        Measured rounds, with one run of every case in each, and one before the first.
+    """
+
+    def __init__(
+        self,
+        compare: Compared | None = None,
+        sweep: dict | None = None,
+        paths: list[Literal["auto", "direct", "template", "spectral"]] | None = None,
+        n_points: PositiveInt = 1000,
+        rounds: PositiveInt = 7,
+    ) -> None:
+        self.compare = compare
+        self.sweep = sweep
+        self.paths = paths
+        self.n_points = n_points
+        self.rounds = rounds
+
+    def check(self) -> None:
+        super().check()
+        if not self.compare and not self.sweep:
+            raise InputError(
+                "runner=timing: expected a comparison or a sweep, found neither runner.compare nor runner.sweep; "
+                "set one of them, or choose an experiment=bench_..."
+            )
+        for key, values in (self.sweep or {}).items():
+            whole = isinstance(values, (list, tuple)) and all(allows(v, PositiveInt) for v in values)
+            if key not in sizes.SIZES or not whole or not values:
+                raise InputError(
+                    f"runner.sweep: expected lists of integers >= 1 for any of {', '.join(sizes.SIZES)}, "
+                    f"found {key}: {values!r}"
+                )
+
+    def plans(self, base: Plan) -> list[Plan]:
+        for kind, name in NEEDS.get(self.compare or "", {}).items():
+            if (found := base.config[kind]["name"]) != name:
+                raise InputError(
+                    f"runner.compare={self.compare} needs {kind}={name}, found {kind}={found}: choose it, or "
+                    f"experiment=bench_{self.compare}"
+                )
+        return [base]
+
+    def run(self, job: Job) -> None:
+        threads = job.plan.config["engine"]["workers"] or torch.get_num_threads()
+        machine = describe_machine(threads)
+        job.log_text("machine.txt", machine + "\n")
+        job.say(machine)
+        with pinned_threads(threads):
+            self._compare(job, threads) if self.compare else self._sweep(job)
+
+    def _compare(self, job: Job, threads: int) -> None:
+        assert self.compare is not None
+        comparison = COMPARISONS[self.compare](job.plan, self.n_points, threads)
+        seconds = interleaved(comparison.cases, self.rounds, job.plan.config["engine"]["progress"])
+        for name, factors in comparison.derived.items():
+            seconds[name] = sum((factor * seconds[case] for case, factor in factors.items()), np.zeros(2))
+        for name, value in comparison.metrics.items():
+            job.row(name, f"{value:.3g}")
+        metrics = dict(comparison.metrics)
+        rows = []
+        for name, values in seconds.items():
+            clock, processor = np.median(values, axis=0)
+            metrics |= {f"time/{name}_s": clock, f"cpu/{name}_s": processor}
+            rows.append([name, *(f"{value:.4g}" for value in (clock, *_range(values), processor))])
+        job.log_metrics(metrics | self._ratios(job, comparison, seconds))
+        job.log_table("table.md", ["case", "median s", "min", "max", "processor s"], rows)
+        clocks = {name: values[:, 0].tolist() for name, values in seconds.items()}
+        label = f"seconds: median and range of {self.rounds} rounds" if self.rounds > 1 else "seconds, one round"
+        job.log_figure("timing", figures.compared, clocks, label, median=True)
+
+    def _ratios(self, job: Job, comparison: Comparison, seconds: dict[str, np.ndarray]) -> dict[str, float]:
+        metrics: dict[str, float] = {}
+        rows = []
+        for label, (numerator, denominator) in comparison.ratios.items():
+            ratios = seconds[numerator] / seconds[denominator]  # within a round, where both have the same load
+            clock, processor = np.median(ratios, axis=0)
+            least, most = _range(ratios)
+            metrics |= {f"ratio/{label}": clock, f"cpu_ratio/{label}": processor}
+            job.row(f"ratio {label}", f"{clock:.3g} ({least:.3g} to {most:.3g}), processor time {processor:.3g}")
+            rows.append([label, *(f"{value:.3g}" for value in (clock, least, most, processor))])
+        table = markdown_table(["ratio", "median", "min", "max", "processor time"], rows)
+        job.log_text("ratios.md", table + "\n")
+        return metrics
+
+    def _sweep(self, job: Job) -> None:
+        rows, panels = [], {}
+        for key, values in (self.sweep or {}).items():
+            lines = sizes.measure(job.plan, key, list(values), list(self.paths or ["auto"]), self.n_points, self.rounds)
+            for name, line in lines.items():
+                medians = np.median(line.seconds, axis=0)
+                for value, x, seconds, floor in zip(values, line.x, medians, line.floor, strict=True):
+                    case = f"{key}{value}/{name}"
+                    job.log_metrics({f"time/{case}_s": seconds, f"floor/{case}_s": floor})
+                    rows.append([name, f"{sizes.SIZES[key]} = {x:g}", *(f"{v:.3g}" for v in (seconds, floor))])
+            panels[sizes.SIZES[key]] = {name: (line.x, line.seconds, line.floor) for name, line in lines.items()}
+        job.log_table("table.md", ["", "size", "median s", "operations alone, s"], rows)
+        title = f"{job.plan.config['group']['name']}, {job.plan.config['approx']['name']}"
+        job.log_figure("timing", plots.costs, panels, title)
+
+
+def _range(values: np.ndarray) -> tuple[float, float]:
+    """The smallest and largest wall-clock value, the first column of ``values``, shape (rounds, 2)."""
+    return values[:, 0].min(), values[:, 0].max()

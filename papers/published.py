@@ -1,0 +1,117 @@
+"""The papers' tables and figures in their order, and the experiments that repeat them, from ``papers/*.yaml``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from orbit.core.errors import InputError, suggestion
+from runners.measure.results import TABLE, Result
+
+_FOLDER = Path(__file__).parent / "published"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The result that stands for an item in the index; of a line the last point."""
+
+    label: str
+    part: str = TABLE
+
+    def find(self, results: list[Result]) -> Result | None:
+        """The result; None if there is none."""
+        found = [result for result in results if (result.part, result.label) == (self.part, self.label)]
+        return found[-1] if found else None
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or figure of a paper.
+
+    Attributes
+    ----------
+    name : str
+        Its number, ``Table 1``.
+    about : str
+    experiment : str
+        Name of the experiment; empty where ``reason`` says why there is none.
+    parts : list of str, or None
+        The parts of the results that are shown; None is all.
+    pictures : list of str
+        The figures of the run that are shown.
+    headline : Headline or None
+    published : str or float
+        What the paper shows, where it is no value of the experiment.
+    departures : dict of str to str
+        Size -> how it departs from the paper, in one line.
+    quoted : str
+        Values that the paper takes from others, which are not repeated here.
+    reason : str
+    """
+
+    name: str
+    about: str
+    experiment: str = ""
+    parts: list[str] | None = None
+    pictures: list[str] = field(default_factory=list)
+    headline: Headline | None = None
+    published: str | float = ""
+    departures: dict[str, str] = field(default_factory=dict)
+    quoted: str = ""
+    reason: str = ""
+
+    def shown(self, results: list[Result]) -> dict[str, list[Result]]:
+        """Part -> its results, for the parts of this item that there are."""
+        parts = self.parts if self.parts is not None else list(dict.fromkeys(result.part for result in results))
+        found = {part: [result for result in results if result.part == part] for part in parts}
+        return {part: some for part, some in found.items() if some}
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper with its items. ``name`` is that of its page."""
+
+    name: str
+    title: str
+    authors: str
+    items: list[Item]
+
+    @classmethod
+    def read(cls, path: Path) -> Paper:
+        """A paper from its file.
+
+        Raises
+        ------
+        InputError
+            For a key that an item does not have.
+        """
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        items = [_item(values, path) for values in content["items"]]
+        return cls(path.stem.partition("_")[2], content["title"], content["authors"], items)
+
+
+def papers() -> list[Paper]:
+    """All papers, in the order of their files.
+
+    >>> [paper.name for paper in papers()]
+    ['raj2017', 'mroueh2015', 'daniely2017', 'brault2016']
+    """
+    return [Paper.read(path) for path in sorted(_FOLDER.glob("*.yaml"))]
+
+
+def experiments_of(some: Iterable[Paper]) -> set[str]:
+    """The experiments that repeat tables and figures of papers."""
+    return {item.experiment for paper in some for item in paper.items if item.experiment}
+
+
+def _item(values: dict[str, Any], path: Path) -> Item:
+    known = [key.name for key in fields(Item)]
+    for key in values:
+        if key not in known:
+            raise InputError(f"{path}, {values.get('name')}: no such key {key!r}{suggestion(key, known)}")
+    headline = values.get("headline")
+    return Item(**{**values, "headline": Headline(**headline) if headline else None})

@@ -1,1 +1,0 @@
-"""Runners that measure time and memory."""

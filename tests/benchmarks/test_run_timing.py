@@ -1,0 +1,250 @@
+"""runner=timing: every comparison and a sweep at tiny sizes; no test depends on measured seconds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from command_line import composed, folders
+
+from benchmarks import sizes
+from benchmarks.comparisons import processes
+from benchmarks.rounds import interleaved
+from orbit import plots
+from runners.config.plan import plan as make_plan
+from runners.measure import figures
+from runners.measure.machine import describe_machine
+from runners.tracking.record import RunFolder
+
+TINY = (
+    "runner.rounds=2",
+    "runner.n_points=24",
+    "approx.n_components=16",
+    "orbit.size=6",
+    "engine.workers=2",
+    "tracking.enabled=false",
+)
+
+CASES = {
+    "scipy": {"scipy", "scipy float32", "orbit"},
+    "direct": {"direct", "products and waves", "products"},
+    "spectral": {"direct", "spectral"},
+    "path": {"one", "path of 20"},
+    "skeleton": {"features", "copy", "streaming", "new_copy", "waves"},
+    "hadamard": {"hadamard", "matrix"},
+    "laplacian": {"orbit", "torch", "scipy"},
+    "state": {"as shipped", "fresh buffers", "nothing kept", "new threads"},
+    "encoder": {"encoder", "products"},
+    "start": {
+        *processes.CASES,
+        "imports and work",
+        "loading loops",
+        *(f"{case} beyond hydra" for case in processes.ANSWERED),
+    },
+    "lbfgs": {"one lambda", "path", "lbfgs 100", "lbfgs", "one lambda from points", "path from points"},
+}
+
+SMALLER = {
+    "scipy": ["dataset=digits", "orbit.size=16", "runner.n_points=8"],  # scipy: 32 rotations of each point
+    "hadamard": ["hyper.n_components=32"],
+    "skeleton": ["dataset=digits", "representation=raw", "kernel.layers=null"],
+}
+
+
+def _as_expected(command, **options) -> subprocess.CompletedProcess:
+    """The result of a process of ``compare=start``, without its work."""
+    return subprocess.CompletedProcess(command, 2 if set(command) & set(processes.REFUSED) else 0, "", "")
+
+
+@pytest.fixture(autouse=True)
+def _small_and_once(monkeypatch):
+    monkeypatch.setattr("benchmarks.rounds.MIN_CASE_S", 0.0)
+    monkeypatch.setattr("benchmarks.rounds.PAUSE_S", 0.0)
+    monkeypatch.setattr(processes, "run", _as_expected)
+    monkeypatch.setattr("benchmarks.comparisons.maps.LAYER_FEATURES", 1500)  # of 14,000
+    monkeypatch.setattr("benchmarks.comparisons.orbit_average.REFERENCE_TURNS", 32)  # of 128
+
+
+def test_bars_are_the_medians_of_the_table(run_with_figures, tmp_path, monkeypatch):
+    drawn, draw = [], figures.compared
+    monkeypatch.setattr(figures, "compared", lambda *args, **kwargs: drawn.append(draw(*args, **kwargs)) or drawn[-1])
+    assert run_with_figures("experiment=bench_path", *TINY, "runner.rounds=5")[0] == 0
+    (folder,) = folders(tmp_path)
+    medians = [value for key, value in RunFolder(folder).read_metrics().items() if key.startswith("time/")]
+    assert [bar.get_width() for bar in drawn[0].axes[0].patches] == pytest.approx(medians[: len(CASES["path"])])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_comparison_leaves_seconds_ratios_a_table_and_a_figure(run, tmp_path, name):
+    code, _, err = run(f"experiment=bench_{name}", *TINY, *SMALLER.get(name, []))
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    metrics = RunFolder(folder).read_metrics()
+    for kind in ("time", "cpu"):
+        measured = {key.removeprefix(f"{kind}/").removesuffix("_s") for key in metrics if key.startswith(f"{kind}/")}
+        assert measured - {"total", "processor"} == CASES[name]
+    assert any(key.startswith("ratio/") and value > 0 for key, value in metrics.items())
+    assert (folder / "figures" / "timing.png").is_file()
+    assert "| case " in (folder / "table.md").read_text()
+    ratios = [key.removeprefix("ratio/") for key in metrics if key.startswith("ratio/")]
+    assert all(f"| {label} " in (folder / "ratios.md").read_text() for label in ratios)
+    assert "2 threads in use" in (folder / "machine.txt").read_text()
+    if name == "spectral":
+        assert metrics["error/spectral"] < 0.01
+    if name == "laplacian":
+        assert metrics["error/scipy"] < 1e-6
+    if name == "hadamard":
+        assert metrics["error/product"] < 1e-4
+    if name == "lbfgs":  # the closed form is the least value there is
+        least = metrics["objective/closed form"]
+        assert least * (1 - 1e-6) <= metrics["objective/lbfgs"] <= metrics["objective/lbfgs 100"] <= 1.5 * least
+    if name == "scipy":
+        assert metrics["error/kernel/orbit"] < 1
+        assert metrics["error/orbit/orbit"] < metrics["error/orbit/scipy"] + 0.05
+
+
+def test_a_sweep_draws_each_path_and_its_operations_against_each_size(run_with_figures, tmp_path, monkeypatch):
+    drawn, draw = [], plots.costs
+    monkeypatch.setattr(plots, "costs", lambda *args: drawn.append(draw(*args)) or drawn[-1])
+    sweep = "runner.sweep={N: [8, 16], s: [4, 8], r: [4, 8], side: [16, 28], D: [4, 8]}"
+    code, _, err = run_with_figures("experiment=bench_sizes", *TINY, sweep)
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    metrics = RunFolder(folder).read_metrics()
+    assert {path.stem for path in (folder / "figures").iterdir()} == {"timing"}
+    shown = {ax.get_xlabel(): [line.get_xydata() for line in ax.lines] for ax in drawn[0].axes}
+    assert list(shown) == list(sizes.SIZES.values())
+    paths = ["direct", "template", "spectral"]
+    for key, values in {"N": [8, 16], "s": [4, 8], "r": [4, 8], "side": [512, 896], "D": [4, 8]}.items():
+        names = ["ridge"] if key == "D" else paths
+        asked = [16, 28] if key == "side" else values
+        kinds = [(kind, name) for name in names for kind in ("time", "floor")]
+        for (kind, name), line in zip(kinds, shown[sizes.SIZES[key]], strict=True):
+            expected = [metrics[f"{kind}/{key}{value}/{name}_s"] for value in asked]
+            np.testing.assert_allclose(line, np.stack([values, expected], axis=1))
+            assert min(expected) > 0
+
+
+def test_operations_of_a_path_are_its_formula():
+    """Of the direct path 2 d for each projection, n r s of them; of the spectral one with modes of r turns, fewer."""
+    plan = make_plan(composed("experiment=bench_sizes", *TINY))
+    d, projections = 14 * 64, 24 * 6 * 16
+    for name in ("direct", "template", "spectral"):
+        case = sizes._case(plan, "N", 24, name, 24)
+        case.run()
+        counted = case.operations()
+        assert counted["waves"] == projections
+        if name != "spectral":
+            assert counted["products"] == 2 * d * projections
+        assert 0 < counted["products"] <= 2 * d * projections
+    counted = sizes._case(plan, "D", 40, "ridge", 24).operations()
+    assert counted == {"products64": pytest.approx(40 * 24**2 + 4 / 3 * 24**3)}
+
+
+def test_nothing_to_time_is_refused(run):
+    code, _, err = run("runner=timing", "tracking.enabled=false")
+    assert code == 2
+    assert "found neither runner.compare nor runner.sweep" in err
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (
+            ["runner.compare=direct"],
+            "runner.compare=direct needs approx=rf, found approx=nystrom: choose it, or exp",
+        ),
+        (
+            ["runner.compare=direct", "encoder=patches"],
+            "runner.compare=direct needs encoder=none, found encoder=patches",
+        ),
+        (["runner.compare=hadamard"], "runner.compare=hadamard needs hyper=gaussian, found hyper=linear"),
+        (["runner.compare=skeleton"], "runner.compare=skeleton needs approx=skeleton, found approx=nystrom"),
+        (
+            ["runner.compare=scipy", "approx=rf"],
+            "runner.compare=scipy needs a number as kernel.lengthscale",
+        ),
+        (
+            ["runner.compare=direct", "approx=rf", "dataset=low_rank_multitask", "group=identity"],
+            "this comparison needs images of one",
+        ),
+    ],
+)
+def test_a_comparison_without_what_it_compares_is_refused(run, settings, expected):
+    code, _, err = run("runner=timing", *settings, "runner.n_points=20", "tracking.enabled=false")
+    assert code == 2
+    assert f"error: {expected}" in err
+
+
+@pytest.mark.parametrize("sweep", ["{Q: [1]}", "{N: [0]}", "{N: 5}", "{N: []}"])
+def test_a_wrong_sweep_is_refused_before_any_work(run, sweep):
+    code, _, err = run("runner=timing", f"runner.sweep={sweep}", "tracking.enabled=false")
+    assert code == 2
+    assert "runner.sweep: expected lists of integers >= 1 for any of N, s, r, side, D" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("learner.regularization=null", "needs one learner.regularization"),
+        ("learner.fit_intercept=true", "learner.fit_intercept=false"),
+        ("approx=rf kernel=gaussian", "choose approx=orff"),
+    ],
+    ids=str,
+)
+def test_solvers_are_compared_on_one_objective_only(run, change, message):
+    code, _, err = run("experiment=bench_lbfgs", *TINY, *change.split())
+    assert code == 2
+    assert message in err
+
+
+def test_short_cases_are_run_several_times_in_a_row(monkeypatch):
+    calls, now, last = {"short": 0, "long": 0}, [0.0], [""]
+    monkeypatch.setattr("benchmarks.rounds.MIN_CASE_S", 1.0)
+    monkeypatch.setattr("benchmarks.rounds.time.perf_counter", lambda: now[0])
+
+    def case(name: str, duration: float) -> None:
+        calls[name] += 1
+        cold = 1.5 if calls[name] == 1 else 0.25 * (last[0] != name)
+        now[0] += duration + cold
+        last[0] = name
+
+    seconds = interleaved({"short": lambda: case("short", 0.5), "long": lambda: case("long", 30.0)}, rounds=2)
+    expected = {"short": (1 + 2) + 2 * (1 + 2), "long": 1 + 2}
+    assert calls == expected, "short ones as many times as take a second, after one that does not count"
+    np.testing.assert_allclose(seconds["short"][:, 0], 0.5)  # of one call
+    np.testing.assert_allclose(seconds["long"][:, 0], 30.25)
+
+
+def test_cases_are_run_in_turn_after_a_round_that_does_not_count(monkeypatch):
+    monkeypatch.setattr("benchmarks.rounds.MIN_CASE_S", 0.0)
+    order: list[str] = []
+    seconds = interleaved({name: (lambda name=name: order.append(name)) for name in "ab"}, rounds=3)
+    assert "".join(order) == "ab" * 4
+    assert {name: values.shape for name, values in seconds.items()} == {"a": (3, 2), "b": (3, 2)}
+    assert all(np.all(values >= 0) for values in seconds.values())
+
+
+def test_progress_counts_the_cases_of_all_rounds(monkeypatch, log_messages):
+    monkeypatch.setattr("orbit.core.progress.LINE_EVERY_S", 0.0)
+    interleaved(dict.fromkeys("ab", lambda: None), rounds=2, progress=True)
+    assert [line.partition(",")[0] for line in log_messages] == [f"timing: {done} of 6" for done in range(1, 7)]
+
+
+def test_the_machine_is_described():
+    assert "3 threads in use" in describe_machine(3)
+
+
+def test_a_process_that_does_not_end_as_it_should_stops_the_comparison(run, monkeypatch):
+    monkeypatch.setattr(processes, "run", lambda command, **_: subprocess.CompletedProcess(command, 1, "", "no module"))
+    code, _, err = run("experiment=bench_start", *TINY)
+    assert code == 1
+    assert "import hydra: the process ended with exit code 1:\nno module" in err
+
+
+def test_processor_seconds_include_those_of_child_processes():
+    work = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"]
+    seconds = interleaved({"child": lambda: subprocess.run(work, check=True)}, rounds=1)
+    assert 0.25 < seconds["child"][0, 1] < 1.0

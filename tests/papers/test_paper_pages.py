@@ -1,0 +1,370 @@
+"""The pages of the papers: they are made from the results beside them, and nothing on them is written by hand."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from orbit.core.errors import InputError
+from papers.content import Heading, Picture, Table
+from papers.pages import pages
+from papers.published import Headline, Item, Paper, experiments_of, papers
+from papers.records import Gathered, Kept, read_kept
+from papers.report import publish, republish, write_report
+from papers.runs import Experiment, experiments
+from runners.measure.results import TABLE, Result, curve_results
+from runners.tracking.record import Record, RunFolder
+
+ROOT = Path(__file__).parents[2]
+CONF, DOCS = ROOT / "papers" / "conf", ROOT / "docs" / "results"
+KEPT = read_kept(DOCS)
+
+
+@pytest.fixture
+def _as_run_py(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["run.py"])
+
+
+def write_run(path: Path, start: float, experiment: str, size: str, *results: Result, **known: Any) -> None:
+    """Write the folder of a run of five seconds, from ``start`` seconds after 1.7e9 on; ``known`` is for its record."""
+    record = Record(path.name, "h", **{"status": "FINISHED", **known}, start=1.7e9 + start, end=1.7e9 + start + 5)
+    record.overrides, record.tags["experiment"] = [f"experiment={experiment}", *record.overrides], experiment
+    record.params = {"runner.name": "table", "size": size}
+    path.mkdir(parents=True)
+    RunFolder(path).write_record(record)
+    RunFolder(path).write_results([result.packed() for result in results])
+
+
+@pytest.mark.usefixtures("_as_run_py")
+def test_pages_in_docs_are_those_of_the_results_in_docs(tmp_path):
+    for part in (part for part in ("records", "figures") if (DOCS / part).is_dir()):
+        shutil.copytree(DOCS / part, tmp_path / part)
+    republish(tmp_path, [CONF])
+    made = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.md")}
+    assert len(made) == len(papers()) + 1
+    for name, text in made.items():
+        assert (DOCS / name).read_text(encoding="utf-8") == text, f"{name}: run runner=report runner.publish={DOCS}"
+
+
+@pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.name)
+def test_items_of_papers_name_experiments_results_and_pictures_that_exist(paper):
+    known = {experiment.name for experiment in experiments(CONF)}
+    for item in paper.items:
+        assert bool(item.reason) != bool(item.experiment), item.name
+        assert item.experiment in (known | {""}), item.name
+        for size in ("small", "middle", "paper"):
+            run = KEPT.get(f"{item.experiment}-{size}")
+            if run is None:
+                continue
+            if any(one.note for one in run.runs) or run.missing(item.parts):  # not all of the rows
+                continue
+            assert item.headline is None or item.headline.find(run.results) is not None, (item.name, size)
+            missing = [s for s in item.pictures if not (DOCS / "figures" / run.name / f"{s}.png").is_file()]
+            assert not missing, (item.name, size)
+
+
+def test_results_in_docs_say_how_they_were_made_and_name_no_folder():
+    for name, run in ((name, run) for name, gathered in KEPT.items() for run in gathered.runs):
+        assert name == run.name
+        assert run.command.startswith("python run.py "), name
+        assert "/" not in run.command.replace("run.py", ""), name
+        assert run.machine, name
+        assert run.commit, name
+        assert run.processor_s or run.note, name
+
+
+def test_a_result_survives_its_file(tmp_path):
+    results = [
+        Result("table", "RF", "test/rmse", [14.0, 15.5], published=14.01, seconds=3.2, settings={"s": 100, "r": 7}),
+        *curve_results("error", "mse", "D", {"rf": ([8, 16], np.array([[0.5, 0.25], [0.25, 0.125]]))}),
+    ]
+    run = Kept(
+        "qm7", "small", "python run.py experiment=qm7", "2026-01-01", "0", 12.0, 9.5, 300.0, "a loom", "0123", results
+    )
+    run.write(tmp_path)
+    assert Kept.read(tmp_path / "qm7-small.json") == run
+    assert results[0].ratio == pytest.approx(14.75 / 14.01)
+    assert results[2].values == [0.25, 0.125]
+
+
+def test_a_damaged_file_and_an_unknown_key_are_named(tmp_path):
+    (tmp_path / "a.json").write_text('{"experiment": "a"}')
+    with pytest.raises(InputError, match=r"a.json: expected a result with experiment, size, command"):
+        Kept.read(tmp_path / "a.json")
+    (tmp_path / "1_x.yaml").write_text("{title: t, authors: a, items: [{name: Table 1, about: b, pictres: [c]}]}")
+    with pytest.raises(InputError, match=r"1_x.yaml, Table 1: no such key 'pictres'; did you mean 'pictures'"):
+        Paper.read(tmp_path / "1_x.yaml")
+
+
+def test_a_page_has_published_values_ours_and_their_ratio(tmp_path):
+    items = [
+        Item(
+            "Table 1",
+            "errors",
+            "exp",
+            headline=Headline("RF"),
+            pictures=["table"],
+            departures={"small": "one fold"},
+            quoted="others 0.7",
+        ),
+        Item("Figure 2", "a curve", "exp", parts=["error"], headline=Headline("rf", "error"), published="falls"),
+        Item("Figure 3", "a drawing", reason="a drawing"),
+        Item("Figure 4", "a picture", "exp", parts=[], pictures=["table"]),
+    ]
+    results = [
+        Result("table", "RF", "test/accuracy", [0.5, 0.6], published=0.5, settings={"s": 9}),
+        *curve_results("error", "mse", "x.D", {"rf": ([8, 16], np.array([[0.5, 0.25]]))}),
+    ]
+    run = Kept("exp", "small", "python run.py experiment=exp", "2026-01-01", results=results)
+    kept = {"exp-small": Gathered([run])}
+    experiment = Experiment("exp", "", ["python run.py experiment=exp"], ["small", "paper"])
+    (tmp_path / "figures" / "exp-small").mkdir(parents=True)
+    (tmp_path / "figures" / "exp-small" / "table.png").touch()
+    index, page = pages([Paper("p", "T", "A", items)], kept, {"exp": experiment}, tmp_path)
+    summary = next(block for block in index.blocks if isinstance(block, Table))
+    assert summary.rows[0][2:] == ["size=small", "50 %", "55 ± 5 % (RF)", "1.100"]
+    assert summary.rows[1][2:] == ["size=small", "falls", "0.25 (rf, D=16)", ""]
+    assert summary.rows[2][2:] == ["not repeated", "", "", ""]
+    tables = [block for block in page.blocks if isinstance(block, Table)]
+    assert tables[1].rows == [["RF", "50 %", "55 ± 5 %", "1.100", "2", "9"]]
+    assert [["8", "0.5"], ["16", "0.25"]] in [table.rows for table in tables[3:]]
+    assert "Departs from the paper: one fold." in page.blocks
+    assert "The paper quotes from others, not repeated here: others 0.7." in page.blocks
+    assert Picture("exp-small", "table", "figures/exp-small/table.png") in page.blocks
+    assert Heading("Table 1 at size=small", 3) in page.blocks
+    assert "python run.py experiment=exp size=paper" in page.blocks
+    assert sum("command" in table.header for table in tables) == 3, "each item says how it was made"
+
+    part = replace(run, size="middle", results=results[:1])
+    _, page = pages([Paper("p", "T", "A", items[:1])], kept | {"exp-middle": Gathered([part])}, {}, tmp_path)
+    titles = [block.text for block in page.blocks if isinstance(block, Heading)]
+    assert titles == ["Table 1", "Table 1 at size=middle", "Table 1 at size=small"]
+    assert Picture("exp-small", "table", "figures/exp-small/table.png") in page.blocks, "the larger run has none"
+
+
+@pytest.mark.usefixtures("_as_run_py")
+def test_runs_of_parts_of_an_experiment_are_put_together(tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+
+    def published(day: int, results: list[Result], some: bool = True, *more: str) -> list[str]:
+        tags, overrides = {"git.commit": f"{day}123456789abcdef", "machine": "a loom"}, ["size=paper", *more]
+        if some:
+            tags |= {"rows": '["Raw spectrogram", "CDF, shifts"]', "curves": '["templates", "utterances"]'}
+            overrides += ["runner.only=[templates]"]
+        path = tmp_path / "out" / "2026-01-01" / f"r{day}"
+        write_run(path, 60 * day, "spoken_digits", "paper", *results, overrides=overrides, tags=tags)
+        assert publish(docs, tmp_path / "out", None, [CONF]) == ["spoken_digits-paper"]
+        shutil.rmtree(tmp_path / "out")
+        return sorted(path.name for path in (docs / "records").glob("*.json"))
+
+    def of(item: str) -> tuple[str, str]:
+        """The row of an item in the index, and its text."""
+        lines = (docs / "index.md").read_text().splitlines()
+        (line,) = (line for line in lines if line.startswith(f"| [{item}](mroueh2015"))
+        return line, (docs / "mroueh2015.md").read_text().split(f"## {item} at ")[1].split("\n## ")[0]
+
+    templates = curve_results("templates", "test/accuracy", "m", {"n=25": ([1, 10], np.array([[0.2, 0.4]]))})
+    utterances = curve_results("utterances", "test/accuracy", "m", {"n=25": ([1, 10], np.array([[0.3, 0.9]]))})
+    shifts, raw = (Result("table", name, "test/accuracy", [0.75]) for name in ("CDF, shifts", "Raw spectrogram"))
+
+    published(1, [shifts, *templates])
+    line, text = of("Figure 3")
+    assert "size=paper, in part" in line
+    assert "40 % (n=25, m=10)" in line
+    assert "Not run yet: Raw spectrogram." in text
+    assert "0 have a complete result at size=paper" in (docs / "index.md").read_text()
+    published(2, [*utterances])
+    assert "size=paper " in of("Figure 6")[0]
+    assert "in part" not in of("Figure 6")[0], "it needs no other part"
+    assert "2123456789" in of("Figure 6")[1]
+    assert "1123456789" not in of("Figure 6")[1]
+    files = published(3, [raw])
+    assert len(files) == 3
+    line, text = of("Figure 3")
+    assert "size=paper " in line
+    assert "in part" not in line
+    assert text.index("Raw spectrogram") < text.index("CDF, shifts"), "in the order of the experiment"
+    assert text.index("1123456789") < text.index("3123456789"), "a line for each run"
+    assert "2 have a complete result at size=paper" in (docs / "index.md").read_text()
+    published(4, [Result("table", "Raw spectrogram", "test/accuracy", [0.5])])
+    assert "| 50 %" in of("Figure 3")[1]
+    published(5, [Result("table", "CDF, shifts", "test/accuracy", [0.1])], True, "orbit.size=2")
+    assert "| 10 %" not in of("Figure 3")[1], "other settings"
+    assert published(6, [raw, shifts, *templates, *utterances], some=False) == ["spoken_digits-paper.json"]
+    assert "4123456789" not in of("Figure 3")[1]
+
+
+def test_differences_of_columns_are_kept_of_each_row():
+    def run(day: int, row: str) -> Kept:
+        results = [Result(TABLE, f"{row} {column}", "test/accuracy", [0.1 * day]) for column in ("one", "two")]
+        results += [Result("two - one", row, "gap of test/accuracy", [0.01 * day])]
+        return Kept("exp", "paper", "", f"2026-01-0{day}", rows=["a one", "a two", "b one", "b two"], results=results)
+
+    both = Gathered([run(1, "a"), run(2, "b")])
+    gaps = {result.label: result.mean for result in both.results if result.metric.startswith("gap")}
+    assert gaps == {"a": 0.01, "b": 0.02}
+    assert not both.missing(None)
+    assert both.runs[0].stem == "exp-paper-a_one_a_two"
+
+
+def test_values_of_several_seeds_are_put_together(tmp_path):
+    """Of each seed the newest; rows of other sizes or with other settings are not, nor repeats over the same seeds."""
+    command, whole = "python run.py experiment=exp", ["RF", "folds"]
+
+    def run(
+        day: int, seed: str, rf: list[float], *more: str, part: bool = True, s: int = 9, folds: bool = False
+    ) -> Kept:
+        results = [Result("table", "RF", "test/accuracy", rf, seconds=float(day), settings={"s": s})]
+        results += [Result("table", "folds", "test/rmse", [day, day + 1.0])] if folds else []
+        results += curve_results("size", "mse", "n", {"rf": ([8, 16], np.array([[day, 2.0 * day]]))})
+        words = " ".join([command, *more, *([f"seed={seed}"] if seed != "0" else [])])
+        some = {"rows": whole, "curves": ["size"]} if part else {}
+        return Kept("exp", "paper", words, f"2026-01-0{day}", seed, results=results, commit=str(day), **some)
+
+    def cells(*runs: Kept) -> dict[tuple[str, object], list[float]]:
+        for path in tmp_path.rglob("*.json"):
+            path.unlink()
+        (tmp_path / "records").mkdir(exist_ok=True)
+        for one in runs:
+            one.write(tmp_path / "records")
+        found = read_kept(tmp_path)["exp-paper"]
+        assert {one.commit for one in found.used(["table"])} == {one.commit for one in runs} - {"9"}
+        return {(result.label, result.x): result.values for result in found.results}
+
+    first = run(1, "0", [0.5], part=False, folds=True)
+    found = cells(first, run(2, "1", [0.7]), run(3, "2", [0.6], part=False, folds=True))
+    assert found["RF", None] == [0.5, 0.7, 0.6]
+    assert found["rf", 16] == [2.0, 4.0, 6.0]
+    assert found["folds", None] == [1.0, 2.0, 3.0, 4.0]
+    again = replace(run(3, "2", [0.6], part=False, folds=True), results=first.results)
+    repeated = {result.label: result.values for result in Gathered([first, again]).results}
+    assert repeated["folds"] == [1.0, 2.0], "repeats over seeds do not depend on the seed of the run"
+    assert cells(first, replace(run(9, "1", [0.7]), command="x seed=1 engine=gpu"))["RF", None] == [0.5]
+    gathered = Gathered([first, run(2, "1", [0.7])])
+    assert next(result.seconds for result in gathered.results if result.label == "RF") == 1.5
+    assert next(result for result in Gathered([first, run(2, "1", [0.7], s=5)]).results).values == [0.7]
+    assert next(result for result in Gathered([first, run(2, "1", [0.7, 0.8])]).results).values == [0.7, 0.8]
+    newer = run(4, "0", [0.1], "orbit.size=2", part=False)
+    assert cells(newer) == {("RF", None): [0.1], ("rf", 8): [4.0], ("rf", 16): [8.0]}
+    assert newer.replaces(first)
+    assert newer.replaces(run(2, "1", [0.7])), "its settings are no longer those of the experiment"
+    assert not run(4, "0", [0.1], part=False).replaces(run(2, "1", [0.7]))
+
+
+@pytest.mark.usefixtures("_as_run_py")
+def test_a_sweep_over_seeds_is_shown_and_one_over_settings_is_not(tmp_path):
+    def sweep(day: int, *jobs: tuple[float, str]) -> None:
+        for i, (slope, change) in enumerate(jobs):
+            path, result = (
+                tmp_path / "out/2026-01-01" / f"sweep{day}/r{i}",
+                Result("slope", "curl-free", "slope", [slope]),
+            )
+            tags = {"sweep": str(day), "seed": change.partition("seed=")[2] or "0"}
+            write_run(path, 60 * day + i, "orff_error", "small", result, overrides=[change], tags=tags, job=i)
+
+    sweep(1, (-0.4, "seed=0"), (-0.6, "seed=1"))
+    sweep(2, (-0.1, "engine=single"), (-0.2, "engine=default"))
+    write_report(tmp_path / "report", tmp_path / "out", None, [CONF], None, 10)
+    assert "-0.5 ± 0.1 (curl-free)" in (tmp_path / "report" / "index.md").read_text()
+
+
+@pytest.mark.usefixtures("_as_run_py")
+def test_a_newer_run_replaces_what_is_kept_and_other_files_stay(tmp_path):
+    def run(day: int, values: list[float]) -> None:
+        tags = {"seed": "0", "git.commit": "0123456789abcdef", "machine": "a loom"}
+        overrides = ["dataset.root=/home/me", "tracking.enabled=false", "resume=true"]
+        path, result = tmp_path / "out" / "2026-01-01" / f"r{day}", Result("slope", "curl-free", "slope", values)
+        write_run(path, 86400 * day, "orff_error", "small", result, overrides=overrides, tags=tags)
+
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "notes.md").write_text("mine")
+    run(1, [-0.4])
+    assert publish(docs, tmp_path / "out", None, [CONF]) == ["orff_error-small"]
+    run(2, [-0.6])
+    publish(docs, tmp_path / "out", None, [CONF])
+    (kept,) = read_kept(docs)["orff_error-small"].runs
+    assert kept.results[0].values == [-0.6]
+    assert kept.command == "python run.py experiment=orff_error dataset.root=FOLDER"
+    assert "-0.6 (curl-free)" in (docs / "index.md").read_text()
+    assert "1.200" in (docs / "brault2016.md").read_text()
+    assert (docs / "notes.md").read_text() == "mine"
+    shutil.rmtree(tmp_path / "out")
+    assert publish(docs, tmp_path / "out", None, [CONF]) == []
+    assert "-0.6 (curl-free)" in (docs / "index.md").read_text()  # what is kept needs no run folder
+
+
+@pytest.mark.usefixtures("_as_run_py")
+@pytest.mark.parametrize("status", ["KILLED", "FAILED", "RUNNING"])
+def test_a_stopped_run_shows_the_rows_that_it_has_until_one_finishes(status, tmp_path):
+    def run(day: int, status: str, value: float) -> None:
+        path, result = tmp_path / "out" / "2026-01-01" / f"r{day}", Result("slope", "curl-free", "slope", [value])
+        write_run(path, 86400 * day, "orff_error", "paper", result, status=status)
+
+    def written() -> tuple[str, str]:
+        write_report(tmp_path / "report", tmp_path / "out", None, [CONF], None, 10)
+        return tuple((tmp_path / "report" / f"{name}.md").read_text() for name in ("index", "brault2016"))
+
+    run(2, status, -0.4)
+    index, page = written()
+    assert "size=paper, in part" in index
+    assert f"The run has not finished ({status}): only the rows that it has are shown." in page
+    assert "-0.4" in page
+    assert publish(tmp_path / "docs", tmp_path / "out", None, [CONF]) == []  # what is kept for good is complete
+    run(1, "FINISHED", -0.6)
+    index, page = written()
+    assert "in part" not in index
+    assert "has not finished" not in page
+    assert "-0.6" in page
+
+
+@pytest.mark.usefixtures("_as_run_py")
+def test_figures_that_a_stopped_run_has_completed_are_kept_until_one_finishes(tmp_path):
+    docs, sizes = (
+        tmp_path / "docs",
+        curve_results("templates", "test/accuracy", "m", {"n=25": ([1], np.array([[0.2]]))}),
+    )
+    docs.mkdir()
+
+    def published(day: int, status: str, raw: float, *results: Result) -> str:
+        path, row = tmp_path / "out" / "2026-01-01" / f"r{day}", Result("table", "Raw", "test/accuracy", [raw])
+        write_run(path, day, "spoken_digits", "paper", row, *results, status=status)
+        publish(docs, tmp_path / "out", None, [CONF])
+        return (docs / "mroueh2015.md").read_text() if (docs / "records" / "spoken_digits-paper.json").exists() else ""
+
+    assert published(1, "KILLED", 0.51) == "", "the table may lack rows"
+    utterances = curve_results("utterances", "test/accuracy", "m", {"n=25": ([1], np.array([[0.3]]))})
+    page = published(2, "KILLED", 0.52, *utterances)
+    assert "| 1 " in page.split("## Figure 6 at ")[1]
+    assert "## Figure 3 at" not in page
+    page = published(3, "KILLED", 0.53, *sizes)
+    assert "53 %" in page.split("## Figure 3 at ")[1]
+    assert "The run has not finished (KILLED): it ended after these results." in page
+    assert "1 have a complete result at size=paper" in (docs / "index.md").read_text()
+    page = published(4, "FINISHED", 0.54, *sizes, *utterances)
+    assert "54 %" in page
+    assert "has not finished" not in page
+    assert "54 %" in published(5, "KILLED", 0.55, *sizes), "a finished run is newer than none"
+
+
+def test_every_experiment_of_a_paper_has_a_small_size_and_that_of_the_paper():
+    sizes = {experiment.name: experiment.sizes for experiment in experiments(CONF)}
+    for name in experiments_of(papers()):
+        middle = ["middle"] if name == "skeleton_cifar10" else []
+        assert sizes[name] == ["small", *middle, "paper"], name
+
+
+def test_records_of_many_rows_have_names_of_their_own():
+    common = [f"ORFF, noise {i}, noisy targets" for i in range(4)]
+    kept = [
+        Kept("exp", "paper", "", rows=["all"], results=[Result(TABLE, label, "m", [1.0]) for label in (*common, last)])
+        for last in ("ORFF, zzz 100", "ORFF, zzz 1000")
+    ]
+    assert kept[0].stem != kept[1].stem
+    assert max(len(each.stem) for each in kept) <= len("exp-paper-") + 80

@@ -1,0 +1,78 @@
+"""The results in docs are those of the code: small experiments give the same figures again."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from command_line import folders
+
+from papers.records import Kept, read_kept
+from runners.measure.results import Result
+from runners.tracking.record import RunFolder
+
+DOCS = Path(__file__).parents[2] / "docs" / "results"
+
+# Seconds of processor time: longer ones are left to people.
+_QUICK = 60.0
+
+# The same seed gives the same figures but for the rounding of another machine, which iterations and the choice of a
+# regularisation enlarge: one point of accuracy, and three per cent of an error.
+_POINTS, _SHARE = 0.01, 0.03
+
+QUICK = {
+    run.stem: run
+    for gathered in read_kept(DOCS).values()
+    for run in gathered.runs
+    if run.size == "small" and 0 < (run.processor_s or 0) <= _QUICK
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(QUICK))
+def test_a_small_experiment_gives_the_figures_in_docs(name, run, tmp_path):
+    kept = QUICK[name]
+    needs_files = "dataset.root=" in kept.command
+    if needs_files and "ORBIT_DATA" not in os.environ:
+        pytest.skip("needs ORBIT_DATA=FOLDER")
+    code, _, err = run(*_arguments(kept), "tracking.enabled=false", "engine.progress=false")
+    assert code == 0, err
+    (folder,) = folders(tmp_path)
+    found = [Result.unpacked(values) for values in RunFolder(folder).read_results()]
+    compared = {_place(result): result for result in found}
+    assert set(compared) == {_place(result) for result in kept.results}
+    for result in kept.results:
+        if not _is_time(result):
+            mean, allowed = compared[_place(result)].mean, _allowed(result)
+            assert abs(mean - result.mean) <= allowed, f"{_place(result)}: {mean}, in docs {result.mean} ± {allowed}"
+
+
+def test_quick_experiments_are_repeated():
+    assert "orff_error-small" in QUICK
+
+
+def test_what_a_deviation_is():
+    assert _allowed(Result("table", "a", "test/accuracy", [0.5, 0.9])) == _POINTS
+    assert _allowed(Result("slope", "a", "slope", [-0.5])) == pytest.approx(0.015)
+    assert _is_time(Result("time", "a", "seconds", [1.0]))
+    assert _is_time(Result("time", "a", "time/total_s", [1.0]))
+
+
+def _arguments(kept: Kept) -> list[str]:
+    """The arguments of its command; the data folder is that of the environment."""
+    words = shlex.split(kept.command.removeprefix("python run.py "))
+    return [word for word in words if not word.startswith("dataset.root=")]
+
+
+def _place(result: Result) -> tuple:
+    return result.part, result.label, result.metric, result.x
+
+
+def _is_time(result: Result) -> bool:
+    return result.metric == "seconds" or result.metric.startswith("time/")
+
+
+def _allowed(result: Result) -> float:
+    return _POINTS if result.metric.endswith("accuracy") else _SHARE * abs(result.mean)
