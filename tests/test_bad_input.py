@@ -225,7 +225,6 @@ def test_of_a_model_for_other_points_than_its_record_says(fitted, tmp_path, monk
     "case",
     [
         "approx.n_components=0",
-        "~orbit",
         "=3",
         f"run_name={'x' * 400}",
         "tracking=3",

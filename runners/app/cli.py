@@ -28,9 +28,9 @@ from orbit.core import interruption, ranks
 from orbit.core.environment import check_environment
 from orbit.core.errors import InputError
 from orbit.core.words import worded, wording
-from runners.app import processes, project, torchrun
+from runners.app import processes, project
 from runners.config import config_dirs, info
-from runners.config.arguments import ONE_DRY_RUN, check_arguments
+from runners.config.arguments import check_arguments
 from runners.config.files import check_files
 from runners.config.messages import ConfigError, bad_input, in_keys, is_configuration_error, warning_in_keys
 from runners.config.names import given
@@ -93,8 +93,6 @@ def _start() -> int | None:
     if sys.argv[1:2] == ["init"]:
         print(project.init(sys.argv[2:]), flush=True)
         return 0
-    if sys.argv[1:2] == ["torchrun"]:
-        return torchrun.launch(sys.argv[2:])
     own, folders = config_dirs.own(), [*config_dirs.of_plugins(), *config_dirs.added(sys.argv[1:])]
     if (topic := info.requested(sys.argv[1:])) is not None:
         print(info.describe_topic(topic, own, *folders), flush=True)
@@ -180,7 +178,6 @@ def _run_job(cfg: DictConfig) -> float:
     folder.write_text("overrides.yaml", "".join(f"- {o}\n" for o in overrides))
     if multirun:
         log.info("job %d: %s", record.job, " ".join(overrides))
-    torchrun.tell_outputs(Path(cfg.outputs))
     pending = Pending(Path(cfg.outputs))
     marker = pending.add(folder.path)
     with contextlib.ExitStack() as afterwards, _recorded(folder, record):
@@ -188,7 +185,7 @@ def _run_job(cfg: DictConfig) -> float:
         config: Any = resolved(cfg)
         check_settings(config)
         if cfg.dry_run:
-            raise ConfigError(ONE_DRY_RUN)
+            raise ConfigError("dry_run: expected one value for all jobs of a sweep, give it once, on the command line")
         from runners.app import run  # here, because it imports all components, which takes seconds
 
         return run.run(cfg, folder, record, afterwards)
@@ -268,8 +265,7 @@ def _describe(error: BaseException) -> str:
 def _report(error: BaseException) -> int:
     """Print an error: bad input in one line (its traceback is in the log file), anything else in full."""
     if isinstance(error, ranks.ProcessLostError):
-        if torchrun.REPORTS_ENV not in os.environ:
-            print(f"error: {error}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return 1
     line = bad_input(error)
     if line is None:

@@ -24,8 +24,8 @@ def check_settings(config: dict[str, Any]) -> None:
     """Raise InputError for a setting that is wrong by itself, whatever the others are. It imports no component."""
     _check_keys("", config, parameters(Root))
     for section in SECTIONS:
-        if not isinstance(config[section], dict):
-            raise ConfigError(f"{section}: expected settings {section}.KEY=VALUE, found {shown(config[section])}")
+        if not isinstance(config.get(section), dict):
+            raise ConfigError(f"{section}: expected settings {section}.KEY=VALUE, found {shown(config.get(section))}")
         _check_keys(f"{section}.", config[section], section_signature(section).parameters)
     try:
         Root(**config).check()
