@@ -45,7 +45,7 @@ def test_the_python_examples_run_one_after_the_other(capsys, tmp_path, monkeypat
     exec(compile(frames, "python.md", "exec"), names)
     assert capsys.readouterr().out == "nystrom0 alcohol\n"
     exec(compile(figures, "python.md", "exec"), names)
-    assert [ax.get_xlabel() for ax in names["figure"].axes[1:]] == ["orbit size r", "regularisation $\\lambda$"]
+    assert [ax.get_xlabel() for ax in names["figure"].axes[1:]] == ["orbit size r", "regularisation λ"]
     assert len(names["left"].images) == 2 * 6
     pyplot.close(names["figure"])
     exec(compile(save, "python.md", "exec"), names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,17 @@ def own() -> Path:
     """The project's folder ``conf``, which is ``runners/conf`` where the project is installed from a wheel."""
     installed = Path(__file__).resolve().parents[1] / "conf"
     return installed if installed.is_dir() else installed.parents[1] / "conf"
+
+
+def text_of(file: Path) -> str:
+    """The text of a configuration file, without a byte order mark and whatever its encoding."""
+    return file.read_text(encoding="utf-8-sig", errors="replace")
+
+
+def named_yml(group: str, name: str) -> Path | None:
+    """The file of a choice that does not exist for Hydra, because its name ends in ``.yml``."""
+    folders = (*of_plugins(), *added(sys.argv[1:]))
+    return next((path for folder in folders if (path := folder / group / f"{name}.yml").is_file()), None)
 
 
 def of_plugins() -> list[Path]:

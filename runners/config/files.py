@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from hydra._internal.core_plugins import file_config_source
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import Container, Node, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -15,6 +17,7 @@ from omegaconf.resolvers import oc
 from yaml import YAMLError
 
 from orbit.core.errors import InputError
+from runners.config.config_dirs import text_of
 
 _load = FileConfigSource.load_config
 
@@ -42,10 +45,13 @@ def check_files(config_dir: Path, *added: Path) -> None:
         path = Path(os.path.join(source.path, source._normalize_file_name(config_path)))
         if path.is_file():
             _check_file(path, own)
-        return _load(source, config_path)
+        loaded = _load(source, config_path)
+        loaded.header = source._get_header_dict(text_of(path))  # Hydra misses one after a byte order mark
+        return loaded
 
     # the method is replaced and not the class, which the workers of a parallel sweep register a second time
-    FileConfigSource.load_config = load_checked  # type: ignore[assignment, method-assign]
+    Plugins.instance()  # on its first use Hydra runs the module of the class once more, which makes another class
+    file_config_source.FileConfigSource.load_config = load_checked  # type: ignore[assignment, method-assign]
     # these two resolvers would turn a text in a file into a section with any keys
     OmegaConf.register_new_resolver("oc.decode", _decoded, replace=True)
     OmegaConf.clear_resolver("oc.create")
@@ -60,7 +66,7 @@ def _decoded(text: str | None, *, _parent_: Container, _node_: Node) -> Any:
 
 
 def _check_file(path: Path, own: set[Path]) -> None:
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = text_of(path)
     if _MAY_NAME_CODE.search(text) and path.resolve() not in own and (key := _key_of_code(text)):
         raise InputError(
             f"{path.absolute()}: the key {key!r} names code to run, which a configuration file must not: remove it"

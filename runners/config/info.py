@@ -16,6 +16,7 @@ from typing import Any
 from orbit.core.errors import UnknownNameError, choose_from
 from orbit.core.params import Parameter, describe, parameters
 from orbit.registry import check_known
+from runners.config.config_dirs import text_of
 from runners.config.messages import LITERALS
 from runners.config.program import leading_comment
 from runners.config.schema import FILE_GROUPS, KINDS, OWN_DEFAULTS, PLUGINS, SECTIONS, Root, section_signature
@@ -78,7 +79,7 @@ def describe_topic(topic: str, *config_dirs: Path) -> str:
         raise UnknownNameError(f"--info {kind}: no such kind{choose_from(kind, topics)}")
     presets = {path.stem: path for folder in reversed(config_dirs) for path in sorted((folder / kind).glob("*.yaml"))}
     if name in presets:
-        return presets[name].read_text(encoding="utf-8").rstrip()
+        return text_of(presets[name]).rstrip()
     registered = [] if kind in FILE_GROUPS else names(kind)
     if name:
         check_known(kind, name, registered or list(presets))

@@ -22,6 +22,7 @@ from yaml import MarkedYAMLError, YAMLError
 import orbit
 from orbit.core.errors import InputError, ParameterError, choose_from, in_one_line, shortened
 from orbit.core.params import Parameter, config_fields, describe, parameters
+from runners.config import config_dirs
 from runners.config.schema import FILE_GROUPS, KINDS, SECTIONS, Root, config_parameters, section_signature
 from runners.config.signatures import classes_are_imported
 
@@ -150,6 +151,8 @@ def one_line(error: BaseException) -> str:
         if group.startswith("experiment/"):  # the folder of an experiment has a file for each of its sizes
             experiment = group.removeprefix("experiment/")
             return f"size={name}: experiment={experiment} has no such size. Choose from {', '.join(choices)}."
+        if (file := config_dirs.named_yml(group, name)) is not None:
+            return f"{group}={name}: expected a file {name}.yaml, found {file}; rename it"
         return f"{group}={name}: no such {group}{choose_from(name, choices)}"
     if (refused := _cause(error, InputError, context=True)) is not None:  # by a resolver: OmegaConf names no cause
         return str(refused)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from runners.config.config_dirs import text_of
 from runners.config.names import given, key_of
 
 #: Environment variable with what :func:`program` returns, for the processes of a launcher, which are started otherwise.
@@ -60,7 +61,7 @@ def python_path() -> str:
 
 def leading_comment(path: Path) -> tuple[str, list[str]]:
     """The text of the comment that a configuration file begins with, and the commands in it."""
-    lines = itertools.takewhile(lambda line: line.startswith("#"), path.read_text(encoding="utf-8").splitlines())
+    lines = itertools.takewhile(lambda line: line.startswith("#"), text_of(path).splitlines())
     comment = [line.lstrip("# ") for line in lines if "@package" not in line]
     commands = [_COMMAND.sub(program(), line) for line in comment if _COMMAND.match(line)]
     return " ".join(line for line in comment if not _COMMAND.match(line)), commands

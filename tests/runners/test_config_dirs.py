@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from runners.config import config_dirs
@@ -128,6 +131,39 @@ def test_a_search_path_adds_folders(run, tmp_path):
     assert "bad.yaml: the key '_target_' names code to run" in err
     expected = "error: hydra.searchpath: expected folders of configuration files, found no folder other\n"
     assert run("hydra.searchpath=[other]") == (2, "", expected)
+
+
+@pytest.fixture
+def added(tmp_path):
+    """A folder of experiments, one with a byte order mark and one in Latin-1, and one whose name ends in .yml."""
+    folder = tmp_path / "conf"
+    (folder / "experiment").mkdir(parents=True)
+    text = "# @package _global_\n# Mélange\ndefaults:\n  - override /group: identity\n"
+    for name, encoding in (("bom.yaml", "utf-8-sig"), ("latin.yaml", "latin-1"), ("other.yml", "utf-8")):
+        (folder / "experiment" / name).write_text(text, encoding=encoding)
+    return folder
+
+
+def test_encodings_and_endings_of_files(added, run):
+    where = "--config-dir", str(added)
+    code, out, _ = run(*where, "--info", "experiment")
+    assert code == 0
+    assert [line.split(maxsplit=1)[1] for line in out.splitlines() if "lange" in line] == ["Mélange", "M\ufffdlange"]
+    for name, message in (
+        ("latin", "experiment/latin.yaml: 'utf-8' codec can't decode byte"),
+        ("other", f"experiment=other: expected a file other.yaml, found {added / 'experiment' / 'other.yml'}"),
+    ):
+        code, _, err = run(*where, f"experiment={name}")
+        assert code == 2
+        assert message in err
+
+
+@pytest.mark.slow
+def test_a_byte_order_mark_does_not_hide_the_package_of_a_file(added):
+    """In a process of its own, where Hydra has not loaded its plugins."""
+    command = ("-m", "runners", "--config-dir", str(added), "experiment=bom", "--cfg", "job", "--package", "group")
+    shown = subprocess.run((sys.executable, *command), capture_output=True, text=True, check=True)
+    assert "name: identity" in shown.stdout
 
 
 def test_a_package_that_cannot_be_imported_is_one_line(install, run):
