@@ -151,8 +151,8 @@ def one_line(error: BaseException) -> str:
         if group.startswith("experiment/"):  # the folder of an experiment has a file for each of its sizes
             experiment = group.removeprefix("experiment/")
             return f"size={name}: experiment={experiment} has no such size. Choose from {', '.join(choices)}."
-        if (file := config_dirs.named_yml(group, name)) is not None:
-            return f"{group}={name}: expected a file {name}.yaml, found {file}; rename it"
+        if (unread := config_dirs.named_yml(group, name)) is not None:
+            return f"{group}={name}: expected a file {name}.yaml, found {unread}; rename it"
         return f"{group}={name}: no such {group}{choose_from(name, choices)}"
     if (refused := _cause(error, InputError, context=True)) is not None:  # by a resolver: OmegaConf names no cause
         return str(refused)
