@@ -17,6 +17,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from orbit.core.component import Component
+from orbit.core.distinct import distinct
 from orbit.core.errors import InputError
 from orbit.core.memory import check_fits
 from orbit.core.params import PositiveInt
@@ -31,6 +32,9 @@ _NEGLIGIBLE = 1e-14
 
 # Number of distinct elements among random orbit points: each takes a separate call.
 _DRAWN_ELEMENTS = 64
+
+# Largest ratio of orbits to points for which one point of each orbit is averaged.
+_FEW_ORBITS = 0.25
 
 Rule = Literal["monte_carlo", "qmc", "quadrature"]
 
@@ -181,13 +185,17 @@ class Orbit(Component):
             and len(np.unique(elements, axis=0)) == len(elements)
         )
 
-    def canonical(self, X: np.ndarray) -> np.ndarray | None:
-        """A point of the group's orbit of each point, the same one for all its points, shape ``(n, *shape)``.
+    def representatives(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """One point of each orbit, shape ``(m, *shape)``, and which of them is in the orbit of each of the n points.
 
-        Averages over the orbit are the same for both. None unless the orbit is the whole group, with equal weights, and
-        the group has a fast way to find such a point.
+        Averages over the orbit are the same for both. None unless points share orbits, at most one for every four of
+        them; the orbit is the whole group, with equal weights; and the group has a fast way to find such points.
         """
-        return self.group_.canonical(X) if self.is_whole_group else None
+        points = self.group_.canonical(X) if self.is_whole_group else None
+        if points is None or not len(X):
+            return None
+        first, index = distinct(points.reshape(len(X), -1))
+        return None if len(first) > _FEW_ORBITS * len(X) else (points[first], index)
 
     def points(self, X: Tensor, elements: slice) -> Tensor:
         """The orbit points ``g_i x`` for a range of elements: shape ``(r, n, *shape)``.

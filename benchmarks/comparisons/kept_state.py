@@ -46,9 +46,12 @@ def _make_again(latest: Latest, key: object, make: Callable[[], object], worth: 
     return make()
 
 
-def _in_executor(work: Callable[[slice], object], tiles: Iterable[slice], count: int | None = None) -> None:
+def _in_executor(
+    work: Callable[[slice], object], tiles: Iterable[slice], count: int | None, done: Callable[[], object]
+) -> None:
     with (
         single_threaded(),
         ThreadPoolExecutor(count or default_threads(), initializer=torch.set_num_threads, initargs=(1,)) as workers,
     ):
-        list(workers.map(work, tiles))
+        for _ in workers.map(work, tiles):
+            done()

@@ -22,15 +22,14 @@ from torch import Tensor
 from orbit.approx.estimate import MapEstimate, Setting
 from orbit.core import store
 from orbit.core.component import Estimator, check_with_parts, validated_points
-from orbit.core.distinct import distinct
 from orbit.core.random import RandomState, spawn
 from orbit.core.work import DRAWN, Work
 from orbit.encoders import Encoder, NoEncoder
 from orbit.engine import Engine, Route
 from orbit.engine.embedding import Embedding, Encode, Outline, ProjectedEmbedding, flatten, nbytes
 from orbit.engine.kept import Latest
-from orbit.engine.memory import Points
 from orbit.engine.spectral import SpectralPlan
+from orbit.engine.strategy import Task
 from orbit.kernels import Gaussian, Kernel
 from orbit.orbits import Orbit, random_orbit_points
 
@@ -42,10 +41,6 @@ _FEW_POINTS = 32
 
 # Attributes of a fitted map that do not change its features.
 _NO_CONTENT = "_routes", "_embeddings", "_whole", "_digests"
-
-# Largest ratio of orbits to points for which features are computed once for each orbit; those are held beside the
-# result.
-_FEW_ORBITS = 0.25
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -266,40 +261,27 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return features
 
     def _finite_features(self, X: np.ndarray) -> tuple[np.ndarray, Route | None]:
-        features = self._features_by_orbit(X)
+        features = self._average(X)
         self.kernel_.check_finite(features, "features")
         return features, self.route_
-
-    def _features_by_orbit(self, X: np.ndarray) -> np.ndarray:
-        """psi(x), computed once for each orbit where many points share one, such as all orders of the same letters."""
-        points = self.orbit_.canonical(X)
-        if points is None:
-            return self._features(X)
-        first, index = distinct(points.reshape(len(X), -1))
-        if len(first) > _FEW_ORBITS * len(X):
-            return self._features(X)
-        return self._features(points[first])[index]
 
     @abstractmethod
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         """Draw frequencies, landmarks or templates and set ``_n_features_out``, after fitting orbit and kernel."""
 
     @abstractmethod
-    def _features(self, X: np.ndarray) -> np.ndarray:
+    def _average(self, X: np.ndarray) -> np.ndarray:
         """psi(x) for validated points of the engine's dtype, shape ``(n, n_outputs)``."""
 
-    def _average(self, embedding: Embedding, X: Points, **options: Any) -> Any:
-        """``embedding`` averaged over the orbit; ``options`` as for :meth:`orbit.engine.Engine.average`."""
+    def _task(self, embedding: Embedding, X: np.ndarray, **options: Any) -> Task:
+        """The average of ``embedding`` over the orbit of the map, for the engine."""
         encoded_bytes = 0 if self.encoder_.is_identity else self.encoder_.bytes_per_point(X.dtype.itemsize)
-        features, route = self.engine_.average(
-            embedding,
-            self.orbit_,
-            X,
-            encode=self.encode,
-            encoded_bytes=encoded_bytes,
-            label=self.label(),
-            **options,
-        )
+        label = self.label()
+        return Task(embedding, self.orbit_, X, encode=self.encode, encoded_bytes=encoded_bytes, label=label, **options)
+
+    def _noted(self, averaged: tuple[Any, Route]) -> Any:
+        """The features of an average, whose route becomes :attr:`route_`."""
+        features, route = averaged
         self._routes.append(route)
         return features
 
@@ -319,7 +301,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
 
 class AveragedMap(FeatureMap):
-    """A base map phi averaged over the orbit: psi(x) = sum_i w_i phi(g_i x) (LGIKA eqs. 7 and 8).
+    """A base map phi averaged over the orbit by the engine: psi(x) = sum_i w_i phi(g_i x) (LGIKA eqs. 7 and 8).
 
     The spectral path uses the Fourier coefficients in which the points of ``fit`` have energy, so the features do not
     depend on how points are divided into batches.
@@ -336,8 +318,6 @@ class AveragedMap(FeatureMap):
     def transform_on_device(self, X) -> Tensor:
         """:meth:`transform` as a tensor on the engine's device, for a learner that is trained there.
 
-        Features are not kept between calls, and are computed for each point, also where points share an orbit.
-
         Parameters
         ----------
         X : array, shape (n, *shape)
@@ -352,12 +332,12 @@ class AveragedMap(FeatureMap):
             If features are NaN or infinite.
         """
         check_is_fitted(self)
-        features = self._features(self._validate(X, reset=False), on_device=True)
+        features = self._average(self._validate(X, reset=False), on_device=True)
         if not bool(features.sum().isfinite()):
             self.kernel_.check_finite(features.cpu().numpy(), "features")
         return features
 
-    def _features(self, X: np.ndarray, on_device: bool = False) -> Any:
+    def _average(self, X: np.ndarray, on_device: bool = False) -> Any:
         engine, limit = self.engine_, self.engine_.workspace().kept_bytes
 
         def worth(made: Embedding) -> bool:
@@ -366,11 +346,10 @@ class AveragedMap(FeatureMap):
             return max(nbytes(made), templates) <= limit
 
         embedding = self._embeddings.get((X.dtype, engine.device), lambda: self._embedding(X.dtype), worth)
-        return self._average(embedding, self._prepared(X), plan=self._plan, on_device=on_device)
+        return self._noted(engine.average(self._task(embedding, X, on_device=on_device)))
 
-    def _prepared(self, X: np.ndarray) -> Points:
-        """The points that the group acts on."""
-        return X
+    def _task(self, embedding: Embedding, X: np.ndarray, **options: Any) -> Task:
+        return super()._task(embedding, X, plan=self._plan, **options)
 
     @abstractmethod
     def _embedding(self, dtype: np.dtype) -> Embedding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -34,7 +34,7 @@ from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Encode, Outline
 from orbit.engine.kept import Latest
-from orbit.engine.memory import Points, PreparedRows
+from orbit.engine.strategy import Task
 from orbit.kernels import Gaussian, cdf_theory
 from orbit.orbits import Orbit
 from orbit.registry import register
@@ -264,7 +264,7 @@ class CumulativeDistribution(AveragedMap):
         if self.thresholds == "uniform":
             self.thresholds_, widths = uniform_thresholds(self.kernel_.range_, self.n_bins)
         else:
-            self.thresholds_, widths = self._quantile_thresholds(self._prepared(X), rng)
+            self.thresholds_, widths = self._quantile_thresholds(X, rng)
         self.scale_ = np.sqrt(widths / self.n_components)
         self.sketch_ = self.centre_ = None
         if self.sketch is not None:
@@ -299,12 +299,15 @@ class CumulativeDistribution(AveragedMap):
 
     def _averaged(self, X: np.ndarray, column_scale: np.ndarray) -> np.ndarray:
         """Counts averaged over the orbit, without centre or sketch."""
-        counts = self._counts(X.dtype, column_scale)
-        return self._average(counts, self._prepared(X), plan=self._plan)
+        return self._noted(self.engine_.average(self._task(self._counts(X.dtype, column_scale), X)))
 
-    def _prepared(self, X: np.ndarray) -> Points:
-        scales = self.norm == "each" and self.encoder_.is_identity
-        return PreparedRows(X, lambda rows: scale(rows, "each", 1.0)) if scales else X
+    def _task(self, embedding: Embedding, X: np.ndarray, **options: Any) -> Task:
+        return super()._task(embedding, X, scaled=_to_norm_one if self._scales_points else None, **options)
+
+    @property
+    def _scales_points(self) -> bool:
+        """Whether points are scaled, before the group acts."""
+        return self.norm == "each" and self.encoder_.is_identity
 
     @property
     def encode(self) -> Encode:
@@ -317,8 +320,9 @@ class CumulativeDistribution(AveragedMap):
         shape = self.n_components, 2 * self.n_bins + 1
         return np.broadcast_to(self.scale_, shape).ravel()
 
-    def _quantile_thresholds(self, X: Points, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def _quantile_thresholds(self, X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         X = X[rng.choice(len(X), min(len(X), _QUANTILE_POINTS), replace=False)]
+        X = _to_norm_one(X) if self._scales_points else X
         points = Uniform("orbit").select(X, self.kernel_, self.orbit_, self.engine_, _QUANTILE_POINTS, rng, self.encode)
         thresholds = np.empty((self.n_components, 2 * self.n_bins + 1))
         levels, s = np.linspace(0, 1, 2 * self.n_bins), self.kernel_.range_
@@ -334,6 +338,10 @@ class CumulativeDistribution(AveragedMap):
         for rows in self.engine_.row_batches(len(X), 2 * self._n_columns * X.itemsize):
             total += self._averaged(X[rows], self.scale_).sum(0, dtype=np.float64)
         return total / len(X)
+
+
+def _to_norm_one(X: np.ndarray) -> np.ndarray:
+    return scale(X, "each", 1.0)
 
 
 def draw_templates(

@@ -199,7 +199,7 @@ class Exact(FeatureMap):
             return features
         return StructuredFeatures(features, GramStructure(len(self.X_fit_), bool(self.residual)))
 
-    def _features(self, X: np.ndarray) -> np.ndarray:
+    def _average(self, X: np.ndarray) -> np.ndarray:
         # small pivots magnify rounding, so this product is taken in float64
         points = X.astype(np.float64)
         if self.precomputed:
@@ -224,6 +224,9 @@ class Exact(FeatureMap):
         return self._diagonal(self._validate(X, reset=False))
 
     def _diagonal(self, X: np.ndarray) -> np.ndarray:
+        if (found := self.orbit_.representatives(X)) is not None:
+            points, index = found
+            return self._diagonal(points)[index]
         v = self.orbit_.weights_
         out = np.empty(len(X), dtype=X.dtype)
         bytes_per_row = 8 * len(v) * (self.encoder_.n_outputs_ + len(v))
@@ -263,7 +266,8 @@ class Exact(FeatureMap):
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)
             columns = self._orbit_columns(Z[batch])
-            out[rows, batch] = self._average(columns, X[rows], description=description)
+            task = self._task(columns, X[rows], description=description)
+            out[rows, batch] = self._noted(self.engine_.average(task))
             if symmetric:
                 out[batch, : batch.start] = out[: batch.start, batch].T
         return out

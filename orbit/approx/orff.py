@@ -15,6 +15,7 @@ from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Scratch
+from orbit.engine.strategy import Task
 from orbit.kernels import Decomposable, Kernel, OperatorKernel
 from orbit.orbits import Orbit
 from orbit.registry import register
@@ -120,15 +121,13 @@ class OperatorRandomFourier(RandomFourier):
         """psi(x), averaged over the orbit, with the structure of the outputs, for ``X``, shape (n, *shape)."""
         return StructuredFeatures(super().transform(X), self.structure_)
 
-    def _features_by_orbit(self, X: np.ndarray) -> np.ndarray:
-        # equivariant features differ within an orbit
-        return self._features(X) if self.equivariant else super()._features_by_orbit(X)
-
-    def _features(self, X: np.ndarray, on_device: bool = False) -> Any:
+    def _embedding(self, dtype: np.dtype) -> Embedding:
         if not self.equivariant:
-            return super()._features(X, on_device)
-        turned = _Turned(*(self.engine_.tensor(part, X.dtype) for part in (self.frequencies_, self.factors_)))
-        return self._average(turned, X, weights=self.output_moves_, on_device=on_device)
+            return super()._embedding(dtype)
+        return _Turned(*(self.engine_.tensor(part, dtype) for part in (self.frequencies_, self.factors_)))
+
+    def _task(self, embedding: Embedding, X: np.ndarray, **options: Any) -> Task:
+        return super()._task(embedding, X, weights=self.output_moves_ if self.equivariant else None, **options)
 
     def _output_moves(self, d: int) -> np.ndarray:
         """v_i g_i^-1 as matrices on outputs, shape ``(r, d, d)``."""

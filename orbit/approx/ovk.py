@@ -120,7 +120,7 @@ class OperatorExact(FeatureMap):
         """psi(x) with the structure of the outputs, for ``X``, shape (n, *shape)."""
         return StructuredFeatures(super().transform(X), self.structure_)
 
-    def _features(self, X: np.ndarray) -> np.ndarray:
+    def _average(self, X: np.ndarray) -> np.ndarray:
         # small pivots magnify rounding, so the product is taken in float64
         K = self._gram(X.reshape(len(X), -1).astype(np.float64), self.X_fit_)
         psi = K[:, self.pivots_] @ self.normalization_.T

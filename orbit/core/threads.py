@@ -152,7 +152,12 @@ def _libraries() -> ThreadpoolController:
 _BLAS = _Blas()
 
 
-def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | None = None) -> None:
+def in_threads(
+    work: Callable[[T], object],
+    tiles: Iterable[T],
+    count: int | None = None,
+    done: Callable[[], object] = lambda: None,
+) -> None:
     """Call ``work`` on every tile, by threads that each take the next tile; the calling thread is one of them.
 
     Parameters
@@ -162,6 +167,7 @@ def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | Non
     tiles : in the order in which they are started
     count : int or None
         Number of threads; None is the number that torch would use.
+    done : called after each tile, such as ``Progress.step``
 
     Raises
     ------
@@ -176,6 +182,7 @@ def in_threads(work: Callable[[T], object], tiles: Iterable[T], count: int | Non
                 if errors:
                     return
                 task()
+                done()
         except BaseException as error:
             errors.append(error)
 

@@ -49,43 +49,39 @@ class Direct(Strategy):
         return len(orbit.weights_) > 1 and not orbit.group_.permutes(self.task.shape)
 
     def average(self) -> tuple[Tensor, Route]:
-        task, embedding, in_result = self.task, self.task.embedding, self.sums_in_result()
+        task, embedding, workspace = self.task, self.task.embedding, self.workspace
         weights = task.orbit.weights_ if task.weights is None else task.weights
         order = self._order(len(weights))
+        in_result = self.sums_in_result() and order is None
         tiling, batched = self._tiling(weights, order is not None), self._is_batched(weights)
         out = self.result()
-        tensor, like = self.workspace.tensor, self.workspace.tensor(task.X[:0], task.X.dtype)
+        like = workspace.tensor(task.X[:0], task.X.dtype)
         tile_rows = tiling.rows * (tiling.elements if batched else 1)
 
         def work(rows: slice) -> None:
             index = rows if order is None else order[rows]
-            points = tensor(task.X[index], task.X.dtype)
-            total = out[rows] if in_result and order is None else points.new_zeros(len(points), embedding.width)
-            try:
-                add(points, total)
-            except torch.OutOfMemoryError:
-                total.zero_()  # the rows will be repeated as two halves
-                raise
-            if order is not None:
-                out[torch.from_numpy(index)] = embedding.finish(total)
-            elif not in_result:
-                self.workspace.copy(embedding.finish(total), out[rows])
-
-        def add(points: Tensor, total: Tensor) -> None:
+            points = workspace.tensor(task.points(index), task.X.dtype)
+            total = out[rows] if in_result else points.new_zeros(len(points), embedding.width)
+            if in_result and workspace.halves_tiles:
+                total.zero_()  # it may have some sums of a tile that found no memory
             support = None if order is None else Support(embedding)
-            tile = _TileSum(task, self.workspace, total, tiling.units, scratch(), support)
+            tile = _TileSum(task, workspace, total, tiling.units, scratch(), support)
             add_moved = tile.add_batch if batched else tile.add_each
             for elements in slices(len(weights), tiling.elements):
                 add_moved(task.orbit.points(points, elements), weights[elements])
+            if order is not None:
+                out[torch.from_numpy(index)] = embedding.finish(total)
+            elif not in_result:
+                workspace.copy(embedding.finish(total), out[rows])
 
         with Reused[Scratch]().per_thread(lambda: Scratch(2, tile_rows, tiling.units, like)) as scratch:
-            self.workspace.run(work, list(slices(len(task.X), tiling.rows)), task.description)
+            workspace.run(work, list(slices(len(task.X), tiling.rows)), task.description)
         return out, Route("direct", operations=self.cost().projection)
 
     def _order(self, n_elements: int) -> np.ndarray | None:
         """Indices of the points, shape (n,), sorted by non-zero entries; None if no columns of zeros are left out."""
         task, embedding, workspace = self.task, self.task.embedding, self.workspace
-        if workspace.device.type != "cpu" or not embedding.restricts or not isinstance(task.X, np.ndarray):
+        if workspace.device.type != "cpu" or not embedding.restricts:
             return None
         # each thread copies the columns that are not zero
         if _COPIES * workspace.workers * embedding.units * task.n_features * task.X.itemsize > workspace.kept_bytes:
@@ -95,7 +91,7 @@ class Direct(Strategy):
             return None
         # a group may spread zeros over all columns
         rows = min(TILE_ROWS, workspace.kept_bytes // (_MOVED * task.X[:1].nbytes))
-        first = workspace.tensor(task.X[order[:rows]], task.X.dtype)
+        first = workspace.tensor(task.points(order[:rows]), task.X.dtype)
         moved = task.encode(task.orbit.points(first, slice(0, _MOVED)).flatten(0, 1))
         return order if has_zeros((moved.numpy() != 0).any(0)) else None
 

@@ -3,16 +3,18 @@
     psi(x) = finish( sum_i w_i embed(g_i x) )                 (LGIKA eqs. 7 and 8)
 
 An approximation defines an :class:`~orbit.engine.embedding.Embedding`, which adds the
-features of a tile of points to a sum. There are three strategies, which compute the
+features of a tile of points to a sum; the map and its points are a
+:class:`~orbit.engine.strategy.Task`. There are four strategies, which compute the
 same sum. *Direct*: move the points, a tile at a time. *Template*: move the
 templates instead, by the exact adjoint. *Spectral*: where the group shifts an axis
-cyclically, all elements at once from products of Fourier coefficients.
+cyclically, all elements at once from products of Fourier coefficients. *By orbit*:
+where many points share an orbit, one of them by any of these.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -23,23 +25,19 @@ from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import NonNegativeFloat, PositiveInt, Range
 from orbit.core.work import Work
-from orbit.engine.direct import Direct
-from orbit.engine.embedding import Embedding, Encode, Outline, flatten
-from orbit.engine.memory import TILE_ROWS, Points, Workspace, default_workers, slices
-from orbit.engine.spectral import Spectral, SpectralPlan
+from orbit.engine.by_orbit import BY_POINT, ByOrbit
+from orbit.engine.embedding import Encode, Outline, flatten
+from orbit.engine.memory import TILE_ROWS, Workspace, default_workers, slices
+from orbit.engine.spectral import SpectralPlan
 from orbit.engine.strategy import Route, Strategy, Task, choose
-from orbit.engine.template import Template
 from orbit.orbits import Orbit
-
-# The default share of a point's norm in omitted coefficients: about the rounding error.
-_SPECTRAL_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
 
 # Limits of the largest entry of the points, and of its inverse.
 _LARGEST_ENTRY = {np.dtype(np.float32): 1e32, np.dtype(np.float64): 1e150}
 
 Gibibytes = Annotated[float, Range(low=0.0, high=1e6, open_low=True)]
 
-_STRATEGIES = Direct, Template, Spectral
+_STRATEGIES = ByOrbit, *BY_POINT
 
 
 class Engine(Component):
@@ -148,7 +146,7 @@ class Engine(Component):
         """The device, number of threads and memory budget."""
         device = self.torch_device()
         workers = self.workers if self.workers and device.type == "cpu" else default_workers(device)
-        return Workspace(device, workers, self.budget, self.progress)
+        return Workspace(device, workers, self.budget, self.progress, self.spectral_tolerance)
 
     def tensor(self, array: np.ndarray, dtype: np.dtype) -> Tensor:
         """``array`` on this engine's device; a copy, so that read-only input is safe."""
@@ -191,61 +189,27 @@ class Engine(Component):
         None if the group shifts no axis cyclically, or ``path`` excludes the spectral path.
         """
         wanted = self.path == "spectral" or (self.path == "auto" and len(orbit.weights_) > 1)
-        return SpectralPlan.for_points(self.workspace(), orbit, X, self._tolerance(X.dtype)) if wanted else None
+        return SpectralPlan.for_points(self.workspace(), orbit, X) if wanted else None
 
-    def average(
-        self,
-        embedding: Embedding,
-        orbit: Orbit,
-        X: Points,
-        description: str = "features",
-        weights: np.ndarray | None = None,
-        plan: SpectralPlan | None = None,
-        encode: Encode = flatten,
-        encoded_bytes: int = 0,
-        label: str = "this map",
-        on_device: bool = False,
-    ) -> tuple[Any, Route]:
-        """Compute psi(x) for every row of ``X``: the embedding averaged over the fitted orbit.
+    def average(self, task: Task) -> tuple[Any, Route]:
+        """The embedding of a task averaged over its orbit, for every row of its points, and how it was computed.
 
         No array of size n x r x d or n x r x units is ever held: memory beyond
         the result is bounded by ``memory`` for every n and r.
 
-        Parameters
-        ----------
-        X : array or PreparedRows, shape (n, *shape), of the dtype of the result
-        description : str
-            Shown with the progress.
-        weights : array, shape (r, ...), or None for the orbit's own
-            One number or matrix for each element, passed to the embedding. Only the direct path takes them.
-        plan : SpectralPlan or None
-            From :meth:`spectral_plan`. If it is None, or some points would lose more than the tolerance, the
-            coefficients are chosen for ``X``.
-        encode : callable
-            From moved points (n, *shape) to vectors (n, d). Only the direct path supports encoders.
-        encoded_bytes : int
-            Working memory of ``encode`` for each point, its result included.
-        label : str
-            The map's name in errors.
-        on_device : bool
-            Whether the features are returned as a tensor on the device.
-
         Returns
         -------
-        array or tensor, shape (n, embedding.n_outputs)
+        array, or tensor with ``task.on_device``, shape (n, n_outputs)
         Route
-            How it was computed.
 
         Raises
         ------
         InputError
             If the requested ``path`` does not apply to the embedding or the orbit.
         """
-        tolerance = self._tolerance(X.dtype)
-        task = Task(embedding, orbit, X, tolerance, weights, plan, encode, encoded_bytes, description, on_device)
         with self.precision():
-            features, route = self._strategy(task, label).average()
-        return features if on_device else features.numpy(), route
+            features, route = self._strategy(task, _STRATEGIES).average()
+        return features if task.on_device else features.numpy(), route
 
     def work(
         self,
@@ -262,13 +226,10 @@ class Engine(Component):
         """
         X = np.broadcast_to(sample[:1], (n, *sample.shape[1:]))
         plan = self.spectral_plan(orbit, sample) if encode is flatten else None
-        task = Task(outline, orbit, X, self._tolerance(X.dtype), plan=plan, encode=encode)
-        return self._strategy(task, label).work()
+        task = Task(outline, orbit, X, plan=plan, encode=encode, label=label)
+        return self._strategy(task, BY_POINT).work()
 
-    def _strategy(self, task: Task, label: str) -> Strategy:
+    def _strategy(self, task: Task, strategies: Sequence[type[Strategy]]) -> Strategy:
         """The strategy for ``path``, or the cheapest."""
-        strategies = [strategy(self.workspace(), task) for strategy in _STRATEGIES]
-        return choose(strategies, self.path if task.weights is None else "direct", label)
-
-    def _tolerance(self, dtype: np.dtype) -> float:
-        return _SPECTRAL_TOLERANCE[dtype] if self.spectral_tolerance is None else self.spectral_tolerance
+        workspace = self.workspace()
+        return choose([one(workspace, task) for one in strategies], self.path if task.weights is None else "direct")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -27,39 +28,11 @@ _KEPT_SHARE = 1 / 16
 # Bytes that a GPU writes to page-locked memory at a time.
 _STAGED_BYTES = 2**26
 
+# The default share of a point's norm in omitted coefficients: about the rounding error.
+_SPECTRAL_TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
+
 # How many times larger tiles are on a GPU: there is no cache to fit, and each call should keep all of it busy.
 _GPU_FACTOR = 64
-
-
-class PreparedRows:
-    """Points that are prepared when a tile of them is read, so that there is never a second copy of all of them.
-
-    Parameters
-    ----------
-    X : array, shape (n, *shape)
-    prepare : callable
-        From points (m, *shape) to as many of the same shape and dtype, each of which depends on its own point only.
-
-    Examples
-    --------
-    >>> rows = PreparedRows(np.arange(6.0).reshape(3, 2), np.square)
-    >>> len(rows), rows.shape, rows[1:]
-    (3, (3, 2), array([[ 4.,  9.],
-           [16., 25.]]))
-    """
-
-    def __init__(self, X: np.ndarray, prepare: Callable[[np.ndarray], np.ndarray]) -> None:
-        self.X, self.prepare = X, prepare
-        self.shape, self.dtype = X.shape, X.dtype
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        return self.prepare(self.X[rows])
-
-
-Points = np.ndarray | PreparedRows
 
 
 @dataclass(frozen=True)
@@ -83,12 +56,15 @@ class Workspace:
     budget : float
         Bytes above input and output, over all workers.
     progress : bool
+    spectral_tolerance : float or None
+        See :class:`~orbit.engine.Engine`.
     """
 
     device: torch.device
     workers: int
     budget: float
     progress: bool = False
+    spectral_tolerance: float | None = None
 
     @property
     def tile_factor(self) -> int:
@@ -131,24 +107,29 @@ class Workspace:
         """Rows of a tile: within the budget, and few enough that no worker is idle."""
         return max(1, min(TILE_ROWS * self.tile_factor, self.affordable(bytes_per_row), -(-n // self.workers)))
 
+    @property
+    def halves_tiles(self) -> bool:
+        """Whether a tile for which memory runs out is repeated as two halves: on a GPU, which others may use too."""
+        return self.device.type == "cuda"
+
+    def tolerance(self, dtype: np.dtype) -> float:
+        """The share of a point's norm that the spectral strategy may omit."""
+        return _SPECTRAL_TOLERANCE[dtype] if self.spectral_tolerance is None else self.spectral_tolerance
+
     def run(self, work: Callable[[slice], None], tiles: Sequence[slice], description: str, halve: bool = True) -> None:
         """Call ``work`` on every tile, by all workers.
 
-        With ``halve``, a tile for which memory runs out is repeated as two halves, which ``work`` must allow.
+        With ``halve``, a tile for which a GPU's memory runs out is repeated as two halves, which ``work`` must allow.
         """
+        work = torch.inference_mode()(partial(_in_halves, work) if halve and self.halves_tiles else work)
         with Progress(len(tiles), description, self.progress) as progress:
-
-            def step(tile: slice) -> None:
-                with torch.inference_mode():
-                    _in_halves(work, tile) if halve else work(tile)
-                progress.step()
-
             if self.device.type == "cpu" and (len(tiles) > 1 or self.workers == 1):
-                in_threads(step, tiles, self.workers)
+                in_threads(work, tiles, self.workers, progress.step)
                 return
             # a single tile, whose linear algebra may use all threads, or tiles of a GPU, whose results they may copy
             for tile in tiles:
-                step(tile)
+                work(tile)
+                progress.step()
 
 
 def default_workers(device: torch.device) -> int:

@@ -16,7 +16,7 @@ from orbit.core.work import Work
 from orbit.engine.embedding import ProjectedEmbedding, Scratch, nbytes
 from orbit.engine.fourier import Analysis, Block, CyclicAxes, LeftOut, band, synthesis
 from orbit.engine.kept import Reused
-from orbit.engine.memory import Points, Workspace, even_step, slices
+from orbit.engine.memory import Workspace, even_step, slices
 from orbit.engine.strategy import Cost, Route, Strategy
 from orbit.orbits import Orbit
 
@@ -43,8 +43,8 @@ class SpectralPlan:
         self.synthesis = synthesis(self.response, orbit.weights_, kept)
 
     @classmethod
-    def for_points(cls, workspace: Workspace, orbit: Orbit, X: Points, tolerance: float) -> SpectralPlan | None:
-        """The plan with the coefficients that hold the energy of points ``X`` (n, *shape).
+    def for_points(cls, workspace: Workspace, orbit: Orbit, X: np.ndarray) -> SpectralPlan | None:
+        """The plan with the coefficients that hold the energy of points ``X`` (n, *shape), whatever their lengths.
 
         None if no axis is cyclic.
         """
@@ -53,7 +53,7 @@ class SpectralPlan:
         if not cyclic or orbit.distribution_.data_dependent:
             return None
         axes = CyclicAxes(shape, cyclic)
-        return cls(axes, orbit, _kept(workspace, axes, X, tolerance))
+        return cls(axes, orbit, _mask(workspace, axes, X))
 
     @property
     def n_modes(self) -> int:
@@ -90,8 +90,9 @@ class SpectralPlan:
         return [gains[elements] for elements in chosen if elements is not None]
 
 
-def _kept(workspace: Workspace, axes: CyclicAxes, X: Points, tolerance: float) -> np.ndarray:
+def _mask(workspace: Workspace, axes: CyclicAxes, X: np.ndarray) -> np.ndarray:
     """Which coefficients are kept, shape (M, R)."""
+    tolerance = workspace.tolerance(X.dtype)
     if tolerance == 0 or not len(X):
         return np.ones((axes.n_modes, axes.n_rest), dtype=bool)
     shares: list[np.ndarray] = []
@@ -309,7 +310,7 @@ class Spectral(Strategy):
 
     def average(self) -> tuple[Tensor, Route]:
         task, plan = self.task, self.plan
-        tolerance = math.inf if task.plan is None else task.tolerance
+        tolerance = math.inf if task.plan is None else self.workspace.tolerance(task.X.dtype)
         out, lost = self.result(), math.inf
         with contextlib.suppress(_TooMuchLostError):
             lost = self._average(plan, out, tolerance)
@@ -320,7 +321,7 @@ class Spectral(Strategy):
         return out, Route("spectral", *used, lost, plan.cost)
 
     def _plan_for_points(self) -> SpectralPlan:
-        plan = SpectralPlan.for_points(self.workspace, self.task.orbit, self.task.X, self.task.tolerance)
+        plan = SpectralPlan.for_points(self.workspace, self.task.orbit, self.task.X)
         assert plan is not None
         return plan
 
@@ -334,7 +335,7 @@ class Spectral(Strategy):
         lost: list[float] = []
 
         def work(tile: slice) -> None:
-            spectrum = projection.spectrum(self.workspace.shared(X[tile]))
+            spectrum = projection.spectrum(self.workspace.shared(self.task.points(tile)))
             lost.append(spectrum.lost)
             if spectrum.lost > tolerance:
                 raise _TooMuchLostError

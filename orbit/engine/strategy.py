@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from orbit.core.errors import InputError
 from orbit.core.work import Work
 from orbit.engine.embedding import Embedding, Encode, flatten
-from orbit.engine.memory import Points, Workspace
+from orbit.engine.memory import Workspace
 from orbit.orbits import Orbit
 
 Path = Literal["direct", "template", "spectral"]
@@ -36,6 +36,8 @@ class Route:
         The largest share of a point's norm in the omitted coefficients.
     operations : float
         Average cost of projecting one orbit point on one template, in operations of a dense matrix product.
+    orbits : int
+        The number of orbits of which one point was averaged for all their points; 0 if each point was.
     """
 
     path: Path
@@ -45,6 +47,7 @@ class Route:
     all_coefficients: int = 0
     error: float = 0.0
     operations: float = 0.0
+    orbits: int = 0
 
     def metrics(self) -> dict[str, float]:
         """Modes and error of the spectral path; empty on the others."""
@@ -59,6 +62,9 @@ class Route:
         }
 
     def __str__(self) -> str:
+        return self._describe() + (f", once for each of {self.orbits} orbits" if self.orbits else "")
+
+    def _describe(self) -> str:
         if self.path != "spectral":
             return f"{self.path} path"
         left_out = f", at most {self.error:.1e} of a norm left out" if self.error else ""
@@ -68,36 +74,48 @@ class Route:
 
 @dataclass(frozen=True)
 class Task:
-    """One average over an orbit.
+    """One average over an orbit: psi(x) = finish(sum_i w_i embed(g_i x)) for every row of X.
 
     Attributes
     ----------
     embedding : Embedding
     orbit : fitted Orbit
-    X : array or PreparedRows, shape (n, *shape), of the dtype of the result
-    tolerance : float
-        The share of a point's norm that the spectral strategy may omit.
+    X : array, shape (n, *shape), of the dtype of the result
+    scaled : callable or None
+        Gives some of the points other lengths when a tile of them is read, so that there is never a second copy of
+        all; None leaves them as they are.
     weights : array, shape (r, ...), or None for the orbit's own
+        One number or matrix for each element, passed to the embedding. Only the direct path takes them.
     plan : SpectralPlan or None
+        From :meth:`Engine.spectral_plan`. If it is None, or some points would lose more than the tolerance, the
+        coefficients are chosen for ``X``.
     encode : callable
+        From moved points (n, *shape) to vectors (n, d). Only the direct path supports encoders.
     encoded_bytes : int
-        Working memory of ``encode`` for each point.
+        Working memory of ``encode`` for each point, its result included.
+    label : str
+        The map's name in errors.
     description : str
         Shown with the progress.
     on_device : bool
-        Whether the result stays on the device.
+        Whether the result is a tensor that stays on the device.
     """
 
     embedding: Embedding
     orbit: Orbit
-    X: Points
-    tolerance: float
+    X: np.ndarray
+    scaled: Callable[[np.ndarray], np.ndarray] | None = None
     weights: np.ndarray | None = None
     plan: Any = None
     encode: Encode = flatten
     encoded_bytes: int = 0
+    label: str = "this map"
     description: str = "features"
     on_device: bool = False
+
+    def points(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Some of the points, scaled."""
+        return self.X[rows] if self.scaled is None else self.scaled(self.X[rows])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -136,12 +154,12 @@ class Strategy(ABC):
     Attributes
     ----------
     path : str
-        The value of ``Engine.path`` that selects it.
+        The value of ``Engine.path`` that selects it; "orbits" is chosen by ``auto`` only.
     group_trait : str
         The property of the group that it needs, for error messages.
     """
 
-    path: ClassVar[Path]
+    path: ClassVar[Path | Literal["orbits"]]
     group_trait: ClassVar[str] = ""
 
     def __init__(self, workspace: Workspace, task: Task) -> None:
@@ -187,28 +205,28 @@ class Strategy(ABC):
         return not self.task.on_device or self.workspace.device.type == "cpu"
 
 
-def choose(strategies: Sequence[Strategy], path: str, label: str) -> Strategy:
+def choose(strategies: Sequence[Strategy], path: str = "auto") -> Strategy:
     """The strategy for ``path``; for ``auto`` the cheapest that applies.
 
     Raises
     ------
     InputError
-        If the requested strategy does not apply; ``label`` names the map.
+        If the requested strategy does not apply.
     """
     if path == "auto":
         able = [strategy for strategy in strategies if strategy.supports()]
         return able[0] if len(able) == 1 else min(able, key=lambda strategy: strategy.cost())
     chosen = next(strategy for strategy in strategies if strategy.path == path)
     if not chosen.supports():
-        raise InputError(f"path={path!r} needs {_missing(chosen, label)}: choose path='auto'")
+        raise InputError(f"path={path!r} needs {_missing(chosen)}: choose path='auto'")
     return chosen
 
 
-def _missing(strategy: Strategy, label: str) -> str:
+def _missing(strategy: Strategy) -> str:
     task = strategy.task
     if task.encode is not flatten:
-        return f"points without an encoder, found {label}"
+        return f"points without an encoder, found {task.label}"
     if not task.is_projected:
-        return f"features of projections on fixed vectors, found {label}"
+        return f"features of projections on fixed vectors, found {task.label}"
     orbit = task.orbit
     return f"a group that {strategy.group_trait}, found {orbit.group_.label()} and {orbit.distribution_.label()}"

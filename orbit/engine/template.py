@@ -50,7 +50,7 @@ class Template(Strategy):
         per_row = itemsize * (sums + len(task.orbit.weights_) + 4 * d)
         left = max(0.0, workspace.budget - tile_bytes)
         for batch in slices(len(X), max(1, min(len(X), int(left // per_row)))):
-            self.workspace.copy(self._batch_in_halves(X[batch], units, rows), out[batch])
+            self.workspace.copy(self._batch_in_halves(task.points(batch), units, rows), out[batch])
         return out, Route("template", operations=self.cost().projection)
 
     def _batch_in_halves(self, X: np.ndarray, units: int, tile_rows: int) -> Tensor:

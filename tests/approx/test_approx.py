@@ -455,10 +455,11 @@ def test_features_of_few_orbits_are_computed_by_orbit(rng, monkeypatch, name, gr
     fitted = registry.build("approx", name, orbit=Orbit(group, rule="quadrature"), random_state=0)
     if "n_components" in fitted.get_params():
         fitted.set_params(n_components=20)
-    seen, features = [], fitted.fit(X[:20])._features
-    monkeypatch.setattr(fitted, "_features", lambda points: seen.append(len(points)) or features(points))
-    by_orbit, by_point = np.asarray(fitted.transform(X)), features(X)
-    assert seen == [len({tuple(sorted(map(tuple, blocks(group, x)))) for x in X})]
+    by_orbit = np.asarray(fitted.fit(X[:20]).transform(X))
+    assert fitted.route_.orbits == len({tuple(sorted(map(tuple, blocks(group, x)))) for x in X})
+    monkeypatch.setattr(Orbit, "representatives", lambda self, X: None)
+    by_point = np.asarray(fitted.transform(X))
+    assert fitted.route_.orbits == 0
     np.testing.assert_allclose(by_orbit @ by_orbit.T, by_point @ by_point.T, rtol=0, atol=1e-7)
 
 
@@ -466,15 +467,13 @@ def blocks(group, x) -> np.ndarray:
     return x.reshape(len(x) if group.n is None else group.n, -1)
 
 
-def test_features_of_part_of_a_group_are_computed_by_point(rng, monkeypatch):
+def test_features_of_part_of_a_group_are_computed_by_point(rng):
     X = rng.integers(2, size=(300, 3)).astype(float)
     fitted = RandomFourier(orbit=Orbit(Permutation(), size=5, rule="monte_carlo"), n_components=9, random_state=0).fit(
         X
     )
-    seen, features = [], fitted._features
-    monkeypatch.setattr(fitted, "_features", lambda points: seen.append(len(points)) or features(points))
     fitted.transform(X)
-    assert seen == [300]
+    assert str(fitted.route_) == "direct path"
 
 
 PRODUCTS = {

@@ -16,6 +16,7 @@ from orbit.distributions import VonMises
 from orbit.engine import Engine, direct
 from orbit.engine import memory as engine_memory
 from orbit.engine.embedding import Embedding, Scratch
+from orbit.engine.strategy import Task
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
@@ -83,7 +84,7 @@ def test_every_row_orbit_point_and_unit_is_visited_once(units, memory, workers):
     X = numbered(n)
     orb = Orbit(Rotation("polar"), VonMises(1.0), size=11).fit(X)
     spy = Spy(units)
-    features, _ = Engine(memory, workers).average(spy, orb, X)
+    features, _ = Engine(memory, workers).average(Task(spy, orb, X))
     np.testing.assert_allclose(features, 1.0, atol=1e-12)
     starts = {start for _, start, _ in spy.seen}
     expected = Counter(
@@ -96,7 +97,7 @@ def test_tiles_stay_within_their_bounds():
     X = numbered(600)
     orb = Orbit(Rotation("polar"), size=9).fit(X)
     spy = Spy(1300)
-    Engine(workers=1, device="cpu").average(spy, orb, X)
+    Engine(workers=1, device="cpu").average(Task(spy, orb, X))
     assert spy.most_rows <= direct.SINGLE.rows
     assert spy.most_units <= direct.SINGLE.units
 
@@ -107,7 +108,7 @@ def test_a_tile_takes_no_more_than_its_share_of_the_budget(megabytes, workers):
     X = numbered(500)
     orb = Orbit(Rotation("polar"), size=9).fit(X)
     spy = Spy(400)
-    Engine(megabytes / 1024, workers).average(spy, orb, X)
+    Engine(megabytes / 1024, workers).average(Task(spy, orb, X))
     assert spy.most_bytes <= megabytes * 2**20 / workers
 
 
@@ -143,8 +144,8 @@ def test_workers_share_the_tiles_and_run_single_threaded_blas(three_torch_thread
     X = numbered(1000)
     orb = Orbit(Rotation("polar"), size=9).fit(X)
     alone, shared = Spy(50), Spy(50)
-    Engine(workers=1).average(alone, orb, X)
-    Engine(workers=3).average(shared, orb, X)
+    Engine(workers=1).average(Task(alone, orb, X))
+    Engine(workers=3).average(Task(shared, orb, X))
     assert alone.threads == {threading.get_ident()}
     assert 1 <= len(shared.threads) <= 3
     assert shared.most_active <= 3
@@ -156,7 +157,7 @@ def test_workers_are_torchs_threads_by_default(three_torch_threads):
     X = numbered(300)
     orb = Orbit(Rotation("polar"), size=9).fit(X)
     spy = Spy(50)
-    Engine(device="cpu").average(spy, orb, X)
+    Engine(device="cpu").average(Task(spy, orb, X))
     assert 1 <= len(spy.threads) <= 3
     assert spy.most_rows == 100, "three tiles, so that no worker is idle"
 
@@ -168,12 +169,12 @@ def test_an_error_in_one_tile_is_raised_and_no_thread_continues(three_torch_thre
     orb = Orbit(Rotation("polar"), size=9).fit(X)
     spy = Spy(5, broken_row=400, error=error)
     with pytest.raises(error, match="tile is broken"):
-        Engine(workers=workers).average(spy, orb, X)
+        Engine(workers=workers).average(Task(spy, orb, X))
     seen = len(spy.seen)
     assert torch.get_num_threads() == 3
     time.sleep(0.02)
     assert len(spy.seen) == seen, "no thread goes on"
-    np.testing.assert_allclose(Engine(workers=workers).average(Spy(5), orb, X)[0], 1.0)
+    np.testing.assert_allclose(Engine(workers=workers).average(Task(Spy(5), orb, X))[0], 1.0)
 
 
 def test_an_error_stops_the_tiles_that_have_not_started():
@@ -181,7 +182,7 @@ def test_an_error_stops_the_tiles_that_have_not_started():
     orb = Orbit(Rotation("polar"), size=3).fit(X)
     spy = Spy(1, broken_row=0, pause=0.002)
     with pytest.raises(RuntimeError, match="tile is broken"):
-        Engine(memory=1e-7, workers=2).average(spy, orb, X)
+        Engine(memory=1e-7, workers=2).average(Task(spy, orb, X))
     assert len({row for row, _, _ in spy.seen}) < 200
 
 
@@ -209,7 +210,7 @@ def test_elements_of_zero_weight_are_skipped():
     orb = Orbit(Rotation("polar"), size=4).fit(X)
     orb.weights_ = np.array([0.5, 0.0, 0.5, 0.0])
     spy = Spy(2)
-    np.testing.assert_allclose(Engine(workers=1).average(spy, orb, X)[0], 1.0)
+    np.testing.assert_allclose(Engine(workers=1).average(Task(spy, orb, X))[0], 1.0)
     assert sum(spy.seen.values()) == 5 * 2
 
 

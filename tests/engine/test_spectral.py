@@ -14,6 +14,7 @@ from orbit.approx.exact import OrbitColumns
 from orbit.distributions import GaussianDistribution, Haar, VonMises
 from orbit.engine import Engine, fourier, spectral
 from orbit.engine.embedding import Scratch
+from orbit.engine.strategy import Task
 from orbit.groups import Cyclic, Rotation, Scaling, Translation
 from orbit.kernels import Gaussian, RationalQuadratic
 from orbit.orbits import Orbit
@@ -217,7 +218,7 @@ def test_one_row_at_a_time_of_points_read_backwards(rng, path):
 def test_zero_points_give_zero_rows(rng, path):
     X, orb = signals(rng, 4, (3, 8)), Orbit(Rotation("polar"), size=8)
     fitted = MAPS["pairs"](orbit=orb).fit(X)
-    assert Engine(path=path).average(fitted._embedding(X.dtype), fitted.orbit_, X[:0])[0].shape == (0, 300)
+    assert Engine(path=path).average(Task(fitted._embedding(X.dtype), fitted.orbit_, X[:0]))[0].shape == (0, 300)
 
 
 def spoke(rng, n: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from test_spectral import MAPS
 from orbit.approx import Exact, Nystrom, RandomFourier, RandomSkeleton, RawPoints
 from orbit.core.errors import InputError
 from orbit.engine import Engine, spectral
+from orbit.engine.memory import Workspace
 from orbit.groups import Rotation
 from orbit.kernels import Exponential, Gaussian
 from orbit.orbits import Orbit
@@ -124,6 +125,13 @@ def test_error_for_a_path_that_does_not_apply_names_parameters(rng, path, featur
 # ---- tiles that find no memory --------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def as_on_a_gpu(monkeypatch):
+    """Tiles that find no memory are halved, which they are on a GPU only."""
+    monkeypatch.setattr(Workspace, "halves_tiles", True)
+
+
+@pytest.mark.usefixtures("as_on_a_gpu")
 @pytest.mark.parametrize("path", ["template", "spectral"])
 def test_templates_that_do_not_fit_are_halved_without_repeating_sums(rng, monkeypatch, path):
     X, orb = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=8)
@@ -144,6 +152,7 @@ def test_templates_that_do_not_fit_are_halved_without_repeating_sums(rng, monkey
     assert 1 < min(calls) <= 6 < max(calls)
 
 
+@pytest.mark.usefixtures("as_on_a_gpu")
 def test_a_tile_that_does_not_fit_is_halved(rng, monkeypatch):
     X, orb = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=8)
     fitted = MAPS["pairs"](orbit=orb, engine=Engine(path="direct", workers=1)).fit(X)
@@ -164,6 +173,7 @@ def test_a_tile_that_does_not_fit_is_halved(rng, monkeypatch):
         fitted.transform(X)
 
 
+@pytest.mark.usefixtures("as_on_a_gpu")
 def test_a_tile_that_stops_fitting_after_some_sums_repeats_none(rng, monkeypatch):
     X, orb = signals(rng, 40, (3, 8)), Orbit(Rotation("polar"), size=16)
     for feature_map in (MAPS["pairs"], RawPoints, Nystrom):
