@@ -18,10 +18,13 @@ import functools
 import inspect
 import math
 import numbers
+import operator
 import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import PurePath
 from typing import Annotated, Any, Literal, Union
 
 from orbit.core.errors import ParameterError
@@ -86,7 +89,7 @@ def _parameters(cls: type) -> Mapping[str, Parameter]:
 
 
 def check_params(component: object) -> None:
-    """Check every parameter of ``component`` against its constructor's annotations.
+    """Check every parameter of ``component`` against its constructor's annotations; afterwards it is a plain value.
 
     Raises
     ------
@@ -94,18 +97,38 @@ def check_params(component: object) -> None:
         For the first parameter whose value its annotation does not allow.
     """
     for name, parameter in parameters(type(component)).items():
-        check_value(name, getattr(component, name), parameter.annotation)
+        given = getattr(component, name)
+        check_value(name, given, parameter.annotation)
+        if (value := plain(given)) is not given:
+            setattr(component, name, value)
 
 
 def check_value(name: str, value: Any, annotation: Any) -> None:
     """Raise ``ParameterError`` for a value of the parameter ``name`` that its annotation does not allow."""
-    given = value
+    given, value = value, plain(value)
     if isinstance(value, range) or _is_numbers(value):
-        value = list(value)
+        value = [plain(item) for item in value]
     if not _are_representable(value):
         raise ParameterError(name, f"0 or a number of size {1 / LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}", given)
     if not allows(value, annotation):
         raise ParameterError(name, describe(annotation), given)
+
+
+def plain(value: Any) -> Any:
+    """The Python value of a NumPy scalar, an array without axes, a member of an enumeration or a path; others as given.
+
+    >>> import numpy as np
+    >>> plain(np.bool_(True)), plain([np.array(3), "a"])
+    (True, [3, 'a'])
+    """
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        items = [plain(item) for item in value]
+        return value if all(map(operator.is_, items, value)) else items
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def allows_beyond(value: float, sign: int, annotation: Any) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import math
 import pickle
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 import orbit
 from orbit.core.component import Component
@@ -92,6 +96,56 @@ REFUSED = {
 @pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in ACCEPTED.items() for v in values], ids=str)
 def test_accepted(name, value):
     check_params(Example(**{name: value}))
+
+
+class Choice(enum.Enum):
+    TWO = "two"
+
+
+class Size(enum.IntEnum):
+    SEVEN = 7
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("whole", np.array(3), 3),
+        ("positive", np.int64(7), 7),
+        ("positive", Size.SEVEN, 7),
+        ("number", np.array(0.5), 0.5),
+        ("above", np.float32(0.5), 0.5),
+        ("text", np.str_("any"), "any"),
+        ("text", PurePosixPath("folder/file.csv"), "folder/file.csv"),
+        ("flag", np.bool_(True), True),
+        ("flag", np.array(False), False),
+        ("choice", np.str_("two"), "two"),
+        ("choice", Choice.TWO, "two"),
+        ("choice", np.array("two"), "two"),
+        ("optional", np.array(None), None),
+        ("either", np.str_("median"), "median"),
+        ("many", [np.array(1.0), np.float32(2)], [1.0, 2.0]),
+        ("random_state", np.array(3), 3),
+    ],
+    ids=str,
+)
+def test_values_of_numpy_enumerations_and_paths_become_plain(name, value, expected):
+    example = Example(**{name: value})
+    check_params(example)
+    found = getattr(example, name)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_a_search_takes_the_items_of_arrays(rng):
+    X = rng.standard_normal((30, 2))
+    grid = {
+        "randomfourier__n_components": np.array([2, 3]),
+        "randomfourier__variant": np.array(["pairs", "offset"]),
+        "steinregressor__fit_intercept": np.array([True, False]),
+    }
+    model = make_pipeline(orbit.RandomFourier(), orbit.SteinRegressor())
+    found = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, X[:, 0])
+    assert len(found.cv_results_["params"]) == 8
 
 
 @pytest.mark.parametrize(
