@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from papers.content import Block, Code, Heading, Page, Picture, Reference, Table
-from papers.published import Item, Paper
-from papers.records import Gathered, Kept
-from papers.runs import Experiment
+from papers import markdown
+from papers.published import Experiment, Item, Paper
+from papers.records import Gathered, PublishedRun
 from runners.measure.results import TABLE, Result
 from runners.tracking.record import FIGURES
 
@@ -28,13 +27,13 @@ _ABOUT = (
 
 
 def pages(
-    shown: Sequence[Paper], kept: Mapping[str, Gathered], experiments: Mapping[str, Experiment], folder: Path
-) -> list[Page]:
-    """The index, then a page for each paper.
+    papers: Sequence[Paper], kept: Mapping[str, Gathered], experiments: Mapping[str, Experiment], folder: Path
+) -> dict[str, str]:
+    """The index and a page for each paper, as Markdown, by name.
 
     Parameters
     ----------
-    shown : sequence of Paper
+    papers : sequence of Paper
     kept : mapping
         ``EXPERIMENT-SIZE`` -> the result at that size.
     experiments : mapping
@@ -42,35 +41,34 @@ def pages(
     folder : Path
         The folder of the pages: a picture is shown if its file is in ``figures/EXPERIMENT-SIZE`` there.
     """
-    return [_index(shown, kept), *(_page(paper, kept, experiments, folder) for paper in shown)]
+    return {"index": _index(papers, kept)} | {paper.name: _page(paper, kept, experiments, folder) for paper in papers}
 
 
-def _index(shown: Sequence[Paper], kept: Mapping[str, Gathered]) -> Page:
-    items = [item for paper in shown for item in paper.items if item.experiment]
-    whole = [[run.size for run in _runs(item, kept) if not _in_part(item, run)] for item in items]
+def _index(papers: Sequence[Paper], kept: Mapping[str, Gathered]) -> str:
+    items = [item for paper in papers for item in paper.items if item.experiment]
+    whole = [[run.size for run in _runs(item, kept) if not run.missing(item.parts)] for item in items]
     largest = [sizes[0] for sizes in whole if sizes]
     smaller = [f", {largest.count(size)} at size={size}" for size in ("middle", "small") if size in largest]
     total = (
         f"Of {len(items)} tables and figures with an experiment, {largest.count('paper')} have a complete result at "
         f"size=paper{''.join(smaller)}."
     )
-    blocks: list[Block] = [_ABOUT, total]
-    for paper in shown:
-        blocks += [Heading(f"{paper.authors}: {paper.title}"), _summary(paper, kept)]
-    return Page("index", "Results beside the papers'", blocks)
+    blocks = [_ABOUT, total]
+    for paper in papers:
+        blocks += [markdown.heading(f"{paper.authors}: {paper.title}"), _summary(paper, kept)]
+    return markdown.page("Results beside the papers'", blocks)
 
 
-def _summary(paper: Paper, kept: Mapping[str, Gathered]) -> Table:
+def _summary(paper: Paper, kept: Mapping[str, Gathered]) -> str:
     """A row for each table and figure: its main figure."""
     rows = []
     for item in paper.items:
         run = next(iter(_runs(item, kept)), None)
         main = item.headline.find(run.results) if item.headline and run else None
         status = "not repeated" if item.reason else f"size={run.size}" if run else "not run"
-        status += ", in part" if run and _in_part(item, run) else ""
-        name = Reference(item.name, paper.name, Heading(item.name).anchor)
-        rows.append([name, item.about, status, *_compared(item, main)])
-    return Table(["", "what", "status", "published", "ours", "ratio"], rows)
+        status += ", in part" if run and run.missing(item.parts) else ""
+        rows.append([markdown.link(item.name, paper.name), item.about, status, *_compared(item, main)])
+    return markdown.table(["", "what", "status", "published", "ours", "ratio"], rows)
 
 
 def _compared(item: Item, main: Result | None) -> list[str]:
@@ -83,61 +81,56 @@ def _compared(item: Item, main: Result | None) -> list[str]:
     return [_published(published, main.metric), _ours(main) + where, _ratio(ratio)]
 
 
-def _page(paper: Paper, kept: Mapping[str, Gathered], experiments: Mapping[str, Experiment], folder: Path) -> Page:
-    blocks: list[Block] = [f"{paper.authors}: {paper.title}.", _summary(paper, kept)]
+def _page(paper: Paper, kept: Mapping[str, Gathered], experiments: Mapping[str, Experiment], folder: Path) -> str:
+    blocks = [f"{paper.authors}: {paper.title}.", _summary(paper, kept)]
     for item in paper.items:
-        blocks += [Heading(item.name), f"{_sentence(item.about)}."]
+        blocks += [markdown.heading(item.name), f"{item.about[:1].upper()}{item.about[1:]}."]
         if item.reason:
             blocks.append(f"Not repeated: {item.reason}.")
             continue
         runs = _runs(item, kept)
         pictured = next((run for run in runs if _pictures(item, run, folder)), None)
         for run in runs:
-            blocks += _at_size(item, run, folder, with_pictures=run is pictured)
+            blocks += _at_size(item, run, _pictures(item, run, folder) if run is pictured else [])
         if item.quoted:
             blocks.append(f"The paper quotes from others, not repeated here: {item.quoted}.")
         if item.experiment in experiments:
             blocks += _not_run(experiments[item.experiment], [run.size for run in runs])
-    return Page(paper.name, f"{paper.authors}", blocks)
+    return markdown.page(paper.authors, blocks)
 
 
-def _in_part(item: Item, run: Gathered) -> bool:
-    return bool(run.missing(item.parts))
-
-
-def _at_size(item: Item, run: Gathered, folder: Path, with_pictures: bool) -> list[Block]:
+def _at_size(item: Item, run: Gathered, pictures: list[str]) -> list[str]:
     """The figures of an item at one size, and how they were made."""
-    blocks: list[Block] = [Heading(f"{item.name} at size={run.size}", 3)]
-    for part, results in item.shown(run.results).items():
-        blocks += [part_table(part, results)]
-    if with_pictures:
-        blocks += _pictures(item, run, folder)
+    shown = item.shown(run.results)
+    blocks: list[str] = [markdown.heading(f"{item.name} at size={run.size}", 3)]
+    blocks += [part_table(part, results) for part, results in shown.items()] + pictures
     if run.size in item.departures:
         blocks.append(f"Departs from the paper: {item.departures[run.size]}.")
     missing = run.missing(item.parts)
     if run.unfinished:
-        shown = "only the rows that it has are shown" if missing else "it ended after these results"
-        blocks.append(f"The run has not finished ({run.unfinished}): {shown}.")
+        rows = "only the rows that it has are shown" if missing else "it ended after these results"
+        blocks.append(f"The run has not finished ({run.unfinished}): {rows}.")
     elif missing:
         blocks.append(f"Not run yet: {'; '.join(missing)}.")
-    used = run.used(item.shown(run.results)) or run.runs  # all for an item that is a picture
-    blocks += [f"{one.note}." for one in used if one.note]
-    return [*blocks, _facts(used)]
+    used = run.used(shown) or run.runs  # all for an item that is a picture
+    return [*blocks, *(f"{one.note}." for one in used if one.note), _facts(used)]
 
 
-def _pictures(item: Item, run: Gathered, folder: Path) -> list[Block]:
+def _pictures(item: Item, run: Gathered, folder: Path) -> list[str]:
     paths = {stem: f"{FIGURES}/{run.name}/{stem}.png" for stem in item.pictures}
     return [
-        Picture(run.name, stem.replace("_", " "), path) for stem, path in paths.items() if (folder / path).is_file()
+        markdown.picture(f"{run.name}: {stem.replace('_', ' ')}", path)
+        for stem, path in paths.items()
+        if (folder / path).is_file()
     ]
 
 
-def _facts(runs: Sequence[Kept]) -> Table:
+def _facts(runs: Sequence[PublishedRun]) -> str:
     """How results were made: a row for each run."""
     header = ["command", "commit", "seed", "machine", "date", "time", "processor time", "memory"]
     rows = [
         [
-            Code(run.command),
+            markdown.code(run.command),
             run.commit,
             run.seed,
             run.machine,
@@ -148,15 +141,15 @@ def _facts(runs: Sequence[Kept]) -> Table:
         ]
         for run in runs
     ]
-    return Table(header, rows).without_empty()
+    return markdown.table(header, rows)
 
 
-def _not_run(experiment: Experiment, sizes: Sequence[str]) -> list[Block]:
+def _not_run(experiment: Experiment, sizes: Sequence[str]) -> list[str]:
     missing = [size for size in experiment.sizes if size not in sizes]
     if not missing:
         return []
-    blocks: list[Block] = [f"No result yet at {' and '.join(f'size={size}' for size in missing)}:"]
-    return blocks + [Code("\n".join(experiment.command(size) for size in missing))]
+    named = " and ".join(f"size={size}" for size in missing)
+    return [f"No result yet at {named}:", markdown.commands([experiment.command(size) for size in missing])]
 
 
 def _runs(item: Item, kept: Mapping[str, Gathered]) -> list[Gathered]:
@@ -165,7 +158,7 @@ def _runs(item: Item, kept: Mapping[str, Gathered]) -> list[Gathered]:
     return [run for run in found if item.shown(run.results) or item.parts == []]
 
 
-def part_table(part: str, results: list[Result]) -> Table:
+def part_table(part: str, results: list[Result]) -> str:
     """The results of one part: a row each, or, of a curve, a row for each point and a column for each line."""
     if any(result.x is not None for result in results):
         return _curve(results)
@@ -184,25 +177,23 @@ def part_table(part: str, results: list[Result]) -> Table:
         ]
         for result in results
     ]
-    return Table(header, rows).without_empty()
+    return markdown.table(header, rows)
 
 
-def _curve(results: list[Result]) -> Table:
+def _curve(results: list[Result]) -> str:
     moving = [result for result in results if result.x is not None]
     lines = list(dict.fromkeys(result.label for result in moving))
     places = list(dict.fromkeys(result.x for result in moving))
     cells = {(result.label, result.x): _ours(result) for result in moving}
-    title = f"{moving[0].metric} by {_last(moving[0].key)}"
     rows = [[str(x), *(cells.get((label, x), "") for label in lines)] for x in places]
     levels = [result for result in results if result.x is None]
     rows += [[level.label, _ours(level), *[""] * (len(lines) - 1)] for level in levels]
-    return Table([title, *lines], rows)
+    return markdown.table([f"{moving[0].metric} by {_last(moving[0].key)}", *lines], rows)
 
 
 def _ours(result: Result) -> str:
     """Mean and deviation, accuracies in per cent."""
-    share = result.metric.endswith("accuracy")
-    scale, unit = (100, " %") if share else (1, "")
+    scale, unit = (100, " %") if result.metric.endswith("accuracy") else (1, "")
     is_spread = result.repeats > 1 and result.deviation > _ROUNDING * abs(result.mean)
     spread = f" ± {scale * result.deviation:.2g}" if is_spread else ""
     return f"{scale * result.mean:.4g}{spread}{unit}"
@@ -226,7 +217,3 @@ def _duration(seconds: float | None) -> str:
 
 def _last(key: str) -> str:
     return key.rpartition(".")[2]
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -1,18 +1,20 @@
-"""The papers' tables and figures in their order, and the experiments that repeat them, from ``papers/*.yaml``."""
+"""The papers' tables and figures in their order, from ``published/*.yaml``, and the experiments that repeat them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+import functools
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from orbit.core.errors import InputError, suggestion
+from runners.config.program import leading_comment, program
 from runners.measure.results import TABLE, Result
 
-_FOLDER = Path(__file__).parent / "published"
+_PAPERS = Path(__file__).parent / "published"
+_EXPERIMENTS = Path(__file__).parent / "conf" / "experiment"
+_SMALL = "small"  # the size without an argument
 
 
 @dataclass(frozen=True)
@@ -82,36 +84,62 @@ class Paper:
 
     @classmethod
     def read(cls, path: Path) -> Paper:
-        """A paper from its file.
-
-        Raises
-        ------
-        InputError
-            For a key that an item does not have.
-        """
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        items = [_item(values, path) for values in content["items"]]
+        items = [_item(values) for values in content["items"]]
         return cls(path.stem.partition("_")[2], content["title"], content["authors"], items)
 
 
+@dataclass(frozen=True)
+class Experiment:
+    """The commands of an experiment.
+
+    Attributes
+    ----------
+    name : str
+    commands : list of str
+        Those in the comment at the top of its file.
+    sizes : list of str
+        Values of ``size``, the default first; empty for an experiment without sizes.
+    """
+
+    name: str
+    commands: list[str]
+    sizes: list[str]
+
+    @classmethod
+    def read(cls, path: Path) -> Experiment:
+        sizes = {file.stem for file in path.with_suffix("").glob("*.yaml")}
+        commands = leading_comment(path)[1] or [f"{program()} experiment={path.stem}"]
+        return cls(path.stem, commands, sorted(sizes, key=lambda size: (size != _SMALL, size)))
+
+    def command(self, size: str) -> str:
+        """The command that runs the experiment at a size."""
+        if size == _SMALL:
+            return self.commands[0]
+        named = f"size={size}"
+        return next((c for c in self.commands if named in c.split()), f"{self.commands[0]} {named}")
+
+
+def experiments() -> dict[str, Experiment]:
+    """The experiments of the papers, by name."""
+    return {path.stem: Experiment.read(path) for path in sorted(_EXPERIMENTS.glob("*.yaml"))}
+
+
+@functools.cache
 def papers() -> list[Paper]:
     """All papers, in the order of their files.
 
     >>> [paper.name for paper in papers()]
     ['raj2017', 'mroueh2015', 'daniely2017', 'brault2016']
     """
-    return [Paper.read(path) for path in sorted(_FOLDER.glob("*.yaml"))]
+    return [Paper.read(path) for path in sorted(_PAPERS.glob("*.yaml"))]
 
 
-def experiments_of(some: Iterable[Paper]) -> set[str]:
+def repeated() -> set[str]:
     """The experiments that repeat tables and figures of papers."""
-    return {item.experiment for paper in some for item in paper.items if item.experiment}
+    return {item.experiment for paper in papers() for item in paper.items if item.experiment}
 
 
-def _item(values: dict[str, Any], path: Path) -> Item:
-    known = [key.name for key in fields(Item)]
-    for key in values:
-        if key not in known:
-            raise InputError(f"{path}, {values.get('name')}: no such key {key!r}{suggestion(key, known)}")
+def _item(values: dict[str, Any]) -> Item:
     headline = values.get("headline")
-    return Item(**{**values, "headline": Headline(**headline) if headline else None})
+    return Item(**values | {"headline": Headline(**headline) if headline else None})

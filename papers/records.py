@@ -7,7 +7,7 @@ import itertools
 import json
 import shlex
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from orbit.core.errors import InputError
-from papers.runs import Results, Run
+from papers.runs import Run
 from runners.config.program import program
 from runners.job.job import LONGEST_SLUG, slug
 from runners.measure.results import GAP, TABLE, Result
@@ -46,7 +46,7 @@ _NO_SETTINGS = ("runner.only=", "size=", "seed=")
 
 
 @dataclass(frozen=True)
-class Kept:
+class PublishedRun:
     """A finished run of an experiment, as the pages show it.
 
     Attributes
@@ -87,8 +87,8 @@ class Kept:
     note: str = ""
 
     @classmethod
-    def of(cls, run: Run, packed: list[dict[str, Any]]) -> Kept:
-        """What is kept of a run with these results."""
+    def of(cls, run: Run) -> PublishedRun:
+        """What is kept of a run."""
         record, tags, metrics = run.record, run.record.tags, run.metrics
         ended = record.end if record.end is not None else record.start
         earlier, earlier_processor = (metrics.get(f"time/earlier_{key}", 0.0) for key in ("s", "processor_s"))
@@ -107,14 +107,14 @@ class Kept:
             memory_mb=None if earlier else _rounded(metrics.get("memory/peak_mb")),  # that of other processes is lost
             machine=tags.get("machine", ""),
             commit=commit + changed,
-            results=[Result.unpacked(values) for values in packed],
+            results=[Result.unpacked(values) for values in run.folder.read_results()],
             rows=rows,
             curves=curves,
             unfinished="" if run.finished else record.status,
         )
 
     @classmethod
-    def read(cls, path: Path) -> Kept:
+    def read(cls, path: Path) -> PublishedRun:
         """From a file.
 
         Raises
@@ -152,7 +152,7 @@ class Kept:
         named = sorted({_name(result) for result in self.results if not result.metric.startswith(GAP)})
         return f"{self.name}{'' if self.is_whole else '-' + _short(' '.join(named))}{seed}"
 
-    def replaces(self, other: Kept) -> bool:
+    def replaces(self, other: PublishedRun) -> bool:
         """Whether it has all that an earlier run of the experiment at this size has, or other settings."""
         return self.is_whole and (self.seed == other.seed or self.settings != other.settings)
 
@@ -185,12 +185,12 @@ class Gathered:
 
     Attributes
     ----------
-    runs : list of Kept
+    runs : list of PublishedRun
         One or more, in the order of their start. What a later one has replaces that of earlier ones of the same seed;
         values of different seeds are put together.
     """
 
-    runs: list[Kept]
+    runs: list[PublishedRun]
 
     @property
     def name(self) -> str:
@@ -206,14 +206,14 @@ class Gathered:
         return next((run.unfinished for run in self.runs if run.unfinished), "")
 
     @cached_property
-    def sources(self) -> dict[str, list[Kept]]:
+    def sources(self) -> dict[str, list[PublishedRun]]:
         """Each row and curve -> the runs that it is taken from, in the order of the experiment."""
         found = {name: self._sources(name) for run in self.runs for name in run.names}
         whole = [*self.runs[-1].rows, *self.runs[-1].curves]
         order = {name: place for place, name in enumerate(whole)}
         return dict(sorted(found.items(), key=lambda item: order.get(item[0], len(order))))
 
-    def _sources(self, name: str) -> list[Kept]:
+    def _sources(self, name: str) -> list[PublishedRun]:
         """The newest run of each seed with a row or curve, of the same sizes as the newest of all."""
         newest = {run.seed: run for run in self.runs if name in run.names}
         *_, last = (run for run in self.runs if name in run.names)
@@ -234,7 +234,7 @@ class Gathered:
             for result in _over_seeds([run.results_of(name) for run in runs])
         ]
 
-    def used(self, parts: Iterable[str]) -> list[Kept]:
+    def used(self, parts: Iterable[str]) -> list[PublishedRun]:
         """The runs that have results of some parts."""
         wanted = {_name(result) for result in self.results if result.part in parts}
         return [run for run in self.runs if any(run is one for name in wanted for one in self.sources[name])]
@@ -254,12 +254,12 @@ class Gathered:
         return [name for name in wanted if name not in self.sources]
 
 
-def gathered(kept: Iterable[Kept]) -> dict[str, Gathered]:
+def gathered(kept: Iterable[PublishedRun]) -> dict[str, Gathered]:
     """Experiment and size -> its runs: for each seed the newest of the whole experiment, and newer ones of parts of it.
 
     Other seeds with other settings than the newest whole run are left out, and so are parts with other settings.
     """
-    found: dict[str, list[Kept]] = {}
+    found: dict[str, list[PublishedRun]] = {}
     for run in sorted(kept, key=lambda run: run.started):
         earlier = found.get(run.name, [])
         if run.is_whole:
@@ -269,23 +269,23 @@ def gathered(kept: Iterable[Kept]) -> dict[str, Gathered]:
     return {name: Gathered(runs) for name, runs in sorted(found.items())}
 
 
-def kept_runs(results: Results, experiments: Iterable[str]) -> list[tuple[Kept, Run]]:
+def published_runs(runs: Sequence[Run], experiments: Collection[str]) -> list[tuple[PublishedRun, Run]]:
     """Of each experiment, size and seed, the newest finished run whose figures were recorded, and newer ones of parts.
 
     Where no run has finished, it is the newest of the others, with the rows that it has. Jobs of a sweep are such runs
     where the sweep differs in nothing but the seed.
     """
-    left_out = _sweeps_of_settings(results.runs)
-    found: list[tuple[Kept, Run]] = []
-    wanted, ended, seen = set(experiments), set[tuple[str, str]](), set[str]()
-    for run in sorted(results.runs, key=lambda run: not run.finished):
+    left_out = _sweeps_of_settings(runs)
+    found: list[tuple[PublishedRun, Run]] = []
+    ended, seen = set[tuple[str, str]](), set[str]()
+    for run in sorted(runs, key=lambda run: not run.finished):
         key, seed = f"{run.experiment}-{run.size}", run.record.tags.get("seed", "")
-        if run.opens_sweep or run.sweep in left_out or run.experiment not in wanted or (key, seed) in ended:
+        if run.sweep in left_out or run.experiment not in experiments or (key, seed) in ended:
             continue
         if not run.finished and key in seen:
             continue
-        if packed := results.packed(run):
-            kept = Kept.of(run, packed)
+        kept = PublishedRun.of(run)
+        if kept.results:
             seen.add(key)
             if kept.is_whole:
                 ended.add((key, seed))
@@ -298,15 +298,15 @@ def _sweeps_of_settings(runs: Iterable[Run]) -> set[str]:
     """The sweeps in which an experiment at one size has several settings."""
     found: dict[tuple[str, str, str], set[frozenset[str]]] = {}
     for run in runs:
-        if run.sweep and not run.opens_sweep:
+        if run.sweep:
             settings = frozenset(word for word in run.record.overrides if not word.startswith(_NO_SETTINGS))
             found.setdefault((run.sweep, run.experiment, run.size), set()).add(settings)
     return {sweep for (sweep, _, _), settings in found.items() if len(settings) > 1}
 
 
-def read_kept(folder: Path) -> dict[str, Gathered]:
+def read_records(folder: Path) -> dict[str, Gathered]:
     """Experiment and size -> what is kept in the files of a folder."""
-    return gathered(Kept.read(path) for path in sorted((folder / FOLDER).glob("*.json")))
+    return gathered(PublishedRun.read(path) for path in sorted((folder / FOLDER).glob("*.json")))
 
 
 def _are_same(values: list[float], others: list[float]) -> bool:

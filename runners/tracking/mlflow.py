@@ -213,12 +213,6 @@ class Tracker:
                 with tempfile.TemporaryDirectory(dir=target) as arrived:  # stores differ in where they put the file
                     shutil.move(client.download_artifacts(run_id, path, arrived), target / path)
 
-    def pages(self) -> str | None:
-        """The web address of a run's page without the run id at its end; None without a server."""
-        if not stores.is_server(self.uri):
-            return None
-        return f"{self.uri.rstrip('/')}/#/experiments/{self._experiment_id()}/runs/"
-
     def how_to_open(self, folder: RunFolder) -> str:
         """Where the results are shown: the command that starts MLflow's pages, if it is needed, and the address."""
         record = folder.read_record()

@@ -11,18 +11,15 @@ import numpy as np
 import pytest
 
 from orbit.core.errors import InputError
-from papers.content import Heading, Picture, Table
 from papers.pages import pages
-from papers.published import Headline, Item, Paper, experiments_of, papers
-from papers.records import Gathered, Kept, read_kept
-from papers.report import publish, republish, write_report
-from papers.runs import Experiment, experiments
+from papers.published import Experiment, Headline, Item, Paper, experiments, papers, repeated
+from papers.records import Gathered, PublishedRun, read_records
+from papers.report import publish, write_pages
 from runners.measure.results import TABLE, Result, curve_results
 from runners.tracking.record import Record, RunFolder
 
-ROOT = Path(__file__).parents[2]
-CONF, DOCS = ROOT / "papers" / "conf", ROOT / "docs" / "results"
-KEPT = read_kept(DOCS)
+DOCS = Path(__file__).parents[2] / "docs" / "results"
+KEPT = read_records(DOCS)
 
 
 @pytest.fixture
@@ -44,16 +41,16 @@ def write_run(path: Path, start: float, experiment: str, size: str, *results: Re
 def test_pages_in_docs_are_those_of_the_results_in_docs(tmp_path):
     for part in (part for part in ("records", "figures") if (DOCS / part).is_dir()):
         shutil.copytree(DOCS / part, tmp_path / part)
-    republish(tmp_path, [CONF])
+    write_pages(tmp_path)
     made = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.md")}
     assert len(made) == len(papers()) + 1
     for name, text in made.items():
-        assert (DOCS / name).read_text(encoding="utf-8") == text, f"{name}: run runner=report runner.publish={DOCS}"
+        assert (DOCS / name).read_text(encoding="utf-8") == text, f"{name}: run runner=report runner.folder={DOCS}"
 
 
 @pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.name)
 def test_items_of_papers_name_experiments_results_and_pictures_that_exist(paper):
-    known = {experiment.name for experiment in experiments(CONF)}
+    known = set(experiments())
     for item in paper.items:
         assert bool(item.reason) != bool(item.experiment), item.name
         assert item.experiment in (known | {""}), item.name
@@ -83,22 +80,19 @@ def test_a_result_survives_its_file(tmp_path):
         Result("table", "RF", "test/rmse", [14.0, 15.5], published=14.01, seconds=3.2, settings={"s": 100, "r": 7}),
         *curve_results("error", "mse", "D", {"rf": ([8, 16], np.array([[0.5, 0.25], [0.25, 0.125]]))}),
     ]
-    run = Kept(
+    run = PublishedRun(
         "qm7", "small", "python run.py experiment=qm7", "2026-01-01", "0", 12.0, 9.5, 300.0, "a loom", "0123", results
     )
     run.write(tmp_path)
-    assert Kept.read(tmp_path / "qm7-small.json") == run
+    assert PublishedRun.read(tmp_path / "qm7-small.json") == run
     assert results[0].ratio == pytest.approx(14.75 / 14.01)
     assert results[2].values == [0.25, 0.125]
 
 
-def test_a_damaged_file_and_an_unknown_key_are_named(tmp_path):
+def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "a.json").write_text('{"experiment": "a"}')
     with pytest.raises(InputError, match=r"a.json: expected a result with experiment, size, command"):
-        Kept.read(tmp_path / "a.json")
-    (tmp_path / "1_x.yaml").write_text("{title: t, authors: a, items: [{name: Table 1, about: b, pictres: [c]}]}")
-    with pytest.raises(InputError, match=r"1_x.yaml, Table 1: no such key 'pictres'; did you mean 'pictures'"):
-        Paper.read(tmp_path / "1_x.yaml")
+        PublishedRun.read(tmp_path / "a.json")
 
 
 def test_a_page_has_published_values_ours_and_their_ratio(tmp_path):
@@ -120,31 +114,41 @@ def test_a_page_has_published_values_ours_and_their_ratio(tmp_path):
         Result("table", "RF", "test/accuracy", [0.5, 0.6], published=0.5, settings={"s": 9}),
         *curve_results("error", "mse", "x.D", {"rf": ([8, 16], np.array([[0.5, 0.25]]))}),
     ]
-    run = Kept("exp", "small", "python run.py experiment=exp", "2026-01-01", results=results)
+    run = PublishedRun("exp", "small", "python run.py experiment=exp", "2026-01-01", results=results)
     kept = {"exp-small": Gathered([run])}
-    experiment = Experiment("exp", "", ["python run.py experiment=exp"], ["small", "paper"])
+    experiment = Experiment("exp", ["python run.py experiment=exp"], ["small", "paper"])
     (tmp_path / "figures" / "exp-small").mkdir(parents=True)
     (tmp_path / "figures" / "exp-small" / "table.png").touch()
-    index, page = pages([Paper("p", "T", "A", items)], kept, {"exp": experiment}, tmp_path)
-    summary = next(block for block in index.blocks if isinstance(block, Table))
-    assert summary.rows[0][2:] == ["size=small", "50 %", "55 ± 5 % (RF)", "1.100"]
-    assert summary.rows[1][2:] == ["size=small", "falls", "0.25 (rf, D=16)", ""]
-    assert summary.rows[2][2:] == ["not repeated", "", "", ""]
-    tables = [block for block in page.blocks if isinstance(block, Table)]
-    assert tables[1].rows == [["RF", "50 %", "55 ± 5 %", "1.100", "2", "9"]]
-    assert [["8", "0.5"], ["16", "0.25"]] in [table.rows for table in tables[3:]]
-    assert "Departs from the paper: one fold." in page.blocks
-    assert "The paper quotes from others, not repeated here: others 0.7." in page.blocks
-    assert Picture("exp-small", "table", "figures/exp-small/table.png") in page.blocks
-    assert Heading("Table 1 at size=small", 3) in page.blocks
-    assert "python run.py experiment=exp size=paper" in page.blocks
-    assert sum("command" in table.header for table in tables) == 3, "each item says how it was made"
+    made = pages([Paper("p", "T", "A", items)], kept, {"exp": experiment}, tmp_path)
+    index, page = (cells_of(made[name]) for name in ("index", "p"))
+    assert "[Figure 2](p.md#figure-2)" in made["index"]
+    assert index[1][2:] == ["size=small", "50 %", "55 ± 5 % (RF)", "1.100"]
+    assert index[2][2:] == ["size=small", "falls", "0.25 (rf, D=16)", ""]
+    assert index[3][2:] == ["not repeated", "", "", ""]
+    assert ["RF", "50 %", "55 ± 5 %", "1.100", "2", "9"] in page
+    at = page.index(["mse by D", "rf"])
+    assert page[at + 1 : at + 3] == [["8", "0.5"], ["16", "0.25"]]
+    for block in (
+        "Departs from the paper: one fold.",
+        "The paper quotes from others, not repeated here: others 0.7.",
+        "![exp-small: table](figures/exp-small/table.png)",
+        "### Table 1 at size=small",
+        "```bash\npython run.py experiment=exp size=paper\n```",
+    ):
+        assert f"\n\n{block}\n" in made["p"]
+    assert sum(row[0] == "command" for row in page) == 3, "each item says how it was made"
 
     part = replace(run, size="middle", results=results[:1])
-    _, page = pages([Paper("p", "T", "A", items[:1])], kept | {"exp-middle": Gathered([part])}, {}, tmp_path)
-    titles = [block.text for block in page.blocks if isinstance(block, Heading)]
-    assert titles == ["Table 1", "Table 1 at size=middle", "Table 1 at size=small"]
-    assert Picture("exp-small", "table", "figures/exp-small/table.png") in page.blocks, "the larger run has none"
+    page = pages([Paper("p", "T", "A", items[:1])], kept | {"exp-middle": Gathered([part])}, {}, tmp_path)["p"]
+    titles = [line for line in page.splitlines() if line.startswith("##")]
+    assert titles == ["## Table 1", "### Table 1 at size=middle", "### Table 1 at size=small"]
+    assert "![exp-small: table](figures/exp-small/table.png)" in page, "the larger run has none"
+
+
+def cells_of(page: str) -> list[list[str]]:
+    """The rows of all tables of a page."""
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| ")]
+    return [row for row in rows if set("".join(row)) != {"-"}]
 
 
 @pytest.mark.usefixtures("_as_run_py")
@@ -159,7 +163,7 @@ def test_runs_of_parts_of_an_experiment_are_put_together(tmp_path):
             overrides += ["runner.only=[templates]"]
         path = tmp_path / "out" / "2026-01-01" / f"r{day}"
         write_run(path, 60 * day, "spoken_digits", "paper", *results, overrides=overrides, tags=tags)
-        assert publish(docs, tmp_path / "out", None, [CONF]) == ["spoken_digits-paper"]
+        assert publish(docs, tmp_path / "out", None) == ["spoken_digits-paper"]
         shutil.rmtree(tmp_path / "out")
         return sorted(path.name for path in (docs / "records").glob("*.json"))
 
@@ -201,10 +205,11 @@ def test_runs_of_parts_of_an_experiment_are_put_together(tmp_path):
 
 
 def test_differences_of_columns_are_kept_of_each_row():
-    def run(day: int, row: str) -> Kept:
+    def run(day: int, row: str) -> PublishedRun:
         results = [Result(TABLE, f"{row} {column}", "test/accuracy", [0.1 * day]) for column in ("one", "two")]
         results += [Result("two - one", row, "gap of test/accuracy", [0.01 * day])]
-        return Kept("exp", "paper", "", f"2026-01-0{day}", rows=["a one", "a two", "b one", "b two"], results=results)
+        rows = ["a one", "a two", "b one", "b two"]
+        return PublishedRun("exp", "paper", "", f"2026-01-0{day}", rows=rows, results=results)
 
     both = Gathered([run(1, "a"), run(2, "b")])
     gaps = {result.label: result.mean for result in both.results if result.metric.startswith("gap")}
@@ -219,21 +224,21 @@ def test_values_of_several_seeds_are_put_together(tmp_path):
 
     def run(
         day: int, seed: str, rf: list[float], *more: str, part: bool = True, s: int = 9, folds: bool = False
-    ) -> Kept:
+    ) -> PublishedRun:
         results = [Result("table", "RF", "test/accuracy", rf, seconds=float(day), settings={"s": s})]
         results += [Result("table", "folds", "test/rmse", [day, day + 1.0])] if folds else []
         results += curve_results("size", "mse", "n", {"rf": ([8, 16], np.array([[day, 2.0 * day]]))})
         words = " ".join([command, *more, *([f"seed={seed}"] if seed != "0" else [])])
         some = {"rows": whole, "curves": ["size"]} if part else {}
-        return Kept("exp", "paper", words, f"2026-01-0{day}", seed, results=results, commit=str(day), **some)
+        return PublishedRun("exp", "paper", words, f"2026-01-0{day}", seed, results=results, commit=str(day), **some)
 
-    def cells(*runs: Kept) -> dict[tuple[str, object], list[float]]:
+    def cells(*runs: PublishedRun) -> dict[tuple[str, object], list[float]]:
         for path in tmp_path.rglob("*.json"):
             path.unlink()
         (tmp_path / "records").mkdir(exist_ok=True)
         for one in runs:
             one.write(tmp_path / "records")
-        found = read_kept(tmp_path)["exp-paper"]
+        found = read_records(tmp_path)["exp-paper"]
         assert {one.commit for one in found.used(["table"])} == {one.commit for one in runs} - {"9"}
         return {(result.label, result.x): result.values for result in found.results}
 
@@ -270,7 +275,7 @@ def test_a_sweep_over_seeds_is_shown_and_one_over_settings_is_not(tmp_path):
 
     sweep(1, (-0.4, "seed=0"), (-0.6, "seed=1"))
     sweep(2, (-0.1, "engine=single"), (-0.2, "engine=default"))
-    write_report(tmp_path / "report", tmp_path / "out", None, [CONF], None, 10)
+    publish(tmp_path / "report", tmp_path / "out", None)
     assert "-0.5 ± 0.1 (curl-free)" in (tmp_path / "report" / "index.md").read_text()
 
 
@@ -286,17 +291,17 @@ def test_a_newer_run_replaces_what_is_kept_and_other_files_stay(tmp_path):
     docs.mkdir()
     (docs / "notes.md").write_text("mine")
     run(1, [-0.4])
-    assert publish(docs, tmp_path / "out", None, [CONF]) == ["orff_error-small"]
+    assert publish(docs, tmp_path / "out", None) == ["orff_error-small"]
     run(2, [-0.6])
-    publish(docs, tmp_path / "out", None, [CONF])
-    (kept,) = read_kept(docs)["orff_error-small"].runs
+    publish(docs, tmp_path / "out", None)
+    (kept,) = read_records(docs)["orff_error-small"].runs
     assert kept.results[0].values == [-0.6]
     assert kept.command == "python run.py experiment=orff_error dataset.root=FOLDER"
     assert "-0.6 (curl-free)" in (docs / "index.md").read_text()
     assert "1.200" in (docs / "brault2016.md").read_text()
     assert (docs / "notes.md").read_text() == "mine"
     shutil.rmtree(tmp_path / "out")
-    assert publish(docs, tmp_path / "out", None, [CONF]) == []
+    assert publish(docs, tmp_path / "out", None) == []
     assert "-0.6 (curl-free)" in (docs / "index.md").read_text()  # what is kept needs no run folder
 
 
@@ -308,7 +313,7 @@ def test_a_stopped_run_shows_the_rows_that_it_has_until_one_finishes(status, tmp
         write_run(path, 86400 * day, "orff_error", "paper", result, status=status)
 
     def written() -> tuple[str, str]:
-        write_report(tmp_path / "report", tmp_path / "out", None, [CONF], None, 10)
+        publish(tmp_path / "report", tmp_path / "out", None)
         return tuple((tmp_path / "report" / f"{name}.md").read_text() for name in ("index", "brault2016"))
 
     run(2, status, -0.4)
@@ -316,7 +321,6 @@ def test_a_stopped_run_shows_the_rows_that_it_has_until_one_finishes(status, tmp
     assert "size=paper, in part" in index
     assert f"The run has not finished ({status}): only the rows that it has are shown." in page
     assert "-0.4" in page
-    assert publish(tmp_path / "docs", tmp_path / "out", None, [CONF]) == []  # what is kept for good is complete
     run(1, "FINISHED", -0.6)
     index, page = written()
     assert "in part" not in index
@@ -324,47 +328,16 @@ def test_a_stopped_run_shows_the_rows_that_it_has_until_one_finishes(status, tmp
     assert "-0.6" in page
 
 
-@pytest.mark.usefixtures("_as_run_py")
-def test_figures_that_a_stopped_run_has_completed_are_kept_until_one_finishes(tmp_path):
-    docs, sizes = (
-        tmp_path / "docs",
-        curve_results("templates", "test/accuracy", "m", {"n=25": ([1], np.array([[0.2]]))}),
-    )
-    docs.mkdir()
-
-    def published(day: int, status: str, raw: float, *results: Result) -> str:
-        path, row = tmp_path / "out" / "2026-01-01" / f"r{day}", Result("table", "Raw", "test/accuracy", [raw])
-        write_run(path, day, "spoken_digits", "paper", row, *results, status=status)
-        publish(docs, tmp_path / "out", None, [CONF])
-        return (docs / "mroueh2015.md").read_text() if (docs / "records" / "spoken_digits-paper.json").exists() else ""
-
-    assert published(1, "KILLED", 0.51) == "", "the table may lack rows"
-    utterances = curve_results("utterances", "test/accuracy", "m", {"n=25": ([1], np.array([[0.3]]))})
-    page = published(2, "KILLED", 0.52, *utterances)
-    assert "| 1 " in page.split("## Figure 6 at ")[1]
-    assert "## Figure 3 at" not in page
-    page = published(3, "KILLED", 0.53, *sizes)
-    assert "53 %" in page.split("## Figure 3 at ")[1]
-    assert "The run has not finished (KILLED): it ended after these results." in page
-    assert "1 have a complete result at size=paper" in (docs / "index.md").read_text()
-    page = published(4, "FINISHED", 0.54, *sizes, *utterances)
-    assert "54 %" in page
-    assert "has not finished" not in page
-    assert "54 %" in published(5, "KILLED", 0.55, *sizes), "a finished run is newer than none"
-
-
 def test_every_experiment_of_a_paper_has_a_small_size_and_that_of_the_paper():
-    sizes = {experiment.name: experiment.sizes for experiment in experiments(CONF)}
-    for name in experiments_of(papers()):
+    for name in repeated():
         middle = ["middle"] if name == "skeleton_cifar10" else []
-        assert sizes[name] == ["small", *middle, "paper"], name
+        assert experiments()[name].sizes == ["small", *middle, "paper"], name
 
 
 def test_records_of_many_rows_have_names_of_their_own():
     common = [f"ORFF, noise {i}, noisy targets" for i in range(4)]
-    kept = [
-        Kept("exp", "paper", "", rows=["all"], results=[Result(TABLE, label, "m", [1.0]) for label in (*common, last)])
-        for last in ("ORFF, zzz 100", "ORFF, zzz 1000")
-    ]
+    last = "ORFF, zzz 100", "ORFF, zzz 1000"
+    results = [[Result(TABLE, label, "m", [1.0]) for label in (*common, name)] for name in last]
+    kept = [PublishedRun("exp", "paper", "", rows=["all"], results=some) for some in results]
     assert kept[0].stem != kept[1].stem
     assert max(len(each.stem) for each in kept) <= len("exp-paper-") + 80

@@ -297,7 +297,7 @@ class TestProcesses:
         code, _, err, imported = call(*SMALL, "tracking.enabled=false")
         assert code == 0, err
         assert {"torch", "sklearn", "matplotlib"} <= imported
-        assert not imported & {"mlflow", "sqlalchemy", "numba", "jinja2"}
+        assert not imported & {"mlflow", "sqlalchemy", "numba"}
 
     def test_several_first_processes_at_once(self, call):
         with ThreadPoolExecutor(2) as pool:

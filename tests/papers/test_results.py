@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import folders
 
-from papers.records import Kept, read_kept
+from papers.records import PublishedRun, read_records
 from runners.measure.results import Result
 from runners.tracking.record import RunFolder
 
@@ -24,7 +24,7 @@ _POINTS, _SHARE = 0.01, 0.03
 
 QUICK = {
     run.stem: run
-    for gathered in read_kept(DOCS).values()
+    for gathered in read_records(DOCS).values()
     for run in gathered.runs
     if run.size == "small" and 0 < (run.processor_s or 0) <= _QUICK
 }
@@ -60,7 +60,7 @@ def test_what_a_deviation_is():
     assert _is_time(Result("time", "a", "time/total_s", [1.0]))
 
 
-def _arguments(kept: Kept) -> list[str]:
+def _arguments(kept: PublishedRun) -> list[str]:
     """The arguments of its command; the data folder is that of the environment."""
     words = shlex.split(kept.command.removeprefix("python run.py "))
     return [word for word in words if not word.startswith("dataset.root=")]

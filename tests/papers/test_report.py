@@ -1,0 +1,161 @@
+"""``runner=report``: runs in MLflow and in run folders, and the experiments that they belong to."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import matplotlib.figure
+import pytest
+
+from orbit.core.errors import InputError
+from papers.published import Experiment, experiments
+from papers.records import read_records
+from papers.report import publish
+from papers.runs import Run
+from runners.measure.results import Result
+from runners.tracking.mlflow import Tracker
+from runners.tracking.record import Record, RunFolder
+
+SLOPE = "orff_error-small"
+
+
+@pytest.fixture
+def out(database) -> Path:
+    """The outputs folder of the command line, with a database."""
+    return database.parent
+
+
+def stored(out: Path, day: int, slope: float, **known) -> RunFolder:
+    """The folder of a run of experiment=orff_error, as the command line writes it without MLflow."""
+    folder = RunFolder(out / "2026-01-01" / f"r{day}")
+    folder.path.mkdir(parents=True)
+    record = Record(f"r{day}", "h", status="FINISHED", start=1.7e9 + 60 * day, end=1.7e9 + 60 * day + 5, **known)
+    record.tags |= {"experiment": "orff_error", "seed": "0"}
+    folder.write_record(record)
+    folder.write_metrics({"time/processor_s": 4.0})
+    folder.write_results([Result("slope", "curl-free", "slope", [slope]).packed()])
+    folder.write_figure("orff_error", matplotlib.figure.Figure((1, 1)))
+    return folder
+
+
+def values(docs: Path) -> list[float]:
+    (kept,) = read_records(docs)[SLOPE].runs
+    return kept.results[0].values
+
+
+def test_without_runs_it_lists_the_commands_and_creates_no_database(run, tmp_path):
+    code, out, err = run("runner=report")
+    assert code == 0, err
+    folder = tmp_path / "out" / "report"
+    assert str(folder / "index.md") in out
+    text = "\n".join(path.read_text() for path in folder.glob("*.md"))
+    for experiment in (experiments()[name] for name in ("qm7", "xperm", "orff_curl")):
+        for size in experiment.sizes:
+            assert f"\n{experiment.command(size)}\n" in text
+    assert not (tmp_path / "out" / "mlflow.db").exists()
+
+
+def test_an_experiment_beside_published_figures(run, out):
+    small = ("dataset.n_train=60", "dataset.n_test=40", "runner.curves=null")
+    code, _, err = run("experiment=xperm", *small, "runner.published={Raw: 0.5}")
+    assert code == 0, err
+    assert run("runner=report")[0] == 0
+    text = (out / "report" / "mroueh2015.md").read_text()
+    section = text[text.index("### Figure 1 at size=small") :][:3000]
+    raw = json.loads(next(out.glob("*/*/results.json")).read_text())[0]
+    ours = 100 * raw["values"][0]
+    row = next(line for line in section.splitlines() if line.startswith("| Raw"))
+    assert [cell.strip() for cell in row.split("|")[2:6]] == ["50 %", f"{ours:.4g} %", f"{ours / 50:.3f}", "1"]
+    assert "Departs from the paper: one repetition, 2,000 test sequences in the curves." in section
+    assert "`python run.py experiment=xperm dataset.n_train=60" in section
+    assert "python run.py experiment=xperm size=paper" in text
+    code, _, err = run("runner=report", "runner.only=[xprem]", "tracking.enabled=false")
+    assert code == 2
+    assert err.startswith("error: runner.only: no such experiment of the papers 'xprem'; did you mean 'xperm'?")
+
+
+def test_runs_are_read_from_mlflow_and_from_folders_that_it_does_not_have(out, tmp_path):
+    tracker = Tracker(out, None, "orbit")
+    for day, slope in ((1, -0.4), (2, -0.6)):
+        folder = stored(out, day, slope)
+        assert tracker.upload(folder)
+        shutil.rmtree(folder.path)
+    assert publish(tmp_path / "docs", out, tracker) == [SLOPE]
+    assert values(tmp_path / "docs") == [-0.6]
+    assert (tmp_path / "docs" / "figures" / SLOPE / "orff_error.png").is_file()
+    stored(out, 3, -0.8)
+    assert publish(tmp_path / "docs", out, tracker) == [SLOPE]
+    assert values(tmp_path / "docs") == [-0.8]
+    assert publish(tmp_path / "docs", out, tracker, only=["qm7"]) == []
+
+
+def test_a_pending_run_folder_counts_and_a_run_without_files_or_a_broken_folder_does_not(out, tmp_path, log_messages):
+    tracker, docs = Tracker(out, None, "orbit"), tmp_path / "docs"
+    folder = stored(out, 1, -0.4)
+    assert tracker.upload(folder)
+    record = folder.read_record()
+    (folder.path / "run.json").unlink()
+    assert not tracker.upload(folder)  # fails, and stays pending
+    folder.write_record(record)
+    folder.write_results([Result("slope", "curl-free", "slope", [-0.5]).packed()])
+    lost = stored(out, 2, -0.9)
+    assert tracker.upload(lost)
+    shutil.rmtree(out / "artifacts" / "orbit" / lost.read_record().run_id)
+    (out / "2026-01-01" / "cut").mkdir()
+    (out / "2026-01-01" / "cut" / "run.json").write_text('{"name": "cu')
+    assert publish(docs, out, tracker) == [SLOPE]
+    assert values(docs) == [-0.5]
+    assert "\n".join(log_messages).count("is left out: its run.json cannot be read") == 1
+
+
+def test_files_of_a_server_are_downloaded_once(tmp_path):
+    class Server:
+        asked = 0
+
+        def download(self, run_id, target, endings, folders):
+            self.asked += 1
+            (target / "results.json").write_text('[{"part": "a"}]')
+
+    run = Run(Record("a", run_id="1"), {}, tmp_path / "1", server := Server())
+    assert run.folder.read_results() == run.folder.read_results() == [{"part": "a"}]
+    assert server.asked == 1
+
+
+def test_pages_stay_when_no_server_answers_and_a_folder_that_cannot_be_written_is_named(tmp_path):
+    stored(tmp_path / "out", 1, -0.4)
+    publish(tmp_path / "docs", tmp_path / "out", None)
+    before = (tmp_path / "docs" / "index.md").read_text()
+    nobody = Tracker(tmp_path / "out", "http://127.0.0.1:9", "orbit")
+    with pytest.raises(InputError, match=r"^tracking.uri: no tracking server answers at http://127.0.0.1:9 [^\n]*$"):
+        publish(tmp_path / "docs", tmp_path / "out", nobody)
+    assert (tmp_path / "docs" / "index.md").read_text() == before
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"^runner.folder: cannot write to \S+file \("):
+        publish(tmp_path / "file", tmp_path / "out", None)
+
+
+def test_text_of_runs_is_escaped(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["run.py"])
+    hostile = "<script>alert('x')</script>|[a](javascript:b)\n`*_"
+    folder = stored(tmp_path / "out", 1, -0.4, overrides=["experiment=orff_error", hostile], tags={"machine": hostile})
+    folder.write_results([Result("slope", hostile, "slope", [0.5]).packed()])
+    publish(tmp_path / "docs", tmp_path / "out", None)
+    text = (tmp_path / "docs" / "brault2016.md").read_text()
+    assert text.count(r"\<script\>alert('x')\</script\>\|\[a\](javascript:b) \`\*\_") == 2
+    assert text.count("<script>") == 1
+    assert "`` python run.py experiment=orff_error" in text
+
+
+def test_experiments_have_the_commands_of_their_comments(tmp_path):
+    (tmp_path / "mine").mkdir()
+    for size in ("paper", "small"):
+        (tmp_path / "mine" / f"{size}.yaml").touch()
+    said = "# @package _global_\n# What it is,\n# and why:\n# python run.py experiment=mine a=1\n"
+    (tmp_path / "mine.yaml").write_text(said + "runner:  # python run.py no=more\n")
+    mine = Experiment.read(tmp_path / "mine.yaml")
+    assert mine == Experiment("mine", ["orbit experiment=mine a=1"], ["small", "paper"])
+    assert mine.command("paper") == "orbit experiment=mine a=1 size=paper"
+    named = Experiment("it", ["python run.py experiment=it", "python run.py experiment=it size=paper x=2"], ["paper"])
+    assert named.command("paper") == named.commands[1]
