@@ -81,7 +81,10 @@ FOLDERS: list[tuple[Callable[[Path], object], str]] = [
     ),
     (text("config.yaml", "dataset: {name: digits, zz: 3}"), "config.yaml: dataset=digits has no parameter 'zz'"),
     (text("config.yaml", "dataset: {name: '${oc.env:HOME}'}"), "config.yaml: dataset=${oc.env:HOME}: no such dataset"),
-    (text("config.yaml", "dataset: {name: table}"), "run.json another data set: it lacks features, targets, fill"),
+    (
+        text("config.yaml", "dataset: {name: table}"),
+        "run.json another data set: it lacks features, targets, categories",
+    ),
     (without("model.pkl"), "expected a run folder with a model.pkl at"),
     (text("model.pkl", b""), "model.pkl cannot be loaded (Ran out of input)"),
     (text("model.pkl", b"no pickle"), "model.pkl cannot be loaded ("),
@@ -126,21 +129,22 @@ POINTS: list[tuple[str, Callable[[], object], str, str]] = [
     *(
         ("table", rows(content), "new.csv", f"runner.input: new.csv{found}")
         for content, found in (
-            ("a,b,c\n", ": expected at least one point, found none"),
-            ("", " is not a readable .csv or .parquet file (No columns to parse from file)"),
-            ("a,b\n1,2\n", " has no column c. It has a, b; the model was fitted to it"),
-            ("a,b,c,d\n1,2,u,4\n", " has columns that the model was not fitted to: d; leave them out"),
-            ("a,b,c\n1,2,u,9\n", " is not a readable .csv or .parquet file (its rows have more entries than"),
-            ("a,a,b,c\n1,1,2,u\n", " has several columns of one name: a"),
-            ("a,b,c\n1,,u\n", " has missing values: b (1 row)"),
+            ("a,b,c\n", ": the table has no rows, expected at least one"),
+            ("", ": expected a readable CSV file (No columns to parse from file)"),
+            ("a,b\n1,2\n", ": the table has no column c. It has a, b; the model was fitted to it"),
+            ("a,b,c,d\n1,2,u,4\n", ": the table has columns that the model was not fitted to: d; leave them out"),
+            ("a,b,c\n1,2,u,9\n", ": expected a readable CSV file (its rows have more entries than"),
+            ("a,a,b,c\n1,1,2,u\n", ": the table has several columns of one name: a"),
+            ("a,b,c\n1,,u\n", ": the table has missing values: b (1 row)"),
             (
                 "a,b,c\n1,,u\n",
-                " has missing values: b (1 row); remove those rows, or impute them with dataset.missing=mean or "
-                "dataset.missing=median (settings are those of the model, given when it is fitted)",
+                ": the table has missing values: b (1 row); remove those rows, or impute them with "
+                "dataset.missing=mean or dataset.missing=median (settings are those of the model, given when it is "
+                "fitted)",
             ),
-            ("a,b,c\n1,2,\n", " has missing values: c (1 row)"),
+            ("a,b,c\n1,2,\n", ": the table has missing values: c (1 row)"),
             ("a,b,c\n1,x,u\n", ": column b holds str, e.g. 'x' in row 0, expected numbers"),
-            ("a,b,c\n1,inf,u\n", " has infinite values: b (1); remove those rows"),
+            ("a,b,c\n1,inf,u\n", ": the table has infinite values: b; remove those rows"),
         )
     ),
     (

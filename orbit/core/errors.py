@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 # The most characters of a value in a message; the characters of its beginning and of its end if it has more.
 _LONG_TEXT, _SHOWN = 200, 40
@@ -40,6 +41,17 @@ class UnknownNameError(InputError):
 
 class DataFileError(InputError):
     """A data file is missing or does not have the expected content."""
+
+
+@contextlib.contextmanager
+def located(where: str) -> Iterator[None]:
+    """Errors that name no parameter begin with ``where``, such as the file that they are about."""
+    try:
+        yield
+    except ParameterError:
+        raise
+    except InputError as error:
+        raise type(error)(f"{where}: {error}") from error
 
 
 def shortened(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from orbit.data import validation
 from orbit.data.arrays import Arrays
-from orbit.data.base import Column, Dataset, Loader, Points
+from orbit.data.base import Dataset, Loader, Points
 from orbit.data.cifar10 import CIFAR10
 from orbit.data.digits import Digits, RotatedDigits
 from orbit.data.images import Images
@@ -20,7 +20,6 @@ __all__ = [
     "MNIST",
     "QM7",
     "Arrays",
-    "Column",
     "Dataset",
     "Digits",
     "Images",

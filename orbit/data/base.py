@@ -8,50 +8,24 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from orbit.core import distributed
 from orbit.core.component import Component
-from orbit.core.errors import InputError, ParameterError, shortened, suggestion
+from orbit.core.errors import InputError, ParameterError, located, shortened, suggestion
 from orbit.core.linalg import check_target_size
 from orbit.core.params import PositiveInt, check_value, parameters
 from orbit.core.random import RandomState, generator
 from orbit.data.files import DataFile, existing, existing_file, find, places, read_arrays
 from orbit.data.rows import Rows, SharedSource, distinct, is_rounded, own_rows, subset
 
-if TYPE_CHECKING:  # pandas is imported when a table is read
-    from orbit.data.frames import NamedColumns
-
 # New points whose largest value is this many times larger, or smaller, are taken to be scaled differently. A few points
 # may well lack the largest values of the training points.
 _LARGER, _SMALLER = 10.0, 50.0
 
 Task = Literal["classification", "regression"]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table, and what it takes in X: a column of numbers, or one of 0 and 1 for each category."""
-
-    name: str
-    categories: tuple[str, ...] = ()
-
-    @property
-    def width(self) -> int:
-        """Columns of X."""
-        return len(self.categories) or 1
-
-    def values(self, block: np.ndarray) -> np.ndarray:
-        """The values of the table from the columns of X, shape (n, width): numbers, or strings, empty for zeros.
-
-        >>> Column("kind", ("cat", "owl")).values(np.array([[0.0, 1.0], [0.0, 0.0]]))
-        array(['owl', ''], dtype='<U3')
-        """
-        if not self.categories:
-            return block[:, 0]
-        return np.where(block.any(1), np.array(self.categories)[block.argmax(1)], "")
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,8 +47,8 @@ class Dataset:
     groups : array, shape (n_train,), or None
         The group of each training point: loaders and ``selection=k_fold`` do not divide points of one group between two
         parts. The own rule by which a learner chooses from a path knows no groups.
-    columns : tuple of Column
-        The columns of a table, in the order of the columns of X; empty for other data.
+    encoder : TableEncoder or None
+        The fitted step that turns the columns of a table into X; None for other data.
     test_rows : int array, shape (n_test,), or None
         The rows of a table that are the test part.
     reading : dict, serialisable as JSON
@@ -91,7 +65,7 @@ class Dataset:
     folds: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
     groups: np.ndarray | None = None
-    columns: tuple[Column, ...] = ()
+    encoder: Any = None
     test_rows: np.ndarray | None = None
     reading: dict[str, Any] = field(default_factory=dict)
 
@@ -200,13 +174,10 @@ class Dataset:
         count = self.y_train.shape[1] if self.y_train.ndim == 2 else 1
         return list(self.reading.get("targets", map(str, range(count))))
 
-    def columns_of(self, X: np.ndarray) -> dict[str, np.ndarray]:
-        """The columns of a table by name, numbers or strings, from rows of X, shape (n, d); see :class:`Column`."""
-        ends = np.cumsum([column.width for column in self.columns])
-        return {
-            column.name: column.values(X[:, end - column.width : end])
-            for column, end in zip(self.columns, ends, strict=True)
-        }
+    @property
+    def columns(self) -> dict[str, int]:
+        """How many columns of X each column of a table is, in their order; empty for other data."""
+        return {} if self.encoder is None else self.encoder.widths()
 
     @property
     def form(self) -> dict[str, Any]:
@@ -231,11 +202,11 @@ class Points:
 
     Attributes
     ----------
-    X : array, shape (n, *shape)
+    X : array, shape (n, *shape); a data frame where an encoder is still to be applied
     ids : the names of the points: row numbers, or file names
     """
 
-    X: np.ndarray
+    X: Any
     ids: list[str]
 
     def __repr__(self) -> str:
@@ -332,7 +303,7 @@ class Loader(Component):
     def check_memory(self) -> None:
         """Raise ``InputError`` if data whose size follows from parameters cannot fit in memory."""
 
-    def read_points(self, path: str, form: Mapping[str, Any]) -> Points:
+    def read_points(self, path: str, form: Mapping[str, Any], encoder: Any = None) -> Points:
         """New points from a file or folder, in the form of the data that this loader loaded.
 
         Parameters
@@ -341,6 +312,8 @@ class Loader(Component):
             An .npz or .npy file, or another format that the loader reads.
         form : mapping
             :attr:`Dataset.form` of the data that the model was fitted to.
+        encoder : TableEncoder or None
+            :attr:`Dataset.encoder` of that data.
 
         Raises
         ------
@@ -348,6 +321,11 @@ class Loader(Component):
             If they cannot be read, are not finite, or have another shape.
         """
         points = self._read_points(path, form)
+        if encoder is not None:
+            with located(path):
+                points = replace(points, X=np.asarray(encoder.transform(points.X)))
+        elif not isinstance(points.X, np.ndarray):
+            raise InputError(f"{path}: expected a model that takes the columns of a table by name; fit it again")
         expected = tuple(form["shape"])
         if points.X.ndim < 1 or points.X.shape[1:] != expected:
             raise InputError(f"{path}: expected points of shape {expected}, found {points.X.shape[1:]}")
@@ -357,16 +335,6 @@ class Loader(Component):
         if "features" not in form:  # columns of a table have their own scales
             _warn_of_scale(points.X, form.get("largest"), path)
         return points
-
-    def named_columns(self, form: Mapping[str, Any]) -> NamedColumns | None:
-        """The step that turns named columns into the points that a model was fitted to; None if columns have no names.
-
-        Parameters
-        ----------
-        form : mapping
-            :attr:`Dataset.form` of the data that the model was fitted to.
-        """
-        return None
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         arrays = read_arrays(existing_file(path, self.label()), self.x_key)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError, ParameterError, located
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
@@ -18,11 +18,11 @@ from orbit.data.files import existing, existing_file
 from orbit.data.splits import check_groups, guess_task, split_off_test
 from orbit.registry import register
 
+if TYPE_CHECKING:  # pandas is imported when a table is read
+    import pandas as pd
+
 # What pandas calls a first column without a name.
 _UNNAMED = "Unnamed: 0"
-
-if TYPE_CHECKING:  # pandas is imported when a table is read
-    from orbit.data.frames import Frame, NamedColumns, Values
 
 
 @register("dataset", "table")
@@ -55,20 +55,18 @@ class Table(Loader):
     task : {"auto", "classification", "regression"}
         ``auto``: classification for strings, booleans and at most 100 distinct integers, else regression. Integers of a
         CSV file are strings if one of them has a leading zero, unless the task is ``regression``.
-    separator : str or None
-        Column separator of a CSV file; ``\\t`` is a tab. None: the one of comma, semicolon, tab and vertical bar that
-        the line of column names has.
-    decimal : {"point", "comma"} or None
-        What the decimals of numbers in a CSV file begin with. None: a point, and a column whose values are all numbers,
-        some of them with a comma, is refused. Numbers whose thousands are divided are refused too, and warned of where
-        this is a point.
-    encoding : str or None
-        Encoding of a CSV file, by one of Python's names such as ``latin-1``; None: UTF-8, or UTF-16 with a byte order
-        mark.
-    categories : {"refuse", "onehot"}
+    separator : str
+        Between the columns of a CSV file, such as ``;``; ``\\t`` is a tab.
+    decimal : {"point", "comma"}
+        What the decimals of numbers in a CSV file begin with.
+    encoding : str
+        Encoding of a CSV file, by one of Python's names such as ``latin-1``.
+    categories : {"refuse", "onehot"} or list of str
         Columns of strings or categories are refused by name, or become one column of 0 and 1 for each value in the
-        training part (scikit-learn's OneHotEncoder). Other values, in the test part or in new points, are zeros in all
-        of these columns, and a warning counts them.
+        training part (scikit-learn's OneHotEncoder): all of them, or the columns listed here, which may hold numbers.
+        ``onehot`` refuses columns that are rather numbers, dates or names: at least half of the strings are numbers, or
+        there are more than 20 different ones with digits, or more than half as many as rows; list them to encode them.
+        Other values, in the test part or in new points, are zeros in all of these columns, and a warning counts them.
     group_column : str or None
         Column that names the group of each row, e.g. a patient with several rows: all rows of a group are in the same
         part, training or test, and in the same fold of ``selection='k_fold'``. It is not a feature.
@@ -90,7 +88,7 @@ class Table(Loader):
     default_group = {"name": "identity"}
     fixed_task = None
     ignored_keys = {}
-    reading = "features", "targets", "fill"
+    reading = "features", "targets", "categories"
 
     def __init__(
         self,
@@ -105,10 +103,10 @@ class Table(Loader):
         test_path: str | None = None,
         test_fraction: Fraction = 0.25,
         task: Literal["auto", "classification", "regression"] = "auto",
-        separator: str | None = None,
-        decimal: Literal["point", "comma"] | None = None,
-        encoding: str | None = None,
-        categories: Literal["refuse", "onehot"] = "refuse",
+        separator: str = ",",
+        decimal: Literal["point", "comma"] = "point",
+        encoding: str = "utf-8",
+        categories: Literal["refuse", "onehot"] | list[str] = "refuse",
         group_column: str | None = None,
         n_train: PositiveInt | None = None,
         n_test: PositiveInt | None = None,
@@ -146,8 +144,8 @@ class Table(Loader):
             raise ParameterError("group_column", "another column than the target and the weight", self.group_column)
         if used := [column for column in self.exclude or [] if column in self._others()]:
             raise ParameterError("exclude", "columns that are not the target, the weight or the group", used)
-        if self.encoding is not None and not _is_encoding(self.encoding):
-            raise ParameterError("encoding", "an encoding that Python knows, such as utf-8 or latin-1", self.encoding)
+        if not self.separator:
+            raise ParameterError("separator", "at least one character", self.separator)
 
     def input_files(self) -> list[Path]:
         return existing([self.path, self.test_path])
@@ -162,58 +160,58 @@ class Table(Loader):
                 existing_file(path, key)
 
     def _load(self, random_state: RandomState) -> Dataset:
-        from orbit.data.frames import Encoding
+        from orbit.data.frames import TableEncoder, targets, weights
 
         self.check_files()
-        assert self.path is not None
-        whole = self._read(self.path, f"path: {self.path}", labels=self._targets())
-        features = self._features(whole)
-        texts = self._texts(whole, features)
-        y, groups = whole.targets(self._targets()), self._groups(whole)
+        names, path = self._targets(), str(self.path)
+        labels = names if len(names) == 1 and self.task != "regression" else []
+        with located(f"path: {path}"):
+            table = self._read(path, self._given_texts(), labels)
+            features = self._features(table)
+            y, groups = targets(table, names, self.task), self._groups(table)
+            weight = None if self.weight is None else weights(table, self.weight)
+            encoder = TableEncoder(self.missing, self.categories).fit(table[features])  # whose errors know all rows
         task: Task = guess_task(y) if self.task == "auto" else self.task
-        values = self._values(whole, features, texts)
-        if self.test_path is not None:
-            strings = [*texts, *self._targets()] if y.dtype.kind == "U" else texts
-            labels = [] if y.dtype.kind in "iu" else self._targets()
-            tested = self._read(self.test_path, f"test_path: {self.test_path}", strings, labels)
-            train, test = np.arange(len(y)), np.arange(len(tested.frame))
-            test_values, y_test = self._values(tested, features, texts), tested.targets(self._targets())
-            check_groups(groups, self._groups(tested), "group_column")
+        train, test = np.arange(len(y)), None
+        if self.test_path is None:
+            train, test = split_off_test(y, task, self.test_fraction, random_state, path, groups)
+        with located(f"path: {path}"):
+            encoder.fit(table[features].iloc[train])
+            X = np.asarray(encoder.transform(table))
+        if test is not None:
+            X_test, y_test = X[test], y[test]
         else:
-            train, test = split_off_test(y, task, self.test_fraction, random_state, self.path, groups)
-            test_values, y_test = values.take(test), y[test]
-        encoding = Encoding.of(features, values.take(train), self.missing)
+            with located(f"test_path: {self.test_path}"):
+                strings = [*encoder.categories_, *(names if y.dtype.kind == "U" else [])]
+                tested = self._read(str(self.test_path), [*self._given_texts(), *strings])
+                y_test = targets(tested, names, task)
+                X_test, test = np.asarray(encoder.transform(tested)), np.arange(len(tested))
+                check_groups(groups, self._groups(tested), "group_column")
         return Dataset(
             self.name,
             task,
-            encoding.encode(values.take(train), "the training part"),
+            X[train],
             y[train],
-            encoding.encode(test_values, "the test part"),
+            X_test,
             y_test,
-            f"file {Path(self.path).name}",
+            f"file {Path(path).name}",
             groups=None if groups is None else groups[train],
-            sample_weight=None if self.weight is None else whole.weights(self.weight)[train],
-            columns=encoding.columns(),
+            sample_weight=None if weight is None else weight[train],
+            encoder=encoder,
             test_rows=test,
-            reading=vars(encoding) | {"targets": self._targets()},
+            reading={"features": features, "targets": names, "categories": list(encoder.categories_)},
         )
 
     def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
         existing_file(path, self.label())
-        columns = self.named_columns(form)
-        encoding = columns.encoding
-        part = self._read(path, path, encoding.categories)
-        part.require(encoding.features, "the model was fitted to it")
-        if self.features is None:
-            part.refuse_others([*encoding.features, *form["targets"], *self._others(), *(self.exclude or [])])
-        X = part.encoded(encoding, columns.imputes)
-        return Points(X, [str(i) for i in range(len(X))])
-
-    def named_columns(self, form: Mapping[str, Any]) -> NamedColumns:
-        from orbit.data.frames import Encoding, NamedColumns
-
-        categories = form.get("categories", {})  # models of earlier versions have none
-        return NamedColumns(Encoding(form["features"], form["fill"], categories), self.missing != "refuse")
+        with located(path):
+            table = self._read(path, form["categories"])
+            known = {*form["features"], *form["targets"], *self._others(), *(self.exclude or [])}
+            if self.features is None and (others := [column for column in table if column not in known]):
+                raise InputError(
+                    f"the table has columns that the model was not fitted to: {', '.join(others)}; leave them out"
+                )
+        return Points(table, [str(i) for i in range(len(table))])
 
     def _targets(self) -> list[str]:
         return [self.target] if isinstance(self.target, str) else list(self.target or [])
@@ -222,58 +220,48 @@ class Table(Loader):
         """The columns that are no features, and are not left out."""
         return {*self._targets(), self.weight, self.group_column}
 
-    def _texts(self, part: Frame, features: list[str]) -> list[str]:
-        """The columns of categories."""
-        texts = part.categorical(features) if self.categories == "onehot" else []
-        part.check_texts(texts)
-        if self.task != "classification":
-            part.check_texts(self._targets(), targets=True)
-        return texts
+    def _given_texts(self) -> list[str]:
+        """The columns that are strings whatever they look like."""
+        of_categories = self.categories if isinstance(self.categories, list) else []
+        return [*of_categories, *([] if self.group_column is None else [self.group_column])]
 
-    def _groups(self, part: Frame) -> np.ndarray | None:
-        return None if self.group_column is None else part.labels(self.group_column, "group_column")
+    def _groups(self, table: pd.DataFrame) -> np.ndarray | None:
+        from orbit.data.frames import as_texts, refuse_missing, require
 
-    def _features(self, part: Frame) -> list[str]:
-        part.require(self._targets(), "set target")
-        part.require([self.weight] if self.weight else [], "set weight")
-        part.require(self.features or [], "set features")
-        part.require(self.exclude or [], "set exclude")
-        others = self._others()
-        left_out = others | {*(self.exclude or [])}
-        features = list(self.features or [column for column in part.frame if column not in left_out])
+        if self.group_column is None:
+            return None
+        require(table, [self.group_column], "set group_column")
+        refuse_missing(table[[self.group_column]], "remove those rows")
+        return as_texts(table[self.group_column]).to_numpy(dtype=str)
+
+    def _features(self, table: pd.DataFrame) -> list[str]:
+        from orbit.data.frames import require
+
+        named = {"target": self._targets(), "features": self.features, "exclude": self.exclude}
+        for key, columns in (named | {"weight": [self.weight] if self.weight else []}).items():
+            require(table, columns or [], f"set {key}")
+        left_out = self._others() | {*(self.exclude or [])}
+        features = list(self.features or [column for column in table if column not in left_out])
         if self.features is None and _UNNAMED in features:
             warnings.warn(
-                f"{part.where}: the first column has no name and is used as a feature; if it numbers the rows, save "
-                "the table without it (in pandas index=False), or leave it out with exclude",
+                f"path: {self.path}: the first column has no name and is used as a feature; if it numbers the rows, "
+                "save the table without it (in pandas index=False), or leave it out with exclude",
                 stacklevel=2,
             )
-        if both := others & set(features):
+        if both := self._others() & {*features}:
             raise InputError(f"features: {', '.join(map(str, both))} is a target, the weight or the group as well")
         if not features:
-            raise InputError(f"{part.where} has no columns besides targets, weight and group, and those left out")
+            raise InputError("the table has no columns besides targets, weight and group, and those left out")
         return features
 
-    def _values(self, part: Frame, features: list[str], texts: list[str]) -> Values:
-        from orbit.data.frames import CORRECT, REMOVE
+    def _read(self, path: str, texts: Iterable[str], labels: Sequence[str] = ()) -> pd.DataFrame:
+        from orbit.data.frames import read_table
 
-        values = part.values(features, texts, CORRECT) if self.categories == "onehot" else part.values(features, texts)
-        if self.missing == "refuse":
-            part.refuse_missing(features, REMOVE)
-        return values
-
-    def _read(self, path: str, where: str, texts: Iterable[str] = (), labels: Sequence[str] = ()) -> Frame:
-        from orbit.data.csv_files import Csv
-        from orbit.data.frames import Frame
-
-        names = [] if self.task == "regression" or len(labels) > 1 else [*labels]
-        names += [self.group_column] if self.group_column is not None else []
-        csv = Csv(self.separator, self.decimal, self.encoding, self.missing_texts)
-        return Frame.read(user_path(path, "path"), where, csv, texts, names)
-
-
-def _is_encoding(name: str) -> bool:
-    try:
-        "".encode(name)
-    except (LookupError, ValueError):  # unknown, or no encoding of texts; a name with a null character
-        return False
-    return True
+        options = {
+            "sep": self.separator.replace("\\t", "\t"),  # as a tab is written in a shell
+            "decimal": "," if self.decimal == "comma" else ".",
+            "encoding": self.encoding,
+            "na_values": self.missing_texts,
+            "keep_default_na": self.missing_texts is None,
+        }
+        return read_table(user_path(path, "path"), texts, labels, options)

@@ -36,7 +36,8 @@ def draw_fit(job: Job, data: Dataset, fitted: Fitted) -> None:
 def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
     """The worst predictions: rows of a table with their columns, vectors of a field, other points as they look."""
     if data.columns:
-        columns = data.columns_of(data.X_test)
+        rows = data.encoder.inverse_transform(data.X_test)
+        columns = {name: values.to_numpy() for name, values in rows.items()}
         job.log_text("errors.csv", _errors_csv(data, columns, predicted))
         job.log_figure(
             "errors", figures.error_rows, columns, data.y_test, predicted, data.task, data.targets, data.test_rows

@@ -58,7 +58,7 @@ class Fit(Runner):
         fitted = fit_and_score(job.plan, data, job, training)
         job.log_metrics(fitted.metrics)
         if self.save_model:
-            job.log_model(fitted.model, data.X_test[:2])
+            job.log_model(fitted.model, data)
         draw_fit(job, data, fitted)
         self._rank_columns(job, data, fitted)
         if fitted.selected:

@@ -12,7 +12,6 @@ from sklearn.pipeline import Pipeline
 from orbit.core.errors import InputError
 from orbit.core.random import generator
 from orbit.data import Dataset
-from orbit.data.base import Column
 from orbit.engine import Engine
 from runners.experiments.pipeline import predict
 from runners.measure.metrics import LOWER_IS_BETTER, METRICS, evaluate
@@ -72,7 +71,7 @@ def importance(model: Pipeline, data: Dataset, engine: Engine, random_state: int
     """
     if len(data.X_test.shape) != 2:
         raise InputError(f"runner.importance: points of shape {data.X_test.shape[1:]} have no columns")
-    columns = data.columns or tuple(Column(str(j)) for j in range(data.X_test.shape[1]))
+    columns = data.columns or {str(j): 1 for j in range(data.X_test.shape[1])}
     n = min(len(data.X_test), max(_FEWEST, _affordable(model, len(columns))))
     rows = np.sort(generator(random_state).choice(len(data.X_test), n, replace=False))
     permuted = _Permuted(model, np.asarray(data.X_test[rows]), columns, engine)
@@ -86,15 +85,15 @@ def importance(model: Pipeline, data: Dataset, engine: Engine, random_state: int
     found = permutation_importance(
         permuted, order, data.y_test[rows], scoring=score, n_repeats=_REPEATS, random_state=random_state
     )
-    return Importance([column.name for column in columns], found.importances, f"{change} of {metric}")
+    return Importance([*columns], found.importances, f"{change} of {metric}")
 
 
 class _Permuted(BaseEstimator):
     """Predicts rows whose columns come from different rows of ``X``, shape (n, d), by their row numbers."""
 
-    def __init__(self, model: Pipeline, X: np.ndarray, columns: tuple[Column, ...], engine: Engine) -> None:
+    def __init__(self, model: Pipeline, X: np.ndarray, columns: dict[str, int], engine: Engine) -> None:
         self.model, self.X, self.engine = model, X, engine
-        self.widths = [column.width for column in columns]
+        self.widths = [*columns.values()]
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _Permuted:
         return self

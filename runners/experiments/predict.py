@@ -26,7 +26,7 @@ from runners.config.signatures import KINDS
 from runners.job.job import Job
 from runners.job.runner import Runner
 from runners.tracking.mlflow import Tracker
-from runners.tracking.reading import MODEL_KEYS, data_of, without_names
+from runners.tracking.reading import MODEL_KEYS, data_of, without_encoder
 from runners.tracking.record import RECORD, RunFolder
 
 _RUNS = "runs:/"
@@ -87,9 +87,10 @@ class Predict(Runner):
         assert self.input is not None
         _refuse_components(job.record.overrides)
         with job.stage("load"):
-            model, loader, form = self._load(job)
+            whole, loader, form = self._load(job)
+            encoder, model = without_encoder(whole)
             with _naming_input():
-                points = loader.read_points(self.input, form)
+                points = loader.read_points(self.input, form, encoder)
         with job.stage("predict"), _naming_input():
             batches = job.plan.engine().row_batches(len(points.X), 2 * self._widest(model, points.X[:1]))
             frames = [predictions(model, points.X[rows], form.get("targets")) for rows in batches]
@@ -180,7 +181,7 @@ def _named(name: str, values: np.ndarray, names: list[str] | None) -> dict[str, 
 
 
 def _model(folder: RunFolder, trust: bool) -> Pipeline:
-    model = without_names(load_model(folder.path, trust, *MODEL_KEYS))
+    model = load_model(folder.path, trust, *MODEL_KEYS)
     if not (isinstance(model, Pipeline) and isinstance(model[-1], Learner)):
         raise InputError(
             f"runner.model: {(folder.path / MODEL).absolute()} is no model of runner=fit: expected a pipeline that "

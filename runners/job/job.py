@@ -20,7 +20,7 @@ from orbit.orbits import Orbit
 from runners.config.plan import Plan
 from runners.measure.results import Result
 from runners.measure.tables import markdown_table
-from runners.tracking.reading import with_names
+from runners.tracking.reading import with_encoder
 from runners.tracking.record import Record, RunFolder
 
 log = logging.getLogger(__name__)
@@ -119,10 +119,10 @@ class Job(Stopwatch):
     def log_text(self, name: str, text: str) -> None:
         self.folder.write_text(name, text)
 
-    def log_model(self, model: Pipeline, X: np.ndarray) -> None:
-        """Write a fitted pipeline in the form in which others use it, with some loaded points as examples."""
-        named = with_names(model, self.plan.component("dataset"), self.record.dataset["form"])
-        self.folder.write_model(named, X, np.asarray(model.predict(X)))
+    def log_model(self, model: Pipeline, data: Dataset) -> None:
+        """Write a fitted pipeline in the form in which others use it, with two test points as examples."""
+        X = data.X_test[:2]
+        self.folder.write_model(with_encoder(model, data.encoder), X, np.asarray(model.predict(X)))
 
     def log_table(self, name: str, header: list[str], rows: list[list[str]]) -> None:
         """Write a table to a Markdown file, and add it above the summary table."""

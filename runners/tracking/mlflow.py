@@ -22,7 +22,6 @@ from orbit.core.errors import InputError, shortened
 from runners.config.program import program
 from runners.tracking import stores, views
 from runners.tracking.pending import Marker, Pending
-from runners.tracking.reading import without_names
 from runners.tracking.record import CONFIG, RECORD, Record, RunFolder
 from runners.tracking.upload import mlflow_module, upload_folder
 
@@ -165,7 +164,7 @@ class Tracker:
         try:
             for name in (RECORD, CONFIG):
                 mlflow.artifacts.download_artifacts(run_id=run_id, artifact_path=name, dst_path=str(folder.path))
-            return without_names(mlflow.sklearn.load_model(f"runs:/{run_id}/model"))
+            return mlflow.sklearn.load_model(f"runs:/{run_id}/model")
         except Exception as error:
             log.debug("fetching %s failed", run_id, exc_info=True)
             raise InputError(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 
 import orbit
 from orbit.core.errors import InputError
 from orbit.data import Loader
-from orbit.data.frames import NamedColumns
+from orbit.data.frames import TableEncoder
 from runners.tracking.record import CONFIG, RECORD, Record, RunFolder
 
 _COLUMNS = "columns"
@@ -40,33 +39,15 @@ def data_of(folder: RunFolder) -> tuple[Loader, Mapping[str, Any]]:
     return loader, form
 
 
-def with_names(model: Pipeline, loader: Loader, form: Mapping[str, Any]) -> Pipeline:
-    """A model as others use it: that of a table takes rows by names of columns, as data frames.
-
-    Parameters
-    ----------
-    model : Pipeline
-    loader : Loader
-        Of the data set that it was fitted to.
-    form : mapping
-        ``Dataset.form`` of that data set.
-    """
-    columns = loader.named_columns(form)
-    return model if columns is None else Pipeline([(_COLUMNS, columns), *model.steps])
+def with_encoder(model: Pipeline, encoder: TableEncoder | None) -> Pipeline:
+    """A model as others use it: that of a table, whose encoder is ``Dataset.encoder``, takes data frames."""
+    return model if encoder is None else Pipeline([(_COLUMNS, encoder), *model.steps])
 
 
-def as_given(model: Any, X: np.ndarray) -> Any:
-    """The points ``X``, shape (n, *shape), as others give them to the model of :func:`with_names`."""
-    return model[0].encoding.decode(X) if _has_names(model) else X
-
-
-def without_names(model: Any) -> Any:
-    """The model that :func:`with_names` was given."""
-    return model[1:] if _has_names(model) else model
-
-
-def _has_names(model: Any) -> bool:
-    return isinstance(model, Pipeline) and isinstance(model[0], NamedColumns)
+def without_encoder(model: Any) -> tuple[TableEncoder | None, Any]:
+    """The encoder and the model that :func:`with_encoder` was given."""
+    has_encoder = isinstance(model, Pipeline) and isinstance(model[0], TableEncoder)
+    return (model[0], model[1:]) if has_encoder else (None, model)
 
 
 def _loader(folder: RunFolder) -> Loader:

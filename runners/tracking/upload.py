@@ -17,7 +17,7 @@ import numpy as np
 from orbit.core.errors import InputError
 from orbit.core.models import MODEL, load_model
 from runners.measure.metrics import metric_name
-from runners.tracking.reading import MODEL_KEYS, as_given
+from runners.tracking.reading import MODEL_KEYS, without_encoder
 from runners.tracking.record import EXAMPLE, Record, RunFolder
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,8 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
     except InputError as error:  # a folder in somebody else's outputs
         log.warning("the model is not uploaded: %s", error)
         return
-    X = as_given(model, X)
+    encoder, _ = without_encoder(model)
+    X = X if encoder is None else encoder.inverse_transform(X)
     mlflow = mlflow_module()
     mlflow.set_tracking_uri(uri)
     # MLflow would compare these versions, which are those installed, with a list of all files of all packages

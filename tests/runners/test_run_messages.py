@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import orbit
@@ -127,11 +126,3 @@ class TestWarnings:
         np.savez(tmp_path / "many.npz", X=X, y=np.char.add("class ", y.astype(str)))
         log = shown("dataset=arrays", f"dataset.path={tmp_path / 'many.npz'}", "group=identity", f"learner={learner}")
         assert log.count("unique classes") == 1
-
-    def test_of_a_table(self, shown, tmp_path):
-        days = pd.date_range("2026-01-01", periods=40).strftime("%Y-%m-%d")
-        table = pd.DataFrame({"when": days, "width": range(40), "kind": np.arange(40) % 2})
-        table.to_csv(tmp_path / "t.csv", index=False)
-        settings = "dataset.target=kind", "dataset.categories=onehot", "group=identity"
-        log = shown("dataset=table", f"dataset.path={tmp_path / 't.csv'}", *settings)
-        assert "or leave it out with dataset.exclude=[when]" in log

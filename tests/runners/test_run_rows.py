@@ -94,7 +94,7 @@ def test_classes_of_a_table_from_fit_to_prediction(table, run, tmp_path):
     new.to_csv("new.csv", index=False)
     code, _, err = run("runner=predict", f"runner.model={folder}", "runner.input=new.csv", "run_name=b")
     assert code == 0, err
-    assert err.count("new.csv has values that the training part does not have: colour (120 rows, e.g. 'pink')") == 1
+    assert err.count("values that the training part does not have: colour (120 rows, e.g. 'pink')") == 1
     predictions = rows_of(folders(tmp_path)[1] / "predictions.csv")
     assert {row["prediction"] for row in predictions} <= {"yes", "no"}
     assert float(predictions[0]["probability_no"]) + float(predictions[0]["probability_yes"]) == pytest.approx(1)
