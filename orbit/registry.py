@@ -20,7 +20,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from orbit.core.errors import InputError, ParameterError, UnknownNameError, choose_from, suggestion
-from orbit.core.params import parameters
+from orbit.core.params import build_parameters
 
 if TYPE_CHECKING:
     from orbit.core.component import Component
@@ -201,7 +201,10 @@ def _learner(name: str, task: str) -> type:
 
 
 def build(kind: str, name: str, **params: Any) -> Any:
-    """Construct the component ``name`` of ``kind`` with the given parameters.
+    """Construct the component ``name`` of ``kind`` from values as a configuration has them.
+
+    They are the parameters of the constructor, except where the class method ``from_config`` of the component takes
+    names and mappings in place of parts, such as a kernel or a layer of patches.
 
     >>> import orbit
     >>> orbit.build("kernel", "gaussian", lengthscale=2.0)
@@ -215,9 +218,8 @@ def build(kind: str, name: str, **params: Any) -> Any:
         For an unknown name or parameter.
     """
     cls = get(kind, name, params.pop("task", None) if kind == "learner" else None)
-    known = parameters(cls)
-    check_parameters(kind, name, params, known)
-    return cls(**params)
+    check_parameters(kind, name, params, build_parameters(cls))
+    return getattr(cls, "from_config", cls)(**params)
 
 
 def check_parameters(kind: str, name: str, given: Iterable[str], known: Collection[str]) -> None:

@@ -123,10 +123,9 @@ PARAMETERS = [
 def test_of_a_parameter(kind, name):
     section = {"classifier": "learner", "regressor": "learner"}.get(kind, kind)
     for key, value in [case[2:] for case in PARAMETERS if case[:2] == (kind, name)]:
-        component = orbit.build(kind, name, **{key: value})
         with pytest.raises(ConfigError) as error, config_keys():
-            component.check()
-        expected = describe(config_fields(type(component))[key].annotation)
+            orbit.build(kind, name, **{key: value}).check()
+        expected = describe(config_fields(orbit.get(kind, name))[key].annotation)
         assert str(error.value) == f"{section}.{key}: expected {expected}, found {value!r}"
 
 

@@ -22,7 +22,7 @@ from orbit.approx.bins import (
 )
 from orbit.approx.estimate import Setting
 from orbit.approx.frequencies import Automatic, Frequencies
-from orbit.approx.landmarks import Uniform
+from orbit.approx.landmarks import Uniform, select
 from orbit.approx.sketch import CountSketch
 from orbit.core import store
 from orbit.core.errors import InputError, ParameterError
@@ -323,7 +323,9 @@ class CumulativeDistribution(AveragedMap):
     def _quantile_thresholds(self, X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         X = X[rng.choice(len(X), min(len(X), _QUANTILE_POINTS), replace=False)]
         X = _to_norm_one(X) if self._scales_points else X
-        points = Uniform("orbit").select(X, self.kernel_, self.orbit_, self.engine_, _QUANTILE_POINTS, rng, self.encode)
+        points = select(
+            Uniform("orbit"), X, self.kernel_, self.orbit_, self.engine_, _QUANTILE_POINTS, rng, self.encode
+        )
         thresholds = np.empty((self.n_components, 2 * self.n_bins + 1))
         levels, s = np.linspace(0, 1, 2 * self.n_bins), self.kernel_.range_
         for units in self.engine_.row_batches(self.n_components, 4 * len(points) * points.itemsize):

@@ -1,302 +1,57 @@
-"""How the landmarks of Nyström features are chosen."""
+"""Landmarks from the data or their orbits, chosen by the rules of :mod:`orbit.kernels.landmarks`."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import ClassVar, Literal
-
 import numpy as np
 import torch
-from scipy.linalg import cholesky, solve_triangular
-from sklearn import cluster
 
-from orbit.core.component import Component
 from orbit.engine import Engine
 from orbit.engine.embedding import Encode, flatten
 from orbit.kernels import Kernel
+from orbit.kernels.landmarks import KMeans, Landmarks, Leverage, RPCholesky, Uniform
 from orbit.orbits import Orbit
-from orbit.registry import register
 
-_KMEANS_ITERATIONS = 10
-
-_PIVOT_BLOCK = 64
-
-# Points drawn for each dimension: 4 had a smaller error than 2 and 8 on clustered data; in theory the number grows
-# logarithmically.
-_POINTS_PER_DIMENSION = 4
-
-# Shares below this are rounding errors of float64 sums.
-_ROUNDING = 1e-12
+__all__ = ["KMeans", "Landmarks", "Leverage", "RPCholesky", "Uniform", "select"]
 
 
-class Landmarks(Component):
-    """A rule that selects landmarks, from the data or from its orbits.
-
-    Attributes
-    ----------
-    source : {"data", "orbit"}
-        ``data``: landmarks are data points. ``orbit``: each is a data point moved
-        by a random orbit element (LGIKA section 2.2.2 allows both).
-    points_each : int
-        Number of points that a sample of the data should have for each landmark.
-    uses_vectors : bool
-        Whether the choice depends on the vectors of the points; otherwise only those of the landmarks are computed.
-    """
-
-    points_each: ClassVar[int] = 4
-    uses_vectors: ClassVar[bool] = True
-
-    def __init__(self, source: Literal["data", "orbit"] = "data") -> None:
-        self.source = source
-
-    def select(
-        self,
-        X: np.ndarray,
-        kernel: Kernel,
-        orbit: Orbit,
-        engine: Engine,
-        size: int,
-        rng: np.random.Generator,
-        encode: Encode = flatten,
-    ) -> np.ndarray:
-        """Landmarks for the fitted kernel and orbit.
-
-        Parameters
-        ----------
-        X : array, shape (n, *shape)
-        size : number of landmarks; fewer are returned if there are fewer points, or moved points
-        encode : maps moved points (m, *shape) to the vectors (m, d) that the kernel takes
-
-        Returns
-        -------
-        array, shape (at most min(size, number of points), d)
-        """
-        candidates = self._candidates(X, orbit, size, rng)
-        if not self.uses_vectors:
-            return engine.encoded(self._choose(candidates, kernel, size, rng), encode)
-        return self._choose(engine.encoded(candidates, encode), kernel, size, rng)
-
-    def at_most(self, size: int, n: int, orbit_size: int) -> int:
-        """The number of landmarks among ``n`` points if ``size`` are asked for."""
-        return min(size, n if self.source == "data" else n * orbit_size)
-
-    def _candidates(self, X: np.ndarray, orbit: Orbit, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Points to choose landmarks from, shape (m, *shape)."""
-        if self.source == "data":
-            return X
-        count = self.at_most(max(size, len(X)), len(X), len(orbit.weights_))
-        # distinct (point, element) pairs: with as many landmarks as orbit points, all of them are taken
-        pairs = rng.permutation(len(X) * len(orbit.weights_))[:count]
-        points, elements = np.divmod(pairs, len(orbit.weights_))
-        moved = np.empty((count, *X.shape[1:]), dtype=X.dtype)
-        for i in np.unique(elements):
-            chosen = elements == i
-            moved[chosen] = orbit.points(torch.from_numpy(X[points[chosen]]), slice(i, i + 1))[0].numpy()
-        return moved
-
-    @abstractmethod
-    def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
-        """At most ``min(size, m)`` landmarks from ``candidates``, shape ``(m, d)``, for the fitted kernel."""
-
-
-@register("landmarks", "uniform")
-class Uniform(Landmarks):
-    """Landmarks drawn uniformly without replacement.
-
-    Parameters
-    ----------
-    source : {"data", "orbit"}
-        Data points, or data points moved by random orbit elements.
-
-    Examples
-    --------
-    >>> from orbit.approx.landmarks import Uniform
-    >>> Uniform(source="orbit")
-    Uniform(source='orbit')
-    """
-
-    points_each = 1
-    uses_vectors = False
-
-    def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
-        return candidates[rng.choice(len(candidates), min(size, len(candidates)), replace=False)]
-
-
-@register("landmarks", "kmeans")
-class KMeans(Landmarks):
-    """The centres of k-means clusters: not data points, but close to many of them.
-
-    Nyström's error is bounded by the quantisation error of the landmarks, which
-    k-means makes small. O(n m d log m) operations for m landmarks: a few iterations
-    after k-means++ are enough.
-
-    Parameters
-    ----------
-    source : {"data", "orbit"}
-        Data points, or data points moved by random orbit elements.
-
-    References
-    ----------
-    Zhang, Tsang and Kwok, "Improved Nyström Low-Rank Approximation and Error
-    Analysis", 2008.
-
-    Examples
-    --------
-    >>> from orbit.approx.landmarks import KMeans
-    >>> KMeans()
-    KMeans()
-    """
-
-    def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
-        points = np.unique(candidates, axis=0)  # with more clusters than distinct points centres would repeat
-        if size >= len(points):
-            return points
-        seed = int(rng.integers(2**31))
-        kmeans = cluster.KMeans(size, n_init=1, max_iter=_KMEANS_ITERATIONS, random_state=seed)
-        return kmeans.fit(candidates).cluster_centers_
-
-
-@register("landmarks", "rpcholesky")
-class RPCholesky(Landmarks):
-    """Randomly pivoted Cholesky: each landmark is drawn with probability proportional to its residual.
-
-    The residual at point x is k(x, x) minus its Nyström approximation by the
-    landmarks so far. Takes ``m`` rows of the kernel matrix of n points, O(n m^2)
-    operations and O(n m) memory, in float64. Pivots are proposed in blocks and
-    accepted with probabilities that give the distribution of sequential draws.
-
-    Parameters
-    ----------
-    source : {"data", "orbit"}
-        Data points, or data points moved by random orbit elements.
-
-    References
-    ----------
-    Chen, Epperly, Tropp and Webber, "Randomly Pivoted Cholesky", 2023, algorithm 2.1.
-    Epperly, Tropp and Webber, "Embrace Rejection: Kernel Matrix Approximation by
-    Accelerated Randomly Pivoted Cholesky", 2024, for the blocks.
-
-    Examples
-    --------
-    >>> from orbit.approx.landmarks import RPCholesky
-    >>> RPCholesky(source="orbit")
-    RPCholesky(source='orbit')
-    """
-
-    def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
-        size = min(size, len(candidates))
-        pivots = _random_pivots(_Rows(candidates, kernel), kernel.diagonal(candidates), size, rng)
-        # a kernel matrix of lower rank has fewer pivots; the other landmarks are drawn uniformly
-        others = rng.permutation(np.setdiff1d(np.arange(len(candidates)), pivots))
-        return candidates[np.concatenate([pivots, others[: size - len(pivots)]])]
-
-
-@register("landmarks", "leverage")
-class Leverage(Landmarks):
-    """Landmarks drawn by approximate ridge leverage scores.
-
-    The score of point i is [K (K + ridge I)^-1]_ii. It is estimated through a
-    dictionary of ``m`` points; the dictionary comes from the scores of a random
-    half of the points, those from a dictionary of a quarter, and so on: O(n m^2)
-    operations and O(n m) memory, in float64. The ridge is chosen so that the
-    scores sum to about a quarter of the number of landmarks.
-
-    Parameters
-    ----------
-    source : {"data", "orbit"}
-        Data points, or data points moved by random orbit elements.
-
-    References
-    ----------
-    Musco and Musco, "Recursive Sampling for the Nyström Method", 2017, algorithm 2.
-
-    Examples
-    --------
-    >>> from orbit.approx.landmarks import Leverage
-    >>> Leverage()
-    Leverage()
-    """
-
-    def _choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
-        n = len(candidates)
-        if size >= n:
-            return candidates[rng.permutation(n)]
-        rows, diagonal, order = _Rows(candidates, kernel), kernel.diagonal(candidates), rng.permutation(n)
-        chosen, chance = order[:size], np.ones(size)
-        for level in reversed(range(int(np.log2(n / size)) + 1)):
-            points = order[: max(size, n >> level)]
-            shares = _shares(_leverage_scores(rows, diagonal, points, chosen, chance))
-            picked = rng.choice(len(points), size, replace=False, p=shares)
-            chosen, chance = points[picked], np.minimum(1, size * shares[picked])
-        return candidates[chosen]
-
-
-class _Rows:
-    """Rows of the kernel matrix of a set of points, in float64, computed on demand."""
-
-    def __init__(self, points: np.ndarray, kernel: Kernel) -> None:
-        self.points = torch.from_numpy(points.astype(np.float64))
-        self.columns = kernel.against(self.points)
-
-    def __call__(self, indices: np.ndarray) -> np.ndarray:
-        out = self.points.new_empty(len(indices), len(self.points))
-        return self.columns(self.points[torch.from_numpy(indices)], slice(0, len(self.points)), out).numpy()
-
-
-def _random_pivots(rows: _Rows, diagonal: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """At most ``size`` pivots; fewer if the numerical rank of the kernel matrix is lower."""
-    residual = diagonal.copy()
-    factor = np.empty((size, len(diagonal)))  # F with K close to F^T F
-    pivots = np.empty(0, dtype=np.int64)
-    while (k := len(pivots)) < size and residual.any():
-        proposed = rng.choice(len(diagonal), min(_PIVOT_BLOCK, size - k), p=residual / residual.sum())
-        missing = rows(proposed) - factor[:k, proposed].T @ factor[:k]
-        accepted = _accept(missing[:, proposed], residual[proposed], _ROUNDING * diagonal[proposed], rng)
-        new, missing = proposed[accepted], missing[accepted]
-        lower = cholesky(missing[:, new], lower=True)
-        block = factor[k : k + len(new)]
-        block[:] = solve_triangular(lower, missing, lower=True)
-        residual -= np.square(block).sum(0)
-        residual[new] = 0
-        residual[residual <= _ROUNDING * diagonal] = 0
-        pivots = np.concatenate([pivots, new])
-    return pivots
-
-
-def _accept(missing: np.ndarray, proposal: np.ndarray, least: np.ndarray, rng: np.random.Generator) -> list[int]:
-    """Indices of the accepted proposals, each accepted in proportion to its residual after those before it."""
-    missing, accepted = missing.copy(), []
-    thresholds = np.maximum(rng.random(len(proposal)) * proposal, least)
-    for i, threshold in enumerate(thresholds):
-        left = missing[i, i]
-        if left > threshold:
-            accepted.append(i)
-            missing -= np.outer(missing[:, i], missing[i]) / left
-    return accepted
-
-
-def _leverage_scores(
-    rows: _Rows, diagonal: np.ndarray, points: np.ndarray, chosen: np.ndarray, chance: np.ndarray
+def select(
+    rule: Landmarks,
+    X: np.ndarray,
+    kernel: Kernel,
+    orbit: Orbit,
+    engine: Engine,
+    size: int,
+    rng: np.random.Generator,
+    encode: Encode = flatten,
 ) -> np.ndarray:
-    """Approximate ridge leverage scores of ``points`` from the dictionary ``chosen``, drawn with ``chance``.
+    """Landmarks for a fitted kernel and orbit.
 
-    (diag(K) - diag(K_S^T (K_SS + ridge C)^-1 K_S)) / ridge for the diagonal matrix C
-    of probabilities ``chance``, Musco and Musco eq. 7, clipped to [0, 1].
+    Parameters
+    ----------
+    X : array, shape (n, *shape)
+    size : number of landmarks; fewer are returned if there are fewer points, or moved points
+    encode : maps moved points (m, *shape) to the vectors (m, d) that the kernel takes
+
+    Returns
+    -------
+    array, shape (at most min(size, number of points), d)
     """
-    cross = rows(chosen)
-    inner, cross = cross[:, chosen], cross[:, points]
-    spectrum = np.linalg.eigvalsh(inner / np.sqrt(np.outer(chance, chance)))[::-1]
-    dimension = max(1, len(chosen) // _POINTS_PER_DIMENSION)
-    ridge = max(spectrum[dimension:].sum() / dimension, _ROUNDING * spectrum[0])
-    if ridge <= 0:
-        return np.zeros(len(points))
-    lower = cholesky(inner + np.diag(ridge * chance + _ROUNDING * inner.trace()), lower=True)
-    explained = np.square(solve_triangular(lower, cross, lower=True)).sum(0)
-    return np.clip((diagonal[points] - explained) / ridge, 0, 1)
+    candidates = _candidates(rule, X, orbit, size, rng)
+    if not rule.uses_vectors:
+        return engine.encoded(rule.choose(candidates, kernel, size, rng), encode)
+    return rule.choose(engine.encoded(candidates, encode), kernel, size, rng)
 
 
-def _shares(scores: np.ndarray) -> np.ndarray:
-    """Scores as probabilities, with one percent of a uniform distribution in case scores are underestimated."""
-    if not scores.any():
-        return np.full(len(scores), 1 / len(scores))
-    return 0.99 * scores / scores.sum() + 0.01 / len(scores)
+def _candidates(rule: Landmarks, X: np.ndarray, orbit: Orbit, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Points to choose landmarks from, shape (m, *shape)."""
+    if rule.source == "data":
+        return X
+    count = rule.at_most(max(size, len(X)), len(X), len(orbit.weights_))
+    # distinct (point, element) pairs: with as many landmarks as orbit points, all of them are taken
+    pairs = rng.permutation(len(X) * len(orbit.weights_))[:count]
+    points, elements = np.divmod(pairs, len(orbit.weights_))
+    moved = np.empty((count, *X.shape[1:]), dtype=X.dtype)
+    for i in np.unique(elements):
+        chosen = elements == i
+        moved[chosen] = orbit.points(torch.from_numpy(X[points[chosen]]), slice(i, i + 1))[0].numpy()
+    return moved

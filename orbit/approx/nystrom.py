@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orbit.approx.base import AveragedMap
 from orbit.approx.estimate import Setting, root_work
-from orbit.approx.landmarks import Landmarks, Uniform
+from orbit.approx.landmarks import Landmarks, Uniform, select
 from orbit.core.linalg import pivoted_root
 from orbit.core.params import NonNegativeFloat, PositiveInt
 from orbit.core.random import RandomState
@@ -131,7 +131,7 @@ class Nystrom(AveragedMap):
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rule = self.landmarks or Uniform()
         rng = np.random.default_rng(random_state)
-        landmarks = rule.select(X, self.kernel_, self.orbit_, self.engine_, self.n_components, rng, self.encode)
+        landmarks = select(rule, X, self.kernel_, self.orbit_, self.engine_, self.n_components, rng, self.encode)
         K, precision = self.kernel_.gram(landmarks), float(np.finfo(X.dtype).eps)
         pivots, root = pivoted_root(K, self.rank_tolerance, precision)
         self.normalization_ = root.astype(X.dtype)

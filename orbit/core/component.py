@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from orbit.core.errors import InputError
 from orbit.core.fingerprint import Fingerprint
-from orbit.core.params import check_params, parameters
+from orbit.core.params import Parameter, check_params, named_parameters, parameters
 
 # Characters of a parameter's value in a repr.
 _LONGEST_VALUE = 60
@@ -28,6 +28,19 @@ class Estimator(BaseEstimator):
         registered = any("kind" in vars(base) for base in cls.__mro__ if base is not Estimator)
         if not registered and "name" not in vars(cls):  # classes of users need not be registered
             cls.name = cls.__name__
+
+    @classmethod
+    def from_config(cls, **values: Any) -> Self:
+        """The component from the values of a configuration; a subclass builds parts from plain values and names here.
+
+        Named parameters of the subclass's method are keys of the configuration, in place of the constructor's.
+        """
+        return cls(**values)
+
+    @classmethod
+    def config_parameters(cls) -> dict[str, Parameter]:
+        """The parameters of :meth:`from_config` by name: its own, and those of the constructor that it passes on."""
+        return {**parameters(cls), **named_parameters(cls.from_config)}
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Class and parameters that differ from their defaults; arrays by dtype and shape, long values cut off."""

@@ -21,7 +21,7 @@ import numbers
 import operator
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import PurePath
@@ -76,15 +76,20 @@ def parameters(cls: type) -> Mapping[str, Parameter]:
     return _parameters(cls)
 
 
+def named_parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
+    """The named parameters of a function by name, in order, with resolved annotations."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    return {
+        name: Parameter(hints.get(name, Any), p.default)
+        for name, p in inspect.signature(function).parameters.items()
+        if p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    }
+
+
 @functools.cache
 def _parameters(cls: type) -> Mapping[str, Parameter]:
-    hints = typing.get_type_hints(cls.__init__, include_extras=True)  # type: ignore[misc]
-    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
-    found = {
-        name: Parameter(hints.get(name, Any), p.default)
-        for name, p in signature.parameters.items()
-        if name != "self" and p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    }
+    found = named_parameters(cls.__init__)  # type: ignore[misc]
+    found.pop("self", None)
     return types.MappingProxyType(found)  # every caller gets the same one
 
 
@@ -131,6 +136,13 @@ def plain(value: Any) -> Any:
     return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
+def checked_values(values: Mapping[str, Any], known: Mapping[str, Parameter]) -> dict[str, Any]:
+    """The plain values; raises ``ParameterError`` for the first that the parameter of its name does not allow."""
+    for name, value in values.items():
+        check_value(name, value, known[name].annotation)
+    return {name: plain(value) for name, value in values.items()}
+
+
 def allows_beyond(value: float, sign: int, annotation: Any) -> bool:
     """Whether an annotation allows numbers slightly larger (``sign`` 1) or smaller (-1) than a value, not only whole.
 
@@ -158,6 +170,11 @@ def _are_representable(value: Any) -> bool:
     return value == 0 or 1 / LARGEST_NUMBER <= abs(float(value)) <= LARGEST_NUMBER
 
 
+def build_parameters(cls: type) -> Mapping[str, Parameter]:
+    """What ``orbit.build`` takes for ``cls``: its ``config_parameters``, or those of a constructor without them."""
+    return getattr(cls, "config_parameters", functools.partial(parameters, cls))()
+
+
 def config_fields(cls: type) -> dict[str, Parameter]:
     """The parameters of ``cls`` that a configuration file can set.
 
@@ -167,7 +184,7 @@ def config_fields(cls: type) -> dict[str, Parameter]:
     """
     return {
         name: replace(parameter, annotation=_without_components(parameter.annotation))
-        for name, parameter in parameters(cls).items()
+        for name, parameter in build_parameters(cls).items()
         if name != "random_state" and _is_plain(parameter.annotation)
     }
 

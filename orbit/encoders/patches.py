@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Self
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from torch import Tensor
 
 from orbit.core.errors import InputError, ParameterError, suggestion
 from orbit.core.linalg import eigh
-from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt, Range, check_params, parameters
+from orbit.core.params import Parameter, PositiveInt, Range, check_value, checked_values
 from orbit.core.random import RandomState, generator
 from orbit.core.threads import threads_for
 from orbit.core.work import Work
 from orbit.encoders.base import Encoder
-from orbit.encoders.layer import KernelName, Layer, LayerOptions, LayerRun, Normalization
-from orbit.encoders.pooling import Pooling
-from orbit.groups import Group
-from orbit.registry import build, register
+from orbit.encoders.layer import Layer, LayerRun
+from orbit.registry import register
 
 # Number of images from which patches are drawn: more only take more time.
 _SAMPLE_IMAGES = 2000
@@ -54,60 +53,10 @@ class Patches(Encoder):
     a compositional kernel with pooling; with fewer landmarks it is its Nyström
     approximation. The next layer takes patches of the map.
 
-    The parameters below are those of a single layer. ``layers`` stacks several:
-    each entry overrides some of them, e.g.
-    ``layers=[{"n_components": 32}, {"size": 3, "n_components": 128}]``.
-
     Parameters
     ----------
-    size : int >= 1
-        Side of the patches.
-    stride : int >= 1
-        Positions from one patch to the next.
-    normalization : {"norm", "mean", "contrast", "whitening"}
-        ``norm``: only the division by the norm, the last step of all four. ``mean``:
-        the mean of the patch is subtracted first. ``contrast``: then it is divided by
-        sqrt(var + c^2). ``whitening``: then it is multiplied by (C + epsilon I)^(-1/2),
-        where C is the covariance of such patches.
-    contrast : float >= 0
-        c, as a share of the root mean variance of the patches.
-    whitening : float > 0
-        epsilon.
-    kernel : {"exponential", "arccos0", "arccos1", "rectified"}
-        kappa(t): exp(beta (t - 1)); the arc-cosine kernel of order 0 or 1, scaled
-        to kappa(1) = 1. ``rectified`` has the features max(+-<u, z> - threshold, 0)
-        of unit vectors z instead of a kernel in closed form: two for each, and no
-        K_ZZ.
-    beta : float > 0
-        Parameter of the exponential kernel, the Gaussian of lengthscale beta^(-1/2) on the sphere.
-    threshold : float >= 0
-        Threshold of the rectified features.
-    approx : {"nystrom", "rf"}
-        ``rf``: random features of kappa instead; two for each component with the
-        exponential kernel. For ``rectified``: random directions z.
-    landmarks : {"kmeans", "uniform"}
-        Z: centres of spherical k-means, or patches drawn at random without
-        replacement.
-    n_components : int >= 1
-        Number of landmarks or of random vectors.
-    homogeneous : bool
-        Whether features are multiplied by the norm |p_u| of the normalised patch.
-    group : str or None
-        Name of a finite group that reorders the entries of a patch, such as
-        ``dihedral``: f_u is averaged over its action on the patch.
-    pooling : {"gaussian", "mean", "grid", "none"}
-        ``gaussian``: windows exp(-(u - c)^2 / (2 pool_width^2)) with centres
-        ``pool_stride`` apart. ``mean``: means of ``pool_stride`` x ``pool_stride``
-        positions. ``grid``: means of ``cells`` x ``cells`` parts of the map. The
-        weights of a window sum to one.
-    pool_stride : int >= 1
-        Positions from one window to the next.
-    pool_width : float > 0 or None
-        In positions; None is pool_stride / sqrt(2).
-    cells : int >= 1
-        Parts of the map along each axis, for ``grid``.
-    layers : list of dict, or None
-        None is one layer.
+    layers : list of Layer or None
+        From the image to the last map; None is one ``Layer()``.
     unit_norm : bool
         Whether the last map is scaled to norm one.
     reduce : int >= 1 or None
@@ -126,6 +75,7 @@ class Patches(Encoder):
     Attributes
     ----------
     layers_ : list of Layer
+        The fitted layers.
     directions_ : array, shape (n_outputs_, length of the maps), or None
     n_outputs_ : int
 
@@ -141,159 +91,138 @@ class Patches(Encoder):
     --------
     >>> import numpy as np, torch
     >>> X = np.random.default_rng(0).random((20, 12, 12))
-    >>> encoder = Patches(n_components=16).fit(X, random_state=0)
+    >>> encoder = Patches([Layer(n_components=16)]).fit(X, random_state=0)
     >>> encoder.encode(torch.from_numpy(X)).shape  # 3 x 3 windows of 8 x 8 positions
     torch.Size([20, 144])
     """
 
     def __init__(
         self,
-        size: PositiveInt = 5,
-        stride: PositiveInt = 1,
-        normalization: Normalization = "norm",
-        contrast: NonNegativeFloat = 0.1,
-        whitening: PositiveFloat = 0.1,
-        kernel: KernelName = "exponential",
-        beta: PositiveFloat = 4.0,
-        threshold: NonNegativeFloat = 0.1,
-        approx: Literal["nystrom", "rf"] = "nystrom",
-        landmarks: Literal["kmeans", "uniform"] = "kmeans",
-        n_components: PositiveInt = 32,
-        homogeneous: bool = True,
-        group: str | None = None,
-        pooling: Pooling = "gaussian",
-        pool_stride: PositiveInt = 3,
-        pool_width: PositiveFloat | None = None,
-        cells: PositiveInt = 3,
-        layers: list[dict[str, Any]] | None = None,
+        layers: list[Layer] | None = None,
         unit_norm: bool = True,
         reduce: PositiveInt | None = None,
         reduce_whitening: Annotated[float, Range(low=0.0, high=1.0)] = 0.0,
         n_patches: PositiveInt = 50_000,
     ) -> None:
-        self.size = size
-        self.stride = stride
-        self.normalization = normalization
-        self.contrast = contrast
-        self.whitening = whitening
-        self.kernel = kernel
-        self.beta = beta
-        self.threshold = threshold
-        self.approx = approx
-        self.landmarks = landmarks
-        self.n_components = n_components
-        self.homogeneous = homogeneous
-        self.group = group
-        self.pooling = pooling
-        self.pool_stride = pool_stride
-        self.pool_width = pool_width
-        self.cells = cells
         self.layers = layers
         self.unit_norm = unit_norm
         self.reduce = reduce
         self.reduce_whitening = reduce_whitening
         self.n_patches = n_patches
 
+    @classmethod
+    def from_config(cls, layers: list[dict[str, Any]] | None = None, **values: Any) -> Self:
+        """The encoder from keys of its layers and its own.
+
+        Parameters
+        ----------
+        size : int >= 1
+            Side of the patches.
+        stride : int >= 1
+            Positions from one patch to the next.
+        normalization : {"norm", "mean", "contrast", "whitening"}
+            ``norm``: only the division by the norm, the last step of all four. ``mean``: the mean of the patch is
+            subtracted first. ``contrast``: then it is divided by sqrt(var + c^2). ``whitening``: then it is multiplied
+            by (C + epsilon I)^(-1/2), where C is the covariance of such patches.
+        contrast : float >= 0
+            c, as a share of the root mean variance of the patches.
+        whitening : float > 0
+            epsilon.
+        kernel : {"exponential", "arccos0", "arccos1", "rectified"}
+            kappa(t): exp(beta (t - 1)); the arc-cosine kernel of order 0 or 1. ``rectified`` has the features
+            max(+-<u, z> - threshold, 0) of unit vectors z instead of a kernel in closed form: two for each, and no
+            K_ZZ.
+        beta : float > 0
+            Parameter of the exponential kernel, the Gaussian of lengthscale beta^(-1/2) on the sphere.
+        threshold : float >= 0
+            Threshold of the rectified features.
+        approx : {"nystrom", "rf"}
+            ``rf``: random features of kappa instead; two for each component with the exponential kernel. For
+            ``rectified``: random directions z.
+        landmarks : {"kmeans", "uniform"}
+            Z: centres of spherical k-means, or patches drawn at random without replacement.
+        n_components : int >= 1
+            Number of landmarks or of random vectors.
+        homogeneous : bool
+            Whether features are multiplied by the norm |p_u| of the normalised patch.
+        group : str or None
+            Name of a finite group that reorders the entries of a patch, such as ``dihedral``: f_u is averaged over its
+            action on the patch.
+        pooling : {"gaussian", "mean", "grid", "none"}
+            ``gaussian``: windows exp(-(u - c)^2 / (2 pool_width^2)) with centres ``pool_stride`` apart. ``mean``: means
+            of ``pool_stride`` x ``pool_stride`` positions. ``grid``: means of ``cells`` x ``cells`` parts of the map.
+            The weights of a window sum to one.
+        pool_stride : int >= 1
+            Positions from one window to the next.
+        pool_width : float > 0 or None
+            In positions; None is pool_stride / sqrt(2).
+        cells : int >= 1
+            Parts of the map along each axis, for ``grid``.
+        layers : list of dict, or None
+            Several layers: each entry has the values that differ from those above, as in
+            ``[{"n_components": 32}, {"size": 3, "n_components": 128}]``. None is one layer.
+        """
+        keys = Layer.config_parameters()
+        shared = checked_values({key: values.pop(key) for key in keys.keys() & values.keys()}, keys)
+        check_value("layers", layers, list[dict[str, Any]] | None)
+        if layers is None:
+            only = Layer.from_config(**shared)
+            only.check()
+            return cls([only], **values)
+        return cls([_layer(f"layers[{i}]", entry, shared) for i, entry in enumerate(layers)], **values)
+
+    @classmethod
+    def config_parameters(cls) -> dict[str, Parameter]:
+        return {**Layer.config_parameters(), **super().config_parameters()}
+
     def check(self) -> None:
         super().check()
-        self._single_layers()
+        if self.layers is not None and not self.layers:
+            raise ParameterError("layers", "at least one layer, or None for a single one", self.layers)
+        for i, layer in enumerate(self.layers or ()):
+            with _at(f"layers[{i}]"):
+                layer.check()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        layers = self._single_layers()
+        layers = self._layers()
         self._check_images(shape, layers[0].size)
-        sides = shape[0], shape[1]
+        sides = shape[:2]
         for i, layer in enumerate(layers):
             if min(sides) < layer.size:
                 place = f"layers[{i}].size"
                 raise ParameterError(place, f"at most {min(sides)}, the side of the map of layer {i - 1}", layer.size)
-            sides = layer._layer_of((1, *sides)).pool.side
+            sides = layer.sides_out(sides)
 
     def estimate(self, sample: np.ndarray) -> tuple[int, Work]:
         self.check_shape(sample.shape[1:])
         channels, sides, work = sample.shape[3] if sample.ndim == 4 else 1, sample.shape[1:3], Work()
-        for single in self._single_layers():
-            layer = single._layer_of((channels, *sides))
-            channels, of_layer = layer.estimate(sample.dtype)
-            sides, work = layer.pool.side, work + of_layer
+        for layer in self._layers():
+            channels, of_layer = layer.estimate((channels, *sides), sample.dtype)
+            sides, work = layer.sides_out(sides), work + of_layer
         length = channels * math.prod(sides)
         if self.reduce is None:
             return length, work
         return min(self.reduce, length), work + Work.of(sample.dtype, float(length) * self.reduce)
 
-    def _single_layers(self) -> list[Patches]:
-        """Each layer as a separate, checked encoder, whose parameters of the whole stack are ignored."""
-        if self.layers is None:
-            return [self._checked_layer(self, "")]
-        if not self.layers:
-            raise ParameterError("layers", "at least one layer, or None for a single one", self.layers)
-        return [self._layer(i, entry) for i, entry in enumerate(self.layers)]
-
-    def _layer(self, i: int, entry: Any) -> Patches:
-        known = [name for name in parameters(type(self)) if name not in _STACK_PARAMETERS]
-        if not isinstance(entry, Mapping):
-            raise ParameterError(f"layers[{i}]", "a mapping of parameters to values", entry)
-        for key in entry:
-            if key not in known:
-                hint = suggestion(str(key), known)
-                raise InputError(f"layers[{i}]: a layer has no parameter {key!r}{hint} It has {', '.join(known)}.")
-        own = {name: getattr(self, name) for name in known}
-        return self._checked_layer(Patches(**{**own, **entry}), f"layers[{i}]")
-
-    def _checked_layer(self, layer: Patches, place: str) -> Patches:
-        try:
-            check_params(layer)
-            layer._group()
-        except ParameterError as error:
-            raise (error.prefixed(place) if place else error) from None
-        except InputError as error:
-            raise InputError(f"{place}: {error}" if place else str(error)) from None
-        return layer
-
-    def _options(self) -> LayerOptions:
-        width = self.pool_stride / math.sqrt(2) if self.pool_width is None else self.pool_width
-        values = {name: getattr(self, name) for name in LayerOptions.__annotations__}
-        return LayerOptions(**{**values, "pool_width": width})
-
-    def _group(self) -> Group | None:
-        if self.group is None:
-            return None
-        group: Group = build("group", self.group)
-        if group.order is None or not group.permutes((self.size, self.size, 1)):
-            raise ParameterError("group", "a finite group that reorders the pixels of a patch, or None", self.group)
-        return group
-
-    def _layer_of(self, shape: tuple[int, int, int]) -> Layer:
-        return Layer(self._options(), self._group(), shape)
+    def _layers(self) -> list[Layer]:
+        return self.layers or [Layer()]
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         rng = generator(random_state)
         images = _some(X, _SAMPLE_IMAGES, rng)
-        singles = self._single_layers()
         self.layers_: list[Layer] = []
         self._kept.clear()
-        for single in singles:
+        for layer in self._layers():
             images = images[: max(1, _SAMPLE_NUMBERS // math.prod(self._shape_of_maps()))]
-            maps = self._maps(images)
-            channels, height, width = maps.shape[:3]
-            layer = single._layer_of((channels, height, width))
-            layer.fit(self._sample(layer, maps, rng), rng)
-            self.layers_.append(layer)
+            self.layers_.append(clone(layer).fit(self._maps(images), self.n_patches, rng))
         self.n_outputs_ = math.prod(self._shape_of_maps())
         self.directions_ = None if self.reduce is None else self._principal_directions(X, images, self.reduce, rng)
 
     def _shape_of_maps(self) -> tuple[int, ...]:
         """(channels, height, width) after the layers fitted so far."""
         if self.layers_:
-            return self.layers_[-1].shape_out
+            return self.layers_[-1].shape_out_
         return (*self.shape_in_[2:], *self.shape_in_[:2]) if len(self.shape_in_) == 3 else (1, *self.shape_in_)
-
-    def _sample(self, layer: Layer, maps: Tensor, rng: np.random.Generator) -> Tensor:
-        """Random patches of maps, shape (d, count)."""
-        shape = (*layer.positions, maps.shape[-1])
-        total = math.prod(shape)
-        chosen = rng.choice(total, min(self.n_patches, total), replace=False)
-        rows, columns, points = (torch.from_numpy(each) for each in np.unravel_index(chosen, shape))
-        return layer.patches(maps)[:, :, :, rows, columns, points].reshape(layer.d, -1)
 
     def _maps(self, points: Tensor) -> Tensor:
         """The maps of the layers fitted so far, shape (channels, height, width, n)."""
@@ -357,8 +286,28 @@ class Patches(Encoder):
         return _unit_rows(vectors.T).T if self.unit_norm else vectors
 
 
-# Parameters of the whole stack, not allowed in an entry of ``layers``.
-_STACK_PARAMETERS = ("layers", "unit_norm", "reduce", "reduce_whitening", "n_patches")
+def _layer(place: str, entry: dict[str, Any], shared: dict[str, Any]) -> Layer:
+    """The layer of an entry of ``layers`` and of the keys that it does not have."""
+    known = Layer.config_parameters()
+    for key in entry:
+        if key not in known:
+            hint = suggestion(str(key), known)
+            raise InputError(f"{place}: a layer has no parameter {key!r}{hint} It has {', '.join(known)}.")
+    with _at(place):
+        layer = Layer.from_config(**{**shared, **checked_values(entry, known)})
+        layer.check()
+    return layer
+
+
+@contextlib.contextmanager
+def _at(place: str) -> Iterator[None]:
+    """Name the place of a layer in errors."""
+    try:
+        yield
+    except ParameterError as error:
+        raise error.prefixed(place) from None
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
 
 
 def _some(X: np.ndarray, size: int, rng: np.random.Generator) -> Tensor:

@@ -1,9 +1,7 @@
-"""Homogeneous kernels of patches, |p| |q| kappa(<p, q> / |p| |q|), and their finite features.
+"""Finite features of unit vectors u, from products with fixed vectors.
 
-kappa is a power series with non-negative coefficients of the cosine t of the angle
-between two patches, so that the kernel is positive definite on spheres of all
-dimensions (Schoenberg 1942). Features come from fixed unit vectors z_j: by Nyström,
-``K_ZZ^(-1/2) kappa(<z_j, u>)``, or at random.
+With landmarks z_j they are kappa(<z_j, u>), which K_ZZ^(-1/2) turns into Nyström features of the kernel kappa on the
+sphere. With random vectors their inner products have the expectation kappa.
 """
 
 from __future__ import annotations
@@ -16,8 +14,28 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbit.core.component import Component
+from orbit.core.params import NonNegativeFloat
+from orbit.kernels import ArcCos, Gaussian, Kernel
+
 # Lower bound on logarithms of norms: its power of two is zero in both precisions, and it is finite, so no NaN arises.
 _LOG_OF_ZERO = -1100.0
+
+
+class Rectified(Component):
+    """Features max(<z, u> - threshold, 0) and max(-<z, u> - threshold, 0) in place of a kernel in closed form.
+
+    Parameters
+    ----------
+    threshold : float >= 0
+
+    References
+    ----------
+    Coates and Ng, "The Importance of Encoding Versus Training with Sparse Coding and Vector Quantization", 2011.
+    """
+
+    def __init__(self, threshold: NonNegativeFloat = 0.1) -> None:
+        self.threshold = threshold
 
 
 class SphereMap(ABC):
@@ -51,76 +69,56 @@ class SphereMap(ABC):
         """Turn products with templates, in ``values[0]``, into features in place; ``values``: shape (columns, m, n)."""
 
 
-class PatchKernel(ABC):
-    """A function kappa, with its Gram matrix and its finite features."""
+class RandomMap(SphereMap):
+    """Features whose templates can be drawn at random."""
 
     @abstractmethod
-    def kappa(self, t: Tensor) -> Tensor:
-        """kappa of a tensor of cosines, in place."""
+    def draw(self, size: int, d: int, rng: np.random.Generator) -> np.ndarray:
+        """Templates, shape (size, d)."""
 
-    def nystrom_map(self) -> SphereMap:
-        """The map with features kappa(<z, u>) for templates z."""
-        return _Kappa(self)
-
-    @abstractmethod
-    def random_map(self, d: int, size: int, rng: np.random.Generator) -> tuple[SphereMap, np.ndarray, float]:
-        """A map, templates (size, d) and a scale, such that inner products of features have the expectation kappa."""
-
-    def gram(self, Z: np.ndarray) -> np.ndarray:
-        """kappa(<z_i, z_j>) in float64, shape (m, m)."""
-        Z = np.asarray(Z, dtype=np.float64)
-        return self.kappa(torch.from_numpy(Z @ Z.T)).numpy()
+    def scale(self, size: int) -> float:
+        """The factor with which inner products of features of ``size`` random templates have the right expectation."""
+        return 1.0
 
 
-class Exponential(PatchKernel):
-    """kappa(t) = exp(beta (t - 1)): the Gaussian kernel of lengthscale beta^(-1/2) on the sphere."""
-
-    def __init__(self, beta: float) -> None:
-        self.beta = beta
-
-    def kappa(self, t: Tensor) -> Tensor:
-        return t.sub_(1).mul_(self.beta).exp_()
-
-    def nystrom_map(self) -> SphereMap:
-        return _PowersOfTwo(self.beta)
-
-    def random_map(self, d: int, size: int, rng: np.random.Generator) -> tuple[SphereMap, np.ndarray, float]:
-        return _Waves(), math.sqrt(self.beta) * rng.standard_normal((size, d)), size**-0.5
+def landmark_map(kernel: Kernel | Rectified) -> SphereMap:
+    """The features of a fitted kernel for landmarks."""
+    if isinstance(kernel, Rectified):
+        return TwoSided(kernel.threshold)
+    return PowersOfTwo(kernel) if isinstance(kernel, Gaussian) else Zonal(kernel)
 
 
-class ArcCos(PatchKernel):
-    """Order 0: kappa(t) = 1 - theta / pi; order 1: (sin(theta) + (pi - theta) cos(theta)) / pi (Cho and Saul 2009)."""
-
-    def __init__(self, order: int) -> None:
-        self.order = order
-
-    def kappa(self, t: Tensor) -> Tensor:
-        t.clamp_(-1, 1)
-        share = t.acos().mul_(-1 / math.pi).add_(1)
-        if self.order == 0:
-            return t.copy_(share)
-        sine = t.square().neg_().add_(1).sqrt_()
-        return t.mul_(share).add_(sine, alpha=1 / math.pi)
-
-    def random_map(self, d: int, size: int, rng: np.random.Generator) -> tuple[SphereMap, np.ndarray, float]:
-        return _Rectified(self.order), rng.standard_normal((size, d)), math.sqrt(2 / size)
+def random_map(kernel: Kernel | Rectified) -> RandomMap:
+    """The features of a fitted kernel for random vectors."""
+    if isinstance(kernel, Rectified):
+        return TwoSided(kernel.threshold)
+    return HalfSpaces(kernel.order) if isinstance(kernel, ArcCos) else CosinesAndSines(kernel)
 
 
-class _Kappa(SphereMap):
-    def __init__(self, kernel: PatchKernel) -> None:
+def has_random_map(kernel: Kernel | Rectified) -> bool:
+    return isinstance(kernel, (Rectified, ArcCos)) or kernel.has_spectrum
+
+
+class Zonal(SphereMap):
+    """kappa(<z, u>) of a zonal kernel."""
+
+    def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
 
     def activate(self, values: Tensor) -> None:
-        self.kernel.kappa(values)
+        self.kernel.of_cosines(values)
 
 
-class _PowersOfTwo(SphereMap):
-    """|p| exp(beta (t - 1)) as a power of two of one product: half the time of an exponential, in a single pass."""
+class PowersOfTwo(SphereMap):
+    """|p| exp(beta (t - 1)), the Gaussian kernel on the sphere with beta = 1 / lengthscale^2, as a power of two.
+
+    The exponent is one product, so that features take a single pass, and half the time of an exponential.
+    """
 
     norm_in_product = True
 
-    def __init__(self, beta: float) -> None:
-        self.beta = beta / math.log(2)
+    def __init__(self, kernel: Gaussian) -> None:
+        self.beta = kernel.lengthscale_**-2 / math.log(2)
 
     def augmented(self, templates: np.ndarray) -> np.ndarray:
         return np.column_stack([self.beta * templates, np.ones(len(templates))])
@@ -135,33 +133,52 @@ class _PowersOfTwo(SphereMap):
         values.exp2_()
 
 
-class _Waves(SphereMap):
-    """Cosine and sine of each product."""
+class CosinesAndSines(RandomMap):
+    """Cosine and sine of each product with a frequency of the kernel."""
 
     columns = 2
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def draw(self, size: int, d: int, rng: np.random.Generator) -> np.ndarray:
+        return self.kernel.sample_spectrum(size, d, rng)
+
+    def scale(self, size: int) -> float:
+        return size**-0.5
 
     def activate(self, values: Tensor) -> None:
         torch.sin(values[0], out=values[1])
         values[0].cos_()
 
 
-class _Rectified(SphereMap):
-    """max(a, 0)^order of products a; order 0 is the step function."""
+class HalfSpaces(RandomMap):
+    """max(a, 0)^order of products a with normal vectors: features of the arc-cosine kernel (Cho and Saul 2009)."""
 
     def __init__(self, order: int) -> None:
         self.order = order
+
+    def draw(self, size: int, d: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.standard_normal((size, d))
+
+    def scale(self, size: int) -> float:
+        return math.sqrt(2 / size)
 
     def activate(self, values: Tensor) -> None:
         values.gt_(0) if self.order == 0 else values.clamp_(min=0)
 
 
-class TwoSided(SphereMap):
-    """max(a - threshold, 0) and max(-a - threshold, 0) of products a (Coates and Ng 2011)."""
+class TwoSided(RandomMap):
+    """The features of :class:`Rectified`."""
 
     columns = 2
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
+
+    def draw(self, size: int, d: int, rng: np.random.Generator) -> np.ndarray:
+        drawn = rng.standard_normal((size, d))
+        return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
 
     def activate(self, values: Tensor) -> None:
         torch.neg(values[0], out=values[1])

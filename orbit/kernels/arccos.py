@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from torch import Tensor
 
@@ -45,11 +45,21 @@ class ArcCos(Kernel):
            [0.5, 1. ]])
     """
 
+    is_zonal: ClassVar[bool] = True
+
     def __init__(self, order: Annotated[int, Range(low=0, high=1)] = 1) -> None:
         self.order = order
 
     def against(self, B: Tensor) -> KernelValues:
         return _ArcCosColumns(B, self.order)
+
+    def of_cosines(self, t: Tensor) -> Tensor:
+        t.clamp_(-1, 1)
+        share = t.acos().mul_(-1 / math.pi).add_(1)
+        if self.order == 0:
+            return t.copy_(share)
+        sine = t.square().neg_().add_(1).sqrt_()
+        return t.mul_(share).add_(sine, alpha=1 / math.pi)
 
     def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
         return group.is_unitary(shape)

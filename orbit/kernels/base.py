@@ -77,12 +77,15 @@ class Kernel(Component):
     spectral_moments : float
         E |w|^m is finite for m < spectral_moments: the number of derivatives of
         the kernel, which operator-valued kernels need.
+    is_zonal : bool
+        Whether k(u, z) of unit vectors depends on <u, z> only, as :meth:`of_cosines` gives it.
     skeleton_ : Skeleton or None
         The skeleton of a fitted compositional kernel.
     """
 
     has_spectrum: ClassVar[bool] = False
     is_isotropic: ClassVar[bool] = False
+    is_zonal: ClassVar[bool] = False
     skeleton_: Skeleton | None = None
 
     @property
@@ -100,6 +103,16 @@ class Kernel(Component):
     @abstractmethod
     def against(self, B: Tensor) -> KernelValues:
         """The functions k(., b_j) for the points ``B``, shape ``(m, d)``."""
+
+    def of_cosines(self, t: Tensor) -> Tensor:
+        """Turn the products t = <u, z> of unit vectors into k(u, z) of the fitted kernel, in place.
+
+        Raises
+        ------
+        InputError
+            If the kernel is not a function of these products.
+        """
+        raise InputError(f"{self.label()} of unit vectors depends on more than their angle: choose gaussian or arccos")
 
     def by_projections(self, X: np.ndarray) -> bool:
         """Whether values of a fitted kernel follow from projections on fixed points ``X``, shape (m, d), and norms."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -42,6 +43,8 @@ class Polynomial(Kernel):
            [ 9.,  4.]])
     """
 
+    is_zonal: ClassVar[bool] = True
+
     def __init__(
         self, degree: PositiveInt = 3, gamma: PositiveFloat | None = None, coef0: NonNegativeFloat = 1.0
     ) -> None:
@@ -63,9 +66,12 @@ class Polynomial(Kernel):
 
     def against(self, B: Tensor) -> KernelValues:
         def columns(A: Tensor, columns: slice, out: Tensor) -> Tensor:
-            return torch.mm(A, B[columns].T, out=out).mul_(self.gamma_).add_(self.coef0).pow_(self.degree)
+            return self.of_cosines(torch.mm(A, B[columns].T, out=out))
 
         return columns
+
+    def of_cosines(self, t: Tensor) -> Tensor:
+        return t.mul_(self.gamma_).add_(self.coef0).pow_(self.degree)
 
     def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
         return group.is_unitary(shape)

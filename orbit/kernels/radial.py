@@ -161,6 +161,7 @@ class RadialKernel(LengthscaleKernel):
 
     has_spectrum: ClassVar[bool] = True
     is_isotropic: ClassVar[bool] = True
+    is_zonal: ClassVar[bool] = True
 
     @abstractmethod
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
@@ -169,6 +170,12 @@ class RadialKernel(LengthscaleKernel):
     def spectrum_lengths(self, uniforms: np.ndarray, n_features: int) -> np.ndarray:
         """Lengths of frequencies of ``n_features`` entries, shape (size,), from uniform numbers, shape (size, 2)."""
         return self._scale_ppf(uniforms[:, 0]) * np.sqrt(2 * gammaincinv(n_features / 2, uniforms[:, 1]))
+
+    def of_cosines(self, t: Tensor) -> Tensor:
+        columns = self.against(t.new_zeros(1, 1))
+        assert isinstance(columns, RadialColumns)
+        squared = t.clamp_(max=1).mul_(-2 * columns.factor).add_(2 * columns.factor)  # factor |u - z|^2
+        return columns.profile(squared)
 
     def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
         return group.is_unitary(shape)

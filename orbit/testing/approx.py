@@ -12,6 +12,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from orbit.approx import AveragedMap, Exact
+from orbit.approx.landmarks import select
 from orbit.core.errors import InputError
 from orbit.distributions import Delta, Haar, VonMises
 from orbit.engine import Engine
@@ -313,7 +314,7 @@ class LandmarksContract(ComponentContract):
     def select(self, X: np.ndarray, size: int, source: str, seed: int = 0) -> np.ndarray:
         orb = Orbit(Rotation("polar"), size=X.shape[-1]).fit(X)
         kernel = Gaussian(0.7).fit(X)
-        return self.create(source=source).select(X, kernel, orb, Engine(), size, np.random.default_rng(seed))
+        return select(self.create(source=source), X, kernel, orb, Engine(), size, np.random.default_rng(seed))
 
     @pytest.mark.parametrize("source", ["data", "orbit"])
     def test_shape_seed_and_precision(self, rng, source):

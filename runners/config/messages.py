@@ -79,7 +79,7 @@ def warning_in_keys(text: str) -> str:
 
 def _without_components(error: ParameterError, owner: Any) -> ParameterError:
     """The error without the values that only Python can give, such as a group in a list of sections."""
-    in_python, in_files = (of(type(owner)).get(error.name) for of in (parameters, config_fields))
+    in_python, in_files = (of(owner).get(error.name) for of in (parameters, config_fields))
     if in_python is None or in_files is None or error.expected != describe(in_python.annotation):
         return error
     return ParameterError(error.name, describe(in_files.annotation), error.found)
@@ -92,7 +92,7 @@ def _section(owner: Any) -> str:
 def _with_keys(text: str, owner: Any) -> str:
     """The text with keys in place of the parameters of a component."""
     section = _section(owner)
-    names = "|".join(config_fields(type(owner)))
+    names = "|".join(config_fields(owner))
     if section == "runner" or not names:  # messages of runners name configuration keys already
         return text
     message = re.sub(rf"^({names})(?=[:\[])", rf"{section}.\1", text)
@@ -109,16 +109,17 @@ def _assignment(section: str, match: re.Match[str]) -> str:
 
 
 def _component_in(frames: Iterable[FrameType]) -> Any:
-    """The component of the last of the frames that have one; for a second layer, the layer and not its parts."""
+    """The class of the component of the last of the frames that have one; for a second layer, not that of its parts."""
     if not classes_are_imported():
         return None
     found: Any = None
     known = {*orbit.registry.registered(), orbit.Orbit, orbit.Engine}
     for frame in frames:
-        if frame.f_code.co_varnames[:1] != ("self",):
+        first = "".join(frame.f_code.co_varnames[:1])
+        if first not in ("self", "cls"):
             continue  # f_locals would keep the variables of the function alive, also those that it deletes
-        owner: Any = frame.f_locals["self"]
-        if type(owner) in known:
+        owner: Any = frame.f_locals[first] if first == "cls" else type(frame.f_locals[first])
+        if owner in known:
             found = owner
             if owner.kind == "hyper":
                 break

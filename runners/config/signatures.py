@@ -125,10 +125,13 @@ def classes_are_imported() -> bool:
 
 
 def documented(described: Iterable[type]) -> dict[str, str]:
-    """Parameter -> its documentation, from the docstrings of the classes or of their bases."""
+    """Parameter -> its documentation, from the docstrings of the classes, of their bases and of ``from_config``."""
     found: dict[str, str] = {}
-    for base in (base for cls in described for base in reversed(cls.__mro__)):
-        section = _PARAMETERS.search(inspect.cleandoc(vars(base).get("__doc__") or "") + "\n")
+    described = list(described)
+    texts = [vars(base).get("__doc__") for cls in described for base in reversed(cls.__mro__)]
+    texts += [getattr(cls, "from_config", cls).__doc__ for cls in described]
+    for text in texts:
+        section = _PARAMETERS.search(inspect.cleandoc(text or "") + "\n")
         for keys, text in _ENTRY.findall(section[1]) if section else ():
             meaning = _ROLE.sub(r"\1", " ".join(text.split()))
             found |= {key.strip(): meaning for key in keys.split(",") if meaning}

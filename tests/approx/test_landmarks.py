@@ -9,10 +9,10 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import orbit
-from orbit.approx import Nystrom, landmarks
+from orbit.approx import Nystrom
 from orbit.approx.landmarks import KMeans, Leverage, RPCholesky
 from orbit.engine import Engine
-from orbit.kernels import ArcCos, Gaussian, Laplacian, Polynomial
+from orbit.kernels import ArcCos, Gaussian, Laplacian, Polynomial, landmarks
 from orbit.orbits import Orbit
 from orbit.testing import LandmarksContract
 
@@ -50,7 +50,7 @@ def clustered(n, rng):
 
 def select(name, X, kernel, size, seed, source="data"):
     rule, orb = orbit.build("landmarks", name, source=source), Orbit().fit(X)
-    return rule.select(X, kernel.fit(X), orb, Engine(), size, np.random.default_rng(seed))
+    return orbit.approx.landmarks.select(rule, X, kernel.fit(X), orb, Engine(), size, np.random.default_rng(seed))
 
 
 def trace_error(X, Z, kernel):

@@ -10,19 +10,39 @@ import oracles
 import pytest
 import torch
 from scipy.spatial.distance import pdist
+from sklearn.base import clone
 
 import orbit
 from orbit import representations
 from orbit.approx import Exact, RandomFourier
 from orbit.core.errors import InputError, ParameterError
 from orbit.distributions import NoisySort
-from orbit.encoders import Gradients, MelSpectrogram, NoEncoder, Onnx, Patches, PrincipalComponents, UpperTriangle
-from orbit.groups import Permutation, Rotation
-from orbit.kernels import Gaussian
+from orbit.encoders import (
+    Gradients,
+    GridPooling,
+    Layer,
+    MelSpectrogram,
+    NoEncoder,
+    NoPooling,
+    Onnx,
+    Patches,
+    PrincipalComponents,
+    Rectified,
+    UpperTriangle,
+    Whitening,
+)
+from orbit.groups import Dihedral, Permutation, Rotation
+from orbit.kernels import Gaussian, Laplacian, Matern, Polynomial, RationalQuadratic
+from orbit.kernels.landmarks import KMeans, Leverage, RPCholesky, Uniform
 from orbit.testing import ComponentContract, EncoderContract
 from orbit.testing.samples import smooth_images
 
-DEFAULTS = Patches().get_params(deep=False)
+DEFAULTS = {key: parameter.default for key, parameter in Layer.config_parameters().items()}
+
+
+def patches_of(**options):
+    """The encoder by its keys of the configuration."""
+    return orbit.build("encoder", "patches", **options)
 
 
 def encoded(encoder, X):
@@ -144,7 +164,7 @@ ONE_LAYER = [
 @pytest.mark.parametrize("shape", [(6, 7), (5, 6, 2)], ids=str)
 def test_all_patches_as_landmarks_give_the_compositional_kernel(changes, shape, rng):
     X = rng.standard_normal((3, *shape))
-    encoder = Patches(**changes, n_components=1000, landmarks="uniform", unit_norm=False).fit(X, random_state=0)
+    encoder = patches_of(**changes, n_components=1000, landmarks="uniform", unit_norm=False).fit(X, random_state=0)
     found = encoded(encoder, X)
     np.testing.assert_allclose(found @ found.T, exact_gram(X, [DEFAULTS | changes]), rtol=1e-9, atol=1e-11)
 
@@ -160,7 +180,7 @@ def test_all_patches_as_landmarks_give_the_compositional_kernel(changes, shape, 
 )
 def test_layers_of_full_rank_give_the_kernel_of_the_kernel(layers, rng):
     X = rng.standard_normal((2, 6, 5))
-    encoder = Patches(layers=layers, n_components=1000, landmarks="uniform", unit_norm=False).fit(X, random_state=0)
+    encoder = patches_of(layers=layers, n_components=1000, landmarks="uniform", unit_norm=False).fit(X, random_state=0)
     found = encoded(encoder, X)
     np.testing.assert_allclose(found @ found.T, exact_gram(X, [DEFAULTS | each for each in layers]), rtol=1e-8)
 
@@ -190,7 +210,7 @@ def normalised_patches(X, options):
 def test_patches_are_normalised_as_the_formula_says(normalization, shape, homogeneous, rng):
     X = rng.standard_normal((4, *shape))
     options = {"size": 3, "normalization": normalization, "pooling": "none", "homogeneous": homogeneous}
-    encoder = Patches(**options, n_components=1000, landmarks="uniform", unit_norm=False).fit(X, random_state=0)
+    encoder = patches_of(**options, n_components=1000, landmarks="uniform", unit_norm=False).fit(X, random_state=0)
     found = encoded(encoder, X)
     patches = normalised_patches(X, DEFAULTS | options)
     patches = patches.reshape(len(X), -1, patches.shape[-1])
@@ -206,10 +226,10 @@ def test_patches_are_normalised_as_the_formula_says(normalization, shape, homoge
 def test_random_features_come_near_the_kernel(kernel, rng):
     X = rng.standard_normal((3, 4, 4))
     options = {"size": 3, "kernel": kernel, "pooling": "none", "unit_norm": False}
-    exact = encoded(Patches(**options, n_components=1000, landmarks="uniform").fit(X, random_state=0), X)
+    exact = encoded(patches_of(**options, n_components=1000, landmarks="uniform").fit(X, random_state=0), X)
     errors = []
     for size in (50, 5000):
-        found = encoded(Patches(**options, approx="rf", n_components=size).fit(X, random_state=0), X)
+        found = encoded(patches_of(**options, approx="rf", n_components=size).fit(X, random_state=0), X)
         errors.append(np.abs(found @ found.T - exact @ exact.T).max() / (exact @ exact.T).max())
     assert errors[1] < 0.03
     assert errors[1] < 0.5 * errors[0]
@@ -217,7 +237,7 @@ def test_random_features_come_near_the_kernel(kernel, rng):
 
 def test_rectified_features_are_the_two_sides_of_projections_on_patches(rng):
     X = rng.standard_normal((2, 4, 4))
-    encoder = Patches(
+    encoder = patches_of(
         size=3,
         kernel="rectified",
         threshold=0.2,
@@ -246,11 +266,11 @@ def test_features_of_whitened_patches_with_kmeans_landmarks_pooled_over_cells(ke
     X = smooth_images(rng, 30, 9, 8)
     changes = {"size": 4, "normalization": "whitening", "kernel": kernel, "beta": 1.5, "homogeneous": homogeneous}
     changes |= {"n_components": 6, "pooling": "grid", "cells": 2, "unit_norm": False}
-    encoder = Patches(**changes).fit(X, random_state=0)
+    encoder = patches_of(**changes).fit(X, random_state=0)
     patches = normalised_patches(X, DEFAULTS | changes)  # (n, 6, 5, 16)
     norms = np.linalg.norm(patches, axis=3)
     layer = encoder.layers_[0]
-    Z = layer.templates[0][:, :16]
+    Z = layer.templates_[0][:, :16]
     Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)  # the exponential kernel keeps them times a factor
     products = np.einsum("xijd,zd->xzij", patches / norms[..., None], Z)
     if kernel == "rectified":
@@ -271,10 +291,10 @@ def test_features_of_whitened_patches_with_kmeans_landmarks_pooled_over_cells(ke
 def test_a_layer_averaged_over_turns_of_the_patch_does_not_see_them(normalization, rng):
     X = rng.standard_normal((3, 5, 5, 2))
     options = {"size": 5, "normalization": normalization, "pooling": "none", "n_components": 3, "contrast": 0.0}
-    encoder = Patches(**options, group="dihedral").fit(X, random_state=0)
+    encoder = patches_of(**options, group="dihedral").fit(X, random_state=0)
     moved = np.rot90(X, axes=(1, 2))[:, :, ::-1]
     np.testing.assert_allclose(encoded(encoder, moved), encoded(encoder, X), rtol=1e-9)
-    plain = Patches(**options).fit(X, random_state=0)
+    plain = patches_of(**options).fit(X, random_state=0)
     assert np.abs(encoded(plain, moved) - encoded(plain, X)).max() > 1e-3
 
 
@@ -283,15 +303,15 @@ def test_an_average_over_turns_is_the_mean_of_features_of_turned_images(rng):
     options = {"size": 3, "pooling": "none", "n_components": 1000, "landmarks": "uniform", "unit_norm": False}
     turned = np.concatenate([np.rot90(X, k, axes=(1, 2)) for k in range(4)])
     mirrored = np.concatenate([turned, turned[:, :, ::-1]])
-    mean = encoded(Patches(**options).fit(mirrored, random_state=0), mirrored).reshape(8, 3, -1).mean(0)
-    found = encoded(Patches(**options, group="dihedral").fit(mirrored, random_state=0), X)
+    mean = encoded(patches_of(**options).fit(mirrored, random_state=0), mirrored).reshape(8, 3, -1).mean(0)
+    found = encoded(patches_of(**options, group="dihedral").fit(mirrored, random_state=0), X)
     np.testing.assert_allclose(found @ found.T, mean @ mean.T, rtol=1e-8)
 
 
 def test_features_do_not_depend_on_the_batch_or_the_precision(rng):
     X = smooth_images(rng, 150, 12, 12)
     layers = [{"n_components": 20}, {"size": 2, "n_components": 30, "pooling": "grid", "cells": 2}]
-    encoder = Patches(layers=layers).fit(X.astype(np.float32), random_state=0)
+    encoder = patches_of(layers=layers).fit(X.astype(np.float32), random_state=0)
     whole = encoded(encoder, X)
     np.testing.assert_allclose(np.linalg.norm(whole, axis=1), 1, rtol=1e-12)
     parts = np.concatenate([encoded(encoder, X[rows]) for rows in np.split(np.arange(150), [1, 4, 130])])
@@ -303,10 +323,10 @@ def test_features_do_not_depend_on_the_batch_or_the_precision(rng):
 
 def test_fits_with_one_seed_are_equal_and_survive_pickling(rng):
     X = smooth_images(rng, 20, 10, 10).astype(np.float32)
-    first, second = (Patches(n_components=9).fit(X, random_state=3) for _ in range(2))
+    first, second = (patches_of(n_components=9).fit(X, random_state=3) for _ in range(2))
     np.testing.assert_array_equal(encoded(first, X), encoded(second, X))
     np.testing.assert_array_equal(encoded(pickle.loads(pickle.dumps(first)), X), encoded(first, X))
-    other = Patches(n_components=9).fit(X, random_state=4)
+    other = patches_of(n_components=9).fit(X, random_state=4)
     assert not np.allclose(encoded(other, X), encoded(first, X))
 
 
@@ -315,13 +335,13 @@ def test_fits_with_one_seed_are_equal_and_survive_pickling(rng):
 def test_blank_images(kernel, normalization, rng):
     X = np.concatenate([np.zeros((2, 9, 9)), smooth_images(rng, 3, 9, 9), np.ones((1, 9, 9))])
     for dtype in (np.float32, np.float64):
-        encoder = Patches(kernel=kernel, normalization=normalization, n_components=5).fit(X.astype(dtype), 0)
+        encoder = patches_of(kernel=kernel, normalization=normalization, n_components=5).fit(X.astype(dtype), 0)
         found = encoded(encoder, X.astype(dtype))
         assert np.isfinite(found).all()
         np.testing.assert_allclose(np.linalg.norm(found[2:5], axis=1), 1, rtol=1e-4)
         if normalization != "whitening":
             assert not found[0].any()
-    encoded(Patches(n_components=5).fit(np.zeros((2, 9, 9)), 0), X)  # a sample without any patch but zero
+    encoded(patches_of(n_components=5).fit(np.zeros((2, 9, 9)), 0), X)  # a sample without any patch but zero
 
 
 def test_landmarks_of_kmeans_are_nearer_than_random_patches(rng):
@@ -329,7 +349,7 @@ def test_landmarks_of_kmeans_are_nearer_than_random_patches(rng):
 
     def missing(landmarks):
         """Of the squared norm of features of patches, which is that of the patches where nothing is missing."""
-        encoder = Patches(landmarks=landmarks, n_components=12, pooling="none", unit_norm=False).fit(X, 0)
+        encoder = patches_of(landmarks=landmarks, n_components=12, pooling="none", unit_norm=False).fit(X, 0)
         windows_ = np.lib.stride_tricks.sliding_window_view(X, (5, 5), axis=(1, 2))
         return 1 - np.square(encoded(encoder, X)).sum() / np.square(windows_).sum()
 
@@ -338,32 +358,32 @@ def test_landmarks_of_kmeans_are_nearer_than_random_patches(rng):
 
 def test_reduced_vectors_are_projections_that_hold_most(rng):
     X = smooth_images(rng, 80, 12, 12)
-    whole = encoded(Patches(n_components=12).fit(X, 0), X)
-    reduced = encoded(Patches(n_components=12, reduce=20).fit(X, 0), X)
+    whole = encoded(patches_of(n_components=12).fit(X, 0), X)
+    reduced = encoded(patches_of(n_components=12, reduce=20).fit(X, 0), X)
     assert reduced.shape == (80, 20)
     best = np.linalg.svd(whole, compute_uv=False)
     lost = 1 - np.square(reduced).sum() / np.square(whole).sum()
     assert lost < 1.05 * np.square(best[20:]).sum() / np.square(best).sum() + 1e-9
-    full = encoded(Patches(n_components=12, reduce=1000).fit(X, 0), X)
+    full = encoded(patches_of(n_components=12, reduce=1000).fit(X, 0), X)
     np.testing.assert_allclose(full @ full.T, whole @ whole.T, atol=1e-10)
 
 
 def test_whitened_reduction_divides_coordinates_by_powers_of_their_root_mean_square(rng):
     X = smooth_images(rng, 60, 12, 12)
-    plain = encoded(Patches(n_components=8, reduce=20).fit(X, 0), X)
+    plain = encoded(patches_of(n_components=8, reduce=20).fit(X, 0), X)
     scaled = plain / np.sqrt(np.square(plain).mean(0)) ** 0.5
     scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
-    whitened = encoded(Patches(n_components=8, reduce=20, reduce_whitening=0.5).fit(X, 0), X)
+    whitened = encoded(patches_of(n_components=8, reduce=20, reduce_whitening=0.5).fit(X, 0), X)
     np.testing.assert_allclose(whitened, scaled, atol=1e-10)
-    flat = encoded(Patches(n_components=8, reduce=20, reduce_whitening=1.0, unit_norm=False).fit(X, 0), X)
+    flat = encoded(patches_of(n_components=8, reduce=20, reduce_whitening=1.0, unit_norm=False).fit(X, 0), X)
     np.testing.assert_allclose(np.square(flat).mean(0), 1, atol=1e-10)
 
 
 def test_principal_directions_have_several_images_each(rng, monkeypatch):
     monkeypatch.setattr("orbit.encoders.patches._SAMPLE_IMAGES", 10)
     X = smooth_images(rng, 400, 12, 12)
-    vectors = encoded(Patches(n_components=12).fit(X, 0), X)
-    reduced = encoded(Patches(n_components=12, reduce=40).fit(X, 0), X)
+    vectors = encoded(patches_of(n_components=12).fit(X, 0), X)
+    reduced = encoded(patches_of(n_components=12, reduce=40).fit(X, 0), X)
     assert reduced.shape == (400, 40)
     best = np.linalg.svd(vectors, compute_uv=False) ** 2
     lost, least = 1 - np.square(reduced).sum() / best.sum(), best[40:].sum() / best.sum()
@@ -386,19 +406,71 @@ WRONG = [
 @pytest.mark.parametrize(("parameters", "message"), WRONG, ids=str)
 def test_invalid_parameters_raise_before_the_fit(parameters, message):
     with pytest.raises(InputError, match=message):
-        Patches(**parameters).check()
+        patches_of(**parameters).check()
+
+
+WRONG_LAYERS = [
+    (Layer(size=0), r"^layers\[0\]\.size: expected an integer >= 1, found 0$"),
+    ({"size": 3}, r"^layers: expected a list, each item a Layer or null"),
+    (Layer(kernel=Laplacian()), r"^layers\[0\]\.kernel: expected a kernel of the angle of unit vectors"),
+    (Layer(kernel=Polynomial(), approx="rf"), r"^layers\[0\]\.approx: expected 'nystrom'"),
+    (Layer(landmarks=Uniform("orbit")), r"^layers\[0\]\.landmarks: expected a rule with source='data'"),
+    (Layer(kernel=Rectified(), landmarks=Leverage()), r"^layers\[0\]\.landmarks: expected a rule that needs no kernel"),
+    (Layer(kernel=Rectified(-1.0)), r"^layers\[0\]\.threshold: expected a finite number >= 0"),
+]
+
+
+@pytest.mark.parametrize(("layer", "message"), WRONG_LAYERS, ids=str)
+def test_invalid_layers_raise_before_the_fit(layer, message):
+    with pytest.raises(InputError, match=message):
+        Patches([layer]).check()
+
+
+def test_keys_of_the_configuration_are_layers_of_parts(rng):
+    keys = {"size": 4, "normalization": "whitening", "whitening": 0.2, "kernel": "rectified", "threshold": 0.3}
+    keys |= {"pooling": "grid", "cells": 2, "group": "dihedral", "n_components": 6}
+    layer = Layer(4, 1, Whitening(0.2), Rectified(0.3), n_components=6, group=Dihedral(), pooling=GridPooling(2))
+    X = smooth_images(rng, 20, 9, 9)
+    for by_keys, layers in (
+        (patches_of(**keys), [layer]),
+        (
+            patches_of(layers=[{}, {"size": 2, "group": None}], **keys),
+            [layer, clone(layer).set_params(size=2, group=None)],
+        ),
+    ):
+        by_objects = Patches([clone(each) for each in layers])
+        np.testing.assert_array_equal(encoded(by_keys.fit(X, 0), X), encoded(by_objects.fit(X, 0), X))
+
+
+@pytest.mark.parametrize("kernel", [Matern(0.5, nu=1.5), Polynomial(2), RationalQuadratic("median")], ids=repr)
+def test_every_kernel_of_the_angle_gives_its_values(kernel, rng):
+    X = rng.standard_normal((3, 4, 4))
+    layer = Layer(3, kernel=kernel, landmarks=Uniform(), n_components=100, homogeneous=False, pooling=NoPooling())
+    found = encoded(Patches([layer], unit_norm=False).fit(X, 0), X).reshape(3, -1, 4)
+    patches = np.lib.stride_tricks.sliding_window_view(X, (3, 3), axis=(1, 2)).reshape(12, 9)
+    units = patches / np.linalg.norm(patches, axis=1, keepdims=True)
+    vectors = found.swapaxes(1, 2).reshape(12, -1)
+    np.testing.assert_allclose(vectors @ vectors.T, kernel.gram(units), rtol=1e-6)
+
+
+@pytest.mark.parametrize("rule", [KMeans(), RPCholesky(), Leverage()], ids=repr)
+def test_all_patches_as_landmarks_by_any_rule_give_the_kernel(rule, rng):
+    X = rng.standard_normal((3, 5, 5))
+    layers = (Layer(3, landmarks=each, n_components=27) for each in (rule, Uniform()))
+    found, expected = (encoded(Patches([layer]).fit(X, 0), X) for layer in layers)
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, rtol=1e-9)
 
 
 def test_points_other_than_images_are_rejected(rng):
     with pytest.raises(
         InputError, match=r"^encoder=patches takes images .* of at least 5 x 5 pixels, found vectors of"
     ):
-        Patches().fit(np.zeros((3, 64)))
+        patches_of().fit(np.zeros((3, 64)))
     with pytest.raises(InputError, match=r"of at least 9 x 9 pixels, found points of shape \(8, 12\)"):
-        Patches(size=9).fit(np.zeros((3, 8, 12)))
+        patches_of(size=9).fit(np.zeros((3, 8, 12)))
     with pytest.raises(ParameterError, match=r"^layers\[1\]\.size: expected at most 2, the side of the map"):
-        Patches(layers=[{}, {"size": 3}]).fit(np.zeros((3, 8, 12)))
-    encoder = Patches(n_components=2).fit(rng.random((3, 8, 8)), 0)
+        patches_of(layers=[{}, {"size": 3}]).fit(np.zeros((3, 8, 12)))
+    encoder = patches_of(n_components=2).fit(rng.random((3, 8, 8)), 0)
     with pytest.raises(InputError, match=r"was fitted on points of shape \(8, 8\), found \(8, 9\)"):
         encoder.encode(torch.zeros(1, 8, 9))
 
@@ -423,7 +495,7 @@ def test_gradients_are_the_representation_of_moved_points(rng):
         Gradients().fit(np.ones((3, 4)))
 
 
-@pytest.mark.parametrize("encoder", [NoEncoder(), Patches(size=2, n_components=3), Gradients()], ids=repr)
+@pytest.mark.parametrize("encoder", [NoEncoder(), patches_of(size=2, n_components=3), Gradients()], ids=repr)
 def test_encode_outside_the_engine_returns_an_ordinary_tensor(encoder, rng):
     X = rng.random((3, 6, 6))
     points = torch.from_numpy(X)
@@ -546,11 +618,12 @@ class TestNoEncoder(EncoderContract):
 
 
 class TestPatches(EncoderContract):
-    component, params = Patches, {"size": 3, "n_components": 4}
+    component, params = Patches, {"layers": [Layer(size=3, n_components=4)]}
 
 
 class TestPatchesInLayers(EncoderContract):
-    component, params = Patches, {"n_components": 4, "layers": [{"size": 3}, {"beta": 2.0}]}
+    component = Patches
+    params = {"layers": [Layer(size=3, n_components=4), Layer(kernel=Gaussian(0.7), n_components=4)]}
     shape = (16, 16)
 
 
@@ -583,7 +656,9 @@ class TestOnnx(ComponentContract):  # with a file, in test_encoders_onnx.py
 def test_a_constant_patch_has_no_contrast(rng, value, dtype):
     X = np.full((4, 12, 12), value)
     X[:, 3:6, 3:6] = rng.random((4, 3, 3))
-    encoder = Patches(size=3, normalization="contrast", contrast=0.0, n_components=8, unit_norm=False, pooling="none")
+    encoder = patches_of(
+        size=3, normalization="contrast", contrast=0.0, n_components=8, unit_norm=False, pooling="none"
+    )
     features = encoded(encoder.fit(X.astype(dtype), 0), X.astype(dtype)).reshape(4, -1, 10, 10)
     assert not features[:, :, 6:, 6:].any()
     assert features[:, :, 3, 3].any(axis=1).all()
@@ -595,13 +670,13 @@ def test_a_constant_patch_has_no_contrast(rng, value, dtype):
 def test_equal_patches_are_zero_not_rounding_errors(rng, contrast, normalization, dtype):
     patches = 100 + rng.random((12, 1, 1)) if normalization != "whitening" else 100 + rng.random((3, 3))
     X = np.ascontiguousarray(np.tile(np.broadcast_to(patches, (12, 3, 3)), (1, 2, 2)), dtype=dtype)
-    encoder = Patches(size=3, stride=3, normalization=normalization, contrast=contrast, n_components=4).fit(X, 0)
+    encoder = patches_of(size=3, stride=3, normalization=normalization, contrast=contrast, n_components=4).fit(X, 0)
     assert not encoded(encoder, X).any()
     assert not encoded(encoder, X[:1]).any()
 
 
 def test_directions_of_black_images_are_finite():
-    encoder = Patches(size=3, n_components=4, reduce=3, reduce_whitening=0.5).fit(np.zeros((6, 8, 8)), 0)
+    encoder = patches_of(size=3, n_components=4, reduce=3, reduce_whitening=0.5).fit(np.zeros((6, 8, 8)), 0)
     np.testing.assert_array_equal(encoded(encoder, np.zeros((2, 8, 8))), 0.0)
 
 

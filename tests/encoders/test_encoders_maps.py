@@ -14,12 +14,12 @@ from orbit.approx import Exact, Nystrom, RandomFourier
 from orbit.approx.landmarks import KMeans, Uniform
 from orbit.core.errors import InputError
 from orbit.distributions import VonMises
-from orbit.encoders import Gradients, NoEncoder, Patches
+from orbit.encoders import Gradients, Layer, NoEncoder, Patches
 from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.testing.samples import smooth_images
 
-PATCHES = Patches(size=3, n_components=6, pool_stride=3)
+PATCHES = Patches([Layer(size=3, n_components=6)])
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_lengthscale_and_encoder_are_fitted_to_moved_points_for_any_orbit_size(i
     assert first[0] == second[0]
     assert 0.01 < first[0] < 1.5  # vectors have norm one; images have several
     for m in maps:
-        np.testing.assert_array_equal(m.encoder_.layers_[0].templates, maps[0].encoder_.layers_[0].templates)
+        np.testing.assert_array_equal(m.encoder_.layers_[0].templates_, maps[0].encoder_.layers_[0].templates_)
     other = Exact(Gaussian(), turns(), encoder=PATCHES, random_state=1).fit(images)
     assert other.kernel_.lengthscale_ != first[0]
 

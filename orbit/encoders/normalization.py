@@ -1,0 +1,101 @@
+"""What is done to patches before they are divided by their norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.core.component import Component
+from orbit.core.linalg import eigh, is_constant
+from orbit.core.params import NonNegativeFloat, PositiveFloat
+
+
+class MeanRemoval(Component):
+    """The mean of the patch is subtracted; a patch that is constant but for rounding becomes zero."""
+
+    def fit(self, patches: Tensor, moved: Callable[[np.ndarray], np.ndarray]) -> Self:
+        """Fit to patches, shape (d, count); ``moved`` gives the images (order, count, d) of patches under the group."""
+        return self
+
+    def apply(self, patches: Tensor) -> None:
+        """Normalise patches (d, count) in place."""
+        self._centre(patches)
+
+    def _centre(self, patches: Tensor) -> Tensor:
+        """The means, shape (count,), in the unit of the patches that remain, whose rounding errors the patches have."""
+        means = patches.mean(0)
+        patches.sub_(means)
+        deviations = patches.square().mean(0).sqrt_()
+        constant = is_constant(deviations, means, means.dtype)
+        scale = self._scale(deviations).masked_fill_(constant, 0.0)
+        patches.mul_(scale)
+        return means.mul_(scale)
+
+    def _scale(self, deviations: Tensor) -> Tensor:
+        """Factors of centred patches of these standard deviations."""
+        return torch.ones_like(deviations)
+
+
+class ContrastNormalization(MeanRemoval):
+    """The mean is subtracted, and the patch divided by sqrt(var + c^2).
+
+    Parameters
+    ----------
+    contrast : float >= 0
+        c, as a share of the root mean variance of the patches.
+    """
+
+    def __init__(self, contrast: NonNegativeFloat = 0.1) -> None:
+        self.contrast = contrast
+
+    def fit(self, patches: Tensor, moved: Callable[[np.ndarray], np.ndarray]) -> Self:
+        variances = patches.double().var(0, unbiased=False)
+        self.contrast_ = self.contrast * float(variances.mean()) ** 0.5
+        return self
+
+    def _scale(self, deviations: Tensor) -> Tensor:
+        return reciprocal(torch.hypot(deviations, deviations.new_tensor(self.contrast_)))
+
+
+class Whitening(ContrastNormalization):
+    """After contrast normalisation, patches are multiplied by (C + epsilon I)^(-1/2); C is their covariance.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+    contrast : float >= 0
+        As for :class:`ContrastNormalization`.
+    """
+
+    def __init__(self, epsilon: PositiveFloat = 0.1, contrast: NonNegativeFloat = 0.1) -> None:
+        super().__init__(contrast)
+        self.epsilon = epsilon
+
+    def fit(self, patches: Tensor, moved: Callable[[np.ndarray], np.ndarray]) -> Self:
+        super().fit(patches, moved)
+        centred = patches.clone()
+        self._centre(centred)
+        # of all images under the group, so that the matrix is the same for each of them
+        vectors = moved(centred.double().numpy().T).reshape(-1, len(patches))
+        self.mean_ = vectors.mean(0)
+        values, basis = eigh((vectors - self.mean_).T @ (vectors - self.mean_) / len(vectors))
+        self.matrix_ = (basis / np.sqrt(np.maximum(values, 0) + self.epsilon)) @ basis.T
+        return self
+
+    def apply(self, patches: Tensor) -> None:
+        """Normalise patches (d, count) in place; those that are the mean but for rounding become zero."""
+        means = self._centre(patches)
+        matrix, mean = (torch.as_tensor(part).to(patches) for part in (self.matrix_, self.mean_))
+        patches.sub_(mean[:, None])
+        sizes = mean.norm() + len(patches) ** 0.5 * means.abs_()
+        patches.mul_(~is_constant(patches.square().sum(0).sqrt_(), sizes, mean.dtype))
+        patches.copy_(matrix @ patches)
+
+
+def reciprocal(norms: Tensor, floor: float = 0.0) -> Tensor:
+    """1 / norm, and 1 / floor for norms below it: what is multiplied with it is zero where the norm is."""
+    return norms.clamp(min=max(floor, torch.finfo(norms.dtype).tiny)).reciprocal_()
