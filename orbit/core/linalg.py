@@ -92,20 +92,33 @@ def is_symmetric(A: np.ndarray) -> bool:
 def is_constant(deviation: Any, mean: Any, dtype: Any) -> Any:
     """Whether numbers of a precision are equal but for rounding, so that their deviation is no scale to divide by.
 
-    The bound of scikit-learn's ``StandardScaler`` without its factor for sums of many numbers, which callers avoid.
+    The bound of scikit-learn's ``StandardScaler`` without its factor for long sums, see :func:`mean_and_deviation`.
 
     Parameters
     ----------
     deviation, mean : float, array or tensor
         Standard deviation of the numbers, or their distance from a reference, and their mean, or the reference.
     dtype : NumPy or torch dtype
-        Precision of the numbers.
+        Precision of the numbers; integers are taken as float64.
 
     >>> is_constant(np.array([1e-16, 1e-3]), 1.0, np.float64)
     array([ True, False])
     """
-    finfo = torch.finfo if isinstance(dtype, torch.dtype) else np.finfo
-    return deviation <= _ROUNDINGS * float(finfo(dtype).eps) * abs(mean)
+    finfo = torch.finfo(dtype) if isinstance(dtype, torch.dtype) else np.finfo(np.result_type(dtype, np.float32))
+    return deviation <= _ROUNDINGS * float(finfo.eps) * abs(mean)
+
+
+def mean_and_deviation(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation over the points ``X``, shape (n, *shape), in float64.
+
+    Of equal numbers they are the number and zero: sums are of differences from the first point.
+
+    >>> mean_and_deviation(np.full((9, 1), 0.1))
+    (array([0.1]), array([0.]))
+    """
+    first = X[0].astype(np.float64)
+    moved = X - first
+    return first + moved.mean(0), moved.std(0)
 
 
 def row_norms(X: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import torch
 from sklearn.decomposition import PCA
 from torch import Tensor
 
+from orbit.core.linalg import is_constant
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator
 from orbit.core.work import Work
@@ -34,7 +35,7 @@ class PrincipalComponents(Encoder):
     Attributes
     ----------
     components_ : array, shape (n_outputs_, entries of a point)
-        Orthonormal rows.
+        Orthonormal rows; zero for components in which the points differ by rounding only.
     mean_ : array, shape (entries of a point,)
     explained_variance_ratio_ : array, shape (n_outputs_,)
         Share of the variance of the points in each component.
@@ -67,7 +68,8 @@ class PrincipalComponents(Encoder):
         self.mean_ = points.mean(0, dtype=np.float64).astype(dtype)
         with np.errstate(invalid="ignore"):  # shares of no variance, if all points are equal
             pca = PCA(min(self.n_components, *points.shape), random_state=seed).fit(points - self.mean_)
-        self.components_ = pca.components_
+        deviations, size = np.sqrt(pca.explained_variance_), np.linalg.norm(self.mean_)
+        self.components_ = np.where(is_constant(deviations, size, dtype)[:, None], 0, pca.components_)
         self.explained_variance_ratio_ = np.nan_to_num(pca.explained_variance_ratio_)
         self.n_outputs_ = len(self.components_)
 

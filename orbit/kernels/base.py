@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError
+from orbit.core.linalg import is_constant
 from orbit.core.params import Lengthscale
 from orbit.core.random import RandomState, generator
 from orbit.groups.base import Group
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 _MEDIAN_POINTS = 2000
 
 # With more features than this, distances are computed from products, which is many times faster than from differences;
-# squares below this share of the largest norm are rounding.
+# squares below this share of the points' squared norms are rounding.
 _PRODUCT_FEATURES = 1024
 _ROUNDING = 1e-12
 
@@ -230,7 +232,7 @@ class LengthscaleKernel(Kernel):
     lengthscale : float > 0, or "median"
         In the units of the data after the representation. ``median`` is the
         median pairwise distance of a subsample, the papers' heuristic, in the
-        kernel's own distance.
+        kernel's own distance; equal points do not count.
 
     Attributes
     ----------
@@ -287,19 +289,29 @@ class LengthscaleKernel(Kernel):
 
 
 def median_distance(X: np.ndarray, random_state: RandomState = None, order: float = 2.0) -> float:
-    """The median distance ``|x - z|_order`` between two different points of a subsample; 1 if it is zero.
+    """The median distance ``|x - z|_order`` of points of a subsample that differ by more than rounding.
+
+    It is 1, with a warning, if there are several points and none differ.
 
     >>> median_distance(np.array([[0.0], [1.0], [3.0]]))
     2.0
     """
     if len(X) > _MEDIAN_POINTS:
         X = X[generator(random_state).choice(len(X), _MEDIAN_POINTS, replace=False)]
+    precision = X.dtype
     X = np.array(X, dtype=np.float64).reshape(len(X), -1)  # a copy: torch takes no read-only arrays
     if len(X) < 2:
         return 1.0
+    norms, (first, second) = np.linalg.norm(X, order, axis=1), np.triu_indices(len(X), 1)
     wide = order == 2 and X.shape[1] > _PRODUCT_FEATURES
     distances = _distances_by_products(X) if wide else torch.nn.functional.pdist(torch.from_numpy(X), order).numpy()
-    return float(np.median(distances)) or 1.0
+    distances = distances[~is_constant(distances, norms[first] + norms[second], precision)]
+    if not len(distances):
+        warnings.warn(
+            "lengthscale='median' is 1, because all points are equal but for rounding: give a number", stacklevel=2
+        )
+        return 1.0
+    return float(np.median(distances))
 
 
 def _distances_by_products(X: np.ndarray) -> np.ndarray:
@@ -307,5 +319,6 @@ def _distances_by_products(X: np.ndarray) -> np.ndarray:
     X = X - X.mean(0)
     products = X @ X.T
     squares = products.diagonal()
-    squared = (squares[:, None] + squares - 2 * products)[np.triu_indices(len(X), 1)]
-    return np.sqrt(np.where(squared > _ROUNDING * squares.max(), squared, 0.0))
+    sums = squares[:, None] + squares
+    squared = sums - 2 * products
+    return np.sqrt(np.where(squared > _ROUNDING * sums, squared, 0.0))[np.triu_indices(len(X), 1)]

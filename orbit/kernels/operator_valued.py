@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from orbit.core.component import Component
 from orbit.core.errors import DataFileError, InputError, ParameterError
-from orbit.core.linalg import eigh
+from orbit.core.linalg import eigh, is_constant, mean_and_deviation
 from orbit.core.params import Lengthscale, PositiveInt, Range, parameters
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
@@ -249,7 +249,8 @@ class Decomposable(OperatorKernel):
     def _adjacency(self, Y: np.ndarray) -> np.ndarray:
         p = Y.shape[1]
         if self.adjacency is None:
-            centred = (Y - Y.mean(0)) / np.maximum(Y.std(0), np.finfo(float).tiny)
+            mean, deviation = mean_and_deviation(Y)
+            centred = (Y - mean) / np.where(is_constant(deviation, mean, Y.dtype), np.inf, deviation)
             near = kneighbors_graph(centred.T, min(self.n_neighbors, p - 1)).toarray()
             return np.maximum(near, near.T)
         try:

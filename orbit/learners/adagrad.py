@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from orbit.core.errors import InputError
-from orbit.core.linalg import check_target_size, row_norms
+from orbit.core.linalg import check_target_size, is_constant, mean_and_deviation, row_norms
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
@@ -23,8 +23,6 @@ from orbit.registry import register
 from orbit.solvers.structure import Operator, Structure, unpacked
 
 _EPSILON = 1e-8
-# Targets whose deviation is at most this multiple of the rounding of their mean are constant.
-_CONSTANT = 16
 
 
 class _AdaGrad(EpochLearner):
@@ -197,11 +195,10 @@ class _AdaGrad(EpochLearner):
 
 
 def _spread(X: np.ndarray) -> float:
-    """Root mean square distance of points from their mean; 1 if they are equal, where it may be rounding only."""
-    if np.array_equal(X[0], X[-1]) and (X[0] == X).all():
-        return 1.0
-    distances = row_norms(X - X.mean(0)).astype(np.float64)
-    return float(np.sqrt(np.square(distances).mean())) or 1.0
+    """Root mean square distance of points from their mean; 1 if they are equal but for rounding."""
+    moved = X - X[0]  # the mean of equal points may differ from them by rounding
+    spread = float(np.sqrt(np.square(row_norms(moved - moved.mean(0)).astype(np.float64)).mean()))
+    return 1.0 if is_constant(spread, row_norms(X[:1])[0], X.dtype) else spread
 
 
 def _rows_of_features(weights: Tensor) -> Tensor:
@@ -310,24 +307,21 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         return X, y.reshape(len(y), -1)
 
     def _steps(self, X: Any, Y: np.ndarray) -> None:
-        precision = np.finfo(Y.dtype if Y.dtype.kind == "f" else np.float64).eps
-        Y = Y.astype(np.float64)  # squares of float32 may be no numbers
         if not self._in_training():
             # a step moves a parameter by about its learning rate, however far the targets are
-            self._target_mean, self._target_scale = _means(Y), self._scales(Y, float(precision))
+            self._target_mean, self._target_scale = self._mean_and_scale(Y)
         super()._steps(X, (Y - self._target_mean) / self._target_scale)
 
-    def _scales(self, Y: np.ndarray, precision: float) -> np.ndarray:
-        """The number that each target is divided by, shape (k,): the same for all outputs of an operator.
-
-        ``precision`` is the relative one of the targets as they were given.
-        """
-        each, common = Y.std(0), np.full(Y.shape[1], np.sqrt(Y.var(0).mean()))
-        rounding = _CONSTANT * precision * np.abs(Y.mean(0))
-        if (common <= rounding.max()).all():
-            return np.ones(Y.shape[1])
+    def _mean_and_scale(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and divisor of each target, shape (k,); the divisor is the same for all outputs of an operator."""
+        mean, each = mean_and_deviation(Y)
+        common = np.full(Y.shape[1], np.sqrt(np.square(each).mean()))
+        if is_constant(common, np.abs(mean).max(), Y.dtype).all():
+            return mean, np.ones(Y.shape[1])
+        if self._operator is not None:
+            return mean, common
         # a target that is constant in the first batch may not remain so
-        return common if self._operator is not None else np.where(each <= rounding, common, each)
+        return mean, np.where(is_constant(each, mean, Y.dtype), common, each)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -349,11 +343,6 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
         errors = (scores - y[:, None, :]).square().sum(0).double()
         squares = np.square(np.atleast_1d(self._target_scale))  # one number in checkpoints of earlier versions
         return -(errors * torch.from_numpy(squares).to(errors.device)).mean(1)
-
-
-def _means(Y: np.ndarray) -> np.ndarray:
-    """The mean of each target, shape (k,); of equal ones the number itself, from which the mean may differ."""
-    return np.where(np.ptp(Y, axis=0) > 0, Y.mean(0), Y[0])
 
 
 def _operator_of(structure: Any, Y: np.ndarray) -> Operator | None:

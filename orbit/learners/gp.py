@@ -11,7 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.core.errors import InputError
-from orbit.core.linalg import check_target_size
+from orbit.core.linalg import check_target_size, is_constant, mean_and_deviation
 from orbit.core.params import PositiveFloat
 from orbit.core.work import Work
 from orbit.learners.base import Learner, linear_predictions
@@ -179,8 +179,8 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         Y = y.reshape(len(y), -1).astype(np.float64)
         if not self.normalize:
             return Y, np.zeros(Y.shape[1]), np.ones(Y.shape[1])
-        mean, scale = Y.mean(0), Y.std(0)
-        scale[scale <= 10 * np.finfo(float).eps * np.abs(mean)] = 1.0  # constant up to rounding
+        mean, scale = mean_and_deviation(Y)
+        scale[is_constant(scale, mean, Y.dtype)] = 1.0
         return (Y - mean) / scale, mean, scale
 
     def _choose(self, evidence: _Evidence) -> None:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from scipy import ndimage
 
+from orbit.core.linalg import is_constant, row_norms
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.groups.domains import wrap
 from orbit.registry import register
@@ -73,6 +74,7 @@ class Gradients(ImageRepresentation):
         out = np.empty((*X.shape[:3], self.n_directions), dtype=X.dtype)
         for start in range(0, len(X), _BATCH):
             out[start : start + _BATCH] = self._batch(X[start : start + _BATCH])
+        out[is_constant(row_norms(out), row_norms(X), X.dtype)] = 0  # images of one colour
         return out
 
     def _batch(self, X: np.ndarray) -> np.ndarray:

@@ -7,12 +7,10 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
 from orbit.core.errors import ParameterError
+from orbit.core.linalg import is_constant
 from orbit.core.params import PositiveInt
 from orbit.registry import register
 from orbit.representations.base import ImageRepresentation
-
-# Images whose deviation is at most this multiple of the rounding of their mean are constant.
-_CONSTANT = 16
 
 
 @register("representation", "crop")
@@ -96,15 +94,19 @@ class PatchPCA(ImageRepresentation):
         if self.n_components > numbers:
             raise ParameterError("n_components", f"at most {numbers}, the numbers in a patch", self.n_components)
         moments, total, count = np.zeros((numbers, numbers)), np.zeros(numbers), 0
+        first = self._patches(X[:1]).astype(np.float64).reshape(-1, numbers)[0]
         for rows in self._batches(len(X)):
-            patches = self._patches(X[rows]).astype(np.float64).reshape(-1, numbers)
+            # less the first one, so that equal patches have no variance
+            patches = self._patches(X[rows]).astype(np.float64).reshape(-1, numbers) - first
             moments, total, count = moments + patches.T @ patches, total + patches.sum(0), count + len(patches)
-        self.mean_ = total / count
-        covariance = moments / count - np.outer(self.mean_, self.mean_)
+        mean = total / count
+        self.mean_ = first + mean
+        covariance = moments / count - np.outer(mean, mean)
         values, vectors = np.linalg.eigh(covariance)
         values, vectors = values[::-1][: self.n_components], vectors[:, ::-1][:, : self.n_components]
         scale = np.sqrt(np.maximum(values, 0))
-        self.components_ = vectors / np.where(scale > 1e-6 * scale[0], scale, np.inf)
+        lost = (scale <= 1e-6 * scale[0]) | is_constant(scale, np.linalg.norm(self.mean_), X.dtype)
+        self.components_ = vectors / np.where(lost, np.inf, scale)
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         """The components, computed as a convolution, without copies of overlapping patches."""
@@ -132,7 +134,7 @@ class PatchPCA(ImageRepresentation):
         images = X if X.ndim == 4 else X[..., None]
         images = images if self.crop is None else middle(images, self.crop)
         deviation, mean = images.std((1, 2, 3), keepdims=True), images.mean((1, 2, 3), keepdims=True)
-        constant = deviation <= _CONSTANT * np.finfo(images.dtype).eps * np.abs(mean)
+        constant = is_constant(deviation, mean, images.dtype)
         return np.where(constant, 0, images - mean) / np.where(constant, 1, deviation)
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from orbit.core.linalg import is_constant, mean_and_deviation, row_norms
 from orbit.registry import register
 from orbit.representations.base import Representation, mean_norm, scale
 
@@ -72,14 +73,17 @@ class Centre(Representation):
     def _transform(self, X: np.ndarray) -> np.ndarray:
         if X.ndim != 3:
             raise self._refuse(X, "clouds of points, of shape (points, coordinates)")
-        return (X - X.mean(1, keepdims=True, dtype=np.float64)).astype(X.dtype)
+        centred = (X - X.mean(1, keepdims=True, dtype=np.float64)).astype(X.dtype)
+        centred[is_constant(row_norms(centred), row_norms(X), X.dtype)] = 0  # all points of the cloud are one
+        return centred
 
 
 @register("representation", "standardize")
 class Standardize(Representation):
     """Each feature shifted and scaled to mean 0 and standard deviation 1 over the training points.
 
-    Constant features are only shifted. Scaling each pixel separately does not
+    Constant features are only shifted, and those that are constant but for rounding are divided by
+    their mean, so that rounding errors remain small. Scaling each pixel separately does not
     commute with a rotation: use it on vectors.
 
     Examples
@@ -94,12 +98,10 @@ class Standardize(Representation):
         # powers of two, so that neither sums nor squares overflow or underflow; they round nothing
         exponents = np.frexp(np.maximum(X.max(0), -X.min(0)).astype(np.float64))[1]
         scaled = np.ldexp(X.astype(np.float64), -exponents)
-        # float64 sums: the float32 mean of many equal values may differ from that value
-        self.mean_ = np.ldexp(scaled.mean(0), exponents)
-        deviation = np.ldexp(scaled.std(0), exponents)
-        constant = (X[:1] == X).all(0)  # a rounded mean would give a constant feature a tiny deviation
-        self.mean_ = np.where(constant, X[0], self.mean_)
-        self.scale_ = np.where(constant, 1.0, deviation)
+        mean, deviation = mean_and_deviation(scaled)
+        scales = np.where(is_constant(deviation, mean, X.dtype), np.abs(mean), deviation)
+        self.mean_ = np.ldexp(mean, exponents)
+        self.scale_ = np.where(deviation > 0, np.ldexp(scales, exponents), 1.0)
 
     def _transform(self, X: np.ndarray) -> np.ndarray:
         return ((X - self.mean_) / self.scale_).astype(X.dtype)

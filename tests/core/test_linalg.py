@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from orbit.core import linalg
 from orbit.core.errors import InputError
-from orbit.core.linalg import eigh, inverse_root, pivoted_root
+from orbit.core.linalg import eigh, inverse_root, is_constant, mean_and_deviation, pivoted_root
 
 
 def gram(rng, n: int, rank: int) -> np.ndarray:
@@ -222,3 +222,13 @@ def test_libraries_have_their_threads_again_after_limits_that_overlap():
         assert set(of_blas()) == {1}
         second.__exit__(None, None, None)
         assert of_blas() == before
+
+
+def test_many_equal_numbers_have_no_deviation(rng):
+    X = np.full((100_000, 2), 0.1)
+    assert [part.tolist() for part in mean_and_deviation(X)] == [[0.1, 0.1], [0.0, 0.0]]
+    X += 1e-16 * rng.integers(-1, 2, X.shape)
+    mean, deviation = mean_and_deviation(X)
+    assert is_constant(deviation, mean, X.dtype).all()
+    X = 1e9 + rng.standard_normal((1000, 3))
+    np.testing.assert_allclose(mean_and_deviation(X)[1], (X - 1e9).std(0), rtol=1e-12)

@@ -684,3 +684,9 @@ def test_principal_components_are_precise_far_from_the_origin(rng):
     X = rng.standard_normal((300, 40)) + 1e4
     encoder = PrincipalComponents(n_components=40).fit(X, 0)
     np.testing.assert_allclose(encoded(encoder, X.astype(np.float32)), encoded(encoder, X), atol=0.004)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_points_equal_but_for_rounding_have_no_components(rng, dtype):
+    X = (100 * (1 + np.finfo(dtype).eps * rng.integers(-1, 2, (50, 5)))).astype(dtype)
+    np.testing.assert_array_equal(encoded(PrincipalComponents(n_components=3).fit(X, 0), X), 0)

@@ -123,9 +123,20 @@ def test_median_distance_of_a_large_sample_is_near_and_seeded(rng):
     assert few == pytest.approx(exact, rel=0.03)
 
 
-@pytest.mark.parametrize("X", [np.ones((5, 2)), np.ones((1, 2))], ids=["equal points", "one point"])
-def test_median_distance_without_pairs_is_one(X):
-    assert median_distance(X) == 1.0
+def test_median_distance_without_pairs_is_one():
+    assert median_distance(np.ones((1, 2))) == 1.0
+
+
+@pytest.mark.parametrize("width", [3, 2000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_equal_points_do_not_count_in_the_median_distance(rng, dtype, width):
+    equal = (100 * (1 + np.finfo(dtype).eps * rng.integers(-1, 2, (20, width)))).astype(dtype)
+    with pytest.warns(UserWarning, match="lengthscale='median' is 1, because all points are equal but for rounding"):
+        assert median_distance(equal) == 1.0
+    others = (100 + rng.standard_normal((3, width))).astype(dtype)
+    distances = np.linalg.norm(others.astype(float)[:, None] - np.concatenate([equal, others]), axis=2)
+    expected = np.median(np.concatenate([distances[:, :20].ravel(), distances[:, 20:][np.triu_indices(3, 1)]]))
+    assert median_distance(np.concatenate([equal, others])) == pytest.approx(expected, rel=1e-4)
 
 
 def test_median_lengthscale_is_set_by_fit(rng):

@@ -74,3 +74,10 @@ def test_a_single_channel_is_the_length_of_the_gradient(rng):
     channel = Gradients(n_directions=1, pooling=0.0, norm="none").fit_transform(X)[..., 0]
     across, down = (ndimage.gaussian_filter(X, (0, 1, 1), order=order) for order in ((0, 0, 1), (0, 1, 0)))
     np.testing.assert_allclose(channel, np.hypot(across, down), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("norm", ["each", "mean"])
+def test_images_of_one_colour_have_no_direction(rng, norm, dtype):
+    X = (0.3 * (1 + np.finfo(dtype).eps * rng.integers(-1, 2, (6, 9, 9)))).astype(dtype)
+    np.testing.assert_array_equal(Gradients(norm=norm).fit_transform(X), 0)

@@ -70,3 +70,9 @@ def test_constant_images_become_zero(rng, dtype):
 def test_images_that_do_not_fit_are_refused(representation, shape, message):
     with pytest.raises(InputError, match=message):
         representation.fit(np.ones((3, *shape)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_equal_patches_have_no_components(rng, dtype):
+    X = np.tile(rng.random((3, 3)), (6, 3, 3)).astype(dtype)
+    np.testing.assert_array_equal(PatchPCA(size=3, stride=3, n_components=3, crop=None).fit_transform(X), 0)

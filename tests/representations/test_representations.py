@@ -74,6 +74,10 @@ class TestCentre(RepresentationContract):
         np.testing.assert_allclose(centred.mean(1), 0, atol=1e-15)
         np.testing.assert_allclose(Centre().fit_transform(X + 100 * rng.random((7, 1, 3))), centred, atol=1e-12)
 
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_equal_points_are_zero_not_rounding_errors(self, rng, dtype):
+        np.testing.assert_array_equal(Centre().fit_transform(np.full((3, 7, 2), rng.random((3, 1, 2)), dtype)), 0)
+
     @pytest.mark.parametrize("shape", [(6,), (4, 6, 3)])
     def test_points_that_are_no_clouds_are_refused(self, shape):
         with pytest.raises(InputError, match=r"representation=centre takes clouds of points, of shape \(points, coord"):
@@ -96,6 +100,15 @@ class TestStandardize(RepresentationContract):
         out = Standardize().fit_transform(X)
         np.testing.assert_allclose(out[:, 1:], 0, atol=1e-6)
         assert out[:, 0].std() == pytest.approx(1, rel=1e-3)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("size", [1, 1e6])
+    def test_rounding_errors_remain_small(self, rng, size, dtype):
+        shares = rng.random((1000, 6))
+        shares = (shares / shares.sum(1, keepdims=True)).astype(dtype)
+        X = np.column_stack([shares, dtype(size) * shares.sum(1)])
+        assert np.ptp(X[:, 6]) > 0
+        assert np.abs(Standardize().fit_transform(X)[:, 6]).max() < 10 * np.finfo(dtype).eps
 
 
 class TestPolar(RepresentationContract):
