@@ -124,7 +124,8 @@ class Budget(Runner):
     def _train(self, job: Job, base: Plan, data: Dataset) -> Points:
         """Choose the settings of the network on training points, and train it on all of them."""
         seed = base.seed("runner")
-        fit, validation = hold_out(len(data.X_train), 0.2, data.y_train, seed)
+        labels = data.y_train if data.task == "classification" else None
+        fit, validation = hold_out(len(data.X_train), 0.2, labels, seed)
         part = data.split(fit, validation)
         networks = self._networks(base)
         scores = [self._curve(base, plan, part, [self.tuning_seconds])[0][2] for _, plan in networks]

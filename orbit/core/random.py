@@ -38,7 +38,10 @@ def part_size(n: int, fraction: float) -> int:
 def hold_out(
     n: int, fraction: float, labels: np.ndarray | None, random_state: RandomState, rows: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Indices for fitting and for validation, stratified by ``labels`` if every class has at least two members.
+    """Indices for fitting and for validation, stratified by ``labels`` as far as possible.
+
+    Classes with a single member are in the part for fitting. Of more classes than points in a part, the smallest are
+    stratified as one.
 
     With ``rows`` > 1 each of the ``n`` points has that number of consecutive rows, which stay together.
 
@@ -50,12 +53,21 @@ def hold_out(
     if n < 2:
         raise InputError("selection by hold-out needs at least 2 points, found n_samples=1")
     n_validation = part_size(n, fraction)
-    stratify = None
-    if labels is not None:
-        counts = np.unique(labels, return_counts=True)[1]
-        if counts.min() >= 2 and len(counts) <= min(n_validation, n - n_validation):
-            stratify = labels
-    seed = spawn(random_state, 1)[0]
-    points = np.arange(n * rows).reshape(n, rows)
-    fit, validation = train_test_split(points, test_size=n_validation, stratify=stratify, random_state=seed)
-    return fit.ravel(), validation.ravel()
+    single, strata = (np.zeros(n, bool), None) if labels is None else _strata(labels, n_validation)
+    points, seed = np.arange(n * rows).reshape(n, rows), spawn(random_state, 1)[0]
+    fit, validation = train_test_split(points[~single], test_size=n_validation, stratify=strata, random_state=seed)
+    return np.concatenate([points[single], fit]).ravel(), validation.ravel()
+
+
+def _strata(labels: np.ndarray, n_validation: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Which points are the only ones of their class, and the strata of the others; no such points if most are."""
+    _, classes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    single = counts[classes] == 1
+    left = len(labels) - single.sum() - n_validation
+    if left < 1:
+        return np.zeros(len(labels), bool), None
+    most = min(n_validation, left)
+    if (counts > 1).sum() > most:
+        ranks = np.argsort(np.argsort(-counts, kind="stable"))
+        classes = np.minimum(ranks[classes], most - 1)
+    return single, classes[~single]

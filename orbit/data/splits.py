@@ -55,26 +55,30 @@ def split_off_test(
     path: str,
     groups: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random indices of a training and a test part: by :func:`split_groups`, or stratified if classes are large enough.
+    """Random indices of a training and a test part, stratified by class as far as possible, or by :func:`split_groups`.
 
     Raises
     ------
     InputError
         If there are too few points, naming the file ``path``.
     """
+    labels = y if task == "classification" else None
     if groups is not None:
-        return split_groups(groups, test_fraction, spawn(random_state, 1)[0])
+        return split_groups(groups, test_fraction, spawn(random_state, 1)[0], labels)
     n = len(y)
     if n < 2:
         raise InputError(f"path: {path} has {n} points, too few to split; expected at least 2")
-    return hold_out(n, test_fraction, y if task == "classification" else None, random_state)
+    return hold_out(n, test_fraction, labels, random_state)
 
 
-def split_groups(groups: np.ndarray, fraction: float, random_state: RandomState) -> tuple[np.ndarray, np.ndarray]:
+def split_groups(
+    groups: np.ndarray, fraction: float, random_state: RandomState, labels: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Random indices of two parts, neither empty, that have no group in common.
 
-    Groups may have different sizes: of ten random splits (scikit-learn's GroupShuffleSplit) it is the first whose
-    second part has the share of the points that is closest to ``fraction``.
+    Groups may have different sizes and classes: of ten random splits (scikit-learn's GroupShuffleSplit) it is the first
+    whose first part lacks the fewest classes, and whose second part has a share of the points of each class that is
+    closest to ``fraction``.
 
     Raises
     ------
@@ -93,7 +97,14 @@ def split_groups(groups: np.ndarray, fraction: float, random_state: RandomState)
         raise InputError(f"all {len(groups)} points are of one group: expected at least 2 groups to split them")
     size = part_size(n_groups, fraction)
     splits = GroupShuffleSplit(_GROUP_SPLITS, test_size=size, random_state=spawn(random_state, 1)[0])
-    one, two = min(splits.split(groups, groups=groups), key=lambda parts: abs(len(parts[1]) - fraction * len(groups)))
+    classes = np.zeros(len(groups), int) if labels is None else np.unique(labels, return_inverse=True)[1]
+    counts = np.bincount(classes)
+
+    def distance(parts: tuple[np.ndarray, np.ndarray]) -> tuple[int, float]:
+        of_two = np.bincount(classes[parts[1]], minlength=len(counts))
+        return int((of_two == counts).sum()), float(np.abs(of_two - fraction * counts).sum())
+
+    one, two = min(splits.split(groups, groups=groups), key=distance)
     return one, two
 
 

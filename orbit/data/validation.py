@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from abc import abstractmethod
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError
@@ -77,11 +78,21 @@ class NoSelection(Component):
         return []
 
 
+# The folds of data with or without groups, stratified or not.
+_FOLDS = {
+    (False, False): KFold,
+    (False, True): StratifiedKFold,
+    (True, False): GroupKFold,
+    (True, True): StratifiedGroupKFold,
+}
+
+
 @register("selection", "k_fold")
 class KFolds(Selection):
-    """k random folds, each the validation part once; stratified if every class has at least k points.
+    """k random folds, each the validation part once, stratified by class: scikit-learn's.
 
-    For data with groups, all points of a group are in one fold (scikit-learn's GroupKFold, not stratified).
+    For data with groups, all points of a group are in one fold. Classes of fewer than k points are in as many folds as
+    they have points; folds are not stratified if all classes are so small.
 
     Parameters
     ----------
@@ -102,25 +113,16 @@ class KFolds(Selection):
         self.folds = folds
 
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
-        n = len(data.X_train)
-        if data.groups is not None:
-            return self._group_splits(data.groups, random_state)
+        y, groups = data.y_train, data.groups
+        n, what = (len(y), "training points") if groups is None else (len(np.unique(groups)), "groups")
         if self.folds > n:
-            raise ParameterError("folds", f"at most {n}, the number of training points", self.folds)
-        stratified = (
-            data.task == "classification" and np.unique(data.y_train, return_counts=True)[1].min() >= self.folds
-        )
-        folds = (StratifiedKFold if stratified else KFold)(
-            self.folds, shuffle=True, random_state=spawn(random_state, 1)[0]
-        )
-        return list(folds.split(np.zeros(n), data.y_train))
-
-    def _group_splits(self, groups: np.ndarray, random_state: RandomState) -> list[Split]:
-        n_groups = len(np.unique(groups))
-        if self.folds > n_groups:
-            raise ParameterError("folds", f"at most {n_groups}, the number of groups", self.folds)
-        folds = GroupKFold(self.folds, shuffle=True, random_state=spawn(random_state, 1)[0])
-        return list(folds.split(groups, groups=groups))
+            raise ParameterError("folds", f"at most {n}, the number of {what}", self.folds)
+        stratified = data.task == "classification" and np.unique(y, return_counts=True)[1].max() >= self.folds
+        kind = _FOLDS[groups is not None, stratified]
+        folds = kind(self.folds, shuffle=True, random_state=spawn(random_state, 1)[0])
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The least populated class")
+            return list(folds.split(y, y, groups))
 
 
 @register("selection", "hold_out")
@@ -139,9 +141,9 @@ class HoldOut(Selection):
         self.fraction = fraction
 
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
-        if data.groups is not None:
-            return [split_groups(data.groups, self.fraction, random_state)]
         labels = data.y_train if data.task == "classification" else None
+        if data.groups is not None:
+            return [split_groups(data.groups, self.fraction, random_state, labels)]
         return [hold_out(len(data.X_train), self.fraction, labels, random_state)]
 
 

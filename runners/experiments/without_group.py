@@ -60,7 +60,8 @@ def _warning(cheap: Plan, data: Dataset) -> str | None:
     size = min(n, _MOST, max(_FEWEST, round(_SHARE * n)))
     seed = cheap.seed("selection")
     points = np.random.default_rng(seed).permutation(n)[:size]
-    fit, validation = hold_out(size, 0.5, data.y_train[points], seed)
+    labels = data.y_train[points] if data.task == "classification" else None
+    fit, validation = hold_out(size, 0.5, labels, seed)
     part = data.split(points[fit], points[validation])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they would be about the model of the check, not the user's

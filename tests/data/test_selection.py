@@ -43,6 +43,19 @@ class TestKFolds(SplittingContract):
         assert sorted(np.concatenate([validation for _, validation in splits])) == list(range(30))
         assert all(self.data().y_train[validation].sum() == 3 for _, validation in splits)
 
+    @pytest.mark.parametrize("groups", [None, np.arange(30)])
+    def test_a_class_of_fewer_points_than_folds_is_never_missing_in_a_fit(self, groups):
+        y = (np.arange(30) < 3).astype(int)
+        data = replace(self.data(), y_train=y, groups=groups)
+        for seed in range(10):
+            splits = KFolds(folds=5).splits(data, seed)
+            assert sorted(y[validation].sum() for _, validation in splits) == [0, 0, 1, 1, 1]
+            assert {len(validation) for _, validation in splits} <= {5, 6, 7}
+
+    def test_folds_are_random_if_all_classes_are_smaller(self):
+        data = replace(self.data(), y_train=np.arange(30) // 3)
+        assert [len(validation) for _, validation in KFolds(folds=5).splits(data, 0)] == [6] * 5
+
     def test_more_folds_than_points_are_rejected(self):
         with pytest.raises(InputError, match=r"^folds: expected at most 30"):
             KFolds(folds=31).splits(self.data(), 0)

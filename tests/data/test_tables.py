@@ -20,7 +20,7 @@ import orbit
 from orbit.core.errors import InputError
 from orbit.data import MNIST, Arrays, Dataset, Digits, Images, Table
 from orbit.data.frames import TableEncoder
-from orbit.data.splits import guess_task
+from orbit.data.splits import guess_task, split_groups
 from orbit.data.validation import HoldOut, KFolds
 from orbit.testing import DatasetContract
 
@@ -656,6 +656,13 @@ def test_groups_that_divide_nothing_are_refused(save, monkeypatch, tmp_path, cha
     save(with_patients(), "test.csv")
     with pytest.raises(InputError, match=message):
         Table(path, **{"target": "price", "features": ["height"], "group_column": "patient"} | change).load(0)
+
+
+def test_groups_are_split_so_that_no_part_lacks_a_class():
+    groups, y = np.repeat(np.arange(12), 5), np.repeat(["often"] * 10 + ["rare"] * 2, 5)
+    shares = [np.mean(y[two] == "rare") for two in (split_groups(groups, 0.3, seed, y)[1] for seed in range(20))]
+    assert np.mean(shares) == pytest.approx(1 / 6, abs=0.1)
+    assert max(shares) < 0.5, "never both groups"
 
 
 def test_one_group_cannot_be_split(save):

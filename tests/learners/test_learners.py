@@ -304,6 +304,13 @@ def test_hold_out_split():
     np.testing.assert_array_equal(np.bincount(labels[validation]), [10, 6, 4])
     np.testing.assert_array_equal(hold_out(100, 0.2, labels, 0)[1], validation)
     assert not np.array_equal(hold_out(100, 0.2, labels, 1)[1], validation)
+    for seed in range(20):
+        many = np.concatenate([labels, [3, 4], np.repeat(np.arange(5, 20), 2)])
+        for classes, fraction in ((many[:102], 0.2), (many, 0.05)):
+            fit, validation = hold_out(len(classes), fraction, classes, seed)
+            assert not {3, 4} & set(classes[validation])
+            np.testing.assert_allclose((classes[validation] < 3).mean(), (classes < 3).mean(), atol=0.15)
+            assert sorted([*fit, *validation]) == list(range(len(classes)))
     for n in (2, 3, 5):
         fit, validation = hold_out(n, 0.01, np.arange(n), 0)
         assert len(validation) == 1
