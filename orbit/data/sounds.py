@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import struct
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +31,9 @@ _FLOOR_DB = 80.0
 
 # Limits of the samples a second: at the least, a window has 16 samples.
 _LEAST_RATE, _MOST_RATE = 500, 1_000_000
+
+# Sizes of samples from here on are placeholders of programs that stream: SoX writes this one, others 2^32 - 1.
+_STREAMED = 0x7FFFF000
 
 # Ratio of the longest recording to the median above which a warning says how much is padded with silence.
 _LONG = 4.0
@@ -170,9 +174,37 @@ def decoded(content: bytes, name: str) -> tuple[int, np.ndarray]:
         with warnings.catch_warnings():
             warnings.simplefilter("error", wavfile.WavFileWarning)  # of a file that ends too early
             warnings.filterwarnings("ignore", "Chunk .non-data. not understood")  # such as texts beside the samples
-            return wavfile.read(io.BytesIO(content))
+            return wavfile.read(io.BytesIO(_with_sizes(content)))
     except Exception as error:
         raise DataFileError(f"{name} is not a readable .wav file: {error}") from error
+
+
+def _with_sizes(content: bytes) -> bytes:
+    """A RIFF file up to its samples, with sizes that are right, as far as they can be known.
+
+    Programs that stream leave placeholders for the sizes, and others write a wrong size of the whole, or something
+    after the samples. A file of another form, or of fewer samples than it says, is returned as it is.
+    """
+    order = {b"RIFF": "<", b"RIFX": ">"}.get(content[:4], "")
+    start, block = 12, 1
+    while order and content[start : start + 4] != b"data":
+        if start + 24 > len(content):
+            return content
+        if content[start : start + 4] == b"fmt ":
+            (block,) = struct.unpack_from(order + "H", content, start + 20)  # bytes of one sample of all channels
+        (size,) = struct.unpack_from(order + "I", content, start + 4)
+        start += 8 + size + size % 2
+    if not order or start + 8 > len(content):
+        return content
+    whole, size = (struct.unpack_from(order + "I", content, place)[0] for place in (4, start + 4))
+    present = len(content) - start - 8
+    if size >= _STREAMED or size == whole == 0:
+        size = present - present % max(1, block)
+    if size > present:
+        return content
+    end = start + 8 + size
+    sizes = struct.pack(order + "I", end - 8), struct.pack(order + "I", size)
+    return content[:4] + sizes[0] + content[8 : start + 4] + sizes[1] + content[start + 8 : end]
 
 
 def _read_wav(file: Path) -> tuple[int, np.ndarray]:

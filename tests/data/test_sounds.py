@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.io import wavfile
 
 from orbit.core.errors import DataFileError, InputError
 from orbit.data import Sounds
+from orbit.data.sounds import decoded
 from orbit.testing.datasets import DatasetContract
 
 RATE = 8000
@@ -141,6 +143,33 @@ def test_a_recording_that_ends_too_early_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 4 * 2])
     with pytest.raises(DataFileError, match=r"7\.wav is not a readable \.wav file: Reached EOF prematurely"):
         Sounds(str(tmp_path)).load(0)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize(
+    ("whole", "samples", "after"),
+    [
+        (0xFFFFFFFF, 0xFFFFFFFF, b""),
+        (0xFFFFFFFF, 0xFFFFFFFF, b"x"),
+        (0x7FFFF024, 0x7FFFF000, b""),
+        (0, 0, b""),
+        (10**6, None, b""),
+        (None, None, b"x"),
+        (None, None, b"texts"),
+    ],
+)
+def test_recordings_with_wrong_sizes_are_read_whole(bits, whole, samples, after):
+    content = io.BytesIO()
+    written = tone(400) if bits == 16 else (tone(400) // 256 + 128).astype(np.uint8)
+    wavfile.write(content, RATE, written)
+    changed = bytearray(content.getvalue())
+    for place, size in ((4, whole), (40, samples)):
+        if size is not None:
+            changed[place : place + 4] = size.to_bytes(4, "little")
+    after = after if bits == 16 or samples is None else b""
+    rate, found = decoded(bytes(changed) + after, "a.wav")
+    assert rate == RATE
+    np.testing.assert_array_equal(found, written)
 
 
 def test_texts_beside_the_samples_are_skipped(tmp_path, recwarn):
