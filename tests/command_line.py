@@ -7,6 +7,7 @@ import functools
 from pathlib import Path
 
 import mlflow
+from filelock import AcquireReturnProxy, FileLock
 from hydra import compose, initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.config_store import ConfigStore
@@ -21,6 +22,7 @@ from runners.config.arguments import check_arguments
 from runners.config.messages import bad_input
 from runners.config.plan import plan
 from runners.config.schema import KINDS, register_schemas
+from runners.tracking.pending import Marker, Pending
 
 CONF = Path(__file__).parent.parent / "conf"
 CONF_DIRS = CONF, *config_dirs.of_plugins()
@@ -91,6 +93,12 @@ def refused(*overrides: str, load: bool = False) -> str:
 def folders(tmp_path: Path) -> list[Path]:
     """The run folders in the outputs of the ``run`` fixture, in the order of their names."""
     return sorted(path.parent for path in (tmp_path / "out").rglob("run.json") if "artifacts" not in path.parts)
+
+
+def given_away(marker: Marker) -> AcquireReturnProxy:
+    """The lock of a marker of this process, held by what stands for another one, which dies at the end of ``with``."""
+    Pending(marker.path.parents[1]).release(marker)
+    return FileLock(marker.path.with_suffix(".lock")).acquire(timeout=0)
 
 
 def mlflow_runs(tmp_path: Path) -> list:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 
 from orbit.core.errors import InputError
@@ -49,7 +48,6 @@ def _usable(tracker: Tracker) -> Tracker | None:
 
 def _recover(marker: Marker, pending: Pending, tracker: Tracker | None) -> bool | None:
     """Whether the run was uploaded; None if it needs no upload by this tracker."""
-    last_sign = marker.last_sign
     taken = pending.take(marker)
     if taken is None:
         return None
@@ -61,7 +59,7 @@ def _recover(marker: Marker, pending: Pending, tracker: Tracker | None) -> bool 
         pending.release(taken)
         return False
     if record is not None and record.status == RUNNING:
-        _end(folder, record, marker, last_sign)
+        _end(folder, record, marker)
     if record is None or record.status == "SKIPPED" or not marker.uri:
         pending.remove(taken)
         return None
@@ -71,10 +69,13 @@ def _recover(marker: Marker, pending: Pending, tracker: Tracker | None) -> bool 
     return tracker.upload(folder)
 
 
-def _end(folder: RunFolder, record: Record, marker: Marker, last_sign: float) -> None:
-    owner = f"process {marker.owner.pid} on {marker.owner.machine}" if marker.owner else "its process"
-    record.status, record.end = "FAILED", max(record.start, last_sign or time.time())
-    record.error = f"{owner} ended without a result: its disk was full, it was killed, or the machine stopped"
+def _end(folder: RunFolder, record: Record, marker: Marker) -> None:
+    last_write = max(path.stat().st_mtime for path in folder.path.iterdir())
+    record.status, record.end = "FAILED", max(record.start, last_write)
+    record.error = (
+        f"process {marker.pid} on {marker.host} ended without a result: its disk was full, it was killed, or the "
+        "machine stopped"
+    )
     folder.write_record(record)
     if isinstance(folder, SweepFolder):
         write_summary(folder, job_records(folder))

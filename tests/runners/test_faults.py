@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +25,8 @@ from sqlalchemy.exc import OperationalError
 from orbit.core import files
 from orbit.core.files import NO_ROOM, replacing, replacing_folder, write_new, write_whole
 from runners.job.job import Stopwatch
-from runners.tracking import pending, stores
-from runners.tracking.pending import Owner, Pending
+from runners.tracking import stores
+from runners.tracking.pending import Pending
 from runners.tracking.record import RunFolder
 from runners.tracking.upload import mlflow_module
 
@@ -133,9 +132,7 @@ def assert_ended_by_the_next_start(run, tmp_path: Path) -> None:
 def _all_processes_have_died(tmp_path: Path) -> None:
     """What this process has in progress is taken for that of one that died."""
     for marker in Pending(tmp_path / "out").markers():
-        content = json.loads(marker.path.read_text())
-        content["owner"] = {"host": pending._host(), "pid": 2**22 + 1, "started": 0.0}  # the largest id is 2**22
-        marker.path.write_text(json.dumps(content))
+        Pending(tmp_path / "out").release(marker)
 
 
 @pytest.fixture
@@ -353,48 +350,30 @@ def test_a_clock_that_is_set_back(run, tmp_path, monkeypatch, at):
     assert not Pending(tmp_path / "out").markers()
 
 
-def test_a_process_whose_clock_is_set_stays_the_same(monkeypatch):
-    """Linux moves the time of its own start, from which other programs compute that of a process."""
-    me = Owner.of(os.getpid())
-    monkeypatch.setattr("psutil.Process.create_time", lambda process: time.time() - 7200)
-    assert Owner.of(os.getpid()) == me
-    assert me.is_alive(0.0)
-    assert not replace(me, started=me.started - 60).is_alive(0.0)
-
-
-def test_a_process_of_another_machine_is_alive_though_the_clocks_differ(tmp_path):
-    """A sign of life from the future is one."""
-    elsewhere = Owner("elsewhere", 1, 0.0)
-    assert elsewhere.is_alive(time.time() + 3600)
-    assert not elsewhere.is_alive(time.time() - 3600)
-
-
 # ---- processes -------------------------------------------------------------------------------------------------------
 
 
-def _mark(outputs: Path, beats: float) -> None:
-    """Mark a run in a child process, and end when its heart has beaten."""
-    pending._BEAT_S = beats
-    marker = Pending(outputs).add(outputs / "child")
-    os.utime(marker.path, (0, 0))
-    while marker.last_sign == 0:
-        time.sleep(0.01)
-    os._exit(0 if marker.owner is not None and marker.owner.pid == os.getpid() else 1)
+def _mark(outputs: Path) -> None:
+    """Mark a run in a child process, which may not take that of its parent, and end."""
+    markers = Pending(outputs)
+    (parents,) = markers.markers()
+    taken = markers.take(parents)
+    os._exit(0 if taken is None and markers.add(outputs / "child").is_owned else 1)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork in a process with threads
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_process_that_is_started_after_threads_has_a_heart_of_its_own(tmp_path, monkeypatch, method):
-    """A fork has no threads, but believes that it has; its markers must be its own."""
-    monkeypatch.setattr(pending, "_BEAT_S", 0.05)
+def test_the_runs_of_a_child_process_are_its_own(tmp_path, method):
+    """A fork has the files of its parent open."""
     mine = Pending(tmp_path).add(tmp_path / "parent")
-    child = multiprocessing.get_context(method).Process(target=_mark, args=(tmp_path, 0.05))
+    child = multiprocessing.get_context(method).Process(target=_mark, args=(tmp_path,))
     child.start()
     child.join(300)
     assert child.exitcode == 0
     (left,) = (marker for marker in Pending(tmp_path).markers() if marker.folder.name == "child")
     assert not left.is_owned
+    assert mine.is_owned
     Pending(tmp_path).remove(mine)
 
 

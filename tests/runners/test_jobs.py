@@ -14,7 +14,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -22,7 +21,7 @@ import mlflow
 import numpy as np
 import psutil
 import pytest
-from command_line import SMALL, folders, mlflow_runs
+from command_line import SMALL, folders, given_away, mlflow_runs
 
 from orbit.core import interruption
 from orbit.core.progress import Progress
@@ -33,7 +32,7 @@ from runners.job.job import Stopwatch
 from runners.measure import machine
 from runners.tracking.identity import identity, other_code
 from runners.tracking.mlflow import Tracker
-from runners.tracking.pending import Marker, Owner, Pending
+from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import Record, RunFolder
 from runners.tracking.sweep import SweepCallback
 
@@ -187,21 +186,17 @@ class TestResume:
         (theirs,) = folders(tmp_path)
         tracker = Tracker(tmp_path / "out", None, "orbit")
         marker = tracker.markers.add(theirs, tracker.uri, "orbit")
-        with subprocess.Popen(["sleep", "1000"]) as other:
-            record = RunFolder(theirs).read_record()
-            content = {"identity": identity(record), "owner": asdict(Owner.of(other.pid))}
-            marker.path.write_text(json.dumps(json.loads(marker.path.read_text()) | content))
-            claim, refused = Pending.claim, []
+        tracker.markers.claim(marker, identity(RunFolder(theirs).read_record()))
+        other, claim, refused = given_away(marker), Pending.claim, []
 
-            def end_the_other_if_refused(self, *claimed):
-                if not (result := claim(self, *claimed)):
-                    refused.append(claimed)
-                    other.kill()
-                    other.wait()
-                return result
+        def end_the_other_if_refused(self, *claimed):
+            if not (result := claim(self, *claimed)):
+                refused.append(claimed)
+                other.lock.release()
+            return result
 
-            monkeypatch.setattr(Pending, "claim", end_the_other_if_refused)
-            _, out, err = run(*SMALL, "run_name=mine", "resume=true")
+        monkeypatch.setattr(Pending, "claim", end_the_other_if_refused)
+        _, out, err = run(*SMALL, "run_name=mine", "resume=true")
         assert len(refused) == 1
         assert "waiting for another process" in out + err
         assert "skipped: run" in out + err
@@ -221,10 +216,7 @@ class TestSeveralProcesses:
         first.path.mkdir(parents=True)
         first.write_record(Record("first"))
         pending = Pending(tmp_path / "out")
-        marker = pending.add(first.path)
-        with subprocess.Popen(["true"]) as killed:
-            owner = asdict(Owner.of(killed.pid))
-        marker.path.write_text(json.dumps(json.loads(marker.path.read_text()) | {"owner": owner}))
+        pending.release(pending.add(first.path))
         monkeypatch.setattr(Fit, "run", lambda *args: os.kill(os.getpid(), signal.SIGTERM))
         code, _, err = run("engine.stream=true", "approx=rf", *SMALL, "tracking.enabled=false")
         assert code == 1
@@ -345,7 +337,7 @@ def assert_sound(tmp_path: Path, jobs: int) -> None:
 @pytest.mark.slow
 def test_worker_that_dies_loses_its_job_only(tmp_path):
     sweep = start(tmp_path, *PARALLEL, "seed=0,1,2,3")
-    os.kill(wait_for_job(tmp_path, sweep).owner.pid, signal.SIGKILL)
+    os.kill(wait_for_job(tmp_path, sweep).pid, signal.SIGKILL)
     out, err = sweep.communicate(timeout=240)
     assert sweep.returncode == 1
     assert "3 of 4 jobs finished" in out
@@ -362,7 +354,7 @@ def test_worker_that_dies_loses_its_job_only(tmp_path):
 @pytest.mark.slow
 def test_job_whose_worker_died_is_run_again_in_the_same_sweep(tmp_path):
     sweep = start(tmp_path, *PARALLEL, "seed=0,1", "retry_failed=true")
-    os.kill(wait_for_job(tmp_path, sweep).owner.pid, signal.SIGKILL)
+    os.kill(wait_for_job(tmp_path, sweep).pid, signal.SIGKILL)
     out, err = sweep.communicate(timeout=240)
     assert sweep.returncode == 0, err
     assert "2 of 2 jobs finished" in out
@@ -402,7 +394,7 @@ def test_jobs_killed_at_random_moments_are_finished_once_each(tmp_path):
             sweep = start(tmp_path, *command)
         wait_for_job(tmp_path, sweep)
         time.sleep(rng.uniform(0, 3))
-        workers = [marker.owner.pid for marker in jobs_in_progress(tmp_path) if marker.owner.pid != sweep.pid]
+        workers = [marker.pid for marker in jobs_in_progress(tmp_path) if marker.pid != sweep.pid]
         victim = sweep.pid if kill % 2 or not workers else workers[0]
         with contextlib.suppress(ProcessLookupError):  # its job has just ended
             os.kill(victim, signal.SIGKILL)

@@ -15,20 +15,20 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import mlflow
 import numpy as np
-import psutil
 import pytest
 import sqlalchemy
+from command_line import given_away
 from filelock import FileLock, Timeout
 
 from orbit.core.errors import InputError
-from runners.tracking import pending, stores, upload
+from runners.tracking import stores, upload
 from runners.tracking.mlflow import Tracker
-from runners.tracking.pending import Owner, Pending
+from runners.tracking.pending import Pending
 from runners.tracking.record import Record, RunFolder, SweepFolder
 from runners.tracking.recovery import recover
 
@@ -71,23 +71,6 @@ def new_folder(out: Path, name: str = "run", status: str = "FINISHED", model: bo
 def runs_of(out: Path) -> list:
     client = mlflow.MlflowClient(f"sqlite:///{out / 'mlflow.db'}")
     return client.search_runs([client.get_experiment_by_name("orbit").experiment_id])
-
-
-@pytest.fixture
-def other_process():
-    """Another process of this machine, which lives until it is told to end."""
-    process = subprocess.Popen(["sleep", "1000"])
-    yield process
-    process.kill()
-    process.wait()
-
-
-def give(tracker: Tracker, folder: RunFolder, process: subprocess.Popen) -> Path:
-    """Mark a run as owned by another process; returns the file of the marker."""
-    marker = tracker.mark(folder)
-    content = json.loads(marker.path.read_text())
-    marker.path.write_text(json.dumps(content | {"owner": asdict(Owner.of(process.pid))}))
-    return marker.path
 
 
 class TestNewDatabase:
@@ -138,30 +121,26 @@ class TestMarkers:
         assert tracker.markers.markers() == []
         assert recover(out, tracker) == (0, 0)
 
-    def test_run_of_a_living_process_is_left_alone(self, out, tracker, other_process):
-        give(tracker, new_folder(out, status="RUNNING"), other_process)
-        assert recover(out, tracker) == (0, 0)
-        with pytest.raises(InputError, match=f"in use by process {other_process.pid}"):
-            tracker.mark(RunFolder(out / "2026-01-01" / "run"))
+    def test_run_of_a_living_process_is_left_alone(self, out, tracker):
+        folder = new_folder(out, status="RUNNING")
+        with given_away(tracker.mark(folder)):
+            assert recover(out, tracker) == (0, 0)
+            with pytest.raises(InputError, match=f"in use by process {os.getpid()} on {socket.gethostname()}"):
+                tracker.mark(folder)
 
-    def test_zombies_and_later_processes_of_the_same_id_are_dead(self, other_process):
-        owner = Owner.of(other_process.pid)
-        assert owner.is_alive(0.0)
-        assert not replace(owner, started=owner.started - 60).is_alive(time.time())
-        other_process.kill()
-        while psutil.Process(other_process.pid).status() != psutil.STATUS_ZOMBIE:
-            time.sleep(0.01)
-        assert not owner.is_alive(time.time())
-
-    def test_process_of_another_machine_is_alive_while_its_marker_is_renewed(self):
-        owner = Owner("elsewhere", 1, 0.0)
-        assert owner.is_alive(time.time() - 60)
-        assert not owner.is_alive(time.time() - 600)
+    def test_on_a_file_system_without_locks_is_one_line(self, out, monkeypatch):
+        monkeypatch.setattr(FileLock, "acquire", Mock(side_effect=NotImplementedError))
+        with pytest.raises(InputError, match="^outputs: expected a folder on a file system with locks, found"):
+            Pending(out).add(out / "run")
 
     def test_folder_of_a_killed_process_is_free_when_the_process_has_ended(self, out):
-        process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         markers, folder = Pending(out), out / "run"
-        pending._write(replace(markers.add(folder), owner=Owner.of(process.pid)))
+        marker = markers.add(folder)
+        markers.release(marker)
+        hold = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); input()"
+        command = [sys.executable, "-c", hold, marker.path.with_suffix(".lock")]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process.stdout.readline()
         assert not markers.wait_until_free(folder, 0.2)
         assert markers.wait_until_free(out / "other", 0.2)
         end = threading.Timer(0.3, process.kill)
@@ -169,32 +148,29 @@ class TestMarkers:
         assert markers.wait_until_free(folder, 60)
         assert process.wait() != 0
 
-    def test_marker_is_renewed(self, out, tracker, monkeypatch):
-        monkeypatch.setattr("runners.tracking.pending._BEAT_S", 0.01)
-        monkeypatch.setattr("runners.tracking.pending._heart", pending._Heart())
-        marker = tracker.mark(new_folder(out))
-        os.utime(marker.path, (1000, 1000))
-        deadline = time.monotonic() + 10
-        while marker.last_sign == 1000 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert marker.last_sign > 1000
-
-    def test_only_one_of_two_processes_takes_a_run(self, out, tracker, other_process):
+    def test_only_one_of_two_processes_takes_a_run(self, out, tracker):
         marker = tracker.mark(new_folder(out))
         tracker.markers.release(marker)
-        assert tracker.markers.take(marker).owner.pid == os.getpid()
-        give(tracker, RunFolder(marker.folder), other_process)
-        assert tracker.markers.take(marker) is None
+        assert not marker.is_owned
+        assert tracker.markers.take(marker) == marker
+        assert marker.is_owned
+        with given_away(marker):
+            assert tracker.markers.take(marker) is None
 
-    def test_one_process_at_a_time_computes_an_identity(self, out, tracker, other_process):
-        theirs, mine = new_folder(out, "theirs"), tracker.mark(new_folder(out, "mine"))
-        assert tracker.markers.claim(tracker.mark(theirs), "same")
-        give(tracker, theirs, other_process)
-        assert not tracker.markers.claim(mine, "same")
-        assert tracker.markers.claim(mine, "another")
-        other_process.kill()
-        other_process.wait()
+    def test_one_process_at_a_time_computes_an_identity(self, out, tracker):
+        theirs, mine = tracker.mark(new_folder(out, "theirs")), tracker.mark(new_folder(out, "mine"))
+        assert tracker.markers.claim(theirs, "same")
+        with given_away(theirs):
+            assert not tracker.markers.claim(mine, "same")
+            assert tracker.markers.claim(mine, "another")
         assert tracker.markers.claim(mine, "same")
+
+    def test_those_of_earlier_versions_are_of_dead_processes(self, out, tracker):
+        marker = tracker.mark(new_folder(out))
+        content = json.loads(marker.path.read_text()) | {"owner": {"host": "h", "pid": os.getpid(), "started": 0.0}}
+        tracker.markers.release(marker)
+        marker.path.write_text(json.dumps(content))
+        assert recover(out, tracker) == (1, 0)
 
 
 class TestUpload:
@@ -258,22 +234,20 @@ def break_off(monkeypatch, tracker: Tracker, where: str) -> None:
 
 
 class TestRecovery:
-    def test_run_of_a_dead_process_ends_failed(self, out, tracker, other_process):
+    def test_run_of_a_dead_process_ends_failed(self, out, tracker):
         folder = new_folder(out, status="RUNNING")
         record = folder.read_record()
         record.run_id = tracker.start(record)
         folder.write_record(record)
-        give(tracker, folder, other_process)
-        other_process.kill()
-        other_process.wait()
+        tracker.markers.release(tracker.mark(folder))
         assert recover(out, tracker) == (1, 0)
         ended = folder.read_record()
         assert ended.status == "FAILED"
-        assert f"process {other_process.pid} on" in ended.error
+        assert f"process {os.getpid()} on" in ended.error
         assert [run.info.status for run in runs_of(out)] == ["FAILED"]
         assert tracker.markers.markers() == []
 
-    def test_run_that_is_not_tracked(self, out, other_process):
+    def test_run_that_is_not_tracked(self, out):
         folder = new_folder(out, status="RUNNING")
         marker = Pending(out).add(folder.path)
         Pending(out).release(marker)
@@ -305,7 +279,7 @@ class TestRecovery:
         other = Tracker(out, None, "other one")
         other.markers.release(other.mark(new_folder(out)))
         assert recover(out, tracker) == (0, 1)
-        assert other.markers.markers()[0].owner is None
+        assert not other.markers.markers()[0].is_owned
         assert recover(out, other) == (1, 0)
 
 
@@ -356,7 +330,7 @@ def test_run_goes_on_when_the_database_breaks(out, tracker, log_messages):
     assert record.run_id is None
     assert "the run goes on" in "\n".join(log_messages)
     assert not tracker.upload(folder)
-    assert [marker.owner for marker in tracker.markers.markers()] == [None]
+    assert [marker.is_owned for marker in tracker.markers.markers()] == [False]
 
 
 @pytest.mark.parametrize(

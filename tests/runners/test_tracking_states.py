@@ -5,7 +5,6 @@ Hypothesis draws the order, the same ones in every run. Each step is that of a w
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from pathlib import Path
@@ -18,14 +17,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from orbit.core.errors import InputError
-from runners.tracking import pending, stores, upload
+from runners.tracking import stores, upload
 from runners.tracking.mlflow import Tracker
 from runners.tracking.pending import Pending
 from runners.tracking.record import Record, RunFolder
 from runners.tracking.recovery import recover
 
 CONFIGS = ("a", "b")
-_DEAD = {"pid": 2**22 + 1, "started": 0.0}  # the largest process id is 2**22
 
 
 class Killed(BaseException):
@@ -181,8 +179,7 @@ class Tracking(RuleBasedStateMachine):
     def _bury(self, name: str) -> None:
         """Let the process that owns a run be dead."""
         (marker,) = (marker for marker in Pending(self.outputs).markers() if marker.folder.name == name)
-        content = json.loads(marker.path.read_text())
-        marker.path.write_text(json.dumps(content | {"owner": _DEAD | {"host": pending._host()}}))
+        Pending(self.outputs).release(marker)
 
     def _store(self, answers: bool):
         return patch.object(stores, "check", lambda uri: None if answers else no_answer())
