@@ -12,7 +12,7 @@ from orbit.core.errors import InputError
 from orbit.core.threads import in_threads
 from orbit.encoders import Patches
 from orbit.encoders.layer import Layer, LayerRun
-from orbit.engine.kept import Reused
+from orbit.engine.buffers import Reused
 from orbit.kernels import Gaussian
 from runners.config.plan import Plan
 

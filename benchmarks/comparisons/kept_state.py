@@ -11,9 +11,10 @@ from unittest.mock import patch
 import torch
 
 from benchmarks.comparisons.base import Comparison, represented_images
+from orbit.core.lru import Lru
 from orbit.core.threads import default_threads, single_threaded
 from orbit.engine import memory
-from orbit.engine.kept import Latest, Reused
+from orbit.engine.buffers import Reused
 from runners.config.plan import Plan
 
 
@@ -29,7 +30,7 @@ def state(plan: Plan, n_points: int, threads: int) -> Comparison:
     variants: dict[str, Callable[[], AbstractContextManager]] = {
         "as shipped": ExitStack,
         "fresh buffers": lambda: patch.object(Reused, "_take", lambda *_: None),
-        "nothing kept": lambda: patch.object(Latest, "get", _make_again),
+        "nothing kept": lambda: patch.object(Lru, "get", _make_again),
         "new threads": lambda: patch.object(memory, "in_threads", _in_executor),
     }
 
@@ -42,7 +43,7 @@ def state(plan: Plan, n_points: int, threads: int) -> Comparison:
     return Comparison(cases, ratios)
 
 
-def _make_again(latest: Latest, key: object, make: Callable[[], object], worth: object = None) -> object:
+def _make_again(cache: Lru, key: object, make: Callable[[], object], nbytes: object = None) -> object:
     return make()
 
 

@@ -22,12 +22,12 @@ from torch import Tensor
 from orbit.approx.estimate import MapEstimate, Setting
 from orbit.core import store
 from orbit.core.component import Estimator, check_with_parts, validated_points
+from orbit.core.lru import Lru
 from orbit.core.random import RandomState, spawn
 from orbit.core.work import DRAWN, Work
 from orbit.encoders import Encoder, NoEncoder
 from orbit.engine import Engine, Route
 from orbit.engine.embedding import Embedding, Encode, Outline, ProjectedEmbedding, flatten, nbytes
-from orbit.engine.kept import Latest
 from orbit.engine.spectral import SpectralPlan
 from orbit.engine.strategy import Task
 from orbit.kernels import Gaussian, Kernel
@@ -210,7 +210,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.kernel_ = clone(kernel).fit(self._fit_encoder(X, encoder_seed), kernel_seed)
         self.shape_in_ = X.shape[1:]
         self._routes = deque[Route](maxlen=1)
-        self._digests = Latest()
+        self._digests = Lru[Any, str | None](most=1)
         return X, map_seed
 
     def _fit_encoder(self, X: np.ndarray, seed: int) -> np.ndarray:
@@ -254,7 +254,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         content = {name: value for name, value in vars(self).items() if name not in left_out}
         # what is fitted is replaced, never changed
         fitted = tuple(id(value) for value in content.values())
-        digest = self._digests.get(fitted, lambda: store.digest(content))
+        digest = self._digests.get(fitted, lambda: store.digest(content), lambda digest: 0)
         features, route = store.kept_rows(digest and ["features", digest], self, X, self._finite_features)
         if route is not None:
             self._routes.append(route)
@@ -312,7 +312,7 @@ class AveragedMap(FeatureMap):
     def _fit_parts(self, X) -> tuple[np.ndarray, int]:
         X, map_seed = super()._fit_parts(X)
         self._plan = self.engine_.spectral_plan(self.orbit_, X) if self.encoder_.is_identity else None
-        self._embeddings = Latest()
+        self._embeddings = Lru[Any, Embedding](most=1)
         return X, map_seed
 
     def transform_on_device(self, X) -> Tensor:
@@ -338,14 +338,14 @@ class AveragedMap(FeatureMap):
         return features
 
     def _average(self, X: np.ndarray, on_device: bool = False) -> Any:
-        engine, limit = self.engine_, self.engine_.workspace().kept_bytes
+        engine = self.engine_
 
-        def worth(made: Embedding) -> bool:
+        def size(made: Embedding) -> int:
             projected = isinstance(made, ProjectedEmbedding)  # its templates may be computed later, from factors
-            templates = made.units * math.prod(X.shape[1:]) * X.itemsize if projected else 0
-            return max(nbytes(made), templates) <= limit
+            return max(nbytes(made), made.units * math.prod(X.shape[1:]) * X.itemsize if projected else 0)
 
-        embedding = self._embeddings.get((X.dtype, engine.device), lambda: self._embedding(X.dtype), worth)
+        self._embeddings.limit_bytes = engine.workspace().cached_bytes
+        embedding = self._embeddings.get((X.dtype, engine.device), lambda: self._embedding(X.dtype), size)
         return self._noted(engine.average(self._task(embedding, X, on_device=on_device)))
 
     def _task(self, embedding: Embedding, X: np.ndarray, **options: Any) -> Task:

@@ -27,13 +27,13 @@ from orbit.approx.sketch import CountSketch
 from orbit.core import store
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.linalg import polar
+from orbit.core.lru import Lru
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState
 from orbit.core.work import Work
 from orbit.encoders import Encoder
 from orbit.engine import Engine
 from orbit.engine.embedding import Embedding, Encode, Outline
-from orbit.engine.kept import Latest
 from orbit.engine.strategy import Task
 from orbit.kernels import Gaussian, cdf_theory
 from orbit.orbits import Orbit
@@ -248,7 +248,7 @@ class CumulativeDistribution(AveragedMap):
             self._fit_templates(X, random_state)
             return
         self._whole = whole = copy.copy(self)
-        whole._embeddings, whole.drawn, whole.n_components = Latest(), None, self.drawn
+        whole._embeddings, whole.drawn, whole.n_components = Lru(most=1), None, self.drawn
         whole._fit_map(X, random_state)
         self.thresholds_, self.sketch_, self.centre_ = whole.thresholds_, None, None
         self.templates_ = whole.templates_[: self.n_components]

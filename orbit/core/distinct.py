@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
+
 import numpy as np
+
+from orbit.core.threads import in_threads
+
+# Rows whose digests a thread computes at a time.
+_HASHED_ROWS = 256
 
 
 def as_bytes(X: np.ndarray) -> np.ndarray:
@@ -26,3 +34,24 @@ def distinct(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     _, first, index = np.unique(as_bytes(X), return_index=True, return_inverse=True)
     return first, index
+
+
+def row_digests(X: np.ndarray) -> list[bytes]:
+    """A digest of the bytes of each row of an array, shape (n, ...).
+
+    >>> first, second, third = row_digests(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
+    >>> first == third, first == second
+    (True, False)
+    """
+    rows, digests = bytes_of_rows(X), [b""] * len(X)
+
+    def fill(tile: slice) -> None:
+        digests[tile] = [hashlib.blake2b(row, digest_size=16).digest() for row in rows[tile]]
+
+    in_threads(fill, [slice(start, start + _HASHED_ROWS) for start in range(0, len(X), _HASHED_ROWS)])
+    return digests
+
+
+def bytes_of_rows(X: np.ndarray) -> np.ndarray:
+    """The bytes of each row, shape (n, bytes)."""
+    return np.ascontiguousarray(X).reshape(len(X), math.prod(X.shape[1:])).view(np.uint8)

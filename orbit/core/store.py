@@ -35,9 +35,9 @@ import torch
 from sklearn.base import clone
 
 from orbit.core.component import Component
+from orbit.core.distinct import bytes_of_rows, row_digests
 from orbit.core.fingerprint import fingerprint
 from orbit.core.models import read_own, write_own
-from orbit.core.threads import in_threads
 from orbit.core.words import worded, wording
 
 log = logging.getLogger(__name__)
@@ -51,9 +51,6 @@ Noted = tuple[np.ndarray, Any, Warned]
 
 # The share of its bytes that a store of rows uses for other results in memory.
 _SHARE_OF_RESULTS = 0.01
-
-# Rows whose digests a thread computes at a time.
-_HASHED_ROWS = 256
 
 # A result is kept in files if it took longer to compute than it takes to write and read it at this rate.
 _BYTES_PER_S = 5e8
@@ -248,29 +245,8 @@ class _Rows:
 def _with_points(key: str, X: np.ndarray) -> str:
     """A key that depends on the values of all points as well."""
     digest = hashlib.sha256(f"{key} {len(X)}".encode())
-    digest.update(_bytes_of_rows(X).data)
+    digest.update(bytes_of_rows(X).data)
     return digest.hexdigest()
-
-
-def row_digests(X: np.ndarray) -> list[bytes]:
-    """A digest of the bytes of each row of an array, shape (n, ...).
-
-    >>> first, second, third = row_digests(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
-    >>> first == third, first == second
-    (True, False)
-    """
-    rows, digests = _bytes_of_rows(X), [b""] * len(X)
-
-    def fill(tile: slice) -> None:
-        digests[tile] = [hashlib.blake2b(row, digest_size=16).digest() for row in rows[tile]]
-
-    in_threads(fill, [slice(start, start + _HASHED_ROWS) for start in range(0, len(X), _HASHED_ROWS)])
-    return digests
-
-
-def _bytes_of_rows(X: np.ndarray) -> np.ndarray:
-    """The bytes of each row, shape (n, bytes)."""
-    return np.ascontiguousarray(X).reshape(len(X), math.prod(X.shape[1:])).view(np.uint8)
 
 
 def array_bytes(result: Any) -> int:

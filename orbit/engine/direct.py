@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from orbit.core.work import Work
+from orbit.engine.buffers import Reused
 from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch
-from orbit.engine.kept import Reused
 from orbit.engine.memory import TILE_ROWS, Tiling, Workspace, slices
 from orbit.engine.strategy import Cost, Route, Strategy, Task
 from orbit.engine.support import Support, by_support, has_zeros
@@ -84,13 +84,13 @@ class Direct(Strategy):
         if workspace.device.type != "cpu" or not embedding.restricts:
             return None
         # each thread copies the columns that are not zero
-        if _COPIES * workspace.workers * embedding.units * task.n_features * task.X.itemsize > workspace.kept_bytes:
+        if _COPIES * workspace.workers * embedding.units * task.n_features * task.X.itemsize > workspace.cached_bytes:
             return None
         order = by_support(task.X, TILE_ROWS, n_elements)
         if order is None:
             return None
         # a group may spread zeros over all columns
-        rows = min(TILE_ROWS, workspace.kept_bytes // (_MOVED * task.X[:1].nbytes))
+        rows = min(TILE_ROWS, workspace.cached_bytes // (_MOVED * task.X[:1].nbytes))
         first = workspace.tensor(task.points(order[:rows]), task.X.dtype)
         moved = task.encode(task.orbit.points(first, slice(0, _MOVED)).flatten(0, 1))
         return order if has_zeros((moved.numpy() != 0).any(0)) else None

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from orbit.engine.kept import Latest
+from orbit.core.lru import Lru
 from orbit.engine.memory import slices
 
 # A function from points (n, *shape) to vectors (n, d).
@@ -135,15 +135,15 @@ class ProjectedEmbedding(Embedding):
     ----------
     mirrored : bool
         Whether :meth:`add_mirrored` is implemented.
-    fourier : Latest
-        The templates in Fourier space, kept by the spectral strategy.
+    fourier : Lru
+        The templates in Fourier space, cached by the spectral strategy.
     """
 
     mirrored: ClassVar[bool] = False
     is_projected = True
 
     def __init__(self) -> None:
-        self.fourier = Latest()
+        self.fourier = Lru[Any, Any](most=1)
 
     @abstractmethod
     def templates(self, units: slice) -> Tensor:

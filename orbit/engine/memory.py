@@ -23,7 +23,7 @@ from orbit.core.threads import default_threads, in_threads
 TILE_ROWS = 256
 
 # Share of the memory that a map's templates, and likewise its buffers, may take between calls.
-_KEPT_SHARE = 1 / 16
+_CACHED_SHARE = 1 / 16
 
 # Bytes that a GPU writes to page-locked memory at a time.
 _STAGED_BYTES = 2**26
@@ -72,9 +72,9 @@ class Workspace:
         return _GPU_FACTOR if self.device.type == "cuda" else 1
 
     @property
-    def kept_bytes(self) -> int:
-        """Limit in bytes for the templates, and likewise for the buffers, kept between calls."""
-        return int(_KEPT_SHARE * self.budget)
+    def cached_bytes(self) -> int:
+        """Limit in bytes for the templates, and likewise for the buffers, that are cached between calls."""
+        return int(_CACHED_SHARE * self.budget)
 
     def tensor(self, array: np.ndarray, dtype: np.dtype) -> Tensor:
         """``array`` on the device; a copy, so that read-only input is safe."""

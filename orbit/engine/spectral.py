@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from orbit.core.work import Work
+from orbit.engine.buffers import Reused
 from orbit.engine.embedding import ProjectedEmbedding, Scratch, nbytes
 from orbit.engine.fourier import Analysis, Block, CyclicAxes, LeftOut, band, synthesis
-from orbit.engine.kept import Reused
 from orbit.engine.memory import Workspace, even_step, slices
 from orbit.engine.strategy import Cost, Route, Strategy
 from orbit.orbits import Orbit
@@ -331,7 +331,7 @@ class Spectral(Strategy):
         rows, units = self._tile(plan)
         projection, like = self._projection(plan, units), self.workspace.tensor(X[:0], X.dtype)
         make = partial(Buffers, plan, rows, units, like)
-        at_most = self.workspace.kept_bytes // max(1, rows * units * plan.numbers * X.dtype.itemsize)
+        at_most = self.workspace.cached_bytes // max(1, rows * units * plan.numbers * X.dtype.itemsize)
         lost: list[float] = []
 
         def work(tile: slice) -> None:
@@ -360,7 +360,7 @@ class Spectral(Strategy):
         return even_step(n, largest, workspace.workers), units
 
     def _projection(self, plan: SpectralPlan, units: int) -> SpectralProjection:
-        """The templates in Fourier space, kept for the next call if the plan is the map's own."""
+        """The templates in Fourier space, cached for the next call if the plan is the map's own."""
         embedding, dtype = self.task.embedding, self.task.X.dtype
         assert isinstance(embedding, ProjectedEmbedding)
 
@@ -372,4 +372,5 @@ class Spectral(Strategy):
 
         if plan is not self.task.plan:
             return make()
-        return embedding.fourier.get((plan, units), make, lambda made: made.nbytes <= self.workspace.kept_bytes)
+        embedding.fourier.limit_bytes = self.workspace.cached_bytes
+        return embedding.fourier.get((plan, units), make)

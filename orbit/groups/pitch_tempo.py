@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from orbit.core.lru import Lru
 from orbit.core.params import Range
 from orbit.groups.base import AdditiveGroup
 from orbit.groups.domains import Line, ProductDomain
-from orbit.groups.resample import Kept, Resampling, gather, images_first, pixels_first, scatter, windowed_sinc
+from orbit.groups.resample import CACHED_BYTES, Resampling, gather, images_first, pixels_first, scatter, windowed_sinc
 from orbit.registry import register
 
 _CENTS = 1200.0  # in an octave
@@ -84,17 +85,17 @@ class PitchTempo(AdditiveGroup):
     def _act(self, elements: np.ndarray, X: Tensor) -> Tensor:
         n_samples, factors = X.shape[1], [_factors(element) for element in elements]
         if self.mode == "resample":
-            return torch.stack([_apply(_kept_change(math.prod(both), n_samples, n_samples), X) for both in factors])
+            return torch.stack([_apply(_speed_change(math.prod(both), n_samples, n_samples), X) for both in factors])
         vocoder = PhaseVocoder(X, self.window or min(_LONGEST_WINDOW, n_samples // 4))
         moved = []
         for pitch, tempo in factors:
             stretched = vocoder.stretched(pitch / tempo)
-            moved.append(_apply(_kept_change(pitch, stretched.shape[1], n_samples), stretched))
+            moved.append(_apply(_speed_change(pitch, stretched.shape[1], n_samples), stretched))
         return torch.stack(moved)
 
     def _adjoint(self, elements: np.ndarray, W: Tensor) -> Tensor:
         n_samples = W.shape[1]
-        operators = [_kept_change(math.prod(_factors(element)), n_samples, n_samples) for element in elements]
+        operators = [_speed_change(math.prod(_factors(element)), n_samples, n_samples) for element in elements]
         pixels = pixels_first(W[:, :, None])
         return torch.stack([images_first(scatter(o, pixels, n_samples), (n_samples,), len(W)) for o in operators])
 
@@ -194,11 +195,15 @@ def _factors(element: np.ndarray) -> tuple[float, float]:
 
 def _speed_change(speed: float, n_in: int, n_out: int) -> Resampling:
     """The resampling of a signal played ``speed`` times faster about its centre."""
-    times = (np.arange(n_out) - (n_out - 1) / 2) * speed + (n_in - 1) / 2
-    return windowed_sinc(times, n_in, speed)
+
+    def make() -> Resampling:
+        times = (np.arange(n_out) - (n_out - 1) / 2) * speed + (n_in - 1) / 2
+        return windowed_sinc(times, n_in, speed)
+
+    return _changes.get((speed, n_in, n_out), make)
 
 
-_kept_change = Kept(_speed_change, most=256)
+_changes = Lru[tuple, Resampling](CACHED_BYTES, most=256)
 
 
 def _apply(operator: Resampling, X: Tensor) -> Tensor:

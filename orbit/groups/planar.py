@@ -16,8 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbit.core.lru import Lru
 from orbit.groups.base import Group
-from orbit.groups.resample import Kept, Resampling, bilinear, gather, images_first, interleaved, pixels_first, scatter
+from orbit.groups.resample import (
+    CACHED_BYTES,
+    Resampling,
+    bilinear,
+    gather,
+    images_first,
+    interleaved,
+    pixels_first,
+    scatter,
+)
 
 # Largest number of channels of usual pictures.
 _FEW_CHANNELS = 4
@@ -77,7 +87,8 @@ class PlanarMap(Group):
     def _operator(self, elements: np.ndarray, shape: tuple[int, ...]) -> Resampling:
         """The resampling for all elements, interleaved by pixel."""
         maps = tuple(tuple(self._inverse_map(element).ravel().tolist()) for element in elements)
-        return _kept_operator(maps, shape[0], shape[1], self.wraps)
+        arguments = maps, shape[0], shape[1], self.wraps
+        return _operators.get(arguments, lambda: _planar_operator(*arguments))
 
 
 def _planar_operator(inverse_maps: tuple[tuple[float, ...], ...], height: int, width: int, wrap: bool) -> Resampling:
@@ -92,7 +103,7 @@ def _planar_operator(inverse_maps: tuple[tuple[float, ...], ...], height: int, w
     return interleaved(operators)
 
 
-_kept_operator = Kept(_planar_operator, most=128)
+_operators = Lru[tuple, Resampling](CACHED_BYTES, most=128)
 
 
 def turn(angle: float) -> np.ndarray:

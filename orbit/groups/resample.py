@@ -8,9 +8,7 @@ matrix ``M``, so that its adjoint is exactly the transpose, not an approximation
 from __future__ import annotations
 
 import math
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +19,8 @@ from torch.nn.functional import embedding_bag
 # Zero crossings of a sinc function that are kept on each side, under a Hann window.
 _LOBES = 8
 
-# Bytes of operators that each function which makes them may keep: those of 64 elements for images of 512 x 512.
-_KEPT_BYTES = 2**30
+#: Bytes of operators that a group may cache, as all tiles use the same few: 64 elements for images of 512 x 512.
+CACHED_BYTES = 2**30
 
 
 @dataclass(frozen=True)
@@ -44,44 +42,6 @@ class Resampling:
     def nbytes(self) -> int:
         """Bytes of its arrays."""
         return self.index.nbytes + self.weight.nbytes
-
-
-class Kept:
-    """A function that makes operators, and keeps the ones used last: tiles of the data use the same few.
-
-    Parameters
-    ----------
-    make : callable
-        From hashable arguments to an operator.
-    most : int
-        Largest number of operators that are kept; fewer if they take too many bytes.
-
-    Examples
-    --------
-    >>> reversal = Kept(lambda n: Resampling(np.arange(n)[::-1, None], np.ones((n, 1))), most=2)
-    >>> reversal(3) is reversal(3)
-    True
-    """
-
-    def __init__(self, make: Callable[..., Resampling], most: int) -> None:
-        self.nbytes = 0
-        self._make, self._most = make, most
-        self._operators: OrderedDict[tuple[Hashable, ...], Resampling] = OrderedDict()
-        self._changes = threading.Lock()
-
-    def __call__(self, *arguments: Hashable) -> Resampling:
-        with self._changes:
-            if arguments in self._operators:
-                self._operators.move_to_end(arguments)
-                return self._operators[arguments]
-        made = self._make(*arguments)
-        with self._changes:
-            if made.nbytes <= _KEPT_BYTES and arguments not in self._operators:
-                self._operators[arguments] = made
-                self.nbytes += made.nbytes
-            while len(self._operators) > self._most or self.nbytes > _KEPT_BYTES:
-                self.nbytes -= self._operators.popitem(last=False)[1].nbytes
-        return made
 
 
 def bilinear(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], wrap: bool = False) -> Resampling:

@@ -8,8 +8,9 @@ from contextvars import ContextVar
 
 import numpy as np
 
+from orbit.core.distinct import row_digests
 from orbit.core.linalg import add_second_moments, mirror_upper
-from orbit.core.store import row_digests
+from orbit.core.lru import Lru
 from orbit.solvers.moments import Rows
 
 # Products of fewer rows take about as long as looking for the rows.
@@ -48,7 +49,7 @@ class SharedProducts:
 
     def __init__(self, limit_bytes: float) -> None:
         self.limit_bytes, self.computed = limit_bytes, 0
-        self._groups: list[_Group] = []
+        self._groups = Lru[int, _Group](limit_bytes)
 
     def of(self, X: np.ndarray, dtype: np.dtype, shifted: bool) -> np.ndarray | None:
         """The products (x_i - c)^T (x_j - c) of all rows.
@@ -72,20 +73,17 @@ class SharedProducts:
         group = self._taken(X, places, dtype, shifted)
         new = [digest for digest in places if digest not in group.places]
         self.computed += group.add(X if len(new) == len(X) else X[[places[digest] for digest in new]], new)
-        self._groups.append(group)
-        while sum(one.nbytes for one in self._groups) > self.limit_bytes:
-            del self._groups[0]
+        self._groups.put(id(group), group, group.nbytes)
         inside = [group.places[digest] for digest in digests]
         return group.products[np.ix_(inside, inside)]
 
     def _taken(self, X: np.ndarray, digests: dict[bytes, int], dtype: np.dtype, shifted: bool) -> _Group:
         """The group that knows most of these rows and has room for the others, or a new one."""
         kind = (X.shape[1], X.dtype, dtype, shifted)
-        for group in self._groups:
+        for group in self._groups.values():
             known = len(digests.keys() & group.places.keys())
             size = len(group.places) + len(digests) - known
             if group.kind == kind and known >= _KNOWN_SHARE * len(digests) and _nbytes(size, X) <= self.limit_bytes:
-                self._groups.remove(group)
                 return group
         return _Group(kind, X)
 

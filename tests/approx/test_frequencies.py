@@ -19,8 +19,8 @@ from orbit.approx.frequencies import Automatic, MonteCarlo, Orthogonal, QuasiMon
 from orbit.approx.hadamard import FastProjection
 from orbit.core.compiled import is_available
 from orbit.core.errors import InputError
+from orbit.core.lru import Lru
 from orbit.engine import Engine
-from orbit.engine.kept import Latest
 from orbit.kernels import Exponential, Gaussian, Laplacian, Matern, RationalQuadratic
 from orbit.testing import FrequenciesContract
 
@@ -215,7 +215,7 @@ def test_features_by_fast_products_are_features_by_the_matrix(rng, variant, size
     assert isinstance(phi._projection(X.dtype), FastProjection)
     found = phi.transform(X)
     phi._drawn = phi.frequencies_
-    phi._embeddings = Latest()
+    phi._embeddings = Lru(most=1)
     np.testing.assert_allclose(found, phi.transform(X), atol=1e-12)
 
 

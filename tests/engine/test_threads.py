@@ -19,8 +19,8 @@ import torch
 
 from orbit.approx.bins import BinCounts, QuantileBins
 from orbit.core.threads import default_threads, in_threads, one_ahead, single_threaded
+from orbit.engine.buffers import Reused
 from orbit.engine.embedding import nbytes
-from orbit.engine.kept import Reused
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, None])

@@ -22,10 +22,9 @@ from orbit.groups import (
     Translation,
     pitch_tempo,
     planar,
-    resample,
 )
 from orbit.groups.domains import Circle
-from orbit.groups.resample import Kept, Resampling, bilinear, gather, images_first, pixels_first, scatter, windowed_sinc
+from orbit.groups.resample import bilinear, gather, images_first, pixels_first, scatter, windowed_sinc
 from orbit.orbits import Orbit
 from orbit.testing import GroupContract, oracles
 from orbit.testing.samples import smooth_images
@@ -339,41 +338,18 @@ def test_series_whose_channels_would_be_shifted_are_warned_of(group, shape, advi
     assert len(found) == 0 if advice is None else re.search(advice, str(found[0].message))
 
 
-class TestKeptOperators:
-    def test_are_bounded_by_bytes_and_number_and_the_last_used_stay(self, monkeypatch):
-        monkeypatch.setattr(resample, "_KEPT_BYTES", 4 * 16 * 10)
-        made: list[int] = []
-
-        def operator(size: int, name: str = "") -> Resampling:
-            made.append(size)
-            return Resampling(np.zeros((size, 1), dtype=np.int64), np.zeros((size, 1)))
-
-        kept = Kept(operator, most=3)
-        for size in (10, 20, 10, 30, 20, 10, 30):
-            assert kept(size).nbytes == 16 * size
-        assert made == [10, 20, 30, 20, 10, 30], "30 drops 20, which drops 10, and so on"
-        kept(41)
-        kept(41)
-        assert made[-2:] == [41, 41], "it is larger than all that are kept"
-        for name in "abcd":
-            kept(1, name)
-        made.clear()
-        for name in "dcba":
-            kept(1, name)
-        assert made == [1], "three are kept"
-        assert kept.nbytes == 3 * 16
-
+class TestCachedOperators:
     @pytest.mark.parametrize(
-        ("group", "shape", "kept"),
-        [(Rotation("cartesian"), (20, 20), planar._kept_operator), (PitchTempo(), (200,), pitch_tempo._kept_change)],
+        ("group", "shape", "cache"),
+        [(Rotation("cartesian"), (20, 20), planar._operators), (PitchTempo(), (200,), pitch_tempo._changes)],
     )
-    def test_of_groups_take_no_more_than_their_bytes(self, monkeypatch, rng, group, shape, kept):
+    def test_of_groups_take_no_more_than_their_bytes(self, monkeypatch, rng, group, shape, cache):
         X = rng.random((2, *shape))
         elements = np.repeat(group.identity(), 12, axis=0)
         elements[:] = np.linspace(0.1, 0.3, 12).reshape(-1, *[1] * (elements.ndim - 1))
-        monkeypatch.setattr(resample, "_KEPT_BYTES", 100_000)
+        monkeypatch.setattr(cache, "limit_bytes", 100_000)
         expected = group.act(elements, X)
         for _ in range(2):
             for i in range(12):
                 np.testing.assert_array_equal(group.act(elements[i : i + 1], X)[0], expected[i])
-                assert 0 < kept.nbytes <= 100_000
+                assert 0 < cache.nbytes <= 100_000
