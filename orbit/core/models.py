@@ -212,18 +212,18 @@ def _digest(file: IO[bytes]) -> str:
 
 
 def _key() -> bytes:
-    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return _key_in(Path(data).expanduser() / "orbit" / "model_key")
+    return _key_in(os.environ.get("XDG_DATA_HOME") or "~/.local/share")
 
 
 @functools.lru_cache
-def _key_in(path: Path) -> bytes:
+def _key_in(data: str) -> bytes:
     """The key of this user, made on first use; without a place to keep it, one that lasts as long as this process."""
     fresh = os.urandom(_KEY_BYTES)
     try:
+        path = Path(data).expanduser() / "orbit" / "model_key"
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_new(path, fresh)
         return path.read_bytes()
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # the last for a user without a home
         log.info("models cannot be signed for later processes (%s)", error)
         return fresh

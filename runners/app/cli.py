@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import logging
 import math
 import os
@@ -63,6 +64,10 @@ def _main() -> int:
     global _exit_code
     _exit_code = 0
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
+    if os.path.expanduser("~") == "~":  # a number without a name, as in containers: MLflow's import needs a home
+        os.environ["HOME"] = os.devnull  # in which nobody can write
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr has it: no locale has all characters
     processes.end_on_signals()
     try:
         code = _start()

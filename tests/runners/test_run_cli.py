@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import warnings
 from pathlib import Path
@@ -18,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 import runners.experiments.fit
 from orbit import plots
 from orbit.core.errors import InputError
+from orbit.core.models import load_model
 from orbit.engine import Engine
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import RunFolder
@@ -89,6 +91,15 @@ class TestOneRun:
         assert [line for line in log_messages if "confusion" in line] == [
             "the figure confusion is missing: MemoryError: too large"
         ]
+
+    def test_a_user_without_a_home_keeps_the_model(self, run, tmp_path, monkeypatch):
+        for name in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "USER", "LOGNAME"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setattr("pwd.getpwuid", Mock(side_effect=KeyError("uid not found: 12345")))
+        assert run(*SMALL[:-1], "tracking.enabled=false")[0] == 0
+        assert os.environ["HOME"] == os.devnull
+        (folder,) = folders(tmp_path)
+        assert load_model(folder, trust=True)
 
     def test_a_small_error_is_not_logged_as_zero(self, run, tmp_path):
         X = np.linspace(0, 3, 60)[:, None]
