@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from orbit.core.errors import InputError
 from orbit.core.files import write_whole
+from orbit.core.paths import user_path
 from orbit.registry import register
 from papers.pages import pages
 from papers.published import experiments, papers, repeated
@@ -52,7 +53,7 @@ class Report(Runner):
 
     def run(self, job: Job) -> None:
         outputs = Path(job.plan.config["outputs"])
-        folder = (outputs / "report" if self.folder is None else Path(self.folder).expanduser()).absolute()
+        folder = (outputs / "report" if self.folder is None else user_path(self.folder, "folder")).absolute()
         tracker = Tracker.of(job.plan.config) if job.plan.config["tracking"]["enabled"] else None
         new = publish(folder, outputs, tracker, self.only)
         job.row("new results", ", ".join(new) or "none")
