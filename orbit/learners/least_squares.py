@@ -414,7 +414,7 @@ class IndependentOutputsMixin(LeastSquaresLearner):
         solutions = system.solve(path)
 
         def score(value: float) -> float:
-            return gcv(system.n, *system.errors_and_freedom(*solutions[value], value))
+            return gcv(system.n, *solutions[value][1:])
 
         self.path_ = path
         self.regularization_, self.path_scores_ = best_of_path(path, score)

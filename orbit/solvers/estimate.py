@@ -98,5 +98,5 @@ def passes_work(n: int, d: int, k: int, n_values: int, memory: float, dtype: np.
     """
     rank, together = sketch_rank(d, memory), min(n_values, values_side_by_side(d, k, memory))
     chunks = -(-n_values // together)
-    columns = float(_FIRST_PASSES * k + rank + MAX_PASSES * n_values * (k + PROBES))
-    return _FIRST_PASSES + chunks * MAX_PASSES, Work.of(dtype, 2.0 * n * d * columns)
+    columns = float(_FIRST_PASSES * (k + PROBES) + rank + (MAX_PASSES + 1) * n_values * (k + PROBES))
+    return _FIRST_PASSES + chunks * (MAX_PASSES + 1), Work.of(dtype, 2.0 * n * d * columns)

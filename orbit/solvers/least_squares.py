@@ -22,13 +22,14 @@ from orbit.core.linalg import add_second_moments, mirror_upper
 from orbit.core.threads import in_threads
 from orbit.solvers import products
 from orbit.solvers.factorisations import MAX_EIGEN, Factorisation, factorise, smallest_resolved
-from orbit.solvers.moments import Centering, Rows, System
+from orbit.solvers.moments import EPS, FLOAT32_ERROR, Centering, Rows, System
 from orbit.solvers.structure import Blocks, Operator
 
-_EPS = float(np.finfo(np.float64).eps)
-
-# Products of float32 rows have errors of this share of the mean square norm of the rows.
-FLOAT32_ERROR = 1e-8
+# A number is known if it is larger than this multiple of its rounding error.
+ABOVE_ROUNDING = 10
+# Errors of mean squared residuals that are differences of moments, as a multiple of the rounding of these. They are at
+# most 20 times it, with 100 to 500 rows and more columns.
+_OF_DIFFERENCES = 100
 
 
 class LeastSquares(ABC):
@@ -45,6 +46,7 @@ class LeastSquares(ABC):
     path : the values of lambda that it was factorised for, shape (l,)
     scale : trace of the matrix, the mean square norm of the rows times the largest scale
     rounding : rounding error of the matrix, as a share of ``scale``
+    hidden : the mean squared residual of each column that rounding errors may hide, shape (k,)
     smallest_resolved : the smallest lambda that float64 resolves
     """
 
@@ -56,10 +58,12 @@ class LeastSquares(ABC):
     fit_intercept: bool
     factorisation: Factorisation
     path = np.empty(0)
-    rounding = _EPS
+    rounding = EPS
+    hidden: np.ndarray
 
     def _set_system(self, A: np.ndarray, right: np.ndarray, power: np.ndarray) -> None:
         self._A, self._right, self._power, self.size = A, right, power, len(A)
+        self.hidden = EPS * power
         self.scale = float(np.trace(A) * self.operator.scales.max())
         self.smallest_resolved = smallest_resolved(A, self.operator.scales)
 
@@ -74,16 +78,31 @@ class LeastSquares(ABC):
         W = self._coefficients(self.factorisation.expand(self.factorisation.solve(regularization)[0]))
         return W, self.y_offset - self.x_offset @ W
 
-    def errors_and_freedom(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+    def errors_and_freedom(self, regularization: float, n: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The mean squared residual and the degrees of freedom of each group of outputs fitted independently.
 
         Both of shape (p,) for a constant operator, in its eigenbasis, else (1,) with the
         degrees of freedom of one output. A single score for all outputs would hide that a
         few outputs with large eigenvalues are overfitted while the others are hardly fitted.
+
+        Both are as large as they can be within rounding, so that no interpolation is the best by rounding errors.
+        ``n`` is the number of different rows; None is all.
         """
         z, freedom = self.factorisation.solve(regularization)
-        errors = np.maximum(self._errors(z, regularization), self._power * _EPS)  # a perfect fit leaves rounding
+        errors = np.maximum(self._errors(z, regularization), self.hidden)
+        freedom = freedom + self.excess(n or self.n) * self.rounding * self.scale / regularization
         return errors, freedom / self.operator.n_coupled + self.fit_intercept
+
+    def resolves(self, regularization: float) -> bool:
+        """Whether rounding errors hide neither lambda, nor the rank of the matrix, nor the residuals."""
+        if regularization < ABOVE_ROUNDING * self.rounding * self.scale or self.excess(self.n):
+            return False
+        errors = self._errors(self.factorisation.solve(regularization)[0], regularization)
+        return bool((errors >= self.hidden).all())
+
+    def excess(self, n: int) -> int:
+        """The eigenvalues of the matrix that are zero but for rounding, with ``n`` different rows."""
+        return max(0, self.size - self.operator.n_rows(n))
 
     @abstractmethod
     def left_out(
@@ -151,6 +170,8 @@ class Primal(LeastSquares):
         self.x_offset, self.y_offset = system.x_offset, system.y_offset
         right = operator.columns(system.cross)
         self._set_system(operator.normal_matrix(system.A), right, operator.powers(system.power))
+        self.rounding = system.rounding
+        self.hidden = _OF_DIFFERENCES * self.rounding * self._power
 
     def _coefficients(self, z: np.ndarray) -> np.ndarray:
         return self.operator.from_columns(z)
@@ -197,7 +218,7 @@ class Dual(LeastSquares):
         self.operator, self.n, self.fit_intercept = operator, len(X), centering == "both"
         self._rows = Rows(X, Y, weights, centering, precise or isinstance(operator, Blocks))
         self.x_offset, self.y_offset = self._rows.x_offset, self._rows.y_offset
-        self.rounding = _EPS if self._rows.dtype == np.float64 else FLOAT32_ERROR
+        self.rounding = EPS if self._rows.dtype == np.float64 else FLOAT32_ERROR
         targets = operator.row_columns(self._rows.Y)
         self._set_system(self._gram(), targets, np.square(targets).sum(0) / self.n)
 

@@ -17,6 +17,10 @@ from orbit.core.threads import in_threads
 # Number of rows centred, and converted to float64, at once.
 BLOCK_ROWS = 4096
 
+EPS = float(np.finfo(np.float64).eps)
+# Products of float32 rows have errors of this share of the mean square norm of the rows.
+FLOAT32_ERROR = 1e-8
+
 # Rows that a thread centres at once.
 _FILLED_ROWS = 128
 
@@ -34,6 +38,7 @@ class System:
     A, cross, power : X^T X / n, shape (F, F), X^T Y / n, shape (F, p), and Y^T Y / n, shape (p, p)
     x_offset, y_offset : the centre, shapes (F,) and (p,)
     fit_intercept : whether the intercept is a free parameter
+    rounding : rounding error of the moments, as a share of the mean squares
     """
 
     n: int
@@ -43,6 +48,7 @@ class System:
     x_offset: np.ndarray
     y_offset: np.ndarray
     fit_intercept: bool
+    rounding: float
 
     @classmethod
     def from_rows(
@@ -143,7 +149,11 @@ class Moments:
         Rows so far whose weight is not zero.
     weight : float
         Sum of their weights.
+    rounding : float
+        Rounding error of the sums, as a share of the mean squares.
     """
+
+    rounding: float
 
     def __init__(self, precise: bool = False) -> None:
         self.precise = precise
@@ -202,7 +212,7 @@ class Moments:
         mirror_upper(A)
         x_offset = x_mean if centering == "both" else np.zeros_like(x_mean)
         y_offset = y_mean if centering != "none" else np.zeros_like(y_mean)
-        return System(self.n, A, cross, power, x_offset, y_offset, centering == "both")
+        return System(self.n, A, cross, power, x_offset, y_offset, centering == "both", self.rounding)
 
     def like_targets(self) -> np.ndarray:
         """Rows whose covariance is that of the targets so far, shape (2 k, k), up to a factor."""
@@ -215,6 +225,7 @@ class Moments:
         # broadcast, so that all processes use the same shift; rounded to the precision of the products
         self.x_shift = broadcast(X.mean(0, dtype=np.float64).astype(X.dtype).astype(np.float64))
         self.y_shift = broadcast(Y.mean(0))
+        self.rounding = EPS if self.precise or X.dtype == np.float64 else FLOAT32_ERROR
         self._sums = np.zeros((d, d)), np.zeros((d, k)), np.zeros((k, k)), np.zeros(d), np.zeros(k)
 
 

@@ -17,7 +17,7 @@ Batches = Callable[[], Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]]
 
 # Columns of the sketch of the preconditioner.
 _RANK = 500
-# Random sign vectors for the trace, solved for as additional right-hand sides.
+# Targets of random signs, whose residuals estimate the degrees of freedom that a fit leaves over.
 PROBES = 8
 MAX_PASSES = 200
 # Relative residuals at which to stop: further steps change predictions by less than the precision of the features.
@@ -55,40 +55,45 @@ class StreamedSystem:
     Attributes
     ----------
     x_offset, y_offset : predictions are ``y_offset + (x - x_offset) W``
-    cross, power : X^T Y / n, shape (d, k), and the squares of Y over n, shape (k,), about the offsets
+    cross : X^T T / n about the offsets for T = (Y, signs), shape (d, k + PROBES)
     n, weight : points, and the sum of their weights
     passes : number of passes over the stream so far
     """
 
     def __init__(self, batches: Batches, memory: float, rank: int | None = None, centering: Centering = "both") -> None:
         self.batches, self.memory, self.passes = batches, memory, 0
-        self.fit_intercept = centering == "both"
         self._means(centering)
-        d, k = self.cross.shape
+        d, columns = self.cross.shape
         rank = rank or sketch_rank(d, memory)
         rng, precision = np.random.default_rng(0), float(np.finfo(self.dtype).eps)
-        self._preconditioner = NystromPreconditioner(self.product, d, rank, rng, np.ones(k + PROBES), precision)
+        self._preconditioner = NystromPreconditioner(self.product, d, rank, rng, np.ones(columns), precision)
 
-    def solve(self, path: np.ndarray) -> dict[float, tuple[np.ndarray, float]]:
-        """W, shape (d, k), and an estimate of the degrees of freedom tr A (A + lambda I)^-1, by lambda.
+    def solve(self, path: np.ndarray) -> dict[float, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """By lambda: W, shape (d, k), the mean squared residuals, shape (k,), and the degrees of freedom, estimated.
+
+        The degrees of freedom, shape (1,), with that of the intercept, are those that targets of random signs do not
+        leave over (Girard 1989, "A fast Monte-Carlo cross-validation procedure"). All residuals are computed in one
+        more pass, because as differences of moments those of an interpolation would be rounding errors.
 
         Warns of values of lambda whose W has not converged after the maximum number of passes.
         """
-        d, k = self.cross.shape
-        signs = np.random.default_rng(1).integers(0, 2, (d, PROBES)) * 2.0 - 1.0
-        right = np.concatenate([self.cross, signs], axis=1)
+        d, k = len(self.cross), len(self.y_offset)
         side_by_side = values_side_by_side(d, k, self.memory)
-        solutions: dict[float, tuple[np.ndarray, float]] = {}
+        solutions: dict[float, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         unconverged: list[float] = []
         for start in range(0, len(path), side_by_side):
             shifts = path[start : start + side_by_side]
             solved, converged, _ = conjugate_gradients(
-                lambda V, _: self.product(V), right, shifts, self._preconditioner, _TOLERANCE[self.dtype], MAX_PASSES
+                lambda V, _: self.product(V),
+                self.cross,
+                shifts,
+                self._preconditioner,
+                _TOLERANCE[self.dtype],
+                MAX_PASSES,
             )
             unconverged += shifts[~converged].tolist()
-            for shift, W in zip(shifts, solved, strict=True):
-                inverse_trace = float((signs * W[:, k:]).sum()) / PROBES
-                solutions[float(shift)] = W[:, :k], d - float(shift) * inverse_trace
+            for shift, W, left in zip(shifts, solved, self._left_over(solved), strict=True):
+                solutions[float(shift)] = W[:, :k], left[:k] / self.weight, self.n - left[k:].mean(keepdims=True)
         if unconverged and distributed.rank() == 0:
             warnings.warn(
                 f"conjugate gradients stopped after {MAX_PASSES} passes over the stream before they converged for "
@@ -99,48 +104,63 @@ class StreamedSystem:
             )
         return solutions
 
-    def errors_and_freedom(self, W: np.ndarray, freedom: float, regularization: float) -> tuple[np.ndarray, np.ndarray]:
-        """The mean squared residual and the degrees of freedom of each output, shape (k,), of a solution."""
-        # |Y - X W|^2 / n, with A W = cross - lambda W
-        errors = self.power - (W * (self.cross + regularization * W)).sum(0)
-        return np.maximum(errors, self.power * np.finfo(float).eps), np.full(len(errors), freedom + self.fit_intercept)
-
     def product(self, V: np.ndarray) -> np.ndarray:
         """A V, shape (d, m), in one pass."""
         total = np.zeros(V.shape)
         V = V.astype(self.dtype)
-        for X, _, root in self._centred():
-            total += X.T @ ((X @ V) * root**2)
+        for X, _ in self._rows():
+            total += X.T @ (X @ V)
         all_reduce(total)
         return total / self.weight
+
+    def _left_over(self, solved: np.ndarray) -> np.ndarray:
+        """For solutions (l, d, k + PROBES), the sums over rows of what remains, shape (l, k + PROBES), in one pass.
+
+        Squared residuals of the targets, and products of the signs with their residuals.
+        """
+        k, left = len(self.y_offset), np.zeros((len(solved), solved.shape[2]))
+        solved = solved.astype(self.dtype)
+        for X, T in self._rows():
+            for sums, W in zip(left, solved, strict=True):
+                residuals = T - X @ W
+                sums[:k] += np.square(residuals[:, :k]).sum(0)
+                sums[k:] += (T[:, k:] * residuals[:, k:]).sum(0)
+        all_reduce(left)
+        return left
 
     def _means(self, centering: Centering) -> None:
         """Compute the means in a first pass, and moments of the targets about them in a second."""
         sums: list[np.ndarray] = []
-        for X, Y, w in self.batches():
+        for X, Y, w, signs in self._with_signs():
             if not sums:
                 self.dtype = X.dtype
-                sums = [np.zeros(X.shape[1]), np.zeros(Y.shape[1]), np.zeros(2)]
+                sums = [np.zeros(X.shape[1]), np.zeros(Y.shape[1]), np.zeros(PROBES), np.zeros(2)]
             sums[0] += w @ X
             sums[1] += w @ Y
-            sums[2] += np.count_nonzero(w), w.sum()
+            sums[2] += np.sqrt(w) @ signs
+            sums[3] += np.count_nonzero(w), w.sum()
         all_reduce(*sums)
-        self.n, self.weight = int(sums[2][0]), float(sums[2][1])
-        self.x_offset = sums[0] / self.weight * (centering == "both")
+        self.n, self.weight = int(sums[3][0]), float(sums[3][1])
+        self.x_offset, self._sign_offset = (part / self.weight * (centering == "both") for part in (sums[0], sums[2]))
         self.y_offset = sums[1] / self.weight * (centering != "none")
-        self.passes += 1
-        cross, power = np.zeros((len(self.x_offset), len(self.y_offset))), np.zeros(len(self.y_offset))
-        for X, Y, root in self._centred():
-            targets = Y * root**2
-            cross += X.T @ targets.astype(X.dtype)
-            power += (targets * Y).sum(0)
-        all_reduce(cross, power)
-        self.cross, self.power = cross / self.weight, power / self.weight
+        self.cross = np.zeros((len(self.x_offset), len(self.y_offset) + PROBES))
+        for X, T in self._rows():
+            self.cross += X.T @ T.astype(X.dtype)
+        all_reduce(self.cross)
+        self.cross /= self.weight
 
-    def _centred(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Centred points and targets, and the square roots of the weights, shape (m, 1), by batch."""
-        self.passes += 1
+    def _rows(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Points, and targets beside random signs, float64, centred and times the roots of the weights, by batch."""
         offset = self.x_offset.astype(self.dtype)
-        for X, Y, w in self.batches():
+        for X, Y, w, signs in self._with_signs():
+            root = np.sqrt(w)[:, None]
             X -= offset
-            yield X, Y - self.y_offset, np.sqrt(w)[:, None].astype(self.dtype)
+            X *= root.astype(self.dtype)
+            yield X, np.hstack([(Y - self.y_offset) * root, signs - self._sign_offset * root])
+
+    def _with_signs(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """The batches, each with random signs, shape (m, PROBES): the same in every pass, 0 in rows of weight 0."""
+        self.passes += 1
+        rng = np.random.default_rng([1, distributed.rank()])
+        for X, Y, w in self.batches():
+            yield X, Y, w, (rng.integers(0, 2, (len(X), PROBES)) * 2.0 - 1.0) * (w > 0)[:, None]

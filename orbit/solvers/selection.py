@@ -11,7 +11,8 @@ import numpy as np
 
 from orbit.core.errors import InputError
 from orbit.solvers.factorisations import LEVERAGES_BY_EIGENVALUES, is_large
-from orbit.solvers.least_squares import FLOAT32_ERROR, LeastSquares
+from orbit.solvers.least_squares import ABOVE_ROUNDING, LeastSquares
+from orbit.solvers.moments import FLOAT32_ERROR
 from orbit.solvers.repeats import Repeats
 
 # The default values of lambda: from near interpolation, the limit of float64 with features of norm one, to predicting
@@ -19,15 +20,12 @@ from orbit.solvers.repeats import Repeats
 DEFAULT_PATH = tuple(10.0 ** np.arange(-13, 1.1, 0.5))
 
 # The least share of the degrees of freedom, of all points or of one, that a fit has to leave over. Scores divide
-# squared residuals by its square, and these have rounding errors around 1e-16 of the targets' power.
+# squared residuals by its square, and those of rows have rounding errors around 1e-16 of the targets' power.
 _LEAST_SHARE_LEFT = 1e-6
 
 # Rows whose leverages are computed; of more rows this many are drawn at random. It takes a quarter of the time of a
 # fit to 12,000 rows.
 SAMPLED_ROWS = 1000
-
-# A difference is known if it is larger than this multiple of its rounding error.
-_ABOVE_ROUNDING = 10
 
 # With fewer values every choice is an end of the path.
 _FEWEST_VALUES = 3
@@ -63,12 +61,12 @@ def gcv_scores(problem: LeastSquares, repeats: Repeats | None = None) -> Score:
     within = problem.operator.powers(repeats.within)
 
     def score(regularization: float) -> float:
-        errors, freedom = problem.errors_and_freedom(regularization)
+        errors, freedom = problem.errors_and_freedom(regularization, repeats.distinct)
         left = errors - within
         # residuals have a relative error of rounding * scale / lambda, and most of them are deviations within groups
-        if (left <= _ABOVE_ROUNDING * problem.rounding * problem.scale / regularization * within).any():
+        if (left <= ABOVE_ROUNDING * problem.rounding * problem.scale / regularization * within).any():
             return -np.inf
-        return gcv(repeats.distinct, left, freedom)
+        return gcv(repeats.distinct, np.maximum(left, problem.hidden), freedom)
 
     return score
 
@@ -97,7 +95,8 @@ class Choice:
     Attributes
     ----------
     below_float32 : bool
-        Whether the value is the smallest that float32 products resolve, so that a smaller one may be better.
+        Whether the value is the smallest that float32 products resolve, or its scores are within their rounding errors,
+        so that another one may be better.
     """
 
     value: float
@@ -138,9 +137,9 @@ def choose(
     value, scores = float(tried[0]), np.full(len(tried), np.nan)
     if len(tried) > 1:
         value, scores = best_of_path(tried, _reject_indefinite(scorer(problem)))
-    smaller = np.isfinite(scores[tried < value]).any()
-    below_float32 = float32 and (value < floor or (path[0] < value and not smaller))
-    return Choice(value, tried, scores, problem, below_float32)
+    is_least = path[0] < value and not np.isfinite(scores[tried < value]).any()
+    hidden = float32 and len(tried) > 1 and not problem.resolves(value)
+    return Choice(value, tried, scores, problem, float32 and (value < floor or is_least or hidden))
 
 
 def _reject_indefinite(score: Score) -> Score:
@@ -241,13 +240,13 @@ def leave_one_out(
         residuals = (residuals + beside_mean) * np.sqrt(times)
         left = 1 - times * (1 - left[:, None])
         # rounding of A changes leverages by rounding * scale / lambda, and those of a group by a multiple of it
-        unknown = _ABOVE_ROUNDING * problem.rounding * problem.scale / regularization * (times - 1)
+        unknown = ABOVE_ROUNDING * problem.rounding * problem.scale / regularization * (times - 1)
         if (left < np.maximum(unknown, _LEAST_SHARE_LEFT)).any():
             return -np.inf
         error = np.square(residuals / left).sum()
         if len(groups) == n_distinct:
             return -float(error) / Y.size
-        mean_left = 1 - problem.errors_and_freedom(regularization)[1] / n_distinct
+        mean_left = 1 - problem.errors_and_freedom(regularization, n_distinct)[1] / n_distinct
         of_rows = np.square(residuals / mean_left).sum()
         return general(regularization) / Y.shape[1] * float(error / of_rows) if of_rows > 0 else -np.inf
 

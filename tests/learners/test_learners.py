@@ -920,6 +920,28 @@ def test_standard_deviations_need_the_prior_variance(rng):
         model.predict(exact.transform(X), return_std=True)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_learned_outputs_of_fewer_rows_than_columns_are_no_interpolation(seed):
+    rng = np.random.default_rng(seed)
+    X, noise = rng.standard_normal((80, 6)), 0.1 * rng.standard_normal(80)
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 2 + noise
+    kernel = Decomposable(lengthscale=2.0, output="learned")
+    features = OperatorRandomFourier(kernel, n_components=200, random_state=seed).fit_transform(X)
+    learner = SteinRegressor().fit(features, np.stack([y, y + 0.3 * np.cos(X[:, 1])], axis=1))
+    assert learner.regularization_ > 1e-9
+
+
+@pytest.mark.parametrize("seed", range(20, 28))
+def test_large_float32_systems_of_a_given_path_are_no_interpolation(seed):
+    """Whose products of operator-valued features are in float32, of any size."""
+    rng = np.random.default_rng(seed)
+    X, noise = rng.standard_normal((80, 5)), 0.1 * rng.standard_normal(80)
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] / 2 + noise
+    features = RandomFourier(Gaussian(2.0), n_components=400, random_state=seed).fit_transform(X)
+    chosen = [SteinRegressor(list(10.0 ** np.arange(-8, 1))).fit(features.astype(t), y) for t in (np.float32, float)]
+    assert chosen[0].regularization_ == chosen[1].regularization_
+
+
 def test_a_path_of_learned_outputs_is_one_fit_for_each_value(rng):
     X, X_new = rng.standard_normal((60, 3)), rng.standard_normal((5, 3))
     Y = np.sin(X @ rng.standard_normal((3, 2))) @ rng.standard_normal((2, 4)) + 0.1 * rng.standard_normal((60, 4))

@@ -31,6 +31,7 @@ from orbit.learners import (
 )
 from orbit.learners.streaming import FeatureStream, fit_stream
 from orbit.representations import UnitNorm
+from orbit.solvers.selection import DEFAULT_PATH
 from orbit.testing import ClassifierContract, RegressorContract
 from runners.config.plan import plan
 from runners.experiments.fitting import fit_and_score
@@ -51,6 +52,34 @@ def test_targets_far_from_zero_are_learned_as_others_from_float32(rng, cls, memo
         return fit_stream(learner, stream, offset + y, "regression").predict(X) - offset
 
     np.testing.assert_allclose(predicted(1e9), predicted(0.0), atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("learner", "memory"),
+    [
+        (RidgeRegressor(selection="gcv"), 1.0),
+        (RidgeRegressor(list(DEFAULT_PATH), selection="gcv"), 1.0),
+        (SteinRegressor(), 1.0),
+        (KernelRidgeRegressor(selection="gcv"), 1.0),
+        (RidgeRegressor(selection="gcv"), 1e-4),
+        (KernelRidgeRegressor(selection="gcv"), 1e-4),
+    ],
+    ids=["ridge", "given path", "stein", "krr", "ridge in passes", "krr in passes"],
+)
+@pytest.mark.filterwarnings("ignore:conjugate gradients stopped", "ignore:the chosen regularization")
+def test_streams_of_fewer_rows_than_columns_choose_as_in_memory(learner, memory, dtype):
+    """Interpolations leave residuals and degrees of freedom that are rounding errors, of which no score may be made."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        Z = rng.standard_normal((560, 6))
+        y = np.sin(Z[:, 0]) + Z[:, 1] * Z[:, 2] / 2 + 0.1 * rng.standard_normal(560)
+        X = RandomFourier(Gaussian(2.0), n_components=100, random_state=0).fit(Z).transform(Z).astype(dtype)
+        stream = FeatureStream(lambda x: x.copy(), X[:60], X.shape[1], Engine(memory=memory, progress=False))
+        streamed = fit_stream(clone(learner), stream, y[:60], "regression")
+        whole = clone(learner).fit(X[:60].astype(np.float64), y[:60])
+        errors = [np.square(model.predict(X[60:]) - y[60:]).mean() for model in (streamed, whole)]
+        assert errors[0] < (1.1 if memory == 1 else 1.3) * errors[1], "in passes, degrees of freedom are estimated"
 
 
 class TestRidge:
