@@ -19,15 +19,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from orbit.approx.estimate import MapEstimate, Setting
 from orbit.core import store
 from orbit.core.component import Estimator, check_with_parts, validated_points
 from orbit.core.lru import Lru
 from orbit.core.random import RandomState, spawn
-from orbit.core.work import DRAWN, Work
 from orbit.encoders import Encoder, NoEncoder
 from orbit.engine import Engine, Route
-from orbit.engine.embedding import Embedding, Encode, Outline, ProjectedEmbedding, flatten, nbytes
+from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten, nbytes
 from orbit.engine.spectral import SpectralPlan
 from orbit.engine.strategy import Task
 from orbit.kernels import Gaussian, Kernel
@@ -35,9 +33,6 @@ from orbit.orbits import Orbit, random_orbit_points
 
 # Number of moved points to which an encoder, and the kernel of its vectors, are fitted.
 _ENCODER_POINTS = 2000
-
-# Points to which the kernel is fitted for an estimate.
-_FEW_POINTS = 32
 
 # Attributes of a fitted map that do not change its features.
 _NO_CONTENT = "_routes", "_embeddings", "_whole", "_digests"
@@ -73,7 +68,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         check_with_parts(self)
         if self.kernel is not None:
             dtype = (self.engine or Engine()).dtype
-            self.kernel.check_precision(self._work_dtype(np.dtype("float64" if dtype == "auto" else dtype)))
+            self.kernel.check_precision(self._working_dtype(np.dtype("float64" if dtype == "auto" else dtype)))
 
     def fit(self, X, y=None):
         """Fit the orbit and the kernel, and draw the map's frequencies or landmarks.
@@ -145,52 +140,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """Bytes that :meth:`fit` takes at least, besides its points, as known from parameters alone."""
         return 0
 
-    def estimate(self, sample: np.ndarray, n: int) -> MapEstimate:
-        """What the map takes for ``n`` points like those of a sample, to which only orbit and kernel are fitted.
-
-        Parameters
-        ----------
-        sample : array, shape (m, *shape), m >= 1
-        n : int >= 1
-        """
-        setting = self._setting(sample, n)
-        outline, dtype, orbit = self._outline(setting), setting.sample.dtype, setting.orbit
-        of_point = self._work_of_point(setting, outline, self._work_dtype(dtype))
-        elements = orbit.elements_.nbytes + orbit.weights_.nbytes
-        fit, finish = self._fit_work(setting, of_point), self._finish_work(outline, dtype)
-        return MapEstimate(outline.n_outputs, fit, of_point + finish, len(orbit.weights_), elements, self.gives_gram)
-
-    def _setting(self, sample: np.ndarray, n: int) -> Setting:
-        orbit, kernel, engine = self._parts()
-        sample, encoder = engine.cast(sample), self.encoder or NoEncoder()
-        d, encoding = encoder.estimate(sample)
-        points = sample[:_FEW_POINTS] if encoder.is_identity else np.zeros((_FEW_POINTS, d), sample.dtype)
-        vectors = points.reshape(len(points), -1)
-        return Setting(n, sample, vectors, clone(kernel).fit(points), clone(orbit).fit(sample), encoding)
-
-    def _work_of_point(self, setting: Setting, outline: Outline, dtype: np.dtype) -> Work:
-        """The operations of the average over the orbit for one of ``n`` points, in a precision."""
-        encoder, sample = self.encoder or NoEncoder(), setting.sample.astype(dtype, copy=False)
-        encode = flatten if encoder.is_identity else encoder.encode
-        averaged = (self.engine or Engine()).work(outline, setting.orbit, sample, setting.n, encode, self.name)
-        return averaged * (1 / setting.n) + setting.encoding * len(setting.orbit.weights_)
-
-    def _outline(self, setting: Setting) -> Outline:
-        """The sizes of the embedding; by default, one product with the kernel's vector for each column."""
-        count = self.n_columns(setting.n, setting.d) or setting.n
-        return Outline(count, count, count, setting.d, is_projected=False)
-
-    def _work_dtype(self, dtype: np.dtype) -> np.dtype:
+    def _working_dtype(self, dtype: np.dtype) -> np.dtype:
         """The precision in which features of points of ``dtype`` are computed."""
         return dtype
-
-    def _fit_work(self, setting: Setting, of_point: Work) -> Work:
-        """The operations of :meth:`fit`; by default those of the numbers drawn, of which there are two arrays."""
-        return Work(values=DRAWN * self.fit_bytes(setting.n, setting.d) / 16)
-
-    def _finish_work(self, outline: Outline, dtype: np.dtype) -> Work:
-        """The operations of :meth:`Embedding.finish` for one point."""
-        return Work()
 
     def get_feature_names_out(self, input_features=None):
         """Names such as ``nystrom0``; the entries of points of several axes have none."""

@@ -20,7 +20,6 @@ from orbit.approx.bins import (
     trapezoid_widths,
     uniform_thresholds,
 )
-from orbit.approx.estimate import Setting
 from orbit.approx.frequencies import Automatic, Frequencies
 from orbit.approx.landmarks import Uniform, select
 from orbit.approx.sketch import CountSketch
@@ -30,10 +29,9 @@ from orbit.core.linalg import polar
 from orbit.core.lru import Lru
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState
-from orbit.core.work import Work
 from orbit.encoders import Encoder
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, Encode, Outline
+from orbit.engine.embedding import Embedding, Encode
 from orbit.engine.strategy import Task
 from orbit.kernels import Gaussian, cdf_theory
 from orbit.orbits import Orbit
@@ -233,13 +231,6 @@ class CumulativeDistribution(AveragedMap):
 
     def fit_bytes(self, n: int, d: int) -> int:
         return (self.frequencies or Automatic()).bytes_drawn(self.drawn or self.n_components, d)
-
-    def _outline(self, setting: Setting) -> Outline:
-        width = self.n_components * (2 * self.n_bins + 2)
-        return Outline(self.n_components, width, self.n_columns(setting.n, setting.d), setting.d)
-
-    def _finish_work(self, outline: Outline, dtype: np.dtype) -> Work:
-        return Work(values=outline.width)
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         self._n_columns = self.n_components * (2 * self.n_bins + 1)

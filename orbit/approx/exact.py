@@ -8,14 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from orbit.approx.base import FeatureMap
-from orbit.approx.estimate import Setting, root_work
 from orbit.core.linalg import pivoted_root
 from orbit.core.params import NonNegativeFloat
 from orbit.core.random import RandomState
-from orbit.core.work import Work
 from orbit.encoders import Encoder
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, Outline, ProjectedEmbedding, Scratch, flatten
+from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, flatten
 from orbit.engine.memory import slices
 from orbit.kernels import Kernel
 from orbit.kernels.base import KernelValues, ProjectedKernelValues
@@ -146,29 +144,8 @@ class Exact(FeatureMap):
     def fit_bytes(self, n: int, d: int) -> int:
         return 0 if self.precomputed else 2 * 8 * n**2  # the kernel matrix, and its factor
 
-    def _outline(self, setting: Setting) -> Outline:
-        kernel, orbit, columns = setting.kernel, setting.orbit, setting.n + bool(self.residual)
-        plain = self.encoder is None or self.encoder.is_identity
-        once = plain and _is_single_sum(kernel, orbit, setting.sample.shape[1:])
-        units, projected = setting.n * (1 if once else len(orbit.weights_)), kernel.by_projections(setting.vectors)
-        work = kernel.pair_work(setting.d)
-        return Outline(units, setting.n, columns, *work, is_projected=projected, needs_squares=projected)
-
-    def _work_dtype(self, dtype: np.dtype) -> np.dtype:
+    def _working_dtype(self, dtype: np.dtype) -> np.dtype:
         return np.dtype(np.float64)
-
-    def _fit_work(self, setting: Setting, of_point: Work) -> Work:
-        if self.precomputed:
-            return Work()
-        return of_point * (setting.n * _symmetric_share(setting.n)) + root_work(setting.n, self.rank_tolerance)
-
-    def gram_work(self, sample: np.ndarray, n: int) -> Work:
-        """The operations of :meth:`fit_gram` for ``n`` points like those of ``sample``."""
-        setting = self._setting(sample, n)
-        return self._work_of_point(setting, self._outline(setting), sample.dtype) * (n * _symmetric_share(n))
-
-    def _finish_work(self, outline: Outline, dtype: np.dtype) -> Work:
-        return Work() if self.precomputed else Work(double=float(outline.width) ** 2)
 
     def min_fit_points(self, n: int) -> int:
         return n
@@ -290,11 +267,6 @@ class Exact(FeatureMap):
 def _is_single_sum(kernel: Kernel, orbit: Orbit, shape: tuple[int, ...]) -> bool:
     group = orbit.group_
     return kernel.is_invariant_under(group, shape) and orbit.is_whole_group and group.is_closed(shape)
-
-
-def _symmetric_share(n: int) -> float:
-    """The share of the entries of a symmetric matrix of side ``n`` that is computed, if memory allows such blocks."""
-    return (1 + 1 / -(-n // _symmetric_width(n))) / 2
 
 
 def _symmetric_width(n: int) -> int:

@@ -9,12 +9,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, 
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.approx.base import FeatureMap
-from orbit.approx.estimate import MapEstimate
 from orbit.core.component import Component
 from orbit.core.errors import ParameterError
 from orbit.core.params import Lengthscale, PositiveInt
 from orbit.core.random import RandomState
-from orbit.core.work import Work
 from orbit.engine import Engine
 from orbit.kernels import Gaussian
 from orbit.registry import available, build, register
@@ -35,10 +33,6 @@ class Layer(TransformerMixin, Component):
     def fit_bytes(self, n: int, d: int) -> int:
         """Bytes that :meth:`fit` takes at least, besides its points, as known from parameters alone."""
         return 0
-
-    def estimate(self, d: int, n: int, dtype: np.dtype) -> MapEstimate:
-        """What the layer takes for ``n`` points of ``d`` features in a precision; by default nothing."""
-        return MapEstimate(self.n_columns(n, d), Work(), Work())
 
     def _validate(self, X, reset: bool) -> np.ndarray:
         return validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
@@ -148,9 +142,6 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, Layer):
 
     def fit_bytes(self, n: int, d: int) -> int:
         return self._map().fit_bytes(n, d)
-
-    def estimate(self, d: int, n: int, dtype: np.dtype) -> MapEstimate:
-        return self._map().estimate(np.ones((1, d), dtype), n)
 
     def fit(self, X, y=None):
         """Compute the lengthscale and draw frequencies or landmarks for features ``X``, shape (n, d)."""

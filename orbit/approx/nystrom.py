@@ -10,15 +10,13 @@ import torch
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.approx.estimate import Setting, root_work
 from orbit.approx.landmarks import Landmarks, Uniform, select
 from orbit.core.linalg import pivoted_root
 from orbit.core.params import NonNegativeFloat, PositiveInt
 from orbit.core.random import RandomState
-from orbit.core.work import Work
 from orbit.encoders import Encoder
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, Outline, ProjectedEmbedding, Scratch, add_weighted
+from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, add_weighted
 from orbit.engine.memory import slices
 from orbit.kernels import Kernel
 from orbit.kernels.base import KernelValues, ProjectedKernelValues, RestrictedKernelValues
@@ -111,22 +109,6 @@ class Nystrom(AveragedMap):
 
     def _n_landmarks(self, n: int, orbit_size: int) -> int:
         return (self.landmarks or Uniform()).at_most(self.n_components, n, orbit_size)
-
-    def _outline(self, setting: Setting) -> Outline:
-        m, kernel = self._n_landmarks(setting.n, len(setting.orbit.weights_)), setting.kernel
-        projected = kernel.by_projections(setting.vectors)
-        return Outline(m, m, m, *kernel.pair_work(setting.d), is_projected=projected, needs_squares=projected)
-
-    def _fit_work(self, setting: Setting, of_point: Work) -> Work:
-        m = self._n_landmarks(setting.n, len(setting.orbit.weights_))
-        multiplications, values = setting.kernel.pair_work(setting.d)
-        gram = Work.of(np.dtype(np.float64), m**2 * multiplications, m**2 * values)
-        return gram + root_work(m, self.rank_tolerance)
-
-    def _finish_work(self, outline: Outline, dtype: np.dtype) -> Work:
-        if self.rank_tolerance is not None:
-            return Work.of(dtype, float(outline.width) * outline.n_outputs)
-        return Work.of(dtype, float(sum((rows.stop - rows.start) * rows.stop for rows in _blocks(outline.n_outputs))))
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rule = self.landmarks or Uniform()

@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from orbit.approx.base import FeatureMap
-from orbit.approx.estimate import Setting, root_work
 from orbit.core.errors import InputError
 from orbit.core.linalg import pivoted_root
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
-from orbit.core.work import Work
 from orbit.engine import Engine
-from orbit.engine.embedding import Outline
 from orbit.kernels import Decomposable, Kernel, OperatorKernel
 from orbit.orbits import Orbit
 from orbit.registry import register
@@ -86,15 +83,8 @@ class OperatorExact(FeatureMap):
         if group.name != "identity":
             raise InputError(f"approx=ovk does not average over group={group.name}: choose approx=orff")
 
-    def _outline(self, setting: Setting) -> Outline:
-        size = setting.n * _outputs(setting.kernel, setting.d)
-        return Outline(size, size, size, setting.d * _outputs(setting.kernel, setting.d), is_projected=False)
-
-    def _work_dtype(self, dtype: np.dtype) -> np.dtype:
+    def _working_dtype(self, dtype: np.dtype) -> np.dtype:
         return np.dtype(np.float64)
-
-    def _fit_work(self, setting: Setting, of_point: Work) -> Work:
-        return of_point * setting.n + root_work(setting.n * _outputs(setting.kernel, setting.d))
 
     def min_fit_points(self, n: int) -> int:
         return n

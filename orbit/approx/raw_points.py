@@ -6,10 +6,9 @@ import numpy as np
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.approx.estimate import Setting
 from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, Outline, Scratch
+from orbit.engine.embedding import Embedding, Scratch
 from orbit.kernels import Kernel, Polynomial
 from orbit.orbits import Orbit
 from orbit.registry import register
@@ -54,9 +53,6 @@ class RawPoints(AveragedMap):
     def implied_kernel(self) -> Polynomial:
         """The linear kernel."""
         return Polynomial(degree=1, gamma=1.0, coef0=0.0)
-
-    def _outline(self, setting: Setting) -> Outline:
-        return Outline(setting.d, setting.d, setting.d, 0.0, is_projected=False)
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         self._n_features_out = int(np.prod(X.shape[1:]))

@@ -10,7 +10,6 @@ import numpy as np
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.approx.estimate import Setting
 from orbit.approx.frequencies import Automatic, Frequencies
 from orbit.approx.hadamard import FastProjection, HadamardBlocks
 from orbit.approx.waves import add_damped_waves, add_waves
@@ -18,7 +17,7 @@ from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.encoders import Encoder
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, Outline, ProjectedEmbedding, Scratch, add_weighted
+from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, add_weighted
 from orbit.kernels import Kernel
 from orbit.orbits import Orbit
 from orbit.registry import register
@@ -113,12 +112,6 @@ class RandomFourier(AveragedMap):
 
     def fit_bytes(self, n: int, d: int) -> int:
         return (self.frequencies or Automatic()).bytes_drawn(self.n_components, d)
-
-    def _outline(self, setting: Setting) -> Outline:
-        s, columns = self.n_components, self.n_columns(setting.n, setting.d)
-        rule, kernel = self.frequencies or Automatic(), self._scalar_kernel(setting.kernel)
-        cost = rule.product_cost(kernel, s, setting.d)
-        return Outline(s, columns, columns, cost / 2, values=columns / s)
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)

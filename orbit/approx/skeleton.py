@@ -11,13 +11,12 @@ from scipy import sparse
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.approx.estimate import Setting
 from orbit.core.compiled import gpu_loops, loops
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, Outline, Scratch
+from orbit.engine.embedding import Embedding, Scratch
 from orbit.kernels import Kernel, SkeletonKernel
 from orbit.kernels.skeletons.activations import Exp
 from orbit.kernels.skeletons.sampling import Features, Sampler
@@ -138,12 +137,6 @@ class RandomSkeleton(AveragedMap):
 
     def fit_bytes(self, n: int, d: int) -> int:
         return 8 * self.n_components  # at least one factor each
-
-    def _outline(self, setting: Setting) -> Outline:
-        kernel = setting.kernel
-        assert isinstance(kernel, SkeletonKernel)
-        s, columns = self.n_components, self.n_columns(setting.n, setting.d)
-        return Outline(s, columns, columns, 0.0, columns / s + kernel.skeleton_.complexity(), is_projected=False)
 
     def metrics(self) -> dict[str, float]:
         return super().metrics() | {"features/complexity": self.complexity_}

@@ -8,13 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from torch import Tensor
 
 from orbit.core.component import Component
 from orbit.core.errors import InputError
 from orbit.core.random import RandomState
-from orbit.core.work import Work
 from orbit.registry import register
 
 _KEPT = "_kept_"
@@ -89,14 +87,6 @@ class Encoder(Component):
     def bytes_per_point(self, itemsize: int) -> int:
         """Working memory of :meth:`encode` in bytes for each point, including the result; for the engine's tiles."""
         return itemsize * self.n_outputs_
-
-    def estimate(self, sample: np.ndarray) -> tuple[int, Work]:
-        """Length of the vectors, at most, and operations of encoding one point, for points like ``sample`` (m, *shape).
-
-        The default fits a copy to a few points, and counts a value for each output.
-        """
-        fitted = clone(self).fit(sample[:_FEW_POINTS])
-        return fitted.n_outputs_, Work(values=0.0 if self.is_identity else fitted.n_outputs_)
 
     @abstractmethod
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:

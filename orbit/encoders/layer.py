@@ -15,7 +15,6 @@ from orbit.core.component import Component
 from orbit.core.errors import ParameterError
 from orbit.core.linalg import inverse_root
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
-from orbit.core.work import Work
 from orbit.encoders.normalization import ContrastNormalization, MeanRemoval, Whitening, reciprocal
 from orbit.encoders.pooling import GaussianPooling, GridPooling, MeanPooling, NoPooling, Pooling, pool
 from orbit.encoders.sphere import Rectified, SphereMap, has_random_map, landmark_map, random_map
@@ -173,24 +172,6 @@ class Layer(Component):
     def sides_out(self, sides: Sequence[int]) -> tuple[int, ...]:
         """Sides of the map of features of a map of these sides."""
         return tuple(map(len, self._windows(sides)))
-
-    def estimate(self, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, Work]:
-        """Channels of the output for maps (channels, height, width), at most, and operations for one point."""
-        d = shape[0] * self.size ** len(shape[1:])
-        order = 1 if self.group is None else len(self.group.elements())
-        features = self._features(self._fitted_kernel(torch.eye(1, d)))
-        columns, k = features.columns, d + features.norm_in_product
-        (height, width), (rows, across) = self.positions(shape[1:]), self.sides_out(shape[1:])
-        positions, maps = height * width, columns * self.n_components
-        projections = float(positions) * order * self.n_components
-        products = projections * k
-        if isinstance(self.normalization, Whitening):
-            products += float(positions) * d**2
-        if not self.windowing.is_identity:
-            products += float(maps) * rows * width * (height + across)
-        if self.approx == "nystrom" and not isinstance(self.kernel, Rectified):
-            products += float(maps) * self.n_components * rows * across
-        return maps, Work.of(dtype, products, columns * projections + d * positions)
 
     def fit(self, maps: Tensor, n_patches: int, rng: np.random.Generator) -> Self:
         """Fit to at most ``n_patches`` random patches of maps."""

@@ -17,7 +17,6 @@ from orbit.core.linalg import eigh
 from orbit.core.params import Parameter, PositiveInt, Range, check_value, checked_values
 from orbit.core.random import RandomState, generator
 from orbit.core.threads import threads_for
-from orbit.core.work import Work
 from orbit.encoders.base import Encoder
 from orbit.encoders.layer import Layer, LayerRun
 from orbit.registry import register
@@ -192,17 +191,6 @@ class Patches(Encoder):
                 place = f"layers[{i}].size"
                 raise ParameterError(place, f"at most {min(sides)}, the side of the map of layer {i - 1}", layer.size)
             sides = layer.sides_out(sides)
-
-    def estimate(self, sample: np.ndarray) -> tuple[int, Work]:
-        self.check_shape(sample.shape[1:])
-        channels, sides, work = sample.shape[3] if sample.ndim == 4 else 1, sample.shape[1:3], Work()
-        for layer in self._layers():
-            channels, of_layer = layer.estimate((channels, *sides), sample.dtype)
-            sides, work = layer.sides_out(sides), work + of_layer
-        length = channels * math.prod(sides)
-        if self.reduce is None:
-            return length, work
-        return min(self.reduce, length), work + Work.of(sample.dtype, float(length) * self.reduce)
 
     def _layers(self) -> list[Layer]:
         return self.layers or [Layer()]

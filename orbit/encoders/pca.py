@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 from sklearn.decomposition import PCA
@@ -12,7 +10,6 @@ from torch import Tensor
 from orbit.core.linalg import is_constant
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator
-from orbit.core.work import Work
 from orbit.encoders.base import Encoder
 from orbit.registry import register
 
@@ -55,11 +52,6 @@ class PrincipalComponents(Encoder):
 
     def __init__(self, n_components: PositiveInt = 256) -> None:
         self.n_components = n_components
-
-    def estimate(self, sample: np.ndarray) -> tuple[int, Work]:
-        d = math.prod(sample.shape[1:])
-        length = min(self.n_components, d)
-        return length, Work.of(sample.dtype, float(d) * length)
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         points, seed = X.reshape(len(X), -1), int(generator(random_state).integers(2**31))

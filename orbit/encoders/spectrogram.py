@@ -7,7 +7,6 @@ from torch import Tensor
 
 from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
-from orbit.core.work import Work
 from orbit.encoders.base import Encoder
 from orbit.registry import register
 from orbit.representations import mel_spectrogram
@@ -62,10 +61,6 @@ class MelSpectrogram(Encoder):
     def bytes_per_point(self, itemsize: int) -> int:
         # windows, complex spectra and powers, of windows padded to twice their length
         return itemsize * self.frames * 4 * (self._samples + 1)
-
-    def estimate(self, sample: np.ndarray) -> tuple[int, Work]:
-        values = self.frames * (self._samples + 1)
-        return self.bands * self.frames, Work.of(sample.dtype, float(self.bands * values), float(values))
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         self.n_outputs_ = self.bands * self.frames

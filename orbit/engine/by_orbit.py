@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.work import Work
 from orbit.engine.direct import Direct
 from orbit.engine.spectral import Spectral
 from orbit.engine.strategy import Cost, Route, Strategy, choose
@@ -44,9 +43,6 @@ class ByOrbit(Strategy):
     def cost(self) -> Cost:
         share = len(self._of_orbits.task.X) / len(self.task.X)
         return Cost(*(share * each for each in self._of_orbits.cost()))
-
-    def work(self) -> Work:
-        return self._of_orbits.work()
 
     def average(self) -> tuple[Tensor, Route]:
         assert self._representatives is not None

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.work import Work
 from orbit.engine.buffers import Reused
 from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch
 from orbit.engine.memory import TILE_ROWS, Tiling, Workspace, slices
@@ -37,11 +36,6 @@ class Direct(Strategy):
     def cost(self) -> Cost:
         task = self.task
         return Cost(task.embedding.projection_cost(task.n_features), len(task.X) if self._moves() else 0)
-
-    def work(self) -> Work:
-        task = self.task
-        moved = float(len(task.X)) * len(task.orbit.weights_) if self._moves() else 0.0
-        return self._work(task.embedding.projection_cost(task.n_features) / 2, moved)
 
     def _moves(self) -> bool:
         """Whether moved points are new numbers."""

@@ -69,8 +69,6 @@ class Embedding(ABC):
         Whether a projected embedding uses ``|g_i x|^2``.
     is_projected : bool
         Whether it is a :class:`ProjectedEmbedding`.
-    values : float
-        Numbers computed from each projection, for estimates of the work (:class:`~orbit.core.work.Work`).
     """
 
     units: int
@@ -80,7 +78,6 @@ class Embedding(ABC):
     sums_are_features: ClassVar[bool] = False
     needs_squares: bool = False
     is_projected: bool = False
-    values: float = 1.0
 
     def parts(self, units: int) -> list[list[slice]]:
         """All units, in slices of at most ``units``; those in different lists add to different columns of the sum."""
@@ -182,39 +179,6 @@ class ProjectedEmbedding(Embedding):
         ``even`` and ``odd``: shape (m, n, units); may be overwritten.
         """
         raise NotImplementedError
-
-
-class Outline(Embedding):
-    """The sizes of an embedding that has not been fitted: all that the work of an average depends on.
-
-    Parameters
-    ----------
-    units, width, n_outputs : int
-    multiplications : float
-        For one projection of a point, or one value that is no function of a projection.
-    values : float
-    is_projected, needs_squares : bool
-    """
-
-    def __init__(
-        self,
-        units: int,
-        width: int,
-        n_outputs: int,
-        multiplications: float,
-        values: float = 1.0,
-        is_projected: bool = True,
-        needs_squares: bool = False,
-    ) -> None:
-        self.units, self.width, self.n_outputs = units, width, n_outputs
-        self.multiplications, self.values = multiplications, values
-        self.is_projected, self.needs_squares = is_projected, needs_squares
-
-    def add(self, points: Tensor, weight: Any, units: slice, total: Tensor, scratch: Scratch) -> None:
-        raise TypeError("an outline has no features")
-
-    def projection_cost(self, n_features: int) -> float:
-        return 2.0 * self.multiplications
 
 
 def nbytes(part: object) -> int:

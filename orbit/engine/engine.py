@@ -14,7 +14,7 @@ where many points share an orbit, one of them by any of these.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -24,9 +24,8 @@ from torch import Tensor
 from orbit.core.component import Component
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import NonNegativeFloat, PositiveInt, Range
-from orbit.core.work import Work
 from orbit.engine.by_orbit import BY_POINT, ByOrbit
-from orbit.engine.embedding import Encode, Outline, flatten
+from orbit.engine.embedding import Encode, flatten
 from orbit.engine.memory import TILE_ROWS, Workspace, default_workers, slices
 from orbit.engine.spectral import SpectralPlan
 from orbit.engine.strategy import Route, Strategy, Task, choose
@@ -208,28 +207,12 @@ class Engine(Component):
             If the requested ``path`` does not apply to the embedding or the orbit.
         """
         with self.precision():
-            features, route = self._strategy(task, _STRATEGIES).average()
+            features, route = self._strategy(task).average()
         return features if task.on_device else features.numpy(), route
 
-    def work(
-        self,
-        outline: Outline,
-        orbit: Orbit,
-        sample: np.ndarray,
-        n: int,
-        encode: Encode = flatten,
-        label: str = "this map",
-    ) -> Work:
-        """The operations of :meth:`average` for ``n`` points like those of ``sample`` (m, *shape).
-
-        Without those of encoding and of the embedding's linear step.
-        """
-        X = np.broadcast_to(sample[:1], (n, *sample.shape[1:]))
-        plan = self.spectral_plan(orbit, sample) if encode is flatten else None
-        task = Task(outline, orbit, X, plan=plan, encode=encode, label=label)
-        return self._strategy(task, BY_POINT).work()
-
-    def _strategy(self, task: Task, strategies: Sequence[type[Strategy]]) -> Strategy:
+    def _strategy(self, task: Task) -> Strategy:
         """The strategy for ``path``, or the cheapest."""
         workspace = self.workspace()
-        return choose([one(workspace, task) for one in strategies], self.path if task.weights is None else "direct")
+        return choose(
+            [strategy(workspace, task) for strategy in _STRATEGIES], self.path if task.weights is None else "direct"
+        )

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.work import Work
 from orbit.engine.buffers import Reused
 from orbit.engine.embedding import ProjectedEmbedding, Scratch, nbytes
 from orbit.engine.fourier import Analysis, Block, CyclicAxes, LeftOut, band, synthesis
@@ -299,9 +298,6 @@ class Spectral(Strategy):
         if len(self.task.orbit.weights_) == 1:
             return Cost(math.inf, 0)
         return Cost(self.plan.cost, len(self.task.X))
-
-    def work(self) -> Work:
-        return self._work(self.plan.cost / 2, len(self.task.X))
 
     @cached_property
     def plan(self) -> SpectralPlan:

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from orbit.core.errors import InputError
-from orbit.core.work import Work
 from orbit.engine.embedding import Embedding, Encode, flatten
 from orbit.engine.memory import Workspace
 from orbit.orbits import Orbit
@@ -172,17 +171,6 @@ class Strategy(ABC):
     @abstractmethod
     def cost(self) -> Cost:
         """The cost for the task. Called only if the strategy applies."""
-
-    @abstractmethod
-    def work(self) -> Work:
-        """The operations for the task, without the linear step of :meth:`Embedding.finish`."""
-
-    def _work(self, multiplications: float, moved: float) -> Work:
-        """The work of ``multiplications`` for each projection, and of moving ``moved`` points or templates."""
-        task = self.task
-        projections = float(len(task.X)) * len(task.orbit.weights_) * task.embedding.units
-        values = projections * task.embedding.values + moved * task.n_features
-        return Work.of(task.X.dtype, projections * multiplications, values)
 
     @abstractmethod
     def average(self) -> tuple[Tensor, Route]:

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.work import Work
 from orbit.engine.direct import SINGLE
 from orbit.engine.embedding import ProjectedEmbedding, Scratch, flatten
 from orbit.engine.memory import slices
@@ -34,9 +33,6 @@ class Template(Strategy):
         moves_points = task.embedding.needs_squares and not task.orbit.group_.is_unitary(task.shape)
         moved = _TEMPLATE_COST * task.embedding.units + (len(task.X) if moves_points else 0)
         return Cost(2.0 * task.n_features, moved)
-
-    def work(self) -> Work:
-        return self._work(self.task.n_features, self.cost().moved * len(self.task.orbit.weights_))
 
     def average(self) -> tuple[Tensor, Route]:
         task, workspace, embedding = self.task, self.workspace, self.task.embedding

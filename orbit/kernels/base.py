@@ -116,14 +116,6 @@ class Kernel(Component):
         """
         raise InputError(f"{self.label()} of unit vectors depends on more than their angle: choose gaussian or arccos")
 
-    def by_projections(self, X: np.ndarray) -> bool:
-        """Whether values of a fitted kernel follow from projections on fixed points ``X``, shape (m, d), and norms."""
-        return isinstance(self.against(torch.from_numpy(np.array(X))), ProjectedKernelValues)
-
-    def pair_work(self, n_features: int) -> tuple[float, float]:
-        """Multiplications, and numbers computed one by one, of a kernel value; see :class:`~orbit.core.work.Work`."""
-        return float(n_features), 1.0
-
     def spectrum_dim(self, n_features: int) -> int:
         """The number of uniforms from which one frequency of ``n_features`` entries is computed."""
         return n_features

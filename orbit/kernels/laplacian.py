@@ -58,9 +58,6 @@ class Laplacian(LengthscaleKernel):
     def against(self, B: Tensor) -> KernelValues:
         return _L1Columns(B, self.factor(B.dtype))
 
-    def pair_work(self, n_features: int) -> tuple[float, float]:
-        return 0.0, 1 + _DIFFERENCE * n_features
-
     def spectrum_ppf(self, uniforms: np.ndarray) -> np.ndarray:
         # the Cauchy distribution's inverse is -cot(pi u): unlike tan(pi (u - 1/2)), exact in the left tail
         return -1 / (np.tan(np.pi * uniforms) * self.lengthscale_)

@@ -115,9 +115,6 @@ class SkeletonKernel(Kernel):
     def against(self, B: Tensor) -> KernelValues:
         return _SkeletonColumns(self.skeleton_, self.space_, B)
 
-    def pair_work(self, n_features: int) -> tuple[float, float]:
-        return 0.0, float(self.skeleton_.n_nodes)
-
     def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
         """Whether the kernel is invariant: for permutations, if it is one fully connected node over single numbers."""
         exchangeable = self.layers is None and self.nodes is None and self.base not in ("gaussian", "sphere")

@@ -22,7 +22,6 @@ from orbit.core.params import check_params
 from orbit.core.random import RandomState, hold_out, spawn
 from orbit.core.store import warn, with_warnings
 from orbit.core.threads import threads_for
-from orbit.core.work import Work
 from orbit.solvers.selection import (
     DEFAULT_PATH,
     best_of_path,
@@ -129,13 +128,9 @@ class Learner(Estimator):
         """Bytes that ``fit`` takes at least, besides ``n`` rows of ``d`` features."""
         return 0
 
-    def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
-        """The operations of ``fit`` to ``n`` rows of ``d`` features in a precision, with ``k`` columns of targets.
-
-        ``gram`` says that the features are kernel values with the training points. None where
-        the operations depend on the data too much for an estimate.
-        """
-        return None
+    def operations(self, n: int, d: int) -> float:
+        """Operations of ``fit`` to ``n`` rows of ``d`` features, up to a factor: passes over all numbers."""
+        return float(n) * d
 
     def metrics(self) -> dict[str, float]:
         """Fitted values for the record of a run, by names ``learner/...``; ``NotFittedError`` before ``fit``."""

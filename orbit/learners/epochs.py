@@ -16,7 +16,6 @@ from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, generator
 from orbit.core.threads import default_threads, single_threaded
-from orbit.core.work import Work
 from orbit.engine import Engine
 from orbit.learners.base import Learner, check_classes
 
@@ -77,10 +76,6 @@ class EpochLearner(Learner):
         self.epochs = epochs
         self.engine = engine
         self.random_state = random_state
-
-    def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
-        rates = len(self._path()) + self.epochs - 1  # all in the first epoch, then the best
-        return Work.of(dtype, 2.0 * n * d * k * rates, 3.0 * (n / self.batch_size) * d * k * rates)
 
     def remaining_epochs(self) -> int:
         return self.epochs - (self.epochs_done_ if self._in_training() else 0)

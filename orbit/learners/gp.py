@@ -13,10 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from orbit.core.errors import InputError
 from orbit.core.linalg import check_target_size, is_constant, mean_and_deviation
 from orbit.core.params import PositiveFloat
-from orbit.core.work import Work
 from orbit.learners.base import Learner, linear_predictions
 from orbit.registry import register
-from orbit.solvers.estimate import factorisation_work, least_squares_work
 from orbit.solvers.factorisations import Cholesky, Eigen
 from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
 from orbit.solvers.moments import System
@@ -162,12 +160,8 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     def fit_bytes(self, n: int, d: int) -> int:
         return 3 * 8 * min(n, d) ** 2  # second moments or a Gram matrix, and what its factorisation takes
 
-    def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
-        path = self._path()
-        eigen = len(path) > 1
-        if gram:
-            return factorisation_work(n, k, len(path), eigen)
-        return least_squares_work(n, d, k, path, False, np.dtype(np.float64), eigen)
+    def operations(self, n: int, d: int) -> float:
+        return float(n) * d * min(n, d)  # second moments or a Gram matrix, and its factorisation
 
     def metrics(self) -> dict[str, float]:
         return super().metrics() | {"learner/log_marginal_likelihood": self.log_marginal_likelihood_}

@@ -14,10 +14,8 @@ from orbit.core.errors import InputError
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState, hold_out
 from orbit.core.threads import threads_for
-from orbit.core.work import Work
 from orbit.learners.base import checked_weights
 from orbit.learners.targets import ClassTargets, NumberTargets, TargetsLearner
-from orbit.solvers.estimate import factorisation_work, least_squares_work, passes_work
 from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
 from orbit.solvers.moments import Moments, System
 from orbit.solvers.output_matrix import learn_output
@@ -87,16 +85,8 @@ class LeastSquaresLearner(TargetsLearner):
     def fit_bytes(self, n: int, d: int) -> int:
         return 3 * 8 * min(n, d) ** 2  # second moments or a Gram matrix, and what its factorisation takes
 
-    def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
-        """As for independent outputs, with a scale for each one where an operator may couple them."""
-        path, n_scales = self._path(), k if self.operator_valued else 1
-        left_out = self.selection == "loo" and len(path) > 1
-        fit = least_squares_work(n, d, k, path, self.regularization is None, dtype, False, n_scales, left_out)
-        if len(path) == 1 or self.selection != "hold_out":
-            return fit
-        part = round(n * (1 - self.validation_fraction))
-        whole = least_squares_work(n, d, k, path[:1], False, dtype, n_scales=n_scales)
-        return whole + least_squares_work(part, d, k, path, self.regularization is None, dtype, n_scales=n_scales)
+    def operations(self, n: int, d: int) -> float:
+        return float(n) * d * min(n, d)  # second moments or a Gram matrix, and its factorisation
 
     def _fit_rows(self, structure, X, Y, weights, labels) -> None:
         self._stream, self._chosen_by = None, None
@@ -354,11 +344,6 @@ class IndependentOutputsMixin(LeastSquaresLearner):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
-        if gram:
-            return factorisation_work(n, k, len(self._path()))
-        return super().work(n, d, k, dtype)
-
     def _rows(self, structure, X, Y, sample_weight, of_batch=False):
         if structure is None:
             return super()._rows(structure, X, Y, sample_weight, of_batch)
@@ -380,10 +365,6 @@ class IndependentOutputsMixin(LeastSquaresLearner):
         padded = np.zeros((structure.n + structure.has_prior, W.shape[1]))
         padded[np.flatnonzero(self._kept)] = W
         return padded, b
-
-    def passes_work(self, n: int, d: int, k: int, memory: float, dtype: np.dtype) -> tuple[int, Work]:
-        """The largest number of passes of :meth:`fit_passes`, and their operations besides those of the features."""
-        return passes_work(n, d, k, len(self._path_in_passes(dtype)), memory, dtype)
 
     def _path_in_passes(self, dtype: np.dtype) -> np.ndarray:
         path = self._path()

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, spawn
-from orbit.core.work import Work
 from orbit.engine import Engine
 from orbit.kernels.skeletons.activations import ReLU, Series
 from orbit.kernels.skeletons.builders import Layer, read_layers
@@ -148,9 +147,6 @@ class NetworkClassifier(EpochClassifier):
         super().check()
         for i, layer in enumerate(self._layers()):
             _nonlinearity(layer, i)
-
-    def work(self, n: int, d: int, k: int, dtype: np.dtype, gram: bool = False) -> Work | None:
-        return None
 
     def _layers(self) -> list[Layer]:
         return read_layers([{"kind": "full"}] if self.layers is None else self.layers, "relu")

@@ -12,13 +12,10 @@ from orbit import plots
 from orbit.approx import Exact
 from orbit.core.params import PositiveInt
 from orbit.core.random import spawn
-from orbit.core.work import Work
 from orbit.orbits import Orbit
 from orbit.registry import register
 from runners.config.plan import Plan
-from runners.job.estimate import Estimate
 from runners.job.job import Job
-from runners.job.memory import Part
 from runners.job.runner import Runner
 from runners.measure.metrics import kernel_errors
 from runners.measure.results import curve_results
@@ -62,27 +59,6 @@ class KernelError(Runner):
         self.reference = reference
         self.n_points = n_points
         self.repeats = repeats
-
-    def estimates(self, plan: Plan) -> list[Estimate]:
-        """A row for each curve: a map for each number of components, and the exact kernel unless a row above has it."""
-        n, rows, known = self.n_points, list[Estimate](), list[dict[str, Any]]()
-        X = plan.component("representation").fit_transform(plan.load().X_train[:n])
-        X = X.astype(plan.engine().result_dtype(X), copy=False)
-        for changes in self._curves():
-            orbit, reference = plan.orbit(**changes), self._of_reference(changes)
-            maps = [plan.approx(orbit=orbit, n_components=count).estimate(X, n) for count in self.sizes]
-            work = sum((m.fit + m.of_point * n + Work(double=float(n) ** 2 * m.columns) for m in maps), Work())
-            if reference not in known:
-                known.append(reference)
-                work += _exact_map(plan, plan.orbit(**reference), None).gram_work(X, n)
-            largest = max(m.columns for m in maps)
-            parts = [
-                Part(f"{n:,} x {largest:,} features, in float64 too", 3 * n * largest * X.itemsize, ("runner.sizes",)),
-                Part(f"{n:,} x {n:,} kernel matrices", 2 * 8 * n**2, ("runner.n_points",)),
-            ]
-            peak = sum(part.nbytes for part in parts)
-            rows.append(Estimate(_curve_name(changes), self.repeats * len(maps), work * self.repeats, parts, peak))
-        return rows
 
     def run(self, job: Job) -> None:
         for changes in self._curves():

@@ -12,15 +12,12 @@ from orbit.approx.frequencies import Frequencies
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.core.random import spawn
-from orbit.core.work import DRAWN, Work
 from orbit.kernels import OperatorKernel
 from orbit.kernels.operator_bounds import operator_variance_bound
 from orbit.registry import register
 from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, entries
-from runners.job.estimate import Estimate
 from runners.job.job import Job
-from runners.job.memory import Part
 from runners.job.runner import Runner
 from runners.measure.results import Result, curve_results
 
@@ -75,16 +72,6 @@ class OrffError(Runner):
             if not isinstance(kernel := plan.component("kernel"), OperatorKernel):
                 raise InputError(f"runner.kernels.{label}: {kernel.label()} is not operator-valued")
         return [*plans.values()]
-
-    def estimates(self, plan: Plan) -> list[Estimate]:
-        """A row for each kernel: draws of every number of frequencies, their matrices and waves, and one product."""
-        d, n, drawn = self.dim, 1 if self.variance else self.n_points, sum(self.sizes)
-        each = Work.of(np.dtype(np.float64), n * (d + d**2) + d**3, n) + Work(values=DRAWN * d)
-        work = each * (drawn * self.repeats)
-        block = min(max(self.sizes), _BLOCK)
-        waves = Part(f"{n:,} x {block:,} waves", 2 * 8 * n * block, ("runner.n_points",))
-        fits = len(self.sizes) * self.repeats
-        return [Estimate(label, fits, work, [waves], waves.nbytes) for label in self.kernels or {}]
 
     def run(self, job: Job) -> None:
         kernels = [plan.component("kernel") for plan in self.plans(job.plan)]

@@ -11,11 +11,12 @@ from orbit.core.errors import InputError
 from orbit.core.progress import Progress
 from orbit.registry import register
 from runners.config.plan import Plan
+from runners.experiments.estimate import Fits, estimated
 from runners.experiments.fit import record_selection
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.trials import settings
 from runners.experiments.without_group import without_group
-from runners.job.estimate import Estimate, Fits, estimated
+from runners.job.estimate import Estimate
 from runners.job.job import Job, Stopwatch
 from runners.job.runner import Runner
 from runners.measure import figures

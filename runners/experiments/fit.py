@@ -10,12 +10,13 @@ from orbit.registry import register
 from orbit.solvers.selection import end_of_path
 from runners.config.plan import Plan
 from runners.experiments.drawing import draw_fit
+from runners.experiments.estimate import Fits, estimated
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.importance import importance, is_cheap
 from runners.experiments.selection import Selected
 from runners.experiments.training import Training
 from runners.experiments.without_group import warning_about_group
-from runners.job.estimate import Estimate, Fits, estimated
+from runners.job.estimate import Estimate
 from runners.job.job import Job, suffix
 from runners.job.runner import Runner
 from runners.measure import figures

@@ -23,7 +23,6 @@ from runners.experiments.advice import warn_about_combinations, warn_about_point
 from runners.experiments.pipeline import pipeline, predict, predict_with_probabilities, represented, weights, width
 from runners.experiments.selection import Selected, select
 from runners.experiments.training import Training
-from runners.job.estimate import log_if_long
 from runners.job.features import shared_in_job
 from runners.job.job import Stopwatch
 from runners.job.memory import check_fit
@@ -67,7 +66,6 @@ def fit_and_score(plan: Plan, data: Dataset, clock: Stopwatch, training: Trainin
     for point in plan.component("selection").points():
         check_fit(plan.without_selection(point), data)
     check_fit(plan, data)
-    log_if_long(plan, data)
     with clock.stage("selection"):
         selected = select(plan, data)
     plan = selected.plan if selected else plan

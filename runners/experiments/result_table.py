@@ -22,9 +22,10 @@ from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.columns import compare_columns
 from runners.experiments.curves import Curve
+from runners.experiments.estimate import Fits, estimated
 from runners.experiments.selection import is_number
 from runners.experiments.trials import Trials, settings
-from runners.job.estimate import Estimate, Fits, estimated
+from runners.job.estimate import Estimate
 from runners.job.features import shared_in_job
 from runners.job.job import Job
 from runners.job.runner import Runner, check_only

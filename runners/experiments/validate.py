@@ -9,8 +9,9 @@ import numpy as np
 
 from orbit.registry import register
 from runners.config.plan import Plan
+from runners.experiments.estimate import Measurements, loaded
 from runners.experiments.selection import metric_of, predictions
-from runners.job.estimate import Estimate, estimate_validation
+from runners.job.estimate import Estimate
 from runners.job.job import Job
 from runners.job.memory import check_fit
 from runners.job.runner import Runner
@@ -32,7 +33,7 @@ class Validate(Runner):
     reuses_features: ClassVar[bool] = True
 
     def estimates(self, plan: Plan) -> list[Estimate]:
-        return [estimate_validation(plan)]
+        return [Measurements().estimate_validation(plan, loaded(plan))]
 
     def run(self, job: Job) -> None:
         with job.stage("load"):

@@ -1,24 +1,23 @@
-"""dry_run=true says what a run would do: its fits, bytes and operations, and writes nothing."""
+"""dry_run=true says what a run would do: its fits, bytes and time, and writes nothing."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from command_line import SMALL, composed, folders, quickly_composed
 
-from orbit.core.work import Speed, Work
 from runners.config.plan import plan
+from runners.experiments import estimate as estimates
 from runners.experiments import fitting, selection
+from runners.experiments.estimate import Measurements
 from runners.experiments.fitting import fit_and_score
-from runners.job import estimate as estimates
+from runners.job import estimate as lines
 from runners.job import memory as fits
-from runners.job.estimate import Estimate, estimate_fit, report
+from runners.job.estimate import Estimate, report
 from runners.job.job import Stopwatch
 from runners.tracking.record import RunFolder
 
 QUIET = ("tracking.enabled=false", "runner.save_model=false", "engine.progress=false")
-SPEED = Speed(single=1e9, double=1e9, values=1e9, double_values=1e9)
 
 
 def rows(*overrides: str) -> list[Estimate]:
@@ -31,15 +30,13 @@ def one(*overrides: str) -> Estimate:
     return estimate_fit(made, made.load())
 
 
+def estimate_fit(made, data) -> Estimate:
+    return Measurements().estimate(made, data)
+
+
 def part(estimate: Estimate, what: str) -> int:
     (found,) = (part.nbytes for part in estimate.parts if what in part.what)
     return found
-
-
-def test_the_time_of_a_run_on_a_gpu_is_said_to_be_that_of_the_processor(monkeypatch):
-    assert not any("GPU" in note for note in one("approx=rf").notes)
-    monkeypatch.setattr("orbit.engine.Engine.torch_device", lambda self: torch.device("cuda"))
-    assert any("GPU" in note for note in one("approx=rf").notes)
 
 
 @pytest.mark.parametrize("approx", ["rf", "nystrom", "cdf", "exact"])
@@ -53,13 +50,12 @@ def test_bytes_and_columns_are_those_of_the_arrays(approx, hyper):
     found = estimate_fit(made, data)
     features = made.approx().fit(made.component("representation").fit_transform(data.X_train).astype(np.float32))
     psi = features.transform(data.X_train.astype(np.float32))
-    assert part(found, "orbit of") == features.orbit_.elements_.nbytes + features.orbit_.weights_.nbytes
     if hyper == "gaussian":
         assert part(found, "features of hyper") == made.hyper().fit_transform(psi).nbytes
     elif approx != "exact":
         assert part(found, "features") >= psi.nbytes
         assert part(found, "features") <= 1.5 * psi.nbytes
-    assert found.work.multiplications > 0
+    assert found.seconds > 0
 
 
 def test_landmarks_from_the_orbit_may_be_more_than_the_points():
@@ -73,7 +69,7 @@ def test_landmarks_from_the_orbit_may_be_more_than_the_points():
     X = made.component("representation").fit_transform(data.X_train).astype(np.float32)
     width = made.approx().fit(X).transform(X).shape[1]
     assert 80 < width <= 100
-    assert part(estimate_fit(made, data), "features") == 4 * 40 * 100
+    assert 4 * 40 * 80 < part(estimate_fit(made, data), "features") <= 4 * 40 * 100
     assert made.approx().fit_bytes(40, 784) == 2 * 8 * 100**2
 
 
@@ -82,9 +78,7 @@ def test_a_plan_on_streams_says_what_it_does_with_second_moments():
     kept = one(*stream).notes
     assert any("second moments 11 MiB, kept: one pass over them" in note for note in kept)
     (said,) = (note for note in one(*stream, "engine.memory=0.005").notes if "second moments" in note)
-    assert said.startswith("second moments 11 MiB: more than engine.memory=0.005 GiB, so at most ")
-    passes = int(said.split("at most ")[1].split()[0])
-    assert one(*stream, "engine.memory=0.005").work.single > (passes - 1) * 1000 * 600 * 64
+    assert said == "second moments 11 MiB: more than engine.memory=0.005 GiB, so many passes, of which one is timed"
 
 
 @pytest.mark.parametrize(
@@ -100,8 +94,6 @@ def test_inner_validation_is_counted(grid, points, monkeypatch):
     fit_and_score(made, data, Stopwatch())
     found = estimate_fit(made, data)
     assert found.fits == 1 + len(calls) == 1 + 4 * points
-    alone = estimate_fit(made.without_selection({"kernel.lengthscale": 1}), data)
-    assert alone.work.multiplications < found.work.multiplications < found.fits * alone.work.multiplications
 
 
 TABLE = (
@@ -133,7 +125,8 @@ def test_a_curve_with_more_repeats_than_the_table_has_those_that_the_table_has_n
 
 
 @pytest.mark.parametrize(
-    "experiment", ["orff_error", "orff_variance", "xperm", "invariance", "orbit_rules", "orff_curl"]
+    "experiment",
+    ["orff_error", "orff_variance", pytest.param("xperm", marks=pytest.mark.slow), "invariance", "orbit_rules"],
 )
 @pytest.mark.parametrize("size", ["small", "paper"])
 def test_experiments_on_generated_data_are_estimated(experiment, size):
@@ -141,18 +134,10 @@ def test_experiments_on_generated_data_are_estimated(experiment, size):
     lines = text.splitlines()
     assert lines[-1].startswith(experiment)
     if "not estimated" not in text:
-        assert all(" fit" in line and "multiplications, about" in line for line in lines)
+        assert all(" fit" in line and ("about" in line or "same fits" in line) for line in lines)
 
 
-def test_orff_error_draws_every_number_of_frequencies():
-    small = ("experiment=orff_error", "runner.sizes=[10, 30]", "runner.n_points=7", "runner.repeats=3", "runner.dim=2")
-    for row in rows(*small):
-        assert row.fits == 6
-        assert row.work.double == 3 * 40 * (7 * (2 + 4) + 8)
-
-
-def test_nothing_is_written_and_no_feature_computed(run_with_figures, tmp_path, monkeypatch):
-    monkeypatch.setattr("orbit.approx.base.FeatureMap.transform", None)
+def test_nothing_is_written(run_with_figures, tmp_path):
     code, out, error = run_with_figures("dry_run=true")
     assert (code, error) == (0, "")
     assert out.startswith("rotated_digits-rotation-nystrom-gaussian-s0: 1 fit; ")
@@ -166,7 +151,7 @@ def test_nothing_is_written_and_no_feature_computed(run_with_figures, tmp_path, 
 @pytest.mark.parametrize(
     ("overrides", "code", "expected"),
     [
-        (("runner=report",), 0, "report: the work of this runner is not estimated; nothing was run"),
+        (("runner=report",), 0, "report: the time of this runner is not estimated; nothing was run"),
         (("approx=rf", "kernel=polynomial"), 2, ""),
         (("dataset=arrays", "dataset.path=missing.npz"), 2, ""),
     ],
@@ -193,7 +178,7 @@ def test_a_size_without_effect_is_told(overrides, reason, run_with_figures, log_
 
 
 def test_a_fit_that_does_not_fit_is_named_with_its_row(run_with_figures, monkeypatch):
-    for module in (fits, estimates):
+    for module in (fits, lines):
         monkeypatch.setattr(module, "process_bytes", lambda: 8 * 2**30)
     code, out, error = run_with_figures(*TABLE[:5], "approx.n_components=20000000", TABLE[6], "dry_run=true")
     assert code == 2
@@ -256,28 +241,55 @@ class TestWhereItIsSet:
         assert [RunFolder(folder).read_record().status for folder in folders(tmp_path)] == ["FINISHED", "FAILED"]
 
 
-def test_a_long_run_logs_its_estimate_and_a_short_one_does_not(log_messages, monkeypatch):
-    made = plan(quickly_composed("dataset.n_train=60", "approx.n_components=20", "orbit.size=4", "group=rotation"))
-    data = made.load()
-    estimates.log_if_long(made, data)
-    assert not log_messages
-    monkeypatch.setattr(estimates, "_LITTLE", 0.0)
-    monkeypatch.setattr(estimates, "_speed", lambda: Speed(single=1.0, double=1.0, values=1.0, double_values=1.0))
-    estimates.log_if_long(made, data)
-    (line,) = log_messages
-    assert line.startswith("1 fit; ")
-    assert "multiplications, about" in line
-
-
 def test_the_estimate_of_a_run_does_not_say_what_its_fit_warns_of(run, tmp_path, log_messages, rng):
     np.savez(tmp_path / "mine.npz", X=rng.random((60, 3, 9, 9)), y=np.arange(60) % 2)
     mine = ("dataset=arrays", f"dataset.path={tmp_path / 'mine.npz'}", *SMALL[2:], "approx=rf", *QUIET)
+    assert run(*mine, "dry_run=true")[0] == 0
+    assert not log_messages
     assert run(*mine)[0] == 0
     assert ["first axis holds channels" in message for message in log_messages].count(True) == 1
-    assert run(*mine, "dry_run=true")[0] == 0
-    assert ["first axis holds channels" in message for message in log_messages].count(True) == 2
 
 
 def test_the_line_of_an_estimate():
-    line = Estimate("A", 3, Work(single=2e9, double=1e9), notes=["one pass over them"]).line(SPEED)
-    assert line == "A: 3 fits; one pass over them; 3e+09 multiplications, about 3 s"
+    line = Estimate("A", 3, 3.0, notes=["one pass over them"]).line()
+    assert line == "A: 3 fits; one pass over them; about 3 s"
+
+
+SLOW_MAP = ("approx=rf", "approx.n_components=1000", "dataset.n_train=1000", "dataset.n_test=200", "learner=adagrad")
+
+
+def test_times_are_those_of_two_small_fits_extrapolated(monkeypatch):
+    """A row of the small maps is said to take 1 ms and 1 us a component, the fit nothing, the learner 1 us a number."""
+
+    def timed(plan, data, size):
+        columns = 2 * min(size, plan.config["approx"]["n_components"])
+        return estimates._Timed(0.0, 0.0, 1e-3 + 1e-6 * columns / 2, 0.0, columns, columns)
+
+    monkeypatch.setattr(estimates, "_small_fit", timed)
+    monkeypatch.setattr(estimates, "_fit_to_random", lambda plan, data, n, d: (n * d, 1e-6 * n * d))
+    found = one(*SLOW_MAP)
+    assert found.seconds == pytest.approx(1200 * (1e-3 + 1e-3) + 1e-6 * 1000 * 2000)
+
+
+def test_the_fit_of_landmarks_grows_with_their_cube(monkeypatch):
+    def timed(plan, data, size):
+        return estimates._Timed(1e-9 * size**3, 0.0, 0.0, 0.0, size, size)
+
+    monkeypatch.setattr(estimates, "_small_fit", timed)
+    monkeypatch.setattr(estimates, "_fit_to_random", lambda plan, data, n, d: (n * d, 0.0))
+    found = one("approx=nystrom", "approx.n_components=512", "dataset.n_train=1000")
+    assert found.seconds == pytest.approx(1e-9 * 512**3)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("approx=exact", "learner=gp", "dataset=vector_field"),
+        ("approx=orff", "kernel=curl_free", "learner=cg", "dataset=vector_field"),
+        ("approx=points", "learner=network", "kernel=skeleton"),
+        ("encoder=patches", "approx=nystrom", "group=rotation", "orbit.size=4", "encoder.n_components=8"),
+        ("approx=points", "learner=knn"),
+    ],
+)
+def test_every_kind_of_features_is_timed(overrides):
+    assert 0 < one(*overrides, "dataset.n_train=80").seconds < np.inf
