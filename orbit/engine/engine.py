@@ -213,6 +213,5 @@ class Engine(Component):
     def _strategy(self, task: Task) -> Strategy:
         """The strategy for ``path``, or the cheapest."""
         workspace = self.workspace()
-        return choose(
-            [strategy(workspace, task) for strategy in _STRATEGIES], self.path if task.weights is None else "direct"
-        )
+        strategies = [strategy(workspace, task) for strategy in _STRATEGIES]
+        return choose(strategies, self.path if task.weights is None else "direct")
