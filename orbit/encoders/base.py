@@ -17,9 +17,6 @@ from orbit.registry import register
 
 _KEPT = "_kept_"
 
-# Points to which a copy is fitted for an estimate.
-_FEW_POINTS = 8
-
 
 class Encoder(Component):
     """A map from points to vectors, fitted without labels and applied after the group has acted.
