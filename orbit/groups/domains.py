@@ -389,12 +389,13 @@ class OrthogonalMatrices(Domain):
         In space, L + 1 rotations about each axis and ceil((L + 1) / 2) inclinations
         integrate every polynomial of degree L in the matrix entries exactly.
         """
-        size = size if self.special else max(1, size // 2)
+        mirrored = not self.special and size > 1
+        size = size // 2 if mirrored else size
         if self.d == 2:
             nodes, weights = _turns(trapezoid(size, phase)), np.full(size, 1 / size)
         else:
             nodes, weights = _euler_rule(size, phase)
-        if self.special:
+        if not mirrored:
             return nodes, weights
         return np.concatenate([nodes, nodes @ self._mirror()]), np.tile(weights / 2, 2)
 

@@ -18,6 +18,7 @@ from orbit.groups.resample import CACHED_BYTES, Resampling, gather, images_first
 from orbit.registry import register
 
 _CENTS = 1200.0  # in an octave
+_OCTAVES = 4  # each way, of pitch and of tempo: the vocoder's signals are up to 2^8 times as long
 _LONGEST_WINDOW = 512
 _SHORTEST = 16
 Window = Annotated[int, Range(low=_SHORTEST)]
@@ -56,7 +57,10 @@ class PitchTempo(AdditiveGroup):
 
     default_distribution: ClassVar[dict[str, Any]] = {"name": "product"}
     default_rule = "qmc"
-    domain = ProductDomain((Line(unit="cents"), Line(unit="log tempo", largest=50.0)), ("pitch", "tempo"))
+    domain = ProductDomain(
+        (Line(unit="cents", largest=_OCTAVES * _CENTS), Line(unit="log tempo", largest=_OCTAVES * math.log(2))),
+        ("pitch", "tempo"),
+    )
 
     def __init__(self, mode: Literal["vocoder", "resample"] = "vocoder", window: Window | None = None) -> None:
         self.mode = mode

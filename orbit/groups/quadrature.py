@@ -67,7 +67,7 @@ def tensor(rules: Sequence[Rule]) -> tuple[list[np.ndarray], np.ndarray]:
 def gauss(points: np.ndarray, masses: np.ndarray, size: int) -> Rule:
     """The Gauss rule of a discrete measure: nodes ``(size,)`` and weights, exact to degree ``2 size - 1``.
 
-    If the measure is a fine trapezoid rule of a density, it is the Gauss rule of
+    If the measure is a fine quadrature rule of a density, it is the Gauss rule of
     that density. Stieltjes' procedure gives the three-term recurrence, and the
     eigenvalues of its matrix are the nodes (Golub and Welsch, 1969; Gautschi, 2004).
     """

@@ -259,3 +259,21 @@ def test_full_turn_in_degrees_is_not_a_rounding_error():
         Uniform(-np.pi, np.pi, unit="native"),
     ):
         Orbit(Rotation(), q).check()
+
+
+@pytest.mark.parametrize("concentration", [1.0, 2.0, 9.0, 1e3, 1e12])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_few_nodes_of_von_mises_are_symmetric_and_exact(concentration, size):
+    nodes, weights = VonMises(concentration).quadrature(Circle(), size, 0.0)
+    unit = concentration**-0.5
+    np.testing.assert_allclose(nodes, -nodes[::-1], atol=1e-13 * unit)
+    if size > 1:  # the variance, by the trapezoid rule with the correction of its end points (Euler and Maclaurin)
+        ends = min(np.pi, 12 * unit)
+        x = np.linspace(-ends, ends, 2**16 + 1)
+        density = VonMises(concentration).density(Circle(), x)
+        step, slope = x[1] - x[0], np.gradient(x**2 * density, x, edge_order=2)
+        masses = np.sum(density) - (density[0] + density[-1]) / 2
+        moment = (
+            np.sum(x**2 * density) - (ends**2 * (density[0] + density[-1])) / 2 - (slope[-1] - slope[0]) * step / 12
+        )
+        assert weights @ nodes**2 == pytest.approx(moment / masses, rel=1e-8)

@@ -671,3 +671,16 @@ def test_a_subclass_is_kept_where_parameters_follow_from_the_shape(group, shape)
     assert type(fitted) is type(mine)
     assert fitted.get_params() == group.for_shape(shape).get_params()
     assert mine.get_params() == group.get_params()
+
+
+@pytest.mark.parametrize("mode", ["vocoder", "resample"])
+def test_changes_of_pitch_and_tempo_are_computed_up_to_their_limits_only(rng, mode):
+    group, signals = PitchTempo(mode, window=16), rng.standard_normal((1, 64))
+    pitch, tempo = (part.largest for part in group.domain.parts)
+    corners = [[pitch, tempo], [pitch, -tempo], [-pitch, tempo], [-pitch, -tempo]]
+    assert np.isfinite(group.act(corners, signals)).all()
+    for limits in ([(-9e4, 9e4), (0, 0.1)], [(-400, 400), (-3, 3)]):
+        factors = [{"name": "uniform", "low": low, "high": high, "unit": "native"} for low, high in limits]
+        q = orbit.build("distribution", "product", factors=factors)
+        with pytest.raises(InputError, match="has elements from .* but those of .* can be at most"):
+            orbit.Orbit(group, q, size=2).check()
