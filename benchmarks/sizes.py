@@ -50,7 +50,7 @@ class Sized:
 
 
 @dataclass(frozen=True)
-class Line:
+class SizeTimes:
     """Seconds of one way to compute something, against a size.
 
     Attributes
@@ -66,7 +66,9 @@ class Line:
     floor: np.ndarray
 
 
-def measure(plan: Plan, key: str, values: list[int], paths: list[str], n_points: int, rounds: int) -> dict[str, Line]:
+def measure(
+    plan: Plan, key: str, values: list[int], paths: list[str], n_points: int, rounds: int
+) -> dict[str, SizeTimes]:
     """A line for each path, for the values of one size; ``D`` has the line ``ridge``.
 
     Parameters
@@ -90,7 +92,7 @@ def measure(plan: Plan, key: str, values: list[int], paths: list[str], n_points:
         mine = [cases[name, value] for value in values]
         floor = [sum(count * each[kind] for kind, count in case.operations().items()) for case in mine]
         times = np.stack([seconds[f"{name} {value}"][:, 0] for value in values], axis=1)
-        lines[name] = Line(np.array([case.x for case in mine]), times, np.array(floor))
+        lines[name] = SizeTimes(np.array([case.x for case in mine]), times, np.array(floor))
     return lines
 
 

@@ -19,7 +19,7 @@ from orbit.registry import available, build, register
 from orbit.solvers.structure import StructuredFeatures, unpacked
 
 
-class Layer(TransformerMixin, Component):
+class SecondLayer(TransformerMixin, Component):
     """Base class of second layers: transformers of features (n, d)."""
 
     def min_fit_points(self, n: int) -> int:
@@ -44,7 +44,7 @@ class Layer(TransformerMixin, Component):
 
 
 @register("hyper", "linear")
-class LinearLayer(OneToOneFeatureMixin, Layer):
+class LinearLayer(OneToOneFeatureMixin, SecondLayer):
     """No second layer: the inner product of the orbit-averaged features.
 
     Examples
@@ -68,7 +68,7 @@ class LinearLayer(OneToOneFeatureMixin, Layer):
 
 
 @register("hyper", "gaussian")
-class GaussianLayer(ClassNamePrefixFeaturesOutMixin, Layer):
+class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
     """Features of exp(-|psi(x) - psi(z)|^2 / (2 lengthscale^2)), a kernel on the embeddings of orbits.
 
     The distance of psi(x) and psi(z) is that of the orbits' mean embeddings (LGIKA

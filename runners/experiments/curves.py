@@ -19,7 +19,7 @@ _KEYS = ("along", "series", "references", "metric", "repeats", "published", "x_l
 
 
 @dataclass
-class Curve:
+class TableCurve:
     """A figure: lines over the values of one key, and horizontal reference lines."""
 
     name: str
@@ -35,7 +35,7 @@ class Curve:
     levels: dict[str, list[float]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, name: str, section: Mapping[str, Any], metric: str, repeats: list[dict[str, Any]]) -> Curve:
+    def read(cls, name: str, section: Mapping[str, Any], metric: str, repeats: list[dict[str, Any]]) -> TableCurve:
         """The curve of a section, by default with the table's metric and repeats; ``InputError`` for wrong entries."""
         where = f"runner.curves.{name}"
         _check(where, section)

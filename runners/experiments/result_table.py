@@ -21,7 +21,7 @@ from orbit.solvers.products import sharing_products
 from runners.config.plan import Plan
 from runners.experiments.changes import check_changes, check_labels, entries
 from runners.experiments.columns import compare_columns
-from runners.experiments.curves import Curve
+from runners.experiments.curves import TableCurve
 from runners.experiments.estimate import Fits, estimated
 from runners.experiments.selection import is_number
 from runners.experiments.trials import Trials, settings
@@ -193,12 +193,12 @@ class Table(Runner):
     def _changes(self) -> list[dict[str, Any]]:
         return [*self._cells().values(), *(point for curve in self._curves() for point in curve.changes())]
 
-    def _curves(self) -> list[Curve]:
+    def _curves(self) -> list[TableCurve]:
         """The curves that are chosen."""
         return [self._curve(name) for name in self.curves or {} if self._is_chosen(name)]
 
-    def _curve(self, name: str) -> Curve:
-        return Curve.read(name, (self.curves or {})[name], self.metric, self._repeats())
+    def _curve(self, name: str) -> TableCurve:
+        return TableCurve.read(name, (self.curves or {})[name], self.metric, self._repeats())
 
     def _fit_rows(self, job: Job, trials: Trials, progress: Progress) -> Results:
         cells = self._cells()
@@ -229,7 +229,7 @@ class Table(Runner):
 
         return [[*group] for _, group in itertools.groupby(cells, key)]
 
-    def _fit_curve(self, job: Job, curve: Curve, trials: Trials, progress: Progress) -> None:
+    def _fit_curve(self, job: Job, curve: TableCurve, trials: Trials, progress: Progress) -> None:
         metric = curve.metric
         for repeat in curve.repeats:
             for label, changes in curve.references.items():
@@ -251,7 +251,9 @@ class Table(Runner):
         job.log_figure(curve.name, plots.curves, lines, curve.levels, *axes, log_y=log_y, published=published)
         job.say(f"{metric}, {curve.name}:\n{curve.markdown()}")
 
-    def _fit_lines(self, job: Job, curve: Curve, repeat: dict[str, Any], trials: Trials, progress: Progress) -> None:
+    def _fit_lines(
+        self, job: Job, curve: TableCurve, repeat: dict[str, Any], trials: Trials, progress: Progress
+    ) -> None:
         for point in curve.points:
             for label, changes in curve.series.items():
                 metrics = trials.fit(job.plan.variant(changes | point | repeat))
