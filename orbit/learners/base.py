@@ -6,6 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, mean_squared_error
 from sklearn.preprocessing import label_binarize
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
 
 from orbit.core.component import Estimator
 from orbit.core.errors import InputError, ParameterError
@@ -249,7 +250,15 @@ def checked_weights(sample_weight: Any, X: np.ndarray, of_batch: bool = False) -
     """Validated weights, float64, shape (n,), none negative; all may be zero only in a batch of a stream."""
     if of_batch and not np.any(sample_weight):
         return np.zeros(len(X))
-    return _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if sample_weight is None or isinstance(sample_weight, Real):
+        sample_weight = np.full(len(X), 1.0 if sample_weight is None else sample_weight)
+    weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weights.shape != (len(X),):
+        raise ValueError(f"sample_weight: expected an array of shape ({len(X)},), found one of {weights.shape}")
+    check_non_negative(weights, "`sample_weight`")
+    if not weights.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weights
 
 
 def check_classes(y: np.ndarray) -> np.ndarray:

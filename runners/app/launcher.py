@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.singleton import Singleton
-from hydra.core.utils import JobReturn, JobStatus, configure_log, setup_globals
+from hydra.core.utils import JobReturn, JobStatus, configure_log, run_job, setup_globals
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
-from hydra_plugins.hydra_joblib_launcher._core import execute_job
 from joblib import cpu_count
 from joblib.externals.loky import ProcessPoolExecutor
-from omegaconf import DictConfig
+from omegaconf import DictConfig, open_dict
 
 from orbit.core import interruption
 from runners.app.processes import GRACE_S, end_with
@@ -77,8 +77,32 @@ class JobLauncher(Launcher):
         """The results of the jobs, by number, without those whose process died."""
 
     def _arguments(self) -> tuple[Any, ...]:
-        """What a job needs beside its number and overrides."""
+        """What :func:`run_in_process` needs beside a job."""
         return self.hydra_context, self.config, self.task_function, Singleton.get_state()
+
+
+def run_in_process(
+    number: int,
+    overrides: Sequence[str],
+    hydra_context: HydraContext,
+    config: DictConfig,
+    task_function: TaskFunction,
+    state: dict[Any, Any],
+) -> JobReturn:
+    """Run a job in a process that Hydra has not started; ``state`` is that of Hydra's singletons where it has."""
+    setup_globals()
+    Singleton.set_state(state)
+    job = hydra_context.config_loader.load_sweep_config(config, list(overrides))
+    with open_dict(job):
+        job.hydra.job.id, job.hydra.job.num = f"{job.hydra.job.name}_{number}", number
+    HydraConfig.instance().set_config(job)
+    return run_job(
+        hydra_context=hydra_context,
+        config=job,
+        task_function=task_function,
+        job_dir_key="hydra.sweep.dir",
+        job_subdir_key="hydra.sweep.subdir",
+    )
 
 
 class ProcessLauncher(JobLauncher):
@@ -120,7 +144,7 @@ class _Process:
         if self.pool is None:
             self.pool = ProcessPoolExecutor(1, env=self.environment)
         self.pid = self.pool.submit(_ready, os.getpid())
-        return self.pool.submit(execute_job, *job, *arguments)
+        return self.pool.submit(run_in_process, *job, *arguments)
 
     def collect(self) -> dict[int, JobReturn]:
         """The result of the job, by its number, if it has ended and the process has not died."""

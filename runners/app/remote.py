@@ -15,10 +15,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hydra.core.utils import JobReturn
-from hydra_plugins.hydra_joblib_launcher._core import execute_job
 
 from orbit.core import interruption
-from runners.app.launcher import Job, JobLauncher, threads
+from runners.app.launcher import Job, JobLauncher, run_in_process, threads
 from runners.app.processes import end_with
 from runners.config.messages import ConfigError
 from runners.config.program import PROGRAM_ENV, program, python_path
@@ -188,7 +187,7 @@ def _work(parent: int | None, environment: dict[str, str], folder: str, *job: An
     os.chdir(folder)
     if parent is not None:
         end_with(parent)
-    return execute_job(*job)
+    return run_in_process(*job)
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ def check_arguments(arguments: Sequence[str]) -> None:
         For unknown options, arguments that are not of the form ``KEY=VALUE``, choices that are no names, new keys in
         Hydra's own section, settings of a sweep for a single run, and a sweep in several processes.
     """
-    parser = get_args_parser()
+    parser = get_args_parser()  # Hydra's own, which alone knows its options and prints its usage on an error
     parser.error = _refuse  # type: ignore[method-assign]  # argparse prints the usage and exits
     options = parser.parse_args(arguments)
     if options.experimental_rerun is not None:

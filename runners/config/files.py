@@ -42,7 +42,7 @@ def check_files(config_dir: Path, *added: Path) -> None:
         _check_file(path, own)
 
     def load_checked(source: FileConfigSource, config_path: str) -> ConfigResult:
-        path = Path(os.path.join(source.path, source._normalize_file_name(config_path)))
+        path = Path(os.path.join(source.path, f"{config_path.removesuffix('.yaml')}.yaml"))
         if path.is_file():
             _check_file(path, own)
         loaded = _load(source, config_path)

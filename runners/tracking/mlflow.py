@@ -291,7 +291,8 @@ class Tracker:
 def _create_database(file: Path) -> None:
     """Create an SQLite database with MLflow's tables; it gets its name when it is complete.
 
-    MLflow makes the tables in many steps, and cannot use a file in which an interruption has left some of them.
+    MLflow makes the tables in many steps, and cannot use a file in which an interruption has left some of them. It
+    keeps a connection to the file that it has made, so the database is a copy.
     """
     file = file.resolve()
     prefix = f".{file.name}-"
@@ -299,9 +300,9 @@ def _create_database(file: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=prefix, ignore_cleanup_errors=True) as folder:
         made = Path(folder) / file.name
-        client = mlflow_module().MlflowClient(tracking_uri=f"sqlite:///{quote(str(made))}")
-        client._tracking_client.store._dispose_engine()
-        made.replace(file)
+        mlflow_module().MlflowClient(tracking_uri=f"sqlite:///{quote(str(made))}")
+        shutil.copyfile(made, whole := made.with_suffix(".whole"))
+        whole.replace(file)
 
 
 def _writable(folder: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.metadata
+import json
 import logging
 import os
 import warnings
@@ -100,15 +101,13 @@ def _steps_of(client: Any, run: Any, name: str) -> set[int]:
 
 
 def _log_dataset(client: Any, run_id: str, dataset: dict[str, Any]) -> None:
-    from mlflow.data.code_dataset_source import CodeDatasetSource
-    from mlflow.data.meta_dataset import MetaDataset
-    from mlflow.entities import DatasetInput, InputTag
+    from mlflow.entities import Dataset, DatasetInput, InputTag
 
     digest = hashlib.sha256(dataset["description"].encode()).hexdigest()[:8]
-    source = CodeDatasetSource(tags={"source": dataset["source"], "description": dataset["description"]})
-    described = MetaDataset(source, name=dataset["name"], digest=digest)  # type: ignore[abstract]  # MLflow's own oversight
+    source = {"tags": {"source": dataset["source"], "description": dataset["description"]}}
+    described = Dataset(dataset["name"], digest, source_type="code", source=json.dumps(source))
     tag = InputTag(key="mlflow.data.context", value="training")
-    client.log_inputs(run_id, datasets=[DatasetInput(dataset=described._to_mlflow_entity(), tags=[tag])])
+    client.log_inputs(run_id, datasets=[DatasetInput(dataset=described, tags=[tag])])
 
 
 def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
