@@ -31,13 +31,14 @@ class Shards(Loader):
     numbers of rows, and the seed; not on the number of processes, of which each has consecutive parts. The sample and
     the test part are sent to all processes, other points to none.
 
-    A few thousand rows are read at a time, with ``engine.stream=true`` three times: their targets, to find classes and
-    bad values; everything, to find bad values, the sample and the test part; and everything to learn, in order.
+    Some MB of an .npy file, or a row group of a Parquet file, are read at a time, and with ``engine.stream=true`` all
+    three times: targets, to find classes and bad values; everything, to find bad values, the sample and the test part;
+    and everything to learn, in order.
 
     Parameters
     ----------
     path : str or None
-        Folder or file: a path, or a URL of a file system of pyarrow, such as ``s3://bucket/folder`` or
+        Folder or file: a path, or for Parquet a URL of a file system of pyarrow, such as ``s3://bucket/folder`` or
         ``gs://bucket/folder``, with credentials from the environment. Names that begin with a dot or an underscore are
         not read. Required.
     y_path : str or None
@@ -115,7 +116,7 @@ class Shards(Loader):
     def check_files(self) -> None:
         from orbit.data.parts import check_enough
 
-        check_enough(self._form().folder.names, "path")
+        check_enough(list(self._form().folder.files), "path")
 
     def input_parts(self) -> list[Fingerprint]:
         return [] if self.path is None else self._form().fingerprints()
@@ -131,9 +132,7 @@ class Shards(Loader):
         form = self._form()
         parts = Parts(form)
         n = parts.shape[0]
-        if n < 2:
-            raise InputError(f"path: {self.path} has {n} rows, too few to split; expected at least 2")
-        task: Task = parts.targets.summary.guess_task() if self.task == "auto" else self.task
+        task: Task = parts.targets.guess_task() if self.task == "auto" else self.task
         parts.targets.check(task, f"{self.label()}, {self.path}")
         n_test = min(part_size(n, self.test_fraction), self.most_test)
         test = np.sort(generator(spawn(random_state, 1)[0]).choice(n, n_test, replace=False, shuffle=False))
@@ -158,8 +157,11 @@ class Shards(Loader):
             if folder.suffix == ".npy"
             else ParquetFormat(folder, self.label(), [], form["features"], self.shape)
         )
-        blocks = (X for name in folder.names for X, _ in points.blocks(name, points.header(name)) if X is not None)
-        X = np.concatenate(list(blocks))
+        blocks = []
+        for name in folder.files:
+            header = points.header(name)
+            blocks += [points.read(name, header, block)[0] for block in header.blocks]
+        X = np.concatenate(blocks) if blocks else np.empty((0, *form["shape"]))
         return Points(X, [str(i) for i in range(len(X))])
 
     def _form(self) -> Format:

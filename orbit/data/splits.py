@@ -22,11 +22,11 @@ _FEW_CLASSES, _FEW_POINTS = 10, 10
 _GROUP_SPLITS = 10
 
 
-def guess_task(y: np.ndarray) -> Task:
+def guess_task(y: np.ndarray, n: int | None = None) -> Task:
     """Classification for strings, booleans and at most 100 distinct integers; regression otherwise.
 
     Floating-point numbers are taken for integers if they are exact ones; of several columns only one-hot rows are,
-    which :func:`~orbit.data.base.check_arrays` refuses.
+    which :func:`~orbit.data.base.check_arrays` refuses. ``y`` may be the different values among ``n`` targets.
 
     >>> guess_task(np.array([0.0, 1.0])), guess_task(np.array([0.5, 1.0])), guess_task(np.arange(200))
     ('classification', 'regression', 'regression')
@@ -38,7 +38,7 @@ def guess_task(y: np.ndarray) -> Task:
     if y.dtype.kind == "f" and not (are_one_hot(y) if y.ndim > 1 else are_labels(y)):
         return "regression"
     count = len(np.unique(y))
-    if _FEW_CLASSES < count <= MOST_CLASSES and len(y) < _FEW_POINTS * count:
+    if _FEW_CLASSES < count <= MOST_CLASSES and (n or len(y)) < _FEW_POINTS * count:
         warnings.warn(
             f"the targets are {count} different whole numbers, which are taken for classes, with fewer than "
             f"{_FEW_POINTS} points each on average; set task=regression if they are numbers",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,10 @@ import pytest
 from command_line import composed
 from samples import noisy_digits, npy_shards, parquet_shards
 
+from orbit.core.errors import InputError
 from orbit.data import Dataset, Shards
 from orbit.data.formats import ParquetFormat
-from orbit.data.parts import Summary
+from orbit.data.parts import examples
 from orbit.data.rows import AllBut, own_rows
 from orbit.data.splits import guess_task
 from orbit.testing import DatasetContract
@@ -80,8 +82,8 @@ def fitted(*settings: str):
 
 @pytest.mark.parametrize("write", [npy_shards, parquet_shards])
 def test_parts_are_the_rows_of_all_in_the_order_of_their_names(tmp_path, digits, write, monkeypatch):
-    monkeypatch.setattr("orbit.data.formats._ROWS_AT_ONCE", 33)
     X, y = digits
+    monkeypatch.setattr("orbit.data.formats._BLOCK_BYTES", 33 * X[:1].nbytes)
     data = plan(composed(*write(tmp_path, X, y, SIZES))).component("dataset").load(3, lazy=True)
     test, train = data.X_test.indices, data.X_train.indices[:]
     np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(800))
@@ -136,8 +138,57 @@ def test_integers_without_some_are_an_array_without_them(rng):
     ids=["100 integers", "101 integers", "booleans", "strings", "whole floats", "fractions", "two", "one-hot"],
 )
 def test_task_of_parts_is_that_of_all_targets(y):
-    one, *others = map(Summary.of, np.array_split(y, 7))
-    assert sum(others, start=one).guess_task() == guess_task(y)
+    found = examples(np.concatenate([examples(part) for part in np.array_split(y, 7)]))
+    assert guess_task(found, len(y)) == guess_task(y)
+
+
+def test_examples_of_many_targets_have_the_largest_and_a_fraction():
+    y = np.append(np.arange(20_000.0), [-1e9, 15_000.5])
+    assert {-1e9, 15_000.5} < {*examples(y).tolist()}
+    assert guess_task(examples(np.arange(20_000)), 20_000) == "regression"
+    assert len(examples(np.arange(20_000).astype(str))) == 10_001
+
+
+@pytest.mark.parametrize("columns", [{"a": [], "y": []}, {"a": [0.5], "y": [1]}], ids=["no rows", "one row"])
+def test_parts_without_rows_to_split_are_refused(tmp_path, columns):
+    pq.write_table(pa.table(columns), tmp_path / "p0.parquet")
+    pq.write_table(pa.table({key: [] for key in columns}), tmp_path / "p1.parquet")
+    with pytest.raises(InputError, match=r"^path: .* has [01] rows, too few to split; expected at least 2$"):
+        Shards(str(tmp_path), target="y").load(0)
+
+
+def test_parts_without_rows_may_have_columns_of_no_type(tmp_path):
+    pq.write_table(pa.table({"a": [], "y": []}), tmp_path / "p0.parquet")
+    pq.write_table(pa.table({"a": [[0.5, 1.5], [2.5, 3.5], [4.5, 5.5]], "y": [1, 2, 1]}), tmp_path / "p1.parquet")
+    data = Shards(str(tmp_path), target="y", task="regression").load(0)
+    assert sorted(np.concatenate([data.X_train, data.X_test]).tolist()) == [[0.5, 1.5], [2.5, 3.5], [4.5, 5.5]]
+
+
+def test_columns_of_one_name_are_refused(tmp_path):
+    twins = pa.Table.from_arrays([pa.array([1.0, 2.0])] * 3, names=["a", "a", "y"])
+    pq.write_table(twins, tmp_path / "p.parquet")
+    with pytest.raises(InputError, match=r"^path: part p.parquet has several columns of one name: a$"):
+        Shards(str(tmp_path), target="y").load(0)
+
+
+def test_decimals_are_numbers(tmp_path):
+    values = [Decimal(i) / 4 for i in range(8)]
+    pq.write_table(pa.table({"a": values, "y": values}), tmp_path / "p.parquet")
+    data = Shards(str(tmp_path), target="y").load(0)
+    np.testing.assert_array_equal(data.X_train[:, 0], data.y_train)
+    assert data.task == "regression"
+
+
+@pytest.mark.parametrize("name", [b"\xff.parquet", b"caf\xe9/p.parquet"])
+def test_names_that_are_not_utf8_are_an_error_of_one_line(tmp_path, name):
+    path = os.path.join(os.fsencode(tmp_path), name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    Path(os.fsdecode(path)).touch()
+    with pytest.raises(InputError, match=r"^path: .* cannot be read \('utf-8' codec can't decode byte") as error:
+        Shards(str(tmp_path), target="y").load(0)
+    assert "\n" not in str(error.value)
+    with pytest.raises(InputError, match=r"^path: .*'utf-8' codec can't encode"):
+        Shards(os.fsdecode(path), target="y").load(0)
 
 
 # ---- learning --------------------------------------------------------------------------------------------------------
@@ -191,16 +242,16 @@ def test_each_process_opens_its_own_parts_only(tmp_path, digits, monkeypatch):
 
 @pytest.mark.parametrize("write", [npy_shards, parquet_shards])
 def test_no_part_is_ever_held_whole(tmp_path, rng, write):
-    """One part of 24 MB, in Parquet one row group: what pyarrow holds between two blocks."""
+    """One part of 24 MB, in Parquet row groups of 2.4 MB: what pyarrow holds between two blocks."""
     X, y = rng.standard_normal((50_000, 120)).astype(np.float32), np.arange(50_000) % 2
-    settings = write(tmp_path, X, y, [50_000], *([50_000] if write is parquet_shards else []))
+    settings = write(tmp_path, X, y, [50_000], *([5000] if write is parquet_shards else []))
     parts = plan(composed(*settings, "group=identity")).component("dataset").load(0, lazy=True).X_train.source
-    before, held = pa.total_allocated_bytes(), []
-    for points, _ in parts.form.blocks(parts.names[0], parts._headers[0]):
+    before, header = pa.total_allocated_bytes(), parts._headers[0]
+    for block in header.blocks:
+        points, _ = parts.form.read(parts.names[0], header, block)
         assert points.nbytes <= 2**22
-        held.append(pa.total_allocated_bytes() - before)
-    assert len(held) > 10
-    assert max(held) < X.nbytes / 3
+        assert pa.total_allocated_bytes() - before < X.nbytes / 3
+    assert block > 4
 
 
 def test_parts_that_changed_are_other_data(tmp_path, digits):
