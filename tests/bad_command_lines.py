@@ -479,22 +479,22 @@ FILES: list[tuple[str | bytes, str]] = [
     *(
         (
             f"{GLOBAL}{kind}: {value}",
-            f"experiment/mine.yaml: {kind}: expected settings of {name}, found '{shown}'; a choice is an entry "
+            f"experiment/mine.yaml: {kind}: expected settings KEY: VALUE, found {shown}; a choice is an entry "
             f"'- override /{kind}: NAME' of the defaults list",
         )
-        for kind, name, value, shown in (
-            ("dataset", "rotated_digits", "digits", "digits"),
-            ("kernel", "gaussian", "[1]", "[1]"),
-            ("runner", "fit", "3", "3"),
-            ("group", "auto", "true", "True"),
+        for kind, value, shown in (
+            ("dataset", "digits", "'digits'"),
+            ("kernel", "[1]", "[1]"),
+            ("runner", "3", "3"),
+            ("group", "true", "True"),
         )
     ),
     *(
         (
             f"{GLOBAL}{section}: {value}",
-            f"experiment/mine.yaml: {section}: expected settings of {section}, found '{value}'",
+            f"experiment/mine.yaml: {section}: expected settings KEY: VALUE, found {shown}",
         )
-        for section, value in (("orbit", "3"), ("engine", "[1]"), ("tracking", "mine"))
+        for section, value, shown in (("orbit", "3", "3"), ("engine", "[1]", "[1]"), ("tracking", "mine", "'mine'"))
     ),
     *(
         (f"{GLOBAL}{kind}: null", f"{kind}: expected {{name: NAME}} with a NAME of {first}")

@@ -11,13 +11,15 @@ from hydra._internal.core_plugins import file_config_source
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra.core.plugins import Plugins
 from hydra.plugins.config_source import ConfigResult
-from omegaconf import Container, Node, OmegaConf
+from omegaconf import Container, DictConfig, Node, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from omegaconf.resolvers import oc
 from yaml import YAMLError
 
 from orbit.core.errors import InputError
 from runners.config.config_dirs import text_of
+from runners.config.messages import shown
+from runners.config.schema import KINDS, SECTIONS
 
 _load = FileConfigSource.load_config
 
@@ -47,6 +49,8 @@ def check_files(config_dir: Path, *added: Path) -> None:
             _check_file(path, own)
         loaded = _load(source, config_path)
         loaded.header = source._get_header_dict(text_of(path))  # Hydra misses one after a byte order mark
+        if loaded.header["package"] == "_global_" and isinstance(loaded.config, DictConfig):
+            _check_sections(path, loaded.config)
         return loaded
 
     # the method is replaced and not the class, which the workers of a parallel sweep register a second time
@@ -55,6 +59,16 @@ def check_files(config_dir: Path, *added: Path) -> None:
     # these two resolvers would turn a text in a file into a section with any keys
     OmegaConf.register_new_resolver("oc.decode", _decoded, replace=True)
     OmegaConf.clear_resolver("oc.create")
+
+
+def _check_sections(path: Path, config: DictConfig) -> None:
+    """Raise InputError for a value in place of a section, of whose key OmegaConf's error says nothing."""
+    sections = [key for key in (*KINDS, *SECTIONS) if key in config and not OmegaConf.is_interpolation(config, key)]
+    for key in sections:
+        value = config[key]
+        if value is not None and not isinstance(value, DictConfig):
+            hint = f"; a choice is an entry '- override /{key}: NAME' of the defaults list" if key in KINDS else ""
+            raise InputError(f"{path}: {key}: expected settings KEY: VALUE, found {shown(value)}{hint}")
 
 
 def _decoded(text: str | None, *, _parent_: Container, _node_: Node) -> Any:

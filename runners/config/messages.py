@@ -32,8 +32,6 @@ E = TypeVar("E", bound=Exception)
 _SEVERAL = re.compile(r"Ambiguous value for argument '(.*)'\s")
 # How Hydra's message of an error in a file begins.
 _IN_FILE = re.compile(r"In '([^']+)': ")
-# What OmegaConf says of a value in place of a section.
-_NO_SECTION = re.compile(r"Merge error: \w+ is not a subclass of (\w+)\. value: (.*)")
 # Hydra's functions that read a file -> the variable with its name.
 _READING = {"load_config": "config_path", "_load_config_impl": "config_path", "_create_defaults_tree_impl": "path"}
 
@@ -162,8 +160,6 @@ def one_line(error: BaseException) -> str:
     cause = _cause(error, OmegaConfBaseException)
     if isinstance(cause, (ConfigKeyError, ConfigAttributeError)):
         return _unknown_key(cause)
-    if isinstance(cause, ValidationError) and (found := _NO_SECTION.match(str(cause))):
-        return _no_section(_key_being_merged(cause), found[1], found[2])
     if isinstance(cause, ValidationError):
         return f"{cause.full_key}: {_wrong_type(cause)}"
     if isinstance(cause, OmegaConfBaseException):
@@ -210,17 +206,6 @@ def _wrong_type(error: ValidationError) -> str:
     if error.key not in known:
         return _first_line(error)
     return f"expected {describe(known[error.key].annotation)}, found {shown(error.value)}"
-
-
-def _no_section(key: str, name: str, found: str) -> str:
-    hint = f"; a choice is an entry '- override /{key}: NAME' of the defaults list" if key in KINDS else ""
-    return f"{key}: expected settings of {name}, found {shown(found)}{hint}"
-
-
-def _key_being_merged(error: ValidationError) -> str:
-    """The key whose value OmegaConf could not merge, which this error does not have."""
-    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
-    return ".".join(str(frame.f_locals["key"]) for frame in frames if frame.f_code.co_name == "_map_merge")
 
 
 def _parameters(error: ValidationError) -> Mapping[str, Parameter]:
