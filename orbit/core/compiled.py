@@ -59,13 +59,13 @@ def _compiled_for_gpu(module: str) -> ModuleType | None:
     return loops
 
 
-def compiled(*signature: str) -> Callable[[Callable], Callable]:
+def compiled(*signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator that compiles for these argument types, or those of each call; no effect without numba.
 
     Without numba the loops are plain Python, thousands of times slower, for tests.
     """
 
-    def decorate(function: Callable) -> Callable:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         check_environment()
         try:
             import numba

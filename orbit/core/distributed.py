@@ -25,7 +25,9 @@ import torch
 from torch import distributed
 
 from orbit.core.errors import InputError
-from orbit.core.ranks import ProcessLostError, ShareDone, rank, world_size
+from orbit.core.ranks import ProcessLostError, ShareDone
+from orbit.core.ranks import rank as rank  # part of this module's interface
+from orbit.core.ranks import world_size as world_size
 
 
 @contextlib.contextmanager

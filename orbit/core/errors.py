@@ -27,7 +27,9 @@ class ParameterError(InputError):
         self.found = found
         super().__init__(f"{name}: expected {expected}, found {shortened(repr(found))}")
 
-    def __reduce__(self):  # default pickling passes only the message to __init__
+    def __reduce__(
+        self,
+    ) -> tuple[type, tuple[str, str, object]]:  # default pickling passes only the message to __init__
         return type(self), (self.name, self.expected, self.found)
 
     def prefixed(self, prefix: str) -> ParameterError:
