@@ -32,7 +32,7 @@ E = TypeVar("E", bound=Exception)
 _SEVERAL = re.compile(r"Ambiguous value for argument '(.*)'\s")
 # How Hydra's message of an error in a file begins.
 _IN_FILE = re.compile(r"In '([^']+)': ")
-# Hydra's functions that read a file -> the variable with its name.
+# Hydra's functions that read a file -> the variable with its name, which is not in their errors.
 _READING = {"load_config": "config_path", "_load_config_impl": "config_path", "_create_defaults_tree_impl": "path"}
 
 _SECTIONS = dict.fromkeys(orbit.registry.TASKS.values(), "learner")

@@ -126,8 +126,6 @@ def _log_model(client: Any, uri: str, run: Any, folder: Path) -> None:
     X = X if encoder is None else encoder.inverse_transform(X)
     mlflow = mlflow_module()
     mlflow.set_tracking_uri(uri)
-    # MLflow would compare these versions, which are those installed, with a list of all files of all packages
-    mlflow.utils.requirements_utils._MODULES_TO_PACKAGES = {}
     requirements = [f"{name}=={importlib.metadata.version(name)}" for name in ("numpy", "torch", "scikit-learn")]
     # MLflow links the model and the active run, and refuses to do so twice
     with contextlib.nullcontext() if begun else _fluent_run(mlflow, run.info.run_id):
