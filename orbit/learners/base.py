@@ -56,7 +56,7 @@ class Curve:
 
 
 class Learner(Estimator):
-    """Base class of all classifiers and regressors, with their declared capabilities.
+    """Base class of classifiers and regressors, which offer what they implement of :mod:`~orbit.learners.protocols`.
 
     Attributes
     ----------
@@ -79,23 +79,8 @@ class Learner(Estimator):
         little is not warned of.
     takes_tensors : bool
         ``partial_fit`` also takes features as a tensor on the device of its engine, whose values are not checked.
-    takes_weights : bool
-        ``fit``, and ``partial_fit`` if there is one, take ``sample_weight``.
-    streams : bool
-        Has ``partial_fit(X, y)`` and ``finalize()``; classifiers also take ``classes``.
-    distributes : bool
-        Streams, and has ``gather()``, which sums the moments of all processes, and ``first_row``, the number of rows in
-        the processes before this one.
-    many_passes : bool
-        Streams, and has ``fit_passes(batches, memory)`` for second moments that do not fit in memory.
-    trains_in_epochs : bool
-        Passes over a stream several times, with ``epochs``, ``epochs_done_`` and ``history_``.
-    shares_path : bool
-        Has ``path_predictions``, the predictions for every value of a path from one factorisation.
     takes_from_kernel : tuple of str
         Names of parameters that a run takes from the kernel where they are None.
-    gives_probabilities, gives_std : bool
-        Has ``predict_proba``, or ``predict`` takes ``return_std``, respectively.
     """
 
     operator_valued: ClassVar[bool] = False
@@ -106,15 +91,7 @@ class Learner(Estimator):
     path_parameter: ClassVar[str | None] = None
     default_path: ClassVar[Sequence[float]] = DEFAULT_PATH
     negligible_score: ClassVar[float] = 0.0
-    takes_weights: ClassVar[bool] = False
-    streams: ClassVar[bool] = False
-    distributes: ClassVar[bool] = False
-    many_passes: ClassVar[bool] = False
-    trains_in_epochs: ClassVar[bool] = False
-    shares_path: ClassVar[bool] = False
     takes_from_kernel: ClassVar[tuple[str, ...]] = ()
-    gives_probabilities: ClassVar[bool] = False
-    gives_std: ClassVar[bool] = False
 
     path_: np.ndarray
     path_scores_: np.ndarray
@@ -148,29 +125,8 @@ class Learner(Estimator):
         return Curve(self.path_parameter, self.path_, self.path_scores_, self._chosen(), self._criterion())
 
     def predict_with_probabilities(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Classes, shape (n,), and their probabilities, shape (n, k), of a learner that ``gives_probabilities``."""
+        """Classes, shape (n,), and their probabilities, shape (n, k), of a learner with ``predict_proba``."""
         return self.predict(X), self.predict_proba(X)
-
-    def noise_std(self) -> float | np.ndarray | None:
-        """Standard deviation of the noise of an observation, a number or shape (k,), which ``return_std`` leaves out.
-
-        None if it is not known.
-        """
-        return None
-
-    def remaining_epochs(self) -> int:
-        """The number of passes over a stream that remain."""
-        return 1
-
-    def end_epoch(self) -> None:
-        """Called at the end of each pass over a stream."""
-
-    def needs_float64(self) -> bool:
-        """Whether a finalized stream should be repeated in float64, after :meth:`restart`."""
-        return False
-
-    def restart(self) -> None:
-        """Restart the stream, with products in float64."""
 
     def _accepted(self, X) -> tuple[Structure | GramStructure | None, Any]:
         """The structure of features, None for independent outputs, and the features without it.
@@ -382,8 +338,6 @@ class SolverClassifier(ClassifierMixin, SolverLearner):
 
 class WeightedClassifier(SolverClassifier):
     """A classifier whose solver takes sample weights and gives scores of the classes."""
-
-    takes_weights = True
 
     def fit(self, X, y, sample_weight=None):
         """Fit to ``X``, shape (n, d), class labels ``y``, shape (n,), and weights, shape (n,); None means equal."""

@@ -48,8 +48,6 @@ class EpochLearner(Learner):
     """
 
     path_parameter = "learning_rate"
-    streams = True
-    trains_in_epochs = True
     saved: ClassVar[tuple[str, ...]] = (
         *("path_", "path_scores_", "_rates", "_score_sums", "_seen", "_comparing", "_steps_done"),
         *("epochs_done_", "history_", "learning_rate_", "n_features_in_"),
@@ -78,6 +76,7 @@ class EpochLearner(Learner):
         self.random_state = random_state
 
     def remaining_epochs(self) -> int:
+        """The number of passes over a stream that remain."""
         return self.epochs - (self.epochs_done_ if self._in_training() else 0)
 
     def finalize(self):

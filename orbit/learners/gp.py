@@ -77,8 +77,6 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
     default_path = tuple(10.0 ** np.arange(-8, 1.1, 0.5))
     needs_norms = True
     takes_gram = True
-    shares_path = True
-    gives_std = True
 
     def __init__(
         self,

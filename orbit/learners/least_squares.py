@@ -52,10 +52,6 @@ _SMALLEST_IN_PASSES = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-10}
 class LeastSquaresLearner(TargetsLearner):
     """Least squares in closed form, from rows or from a stream of batches."""
 
-    streams = True
-    distributes = True
-    shares_path = True
-
     selection: str
     first_row = 0
     _stream: _Stream | None = None
@@ -330,7 +326,6 @@ class IndependentOutputsMixin(LeastSquaresLearner):
     """Independent outputs: fits kernel values too, and streams in passes whose second moments do not fit in memory."""
 
     takes_gram = True
-    many_passes = True
 
     def __init__(
         self,

@@ -68,7 +68,6 @@ class LogisticClassifier(WeightedClassifier):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    gives_probabilities = True
     default_path = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
     # Where classes can be separated, the log loss levels off as lambda falls, without a best value in any path.
     negligible_score = 1e-3

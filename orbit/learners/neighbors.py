@@ -77,8 +77,6 @@ class NeighborsClassifier(_Neighbors, SolverClassifier):
     True
     """
 
-    gives_probabilities = True
-
     def predict_proba(self, X) -> np.ndarray:
         """Shares of the vote, shape (n, k)."""
         X = self._points(X)

@@ -17,6 +17,8 @@ from orbit.core.random import RandomState, generator
 from orbit.core.threads import one_ahead
 from orbit.data.rows import distinct, own_rows
 from orbit.engine import Engine
+from orbit.learners.base import Learner
+from orbit.learners.protocols import Distributes, Epochs, Passes, Streams
 
 log = logging.getLogger(__name__)
 
@@ -106,10 +108,10 @@ def row_batches(X: Any, n: int, n_outputs: int, engine: Engine) -> Iterator[slic
 
 
 class Watch(Protocol):
-    """A callback for training in several passes."""
+    """A callback for training in epochs."""
 
     def after_epoch(self, learner: Any, stream: FeatureStream) -> None:
-        """Called after each pass."""
+        """Called after each epoch."""
 
 
 def fit_stream(
@@ -120,21 +122,20 @@ def fit_stream(
     sample_weight: np.ndarray | None = None,
     watch: Watch | None = None,
 ) -> Any:
-    """Fit a learner that has ``partial_fit``: one pass for least squares, ``epochs`` passes for gradient steps.
+    """Fit a learner that :class:`Streams`: one pass for least squares, ``epochs`` passes for gradient steps.
 
     Least squares whose second moments do not fit in the engine's ``memory`` take many passes.
 
     Parameters
     ----------
     learner : classifier or regressor
-        With ``partial_fit`` and ``finalize``; one that has ``epochs`` also with ``end_epoch``.
     stream : FeatureStream
     y : array or Rows, shape (n,) or (n, k)
     task : {"classification", "regression"}
     sample_weight : array, shape (n,), or None
     watch : Watch or None
-        Called after every epoch. A learner with ``epochs_done_`` above 0 resumes from
-        there.
+        Called after every epoch of a learner that is trained in :class:`Epochs`; one with ``epochs_done_`` above 0
+        resumes from there.
 
     Raises
     ------
@@ -159,7 +160,7 @@ def fit_stream(
         distributed.end_other_processes()
         return learner
     _run_epochs(learner, stream, y, known, sample_weight, watch)
-    while distributed.of_the_first(learner.needs_float64()):
+    while isinstance(learner, Distributes) and distributed.of_the_first(learner.needs_float64()):
         log.info("the best regularization is at the end of what float32 products resolve: once more in float64")
         learner.restart()
         _run_epochs(learner, stream, y, known, sample_weight, watch)
@@ -169,12 +170,17 @@ def fit_stream(
 
 def is_repeated(learner: Any, n_outputs: int, engine: Engine) -> bool:
     """Whether a learner reads a stream of ``n_outputs`` columns more than once."""
-    return learner.remaining_epochs() > 1 or takes_passes(learner, n_outputs, engine.budget)
+    return epochs_to_do(learner) > 1 or takes_passes(learner, n_outputs, engine.budget)
+
+
+def epochs_to_do(learner: Any) -> int:
+    """Passes over a stream that a learner needs, or that remain of its epochs."""
+    return learner.remaining_epochs() if isinstance(learner, Epochs) else 1
 
 
 def takes_passes(learner: Any, n_columns: int, budget: float) -> bool:
     """Whether second moments do not fit in the budget, in bytes, and the learner can do without them."""
-    return learner.many_passes and 8 * n_columns**2 > budget
+    return isinstance(learner, Passes) and 8 * n_columns**2 > budget
 
 
 def _run_epochs(
@@ -186,14 +192,16 @@ def _run_epochs(
     watch: Watch | None,
 ) -> None:
     """Do the remaining epochs; in the first process, compute the solution."""
-    if learner.distributes:
+    if isinstance(learner, Distributes):
         learner.first_row = stream.first_row()
-    for _ in range(learner.remaining_epochs()):
-        for rows, psi in stream.batches(shuffle=learner.trains_in_epochs):
+    in_epochs = isinstance(learner, Epochs)
+    for _ in range(epochs_to_do(learner)):
+        for rows, psi in stream.batches(shuffle=in_epochs):
             weights = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
             learner.partial_fit(psi, y[rows], **known, **weights)
-        learner.end_epoch()
-        if watch is not None:
+        if in_epochs:
+            learner.end_epoch()
+        if in_epochs and watch is not None:
             watch.after_epoch(learner, stream)
     if distributed.world_size() > 1:
         learner.gather()
@@ -205,20 +213,20 @@ def _finalize(learner: Any) -> None:
     """Solve; suppress warnings about a solution that will be replaced by one in float64."""
     with warnings.catch_warnings(record=True) as caught:
         learner.finalize()
-    if learner.needs_float64():
+    if isinstance(learner, Distributes) and learner.needs_float64():
         return
     for one in caught:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
-def check_streams(learner: Any) -> None:
+def check_streams(learner: Learner) -> None:
     """Raise ``InputError`` if a learner cannot learn from batches."""
-    if not learner.streams:
+    if not isinstance(learner, Streams):
         raise InputError(
             f"the learner {learner.name!r} needs all features at once, and cannot learn from a stream: choose "
             "'ridge', 'stein' (for operator-valued features) or 'adagrad'"
         )
-    if distributed.world_size() > 1 and not learner.distributes:
+    if distributed.world_size() > 1 and not isinstance(learner, Distributes):
         raise InputError(f"the learner {learner.name!r} cannot be shared by several processes: choose 'ridge'")
 
 

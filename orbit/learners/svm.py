@@ -196,8 +196,6 @@ class KernelSVMRegressor(SolverRegressor):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    takes_weights = True
-
     def fit(self, X, y, sample_weight=None):
         """Fit to ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,); None is equal weights."""
         self._fit_numbers(X, y, sample_weight)

@@ -35,7 +35,6 @@ class TargetsLearner(Learner):
     """
 
     path_parameter = "regularization"
-    takes_weights = True
     centering: ClassVar[Centering] = "both"
     fit_intercept: bool = True
 

@@ -10,6 +10,7 @@ from orbit.core.params import parameters
 from orbit.core.ranks import world_size
 from orbit.kernels import OperatorKernel
 from orbit.learners.base import Learner
+from orbit.learners.protocols import Epochs
 from orbit.learners.streaming import check_streams
 
 # A grid may change the model, never the data that it is evaluated on.
@@ -112,7 +113,7 @@ def check_augmentation(config: dict[str, Any]) -> None:
             "set engine.stream=true, or choose augmentation=none"
         )
     classes: list[Any] = orbit.registry.classes("learner", learner)
-    if not any(cls.trains_in_epochs for cls in classes):
+    if not any(issubclass(cls, Epochs) for cls in classes):
         raise InputError(
             f"augmentation={name}: learner={learner} makes only one pass over the points; "
             "choose learner=adagrad or learner=network"
@@ -125,7 +126,7 @@ def check_stream(config: dict[str, Any], learner: Learner) -> None:
         return
     check_streams(learner)
     dataset: Any = orbit.get("dataset", config["dataset"]["name"])
-    if dataset.in_order and learner.trains_in_epochs:
+    if dataset.in_order and isinstance(learner, Epochs):
         raise InputError(
             f"learner={learner.name} takes points in random order, a stream of dataset={dataset.name} has that of its "
             "parts: choose learner=ridge"

@@ -19,7 +19,8 @@ from sklearn.pipeline import Pipeline
 from orbit.core.memory import size_text
 from orbit.data import Dataset
 from orbit.data.rows import subset
-from orbit.learners.streaming import takes_passes
+from orbit.learners.protocols import Passes
+from orbit.learners.streaming import epochs_to_do, takes_passes
 from runners.config.plan import Plan
 from runners.experiments.pipeline import pipeline, represented
 from runners.experiments.selection import alike, without_path_parameter
@@ -238,9 +239,9 @@ def _passes(plan: Plan, data: Dataset, width: int) -> tuple[int, list[str]]:
     engine, learner = plan.engine(), plan.learner(data.task)
     if not engine.stream:
         return 1, []
-    passes = learner.remaining_epochs()
+    passes = epochs_to_do(learner)
     notes = [f"{len(data.X_train):,} x {width:,} features, in batches within engine.memory={engine.memory:g} GiB"]
-    if not learner.many_passes:
+    if not isinstance(learner, Passes):
         return passes, [*notes, f"{passes} passes over them" if passes > 1 else "one pass over them"]
     moments = f"second moments {size_text(8 * width**2)}"
     if not takes_passes(learner, width, engine.budget):

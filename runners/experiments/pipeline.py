@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from orbit.core.errors import InputError
 from orbit.data import Dataset
 from orbit.data.rows import Rows
 from orbit.engine import Engine
 from orbit.learners.base import Learner
+from orbit.learners.protocols import GivesProbabilities, Streams
 from orbit.learners.streaming import row_batches
 from runners.config.checks import learner_classes
 from runners.config.plan import Plan
@@ -57,7 +59,7 @@ def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
 
 def predict_with_probabilities(model: Pipeline, X: Any, engine: Engine) -> tuple[np.ndarray, np.ndarray | None]:
     """Predictions, and the probabilities of the classes if the learner gives them, from the same features."""
-    if not model["learner"].gives_probabilities:
+    if not isinstance(model["learner"], GivesProbabilities):
         return predict(model, X, engine), None
     batches = _batches(model, X, engine)
     found = [model["learner"].predict_with_probabilities(model[:-1].transform(X[rows])) for rows in batches]
@@ -86,9 +88,10 @@ def weights(learner: Learner, data: Dataset, streamed: bool = False) -> dict[str
     """
     if data.sample_weight is None:
         return {}
-    if not learner.takes_weights:
+    if not has_fit_parameter(learner, "sample_weight"):
         known = learner_classes(data.task)
-        able = [name for name, cls in known.items() if cls.takes_weights and (cls.streams or not streamed)]
+        known = {name: cls for name, cls in known.items() if not streamed or issubclass(cls, Streams)}
+        able = [name for name, cls in known.items() if has_fit_parameter(cls, "sample_weight")]
         raise InputError(
             f"learner={learner.name} takes no sample weights, which dataset={data.name} has: "
             f"choose from {', '.join(able)}, or leave the weights out"

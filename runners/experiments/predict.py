@@ -18,6 +18,7 @@ from orbit.core.models import MODEL, load_model
 from orbit.core.paths import user_path
 from orbit.data import Loader
 from orbit.learners.base import Learner
+from orbit.learners.protocols import GivesProbabilities, GivesStd
 from orbit.registry import register
 from runners.config.messages import in_keys
 from runners.config.names import key_of
@@ -157,14 +158,14 @@ def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None
     """Predictions, with standard deviations or probabilities if the learner has them; ``targets`` are output names."""
     psi, learner = model[:-1].transform(X), model[-1]
     columns: dict[str, np.ndarray] = {}
-    if learner.gives_std:
+    if isinstance(learner, GivesStd):
         predicted, std = learner.predict(psi, return_std=True)
         columns |= _named("prediction", predicted, targets) | _named("std", std, targets)
         if (noise := learner.noise_std()) is not None:
             columns |= _named("std_observed", np.hypot(std, noise), targets)
-    elif learner.gives_probabilities:
+    elif isinstance(learner, GivesProbabilities):
         predicted, shares = learner.predict_with_probabilities(psi)
-        names = [str(label) for label in learner.classes_]
+        names = [str(label) for label in model.classes_]
         columns |= _named("prediction", predicted, targets) | _named("probability", shares, names)
     else:
         columns |= _named("prediction", learner.predict(psi), targets)

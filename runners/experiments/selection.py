@@ -19,6 +19,7 @@ from orbit.core import store
 from orbit.core.errors import InputError, choose_from
 from orbit.core.params import allows_beyond
 from orbit.data import Dataset
+from orbit.learners.protocols import SharesPath
 from orbit.solvers.products import sharing_products
 from orbit.solvers.selection import warn_at_end
 from runners.config.plan import Plan
@@ -96,7 +97,7 @@ def select(plan: Plan, data: Dataset) -> Selected | None:
     Points that differ only in the learner share their features, and so do splits in
     which the feature map is the same. Points that differ
     only in the learner's path parameter share one factorisation if the learner
-    supports it (``shares_path``).
+    supports it (:class:`SharesPath`).
 
     Raises
     ------
@@ -216,7 +217,7 @@ def without_path_parameter(plan: Plan, task: str, i: int) -> Any:
     """A key equal for plans that one path can predict: the learner's section; ``i`` if the learner shares no path."""
     learner, section = plan.learner(task), plan.config["learner"]
     parameter = learner.path_parameter
-    if not learner.shares_path or not is_number(section.get(parameter)):
+    if not isinstance(learner, SharesPath) or not is_number(section.get(parameter)):
         return i
     return section | {parameter: None}
 

@@ -66,8 +66,6 @@ class Training:
 
     def after_epoch(self, learner: Any, stream: FeatureStream) -> None:
         """Record the score of the epoch and write a checkpoint."""
-        if not learner.trains_in_epochs:
-            return
         self.job.log_step(self.metric, learner.history_[-1])
         log.info("%s after epoch %d of %d: %.4g", self.metric, learner.epochs_done_, learner.epochs, self._last())
         own = {_STREAM: np.array(json.dumps(stream.state)), _SECONDS: self.earlier + _now() - self._begun}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from orbit.core.memory import process_bytes, size_text
 from orbit.data import Dataset
+from orbit.learners.protocols import Streams
 from orbit.learners.streaming import takes_passes
 from runners.config.messages import ConfigError
 from runners.config.plan import Plan
@@ -67,7 +68,8 @@ def stages(plan: Plan, data: Dataset, d: int, columns: int) -> list[list[Part]]:
     width = columns or features.n_columns(n, d)
     last = layer.n_columns(seen, width)
     approx_keys, layer_keys = _size_keys(plan, "approx"), _size_keys(plan, "hyper")
-    less = ("dataset.n_train", "engine.stream=true") if learner.streams and not engine.stream else ("dataset.n_train",)
+    can_stream = isinstance(learner, Streams) and not engine.stream
+    less = ("dataset.n_train", "engine.stream=true") if can_stream else ("dataset.n_train",)
 
     points = Part(f"{seen:,} points of {d:,} numbers", seen * d * itemsize, ("dataset.n_train",))
     drawn = Part(f"fit of approx={features.name}", features.fit_bytes(seen, _inputs(plan, d)), approx_keys)

@@ -179,17 +179,13 @@ def test_output_is_written_where_it_is_wanted(digits, tmp_path):
 
 
 class Deviating(Learner):
-    """Predicts row numbers, with standard deviations."""
+    """Predicts row numbers, with standard deviations; the noise of observations is not known."""
 
-    gives_std = True
-
-    def __init__(self, outputs=0, classes=None):
-        self.outputs, self.classes = outputs, classes
+    def __init__(self, outputs=0):
+        self.outputs = outputs
 
     def fit(self, X, y=None):
         self.fitted_ = True
-        if self.classes:
-            self.classes_ = np.array(self.classes)
         return self
 
     def predict(self, X, return_std=False):
@@ -197,13 +193,20 @@ class Deviating(Learner):
         value = value.reshape(len(X), -1) if self.outputs else value
         return (value, value / 10) if return_std else value
 
+    def noise_std(self):
+        return None
 
-class Probable(Deviating):
-    gives_std = False
-    gives_probabilities = True
+
+class Probable(Learner):
+    def __init__(self, classes):
+        self.classes = classes
+
+    def fit(self, X, y=None):
+        self.fitted_, self.classes_ = True, np.array(self.classes)
+        return self
 
     def predict(self, X):
-        return np.array(self.classes)[np.zeros(len(X), int)]
+        return self.classes_[np.zeros(len(X), int)]
 
     def predict_proba(self, X):
         return np.tile([0.75, 0.25], (len(X), 1))
