@@ -195,7 +195,7 @@ def test_worker_that_dies_loses_its_job_only(tmp_path, name, request):
     if name == "submitit_slurm":
         request.getfixturevalue("slurm")
     sweep = start(tmp_path, *SWEEP, f"hydra/launcher={name}", "hydra.launcher.n_jobs=2")
-    os.kill(wait_for_job(tmp_path, sweep).owner.pid, signal.SIGKILL)
+    os.kill(wait_for_job(tmp_path, sweep).pid, signal.SIGKILL)
     out, err = sweep.communicate(timeout=400)
     assert sweep.returncode == 1, out + err + printed_by_jobs(tmp_path)
     assert "3 of 4 jobs finished" in out
