@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from orbit.core.errors import InputError, ParameterError, UnknownNameError, choose_from, suggestion
+from orbit.core.errors import InputError, ParameterError, UnknownNameError, choose_from, of_part, suggestion
 from orbit.core.params import build_parameters
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def build(kind: str, name: str, **params: Any) -> Any:
     """
     cls = get(kind, name, params.pop("task", None) if kind == "learner" else None)
     check_parameters(kind, name, params, build_parameters(cls))
-    return getattr(cls, "from_config", cls)(**params)
+    return getattr(cls, "configured", cls)(**params)
 
 
 def check_parameters(kind: str, name: str, given: Iterable[str], known: Collection[str]) -> None:
@@ -232,29 +232,28 @@ def check_parameters(kind: str, name: str, given: Iterable[str], known: Collecti
 
 
 def build_sections(kind: str, key: str, sections: Sequence[Mapping[str, Any] | Component]) -> list[Any]:
-    """Construct one component for each section ``{name: ..., parameter: value, ...}`` of a list; components stay.
+    """Construct one component for each section of a list, as :func:`build_section`; errors name ``factors[1]``.
 
     >>> import orbit
     >>> orbit.registry.build_sections("group", "factors", [{"name": "identity"}])
     [Identity()]
+    """
+    return [build_section(kind, f"{key}[{i}]", section) for i, section in enumerate(sections)]
+
+
+def build_section(kind: str, key: str, section: Mapping[str, Any] | Component) -> Any:
+    """Construct the component of a section ``{name: ..., parameter: value, ...}``; a component stays.
 
     Raises
     ------
     InputError
-        For an invalid section, named as ``factors[1]``.
+        For an invalid section, named ``key``.
     """
     from orbit.core.component import Component  # imports scikit-learn, which a refused command line does not need
 
-    built = []
-    for i, section in enumerate(sections):
-        if isinstance(section, Component):
-            built.append(section)
-            continue
-        if not isinstance(section, Mapping) or "name" not in section:
-            raise ParameterError(f"{key}[{i}]", f"a section with the name of a {kind}, {{name: ...}}", section)
-        params = {parameter: value for parameter, value in section.items() if parameter != "name"}
-        try:
-            built.append(build(kind, section["name"], **params))
-        except InputError as error:
-            raise InputError(f"{key}[{i}]: {error}") from None
-    return built
+    if isinstance(section, Component):
+        return section
+    if not isinstance(section, Mapping) or "name" not in section:
+        raise ParameterError(key, f"a section with the name of a {kind}, {{name: ...}}", section)
+    with of_part(key):
+        return build(kind, **section)

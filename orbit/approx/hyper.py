@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from orbit.approx.base import FeatureMap
+from orbit.approx.frequencies import Frequencies
+from orbit.approx.landmarks import Landmarks
+from orbit.approx.nystrom import Nystrom
+from orbit.approx.rf import RandomFourier
 from orbit.core.component import Component
 from orbit.core.errors import ParameterError
 from orbit.core.params import Lengthscale, PositiveInt
@@ -84,10 +88,10 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
         Random Fourier features or Nyström features.
     n_components : int >= 1
         Frequencies (two columns each) or landmarks.
-    frequencies : str
-        Name of the rule by which ``rf`` draws frequencies.
-    landmarks : str
-        Name of the rule by which ``nystrom`` chooses landmarks.
+    frequencies : Frequencies or None
+        How ``rf`` draws frequencies; None is ``auto``.
+    landmarks : Landmarks or None
+        How ``nystrom`` chooses landmarks; None is uniformly.
     engine : Engine or None
     random_state : int, RandomState or None
 
@@ -114,8 +118,8 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
         lengthscale: Lengthscale = "median",
         approx: Literal["rf", "nystrom"] = "rf",
         n_components: PositiveInt = 1000,
-        frequencies: str = "auto",
-        landmarks: str = "uniform",
+        frequencies: Frequencies | None = None,
+        landmarks: Landmarks | None = None,
         engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -127,11 +131,21 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
         self.engine = engine
         self.random_state = random_state
 
+    @classmethod
+    def from_config(cls, frequencies: str = "auto", landmarks: str = "uniform", **others: Any) -> Self:
+        """The layer whose rules are given by their names.
+
+        Parameters
+        ----------
+        frequencies : str
+            Name of the rule by which ``rf`` draws frequencies.
+        landmarks : str
+            Name of the rule by which ``nystrom`` chooses landmarks.
+        """
+        return cls(frequencies=_rule("frequencies", frequencies), landmarks=_rule("landmarks", landmarks), **others)
+
     def check(self) -> None:
         super().check()
-        for kind in ("frequencies", "landmarks"):
-            if getattr(self, kind) not in available(kind):
-                raise ParameterError(kind, "one of " + ", ".join(available(kind)), getattr(self, kind))
         self._map().check()
 
     def min_fit_points(self, n: int) -> int:
@@ -157,13 +171,14 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
         return self.map_.transform(self._validate(X, reset=False))
 
     def _map(self) -> FeatureMap:
-        rule = {"rf": "frequencies", "nystrom": "landmarks"}[self.approx]
-        return build(
-            "approx",
-            self.approx,
-            kernel=Gaussian(self.lengthscale),
-            n_components=self.n_components,
-            engine=self.engine,
-            random_state=self.random_state,
-            **{rule: build(rule, getattr(self, rule))},
-        )
+        kernel = Gaussian(self.lengthscale)
+        common: dict[str, Any] = {"engine": self.engine, "random_state": self.random_state}
+        if self.approx == "rf":
+            return RandomFourier(kernel, n_components=self.n_components, frequencies=self.frequencies, **common)
+        return Nystrom(kernel, n_components=self.n_components, landmarks=self.landmarks, **common)
+
+
+def _rule(kind: str, name: str) -> Any:
+    if name not in available(kind):
+        raise ParameterError(kind, "one of " + ", ".join(available(kind)), name)
+    return build(kind, name)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from orbit.core.errors import InputError
 from orbit.core.fingerprint import Fingerprint
-from orbit.core.params import Parameter, check_params, named_parameters, parameters
+from orbit.core.params import Parameter, check_params, checked_values, named_parameters, parameters
 
 # Characters of a parameter's value in a repr.
 _LONGEST_VALUE = 60
@@ -36,6 +36,18 @@ class Estimator(BaseEstimator):
         Named parameters of the subclass's method are keys of the configuration, in place of the constructor's.
         """
         return cls(**values)
+
+    @classmethod
+    def configured(cls, **values: Any) -> Self:
+        """:meth:`from_config` for values of its own parameters that their annotations allow.
+
+        Raises
+        ------
+        ParameterError
+            For the first other value.
+        """
+        own = named_parameters(cls.from_config)
+        return cls.from_config(**values | checked_values({key: values[key] for key in own if key in values}, own))
 
     @classmethod
     def config_parameters(cls) -> dict[str, Parameter]:

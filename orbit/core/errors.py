@@ -56,6 +56,17 @@ def located(where: str) -> Iterator[None]:
         raise type(error)(f"{where}: {error}") from error
 
 
+@contextlib.contextmanager
+def of_part(name: str) -> Iterator[None]:
+    """Errors name the part of a component that they are about, as in ``layers[1].size: expected ...``."""
+    try:
+        yield
+    except ParameterError as error:
+        raise error.prefixed(name) from None
+    except InputError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
 def shortened(text: str) -> str:
     """A text in one line; of a long one the beginning, the end and its length.
 

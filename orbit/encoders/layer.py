@@ -12,9 +12,9 @@ from sklearn.base import clone
 from torch import Tensor
 
 from orbit.core.component import Component
-from orbit.core.errors import ParameterError
+from orbit.core.errors import ParameterError, of_part
 from orbit.core.linalg import inverse_root
-from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
+from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt, check_params
 from orbit.encoders.normalization import ContrastNormalization, MeanRemoval, Whitening, reciprocal
 from orbit.encoders.pooling import GaussianPooling, GridPooling, MeanPooling, NoPooling, Pooling, pool
 from orbit.encoders.sphere import Rectified, SphereMap, has_random_map, landmark_map, random_map
@@ -144,7 +144,11 @@ class Layer(Component):
         )
 
     def check(self) -> None:
-        super().check()
+        check_params(self)
+        for name, part in self.get_params(deep=False).items():
+            if isinstance(part, Component):
+                with of_part(name):
+                    part.check()
         kernel = self.kernel
         if isinstance(kernel, Kernel) and not kernel.is_zonal:
             raise ParameterError("kernel", "a kernel of the angle of unit vectors, such as Gaussian or ArcCos", kernel)

@@ -12,9 +12,9 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from orbit.core.errors import InputError, ParameterError, suggestion
+from orbit.core.errors import InputError, ParameterError, of_part, suggestion
 from orbit.core.linalg import eigh
-from orbit.core.params import Parameter, PositiveInt, Range, check_value, checked_values
+from orbit.core.params import Parameter, PositiveInt, Range, checked_values
 from orbit.core.random import RandomState, generator
 from orbit.core.threads import threads_for
 from orbit.encoders.base import Encoder
@@ -163,7 +163,6 @@ class Patches(Encoder):
         """
         keys = Layer.config_parameters()
         shared = checked_values({key: values.pop(key) for key in keys.keys() & values.keys()}, keys)
-        check_value("layers", layers, list[dict[str, Any]] | None)
         if layers is None:
             only = Layer.from_config(**shared)
             only.check()
@@ -179,7 +178,7 @@ class Patches(Encoder):
         if self.layers is not None and not self.layers:
             raise ParameterError("layers", "at least one layer, or None for a single one", self.layers)
         for i, layer in enumerate(self.layers or ()):
-            with _at(f"layers[{i}]"):
+            with of_part(f"layers[{i}]"):
                 layer.check()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -281,21 +280,10 @@ def _layer(place: str, entry: dict[str, Any], shared: dict[str, Any]) -> Layer:
         if key not in known:
             hint = suggestion(str(key), known)
             raise InputError(f"{place}: a layer has no parameter {key!r}{hint} It has {', '.join(known)}.")
-    with _at(place):
+    with of_part(place):
         layer = Layer.from_config(**{**shared, **checked_values(entry, known)})
         layer.check()
     return layer
-
-
-@contextlib.contextmanager
-def _at(place: str) -> Iterator[None]:
-    """Name the place of a layer in errors."""
-    try:
-        yield
-    except ParameterError as error:
-        raise error.prefixed(place) from None
-    except InputError as error:
-        raise InputError(f"{place}: {error}") from None
 
 
 def _some(X: np.ndarray, size: int, rng: np.random.Generator) -> Tensor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -21,14 +21,14 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.validation import check_is_fitted
 
 from orbit.core.component import Component
-from orbit.core.errors import DataFileError, InputError, ParameterError
+from orbit.core.errors import DataFileError, InputError, ParameterError, of_part
 from orbit.core.linalg import eigh, is_constant, mean_and_deviation
-from orbit.core.params import Lengthscale, PositiveInt, Range, parameters
+from orbit.core.params import Lengthscale, PositiveInt, Range, check_params, parameters
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.kernels.base import Kernel, pair
 from orbit.kernels.gaussian import Gaussian
-from orbit.registry import build, get, register
+from orbit.registry import build_section, register
 
 
 class OperatorKernel(Component):
@@ -36,10 +36,10 @@ class OperatorKernel(Component):
 
     Parameters
     ----------
-    base : str or mapping
-        The scalar kernel: its name, or a section ``{name: matern, nu: 2.5}``.
-    lengthscale : float > 0, or "median"
-        Lengthscale of the scalar kernel, in the units of the represented data.
+    base : Kernel or None
+        The scalar kernel; None is Gaussian.
+    lengthscale : float > 0, "median" or None
+        Lengthscale of the scalar kernel in place of its own, in the units of the represented data; None keeps its own.
 
     Attributes
     ----------
@@ -52,35 +52,42 @@ class OperatorKernel(Component):
     moments_needed: ClassVar[float] = 0.0
     skeleton_: ClassVar[None] = None
 
-    def __init__(self, base: str | dict[str, Any] = "gaussian", lengthscale: Lengthscale = "median") -> None:
+    def __init__(self, base: Kernel | None = None, lengthscale: Lengthscale | None = None) -> None:
         self.base = base
         self.lengthscale = lengthscale
 
-    def base_kernel(self) -> Kernel:
-        """The scalar kernel, not fitted.
+    @classmethod
+    def from_config(
+        cls, base: str | dict[str, Any] = "gaussian", lengthscale: Lengthscale = "median", **others: Any
+    ) -> Self:
+        """The kernel whose scalar kernel is given by a name or section.
 
-        Raises
-        ------
-        InputError
-            For an unknown kernel or parameter name.
+        Parameters
+        ----------
+        base : str or mapping
+            The scalar kernel: its name, or a section ``{name: matern, nu: 2.5}``.
+        lengthscale : float > 0, or "median"
+            Lengthscale of the scalar kernel, unless its section has one, in the units of the represented data.
         """
-        section = {"name": self.base} if isinstance(self.base, str) else dict(self.base)
-        if "name" not in section:
-            raise ParameterError("base", "the name of a kernel, or a section {name: ...}", self.base)
-        name = section.pop("name")
-        try:
-            own = {"lengthscale": self.lengthscale} if "lengthscale" in parameters(get("kernel", name)) else {}
-            return build("kernel", name, **own | section)
-        except InputError as error:
-            raise InputError(f"base: {error}") from None
+        section = {"name": base} if isinstance(base, str) else base
+        kernel = build_section("kernel", "base", section)
+        own = "lengthscale" in section or "lengthscale" not in parameters(type(kernel))
+        return cls(base=kernel, lengthscale=None if own else lengthscale, **others)
+
+    def base_kernel(self) -> Kernel:
+        """The scalar kernel, not fitted."""
+        kernel: Kernel = Gaussian() if self.base is None else clone(self.base)
+        if self.lengthscale is None:
+            return kernel
+        if "lengthscale" not in parameters(type(kernel)):
+            raise ParameterError("lengthscale", f"None, because {kernel.label()} has none", self.lengthscale)
+        return kernel.set_params(lengthscale=self.lengthscale)
 
     def check(self) -> None:
-        super().check()
+        check_params(self)
         base = self.base_kernel()
-        try:
+        with of_part("base"):
             base.check()
-        except ParameterError as error:
-            raise error.prefixed("base") from None
         if not base.has_spectrum:
             raise InputError(
                 f"base: {base.label()} is not shift invariant, which {self.label()} needs; choose another kernel"
@@ -88,8 +95,8 @@ class OperatorKernel(Component):
         if base.spectral_moments <= self.moments_needed:
             raise InputError(
                 f"{self.label()} needs frequencies with a second moment, which {base.label()} does not have "
-                f"(moments below {base.spectral_moments:g} only): choose base='gaussian', base='rational_quadratic' "
-                "or matern with nu > 1"
+                f"(moments below {base.spectral_moments:g} only): choose gaussian, "
+                "rational_quadratic, or matern with nu > 1"
             )
 
     def check_precision(self, dtype: np.dtype) -> None:
@@ -97,7 +104,7 @@ class OperatorKernel(Component):
         try:
             self.base_kernel().check_precision(dtype)
         except ParameterError as error:
-            of_base = not isinstance(self.base, str) and error.name in self.base
+            of_base = error.name != "lengthscale" or self.lengthscale is None
             raise error.prefixed("base") if of_base else error from None
 
     def label(self) -> str:
@@ -199,8 +206,8 @@ class Decomposable(OperatorKernel):
 
     def __init__(
         self,
-        base: str | dict[str, Any] = "gaussian",
-        lengthscale: Lengthscale = "median",
+        base: Kernel | None = None,
+        lengthscale: Lengthscale | None = None,
         output: Output = "identity",
         rank: PositiveInt = 1,
         adjacency: str | None = None,
@@ -352,8 +359,8 @@ class Helmholtz(FieldKernel):
 
     def __init__(
         self,
-        base: str | dict[str, Any] = "gaussian",
-        lengthscale: Lengthscale = "median",
+        base: Kernel | None = None,
+        lengthscale: Lengthscale | None = None,
         curl_free_share: Annotated[float, Range(low=0.0, high=1.0)] = 0.5,
     ) -> None:
         super().__init__(base, lengthscale)

@@ -61,7 +61,7 @@ class GaussianContract(HyperContract):
 
     def test_rules_are_passed_on(self, psi):
         for kind, name in (("frequencies", "monte_carlo"), ("landmarks", "kmeans")):
-            layer = self.create(**{kind: name}).fit(psi)
+            layer = orbit.build("hyper", "gaussian", approx=self.approx, n_components=12, **{kind: name}).fit(psi)
             part = getattr(layer.map_, kind, None)
             assert part is None or part.name == name
         engine = Engine(workers=1)
@@ -92,7 +92,7 @@ class TestGaussianByNystrom(GaussianContract):
 )
 def test_invalid_parameters_raise_errors_that_name_them(params, message):
     with pytest.raises(ParameterError, match=message):
-        GaussianLayer(**params).fit(np.ones((3, 2)))
+        orbit.build("hyper", "gaussian", **params).fit(np.ones((3, 2)))
 
 
 def test_the_hyperkernel_depends_on_the_distance_of_orbit_embeddings(rng):

@@ -416,7 +416,7 @@ WRONG_LAYERS = [
     (Layer(kernel=Polynomial(), approx="rf"), r"^layers\[0\]\.approx: expected 'nystrom'"),
     (Layer(landmarks=Uniform("orbit")), r"^layers\[0\]\.landmarks: expected a rule with source='data'"),
     (Layer(kernel=Rectified(), landmarks=Leverage()), r"^layers\[0\]\.landmarks: expected a rule that needs no kernel"),
-    (Layer(kernel=Rectified(-1.0)), r"^layers\[0\]\.threshold: expected a finite number >= 0"),
+    (Layer(kernel=Rectified(-1.0)), r"^layers\[0\]\.kernel\.threshold: expected a finite number >= 0"),
 ]
 
 

@@ -22,7 +22,18 @@ from orbit.core.random import hold_out
 from orbit.distributions import Haar
 from orbit.engine import Engine
 from orbit.groups import Orthogonal
-from orbit.kernels import CurlFree, Decomposable, DivergenceFree, Gaussian, Helmholtz, Matern
+from orbit.kernels import (
+    CurlFree,
+    Decomposable,
+    DivergenceFree,
+    Exponential,
+    Gaussian,
+    Helmholtz,
+    Laplacian,
+    Matern,
+    Polynomial,
+    RationalQuadratic,
+)
 from orbit.kernels.operator_bounds import operator_uniform_bound, operator_variance_bound
 from orbit.kernels.operator_valued import _hessians
 from orbit.learners import AdaGradRegressor, CGRegressor, RidgeRegressor, SteinRegressor
@@ -122,9 +133,7 @@ def test_factors_are_roots_of_the_spectral_matrices(rng, d):
     np.testing.assert_allclose(DivergenceFree().factors(0 * W), 0, atol=1e-200)
 
 
-@pytest.mark.parametrize(
-    "base", [{"name": "rational_quadratic", "alpha": 2.0}, {"name": "matern", "nu": 1.5}, {"name": "matern", "nu": 2.5}]
-)
+@pytest.mark.parametrize("base", [RationalQuadratic(alpha=2.0), Matern(nu=1.5), Matern(nu=2.5)], ids=repr)
 def test_differentiated_signatures_are_differences_of_the_kernel(rng, base):
     """Central second differences of k0, at a step whose error is far below the tolerance."""
     kernel, delta, h = CurlFree(base, lengthscale=0.9).fit(np.zeros((1, 2))), rng.standard_normal((5, 2)), 1e-3
@@ -139,7 +148,7 @@ def test_differentiated_signatures_are_differences_of_the_kernel(rng, base):
 
 @pytest.mark.parametrize(
     ("base", "expected"),
-    [("gaussian", 1.0), ({"name": "matern", "nu": 1.5}, 3.0), ({"name": "matern", "nu": 2.5}, 5 / 3)],
+    [(Gaussian(), 1.0), (Matern(nu=1.5), 3.0), (Matern(nu=2.5), 5 / 3)],
 )
 def test_signature_at_zero_is_the_second_moment(base, expected):
     """E w w^T: a square root must not spoil the second derivative there."""
@@ -165,7 +174,7 @@ def test_an_unfitted_kernel_is_fitted_by_gram_and_named_by_the_rest(rng, kernel)
             call()
 
 
-@pytest.mark.parametrize("base", ["laplacian", "exponential", {"name": "matern", "nu": 1.0}], ids=str)
+@pytest.mark.parametrize("base", [Laplacian(), Exponential(), Matern(nu=1.0)], ids=str)
 @pytest.mark.parametrize("kernel", FIELDS, ids=lambda kernel: kernel.name)
 def test_bases_without_second_moment_are_refused(kernel, base):
     with pytest.raises(InputError, match=rf"kernel={kernel.name} needs frequencies with a second moment"):
@@ -174,10 +183,14 @@ def test_bases_without_second_moment_are_refused(kernel, base):
 
 
 def test_invalid_bases_and_graphs_are_rejected(tmp_path, rng):
-    with pytest.raises(ParameterError, match="^base: expected the name of a kernel"):
-        CurlFree(base={"nu": 2.5}).check()
+    with pytest.raises(ParameterError, match="^base: expected a section with the name of a kernel"):
+        orbit.build("kernel", "curl_free", base={"nu": 2.5})
     with pytest.raises(InputError, match="^base: .*did you mean 'gaussian'"):
-        CurlFree(base="gausian").check()
+        orbit.build("kernel", "curl_free", base="gausian")
+    with pytest.raises(ParameterError, match="^base: expected a Kernel or null, found 'gaussian'"):
+        CurlFree(base="gaussian").check()
+    with pytest.raises(ParameterError, match="^lengthscale: expected None, because kernel=polynomial has none"):
+        CurlFree(Polynomial(), lengthscale=1.0).check()
     np.save(tmp_path / "graph.npy", np.ones((2, 3)))
     with pytest.raises(InputError, match=r"^adjacency: expected a symmetric 4 x 4 matrix.*\(2, 3\)"):
         Decomposable(output="graph", adjacency=str(tmp_path / "graph.npy")).output_matrix(rng.random((9, 4)))
