@@ -19,7 +19,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from orbit.core import store
 from orbit.core.component import Estimator, check_with_parts, validated_points
 from orbit.core.lru import Lru
 from orbit.core.random import RandomState, spawn
@@ -33,9 +32,6 @@ from orbit.orbits import Orbit, random_orbit_points
 
 # Number of moved points to which an encoder, and the kernel of its vectors, are fitted.
 _ENCODER_POINTS = 2000
-
-# Attributes of a fitted map that do not change its features.
-_NO_CONTENT = "_routes", "_embeddings", "_whole", "_digests"
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -90,12 +86,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             For wrong parameters, a q that is not defined on the group, or a group
             that does not act on points of this shape.
         """
-        fitted = store.kept("fit", self, X, lambda: self._fit(X))
-        parameters = self.get_params(deep=False)
-        self.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})
-        return self
-
-    def _fit(self, X) -> FeatureMap:
         X, map_seed = self._fit_parts(X)
         self._fit_map(X, map_seed)
         return self
@@ -115,7 +105,15 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     @property
     def route_(self) -> Route | None:
         """How the latest average over the orbit was computed; None before the first."""
-        return self._routes[-1] if self._routes else None
+        return self._cached_routes[-1] if self._cached_routes else None
+
+    @route_.setter
+    def route_(self, route: Route | None) -> None:
+        self._cached_routes.append(route)
+
+    def part_of(self) -> tuple[FeatureMap, float] | None:
+        """A fitted map of whose features the first columns, times a factor, are those of this one; None if none is."""
+        return None
 
     def min_fit_points(self, n: int) -> int:
         """Minimum size of a sample of ``n`` points to which :meth:`fit` should be applied.
@@ -161,8 +159,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.orbit_.fit(X)
         self.kernel_ = clone(kernel).fit(self._fit_encoder(X, encoder_seed), kernel_seed)
         self.shape_in_ = X.shape[1:]
-        self._routes = deque[Route](maxlen=1)
-        self._digests = Lru[Any, str | None](most=1)
+        self._cached_routes = deque[Route | None](maxlen=1)
         return X, map_seed
 
     def _fit_encoder(self, X: np.ndarray, seed: int) -> np.ndarray:
@@ -196,26 +193,9 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         array, shape (n, n_outputs), float32 or float64 (see ``Engine.dtype``)
         """
         check_is_fitted(self)
-        return self._kept_features(self._validate(X, reset=False))
-
-    def _kept_features(self, X: np.ndarray) -> np.ndarray:
-        """psi(x) from the store in use, if there is one, of any map that is fitted to the same content."""
-        if not store.in_use():
-            return self._finite_features(X)[0]
-        left_out = self.get_params(deep=False).keys() | set(_NO_CONTENT)
-        content = {name: value for name, value in vars(self).items() if name not in left_out}
-        # what is fitted is replaced, never changed
-        fitted = tuple(id(value) for value in content.values())
-        digest = self._digests.get(fitted, lambda: store.digest(content), lambda digest: 0)
-        features, route = store.kept_rows(digest and ["features", digest], self, X, self._finite_features)
-        if route is not None:
-            self._routes.append(route)
-        return features
-
-    def _finite_features(self, X: np.ndarray) -> tuple[np.ndarray, Route | None]:
-        features = self._average(X)
+        features = self._average(self._validate(X, reset=False))
         self.kernel_.check_finite(features, "features")
-        return features, self.route_
+        return features
 
     @abstractmethod
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
@@ -230,12 +210,6 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         encoded_bytes = 0 if self.encoder_.is_identity else self.encoder_.bytes_per_point(X.dtype.itemsize)
         label = self.label()
         return Task(embedding, self.orbit_, X, encode=self.encode, encoded_bytes=encoded_bytes, label=label, **options)
-
-    def _noted(self, averaged: tuple[Any, Route]) -> Any:
-        """The features of an average, whose route becomes :attr:`route_`."""
-        features, route = averaged
-        self._routes.append(route)
-        return features
 
     def _parts(self) -> tuple[Orbit, Kernel, Engine]:
         default = self.implied_kernel or self.default_kernel
@@ -264,7 +238,7 @@ class AveragedMap(FeatureMap):
     def _fit_parts(self, X) -> tuple[np.ndarray, int]:
         X, map_seed = super()._fit_parts(X)
         self._plan = self.engine_.spectral_plan(self.orbit_, X) if self.encoder_.is_identity else None
-        self._embeddings = Lru[Any, Embedding](most=1)
+        self._cached_embeddings = Lru[Any, Embedding](most=1)
         return X, map_seed
 
     def transform_on_device(self, X) -> Tensor:
@@ -296,9 +270,10 @@ class AveragedMap(FeatureMap):
             projected = isinstance(made, ProjectedEmbedding)  # its templates may be computed later, from factors
             return max(nbytes(made), made.units * math.prod(X.shape[1:]) * X.itemsize if projected else 0)
 
-        self._embeddings.limit_bytes = engine.workspace().cached_bytes
-        embedding = self._embeddings.get((X.dtype, engine.device), lambda: self._embedding(X.dtype), size)
-        return self._noted(engine.average(self._task(embedding, X, on_device=on_device)))
+        self._cached_embeddings.limit_bytes = engine.workspace().cached_bytes
+        embedding = self._cached_embeddings.get((X.dtype, engine.device), lambda: self._embedding(X.dtype), size)
+        features, self.route_ = engine.average(self._task(embedding, X, on_device=on_device))
+        return features
 
     def _task(self, embedding: Embedding, X: np.ndarray, **options: Any) -> Task:
         return super()._task(embedding, X, plan=self._plan, **options)

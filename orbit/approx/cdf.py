@@ -23,7 +23,6 @@ from orbit.approx.bins import (
 from orbit.approx.frequencies import Automatic, Frequencies
 from orbit.approx.landmarks import Uniform, select
 from orbit.approx.sketch import CountSketch
-from orbit.core import store
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.linalg import polar
 from orbit.core.lru import Lru
@@ -142,7 +141,7 @@ class CumulativeDistribution(AveragedMap):
     scale_: np.ndarray
     sketch_: CountSketch | None
     centre_: np.ndarray | None
-    _whole: CumulativeDistribution | None  # the map of all templates drawn
+    _cached_whole: CumulativeDistribution | None  # the map of all templates drawn
 
     def __init__(
         self,
@@ -238,8 +237,8 @@ class CumulativeDistribution(AveragedMap):
         if self.drawn is None:
             self._fit_templates(X, random_state)
             return
-        self._whole = whole = copy.copy(self)
-        whole._embeddings, whole.drawn, whole.n_components = Lru(most=1), None, self.drawn
+        self._cached_whole = whole = copy.copy(self)
+        whole._cached_embeddings, whole.drawn, whole.n_components = Lru(most=1), None, self.drawn
         whole._fit_map(X, random_state)
         self.thresholds_, self.sketch_, self.centre_ = whole.thresholds_, None, None
         self.templates_ = whole.templates_[: self.n_components]
@@ -250,7 +249,7 @@ class CumulativeDistribution(AveragedMap):
     def _fit_templates(self, X: np.ndarray, random_state: int) -> None:
         rng = np.random.default_rng(random_state)
         rule, d = self.frequencies or Automatic(), self.encoder_.n_outputs_
-        self._whole = None
+        self._cached_whole = None
         self.templates_ = draw_templates(self.templates, self.n_components, d, self.epsilon, rule, rng)
         if self.thresholds == "uniform":
             self.thresholds_, widths = uniform_thresholds(self.kernel_.range_, self.n_bins)
@@ -262,12 +261,9 @@ class CumulativeDistribution(AveragedMap):
             self.centre_ = self._mean_features(X, rng)
             self.sketch_ = CountSketch(self._n_columns, self.sketch, rng)
 
-    def _kept_features(self, X: np.ndarray) -> np.ndarray:
-        """The first columns of the features of all templates drawn, if a store keeps them for other maps."""
-        if self._whole is None or not store.keeps(len(X) * self._whole._n_columns * X.itemsize):
-            return super()._kept_features(X)
-        features = self._whole._kept_features(X)[:, : self._n_columns]
-        return features * features.dtype.type(math.sqrt(self._whole.n_components / self.n_components))
+    def part_of(self) -> tuple[CumulativeDistribution, float] | None:
+        whole = self._cached_whole
+        return None if whole is None else (whole, math.sqrt(whole.n_components / self.n_components))
 
     def _embedding(self, dtype: np.dtype) -> Embedding:
         return self._counts(dtype, self.scale_, self.sketch_, self.centre_)
@@ -290,7 +286,8 @@ class CumulativeDistribution(AveragedMap):
 
     def _averaged(self, X: np.ndarray, column_scale: np.ndarray) -> np.ndarray:
         """Counts averaged over the orbit, without centre or sketch."""
-        return self._noted(self.engine_.average(self._task(self._counts(X.dtype, column_scale), X)))
+        features, self.route_ = self.engine_.average(self._task(self._counts(X.dtype, column_scale), X))
+        return features
 
     def _task(self, embedding: Embedding, X: np.ndarray, **options: Any) -> Task:
         return super()._task(embedding, X, scaled=_to_norm_one if self._scales_points else None, **options)

@@ -244,7 +244,7 @@ class Exact(FeatureMap):
             rows = slice(0, batch.stop if symmetric else None)
             columns = self._orbit_columns(Z[batch])
             task = self._task(columns, X[rows], description=description)
-            out[rows, batch] = self._noted(self.engine_.average(task))
+            out[rows, batch], self.route_ = self.engine_.average(task)
             if symmetric:
                 out[batch, : batch.start] = out[: batch.start, batch].T
         return out

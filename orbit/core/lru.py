@@ -69,6 +69,11 @@ class Lru(Generic[K, V]):
             while len(self._entries) > self.most or self.nbytes > self.limit_bytes:
                 self.nbytes -= self._entries.popitem(last=False)[1][1]
 
+    def drop(self, key: K) -> None:
+        """Forget the value of a key, if there is one."""
+        with self._lock:
+            self.nbytes -= self._entries.pop(key, (None, 0.0))[1]
+
     def values(self) -> list[V]:
         """All values; the one used last is the last."""
         with self._lock:

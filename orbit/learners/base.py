@@ -21,8 +21,8 @@ from orbit.core.component import Estimator
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import check_params
 from orbit.core.random import RandomState, hold_out, spawn
-from orbit.core.store import warn, with_warnings
 from orbit.core.threads import threads_for
+from orbit.core.warned import warn, with_warnings
 from orbit.solvers.selection import (
     DEFAULT_PATH,
     best_of_path,

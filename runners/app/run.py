@@ -17,7 +17,7 @@ from runners.config.messages import ConfigError
 from runners.config.plan import Plan, plan
 from runners.config.schema import Root
 from runners.job.estimate import report
-from runners.job.features import kept_features
+from runners.job.features import features_cached
 from runners.job.job import Job
 from runners.job.runner import Runner
 from runners.measure.machine import environment_tags, peak_memory_mb
@@ -83,7 +83,7 @@ def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: context
         afterwards.callback(_upload, tracker, folder)  # after the final record is written, also if begin is interrupted
         tracker.begin(record, folder)
     processor = time.process_time()
-    with job.stage("total"), kept_features(job, runner, shared=SHARES_ENV in os.environ):
+    with job.stage("total"), features_cached(job, runner, shared=SHARES_ENV in os.environ):
         runner.run(job)
     job.log_metrics({"time/processor_s": time.process_time() - processor, "memory/peak_mb": peak_memory_mb()})
     record.status = "FINISHED"

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from orbit.core.fingerprint import Fingerprint, digest
-from orbit.core.store import Warned, warn, with_warnings
+from orbit.core.warned import Warned, warn, with_warnings
 from orbit.data import Dataset
 from orbit.data.base import Loader
 

@@ -6,6 +6,7 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,29 @@ from sklearn.pipeline import Pipeline
 
 from orbit.approx import AveragedMap, diagnose
 from orbit.approx.hyper import LinearLayer
-from orbit.core import store
 from orbit.core.errors import shortened
 from orbit.data import Dataset
 from orbit.engine import Engine
 from orbit.learners.streaming import FeatureStream, fit_stream, is_repeated, sample_rows
 from runners.config.plan import Plan
 from runners.experiments.advice import warn_about_combinations, warn_about_points
-from runners.experiments.pipeline import pipeline, predict, predict_with_probabilities, represented, weights, width
+from runners.experiments.pipeline import (
+    pipeline,
+    predict,
+    predict_with_probabilities,
+    represented,
+    transformed,
+    weights,
+    width,
+)
 from runners.experiments.selection import Selected, select
 from runners.experiments.training import Training
-from runners.job.features import shared_in_job
+from runners.job.features import fit, in_use, shared_in_job, storing, takes, transform
 from runners.job.job import Stopwatch
 from runners.job.memory import check_fit
 from runners.measure.machine import peak_memory_mb
 from runners.measure.metrics import evaluate, evaluate_probabilities, evaluate_targets
 
-# Steps of a pipeline before the second layer: representation and features.
-_LAYER = 2
 # Test points from which on equal predictions are no coincidence.
 _FEWEST_POINTS = 20
 
@@ -98,14 +104,14 @@ def _fit(
     warn_about_points(plan, X)
     check_fit(plan, data, X[0].size)
     with clock.stage("fit_features"):
-        features.fit(X)
+        fit(features, X)
     check_fit(plan, data, X[0].size, len(features.get_feature_names_out()))
     if engine.stream:
         _fit_streamed(plan, model, data, X, clock, training)
         # the features of a stream are not kept; those of a sample are computed again
         seen = sample[sample_rows(len(X), plan.seed("runner"), engine, learner.n_features_in_)]
         fitted_values = predict(model, data.X_train[seen], engine)
-        examined, problem = diagnose(features, X, lambda points: model["hyper"].transform(features.transform(points)))
+        examined, problem = diagnose(features, X, lambda points: model["hyper"].transform(transform(features, points)))
     else:
         psi = _fit_at_once(model, data, X, clock)
         seen, fitted_values = np.arange(len(X)), learner.predict(psi)
@@ -148,7 +154,7 @@ def _constant(predicted: np.ndarray, y: Any) -> str | None:
 
 def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch) -> np.ndarray:
     with clock.stage("features"):
-        psi = model["features"].transform(X)
+        psi = transform(model["features"], X)
     with clock.stage("hyper"):
         psi = model["hyper"].fit_transform(psi)
     with clock.stage("learner"):
@@ -159,7 +165,7 @@ def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch
 def _fit_streamed(
     plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch, training: Training | None
 ) -> None:
-    """Fit to one batch of rows at a time. The first layer's features are kept in files for the next pass, if any.
+    """Fit to one batch of rows at a time. The first layer's features are cached in files for the next pass, if any.
 
     ``X`` is the sample, in its representation, that the second layer is fitted to.
     """
@@ -168,16 +174,17 @@ def _fit_streamed(
     with clock.stage("hyper"):
         columns = len(features.get_feature_names_out())
         rows = sample_rows(len(X), plan.seed("hyper"), engine, columns, hyper.min_fit_points(len(X)))
-        hyper.fit(features.transform(X[rows]))
+        hyper.fit(transform(features, X[rows]))
     with clock.stage("learner"):
         augment = None if plan.config["augmentation"]["name"] == "none" else plan.component("augmentation").apply
-        layers = _through_layers(model)
-        stream = FeatureStream(layers, data.X_train, width(model), engine, plan.seed("learner"), augment)
+        stream = FeatureStream(
+            partial(transformed, model), data.X_train, width(model), engine, plan.seed("learner"), augment
+        )
         if training is not None:
             training.resume(learner, stream)
         nbytes = len(data.X_train) * columns * engine.result_dtype(X).itemsize
-        with _kept_between_passes(plan, nbytes, is_repeated(learner, stream.n_outputs, engine)) as are_kept:
-            if not are_kept and _stay_on_device(model, engine):
+        with _cached_between_passes(plan, nbytes, is_repeated(learner, stream.n_outputs, engine)) as are_cached:
+            if not are_cached and _stay_on_device(model, engine):
                 stream.transform = features.transform_on_device
                 stream.augment = _in_representation(model["representation"], augment)
             fit_stream(learner, stream, data.y_train, data.task, weighted.get("sample_weight"), training)
@@ -198,23 +205,14 @@ def _in_representation(
     return lambda points, rng: representation.transform(points if augment is None else augment(points, rng))
 
 
-def _through_layers(model: Pipeline) -> Callable[[np.ndarray], Any]:
-    def transform(points: np.ndarray) -> Any:
-        psi = model[:_LAYER].transform(points)
-        with store.storing(None):  # only features of the first layer, which averages over orbits, are kept
-            return model["hyper"].transform(psi)
-
-    return transform
-
-
 @contextlib.contextmanager
-def _kept_between_passes(plan: Plan, nbytes: float, repeated: bool) -> Iterator[bool]:
-    """Context manager in which the features of a stream, ``nbytes`` in all, are kept for its next pass or another fit.
+def _cached_between_passes(plan: Plan, nbytes: float, repeated: bool) -> Iterator[bool]:
+    """Context manager in which features of a stream, ``nbytes`` in all, are cached for its next pass or another fit.
 
     Yields whether they are. They are not where they have no room, nor those of augmented points, which differ in every
     pass.
     """
     with shared_in_job(plan) if repeated else contextlib.nullcontext():
-        is_kept = store.keeps(nbytes) and plan.config["augmentation"]["name"] == "none"
-        with store.storing(store.in_use() if is_kept else None):
-            yield is_kept
+        are_cached = takes(nbytes) and plan.config["augmentation"]["name"] == "none"
+        with storing(in_use() if are_cached else None):
+            yield are_cached

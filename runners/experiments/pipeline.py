@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from orbit.approx import FeatureMap
 from orbit.core.errors import InputError
 from orbit.data import Dataset
 from orbit.data.rows import Rows
@@ -18,6 +19,7 @@ from orbit.learners.protocols import GivesProbabilities, Streams
 from orbit.learners.streaming import row_batches
 from runners.config.checks import learner_classes
 from runners.config.plan import Plan
+from runners.job.features import transform
 
 
 def pipeline(plan: Plan, task: str) -> Pipeline:
@@ -52,9 +54,16 @@ def represented_points(plan: Plan, n_points: int, shape: list[int] | None) -> np
     return plan.engine().cast(X)
 
 
+def transformed(model: Pipeline, X: Any) -> Any:
+    """What the learner of a fitted model takes; features are from the store in use, if it has them."""
+    for _, step in model.steps[:-1]:
+        X = transform(step, X) if isinstance(step, FeatureMap) else step.transform(X)
+    return X
+
+
 def predict(model: Pipeline, X: Any, engine: Engine) -> np.ndarray:
     """Predict one batch of rows at a time, so that the features of all rows are never in memory together."""
-    return np.concatenate([model.predict(X[rows]) for rows in _batches(model, X, engine)])
+    return np.concatenate([model[-1].predict(transformed(model, X[rows])) for rows in _batches(model, X, engine)])
 
 
 def predict_with_probabilities(model: Pipeline, X: Any, engine: Engine) -> tuple[np.ndarray, np.ndarray | None]:
@@ -62,7 +71,7 @@ def predict_with_probabilities(model: Pipeline, X: Any, engine: Engine) -> tuple
     if not isinstance(model["learner"], GivesProbabilities):
         return predict(model, X, engine), None
     batches = _batches(model, X, engine)
-    found = [model["learner"].predict_with_probabilities(model[:-1].transform(X[rows])) for rows in batches]
+    found = [model["learner"].predict_with_probabilities(transformed(model, X[rows])) for rows in batches]
     predicted, probabilities = zip(*found, strict=True)
     return np.concatenate(predicted), np.concatenate(probabilities)
 

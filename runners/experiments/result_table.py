@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from orbit import plots
-from orbit.core import store
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt, check_value
 from orbit.core.progress import Progress
@@ -26,7 +25,7 @@ from runners.experiments.estimate import Fits, estimated
 from runners.experiments.selection import is_number
 from runners.experiments.trials import Trials, settings
 from runners.job.estimate import Estimate
-from runners.job.features import shared_in_job
+from runners.job.features import shared_in_job, storing
 from runners.job.job import Job
 from runners.job.runner import Runner, check_only
 from runners.measure import figures
@@ -314,7 +313,7 @@ def _in_columns(rows: dict[str, dict[str, Any]], columns: dict[str, dict[str, An
 def _sharing(plan: Plan, metric: str) -> Iterator[None]:
     """Context manager in which fits share features and their inner products, unless they are timed."""
     if metric.startswith("time/"):
-        with store.storing(None):
+        with storing(None):
             yield
         return
     with shared_in_job(plan), sharing_products(plan.engine().budget):

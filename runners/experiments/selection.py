@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import numbers
@@ -15,7 +14,6 @@ from matplotlib.figure import Figure
 from sklearn.pipeline import Pipeline
 
 from orbit import plots
-from orbit.core import store
 from orbit.core.errors import InputError, choose_from
 from orbit.core.params import allows_beyond
 from orbit.data import Dataset
@@ -24,7 +22,8 @@ from orbit.solvers.products import sharing_products
 from orbit.solvers.selection import warn_at_end
 from runners.config.plan import Plan
 from runners.config.schema import config_parameters
-from runners.experiments.pipeline import pipeline, represented, weights
+from runners.experiments.pipeline import pipeline, represented, transformed, weights
+from runners.job.features import fit, learner_cached, shared_in_memory, transform
 from runners.measure.metrics import LOWER_IS_BETTER, METRICS, score
 from runners.measure.tables import csv_table
 
@@ -129,7 +128,7 @@ def _scores(
     groups = alike([variant.config | {"learner": None} for variant in variants])
     with plan.progress(len(groups) * len(splits), "selection") as progress:
         for members in groups:
-            with _sharing(plan), sharing_products(plan.engine().budget):
+            with shared_in_memory(plan), sharing_products(plan.engine().budget):
                 for split, rows in enumerate(splits):
                     part = data.split(*rows)
                     found = predictions([variants[i] for i in members], part)
@@ -160,28 +159,16 @@ def _warn_at_ends(plan: Plan, points: Sequence[dict[str, Any]], scores: np.ndarr
             warn_at_end(*of_path, float(value), key, "selection.grid")
 
 
-def _sharing(plan: Plan) -> contextlib.AbstractContextManager[None]:
-    """Context manager in which splits share the features of their points where the fitted map is the same.
-
-    Random features do not depend on the points that they are fitted to; landmarks and medians do. Features are held in
-    memory within ``engine.memory``, unless a store that keeps rows is in use.
-    """
-    found = store.in_use()
-    if found is not None and found.by_row:
-        return contextlib.nullcontext()
-    return store.storing(store.ByRow(plan.engine().budget, beyond=found))
-
-
 def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
     """Predictions for the validation part of plans that differ only in the learner."""
     model, engine = pipeline(plans[0], part.task), plans[0].engine()
     X = represented(model, part.X_train, engine)
-    model["features"].fit(X)
+    fit(model["features"], X)
     if len(plans) == 1:
-        _fit_kept(model, X, part)
-        return [model.predict(part.X_test)]
-    psi = model["hyper"].fit_transform(model["features"].transform(X))
-    psi_new = model[:-1].transform(part.X_test)
+        _fit_learner(model, X, part)
+        return [model[-1].predict(transformed(model, part.X_test))]
+    psi = model["hyper"].fit_transform(transform(model["features"], X))
+    psi_new = transformed(model, part.X_test)
     found: dict[int, np.ndarray] = {}
     for members in alike([without_path_parameter(plan, part.task, i) for i, plan in enumerate(plans)]):
         learner = plans[members[0]].learner(part.task)
@@ -195,22 +182,21 @@ def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
     return [found[i] for i in range(len(plans))]
 
 
-def _fit_kept(model: Pipeline, X: np.ndarray, part: Dataset) -> None:
-    """Fit the second layer and the learner; a store in use may have them from another fit to the same points.
+def _fit_learner(model: Pipeline, X: np.ndarray, part: Dataset) -> None:
+    """Fit the second layer and the learner; a store in memory may have them from another fit to the same points.
 
     In nested cross-validation with given folds each training set of inner folds occurs twice: without the folds i and j
     it is that of the inner fold j for the outer fold i, and that of the inner fold i for the outer fold j.
     """
     features, hyper, learner = model["features"], model["hyper"], model["learner"]
-    psi, weighted = features.transform(X), weights(learner, part)
+    psi, weighted = transform(features, X), weights(learner, part)
 
     def fitted() -> tuple[Any, Any]:
         learner.fit(hyper.fit_transform(psi), part.y_train, **weighted)
         return hyper, learner
 
-    digest = store.digest([hyper, learner, part.y_train, weighted])
-    kept = store.kept(digest and ["learner", digest], features, X, fitted)
-    model.steps[-2:] = [("hyper", kept[0]), ("learner", kept[1])]
+    found = learner_cached([hyper, learner, part.y_train, weighted], features, X, fitted)
+    model.steps[-2:] = [("hyper", found[0]), ("learner", found[1])]
 
 
 def without_path_parameter(plan: Plan, task: str, i: int) -> Any:

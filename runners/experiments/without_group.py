@@ -7,11 +7,11 @@ import warnings
 import joblib
 import numpy as np
 
-from orbit.core import store
 from orbit.core.random import hold_out
 from orbit.data import Dataset
 from runners.config.plan import Plan
 from runners.experiments.selection import predictions
+from runners.job.features import cached
 from runners.measure.metrics import evaluate, paired_test
 
 # The check uses this share of the training points, so that it takes a small part of the time of a large fit, but not
@@ -52,7 +52,7 @@ def warning_about_group(plan: Plan, data: Dataset) -> str | None:
     cheap = plan.without_selection(_CHEAP)
     rest = joblib.hash((data.y_train, data.sample_weight, data.groups))
     purpose = f"check of the group {cheap.model_hash} {rest}"
-    return store.kept(purpose, cheap.approx(), data.X_train, lambda: _warning(cheap, data))
+    return cached(purpose, cheap.approx(), data.X_train, lambda: _warning(cheap, data))
 
 
 def _warning(cheap: Plan, data: Dataset) -> str | None:

@@ -1,51 +1,156 @@
-"""Features kept on disk: for the jobs of a sweep that differ in what comes after them, and for the fits of one job."""
+"""Features that are not computed again: by the jobs of a sweep that differ in what comes after them, and within a job.
+
+Runners fit and apply feature maps by :func:`fit` and :func:`transform`, which ask the store in use, if a job has one.
+Keys are derived from the map itself, whatever its components and their parameters are, and from the content of the
+points, so they hold for a part of the data or a fold as well.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import logging
-import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
-from filelock import FileLock, Timeout
+import numpy as np
 
-from orbit.core import distributed, interruption
-from orbit.core.models import read, write_model
-from orbit.core.store import ByRow, Store, array_bytes, in_use, storing
+from orbit.approx import FeatureMap
+from orbit.core import distributed
+from orbit.core.warned import Warned, warn, with_warnings
+from orbit.solvers.structure import StructuredFeatures, unpacked
 from runners.config.plan import Plan
+from runners.job import keys
+from runners.job.file_store import FileStore
 from runners.job.job import Job
 from runners.job.runner import Runner
+from runners.job.stores import Noted, RowStore, Store
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: The file of a result; its name is not that of a model.
-FEATURES = "features.pkl"
-
-#: GiB of features that are kept unless ``feature_cache`` says otherwise, by a sweep over learners and by one job.
+#: GiB of features that are cached unless ``feature_cache`` says otherwise, by a sweep over learners and by one job.
 DEFAULT_GIB = 10.0
 
 # The share of the free disk space that the features of one job may take.
 _FREE_SHARE = 0.5
 
-# A result is kept if it took longer to compute than this and the time to write and read it at this rate, together.
-_WORTH_S = 0.1
-_BYTES_PER_S = 1e8
+_store: ContextVar[Store | None] = ContextVar("store", default=None)
 
-_POLL_S = 1.0
+# Fitted map -> the identities of its fitted attributes, which are replaced and never changed, and their digest.
+_digests: WeakKeyDictionary[FeatureMap, tuple[tuple[int, ...], str | None]] = WeakKeyDictionary()
 
 
 @contextlib.contextmanager
-def kept_features(job: Job, runner: Runner, shared: bool) -> Iterator[None]:
-    """Context manager in which feature maps use the features kept in the outputs, where a job uses them at all.
+def storing(store: Store | None) -> Iterator[None]:
+    """Context manager in which :func:`fit` and :func:`transform` use ``store``; None is no store."""
+    token = _store.set(store)
+    try:
+        yield
+    finally:
+        _store.reset(token)
 
-    ``shared`` says whether they do by default, as in a sweep over learners; others, which would seldom find any, do if
+
+def in_use() -> Store | None:
+    """The store in use; None if there is none."""
+    return _store.get()
+
+
+def takes(nbytes: float) -> bool:
+    """Whether there is a store that takes a result of a size."""
+    found = _store.get()
+    return found is not None and nbytes <= found.limit_bytes
+
+
+def fit(features: FeatureMap, X: np.ndarray) -> None:
+    """``features.fit(X)``; from the store in use, if it has the map fitted to these points."""
+    fitted, parameters = cached("fit", features, X, lambda: features.fit(X)), features.get_params(deep=False)
+    features.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})
+
+
+def transform(features: FeatureMap, X: np.ndarray) -> Any:
+    """``features.transform(X)``; from the store in use, if any map that is fitted to the same content has them."""
+    if _store.get() is None or not isinstance(X, np.ndarray) or X.dtype == object:
+        return features.transform(X)
+    X = X.astype(features.engine_.result_dtype(X), copy=False)
+    if (part := features.part_of()) and takes(len(X) * part[0].n_columns(*X.shape[:2]) * X.itemsize):
+        whole, factor = part
+        values = transform(whole, X)[:, : features.n_columns(*X.shape[:2])]
+        features.route_ = whole.route_
+        return values * values.dtype.type(factor)
+    content = _digest(features)
+    key = _key(content and ["features", content], features, X)
+    return features.transform(X) if key is None else _rows(key, features, X)
+
+
+def cached(purpose: Any, features: FeatureMap, X: Any, make: Callable[[], T]) -> T:
+    """The result of ``make`` for a map and all points ``X``, from the store in use if it has it; see :func:`keys.key`.
+
+    Warnings of its computation are stored with a result, and given again every time.
+    """
+    store, key = _store.get(), _key(purpose, features, X)
+    if store is None or key is None:
+        return make()
+    result, warned = store.get(keys.with_points(key, X), lambda: _alone(make))
+    warn(warned)
+    return result
+
+
+def learner_cached(content: list[Any], features: FeatureMap, X: np.ndarray, make: Callable[[], T]) -> T:
+    """As :func:`cached`, in memory, for the fit of learners of this content to the features of ``X``."""
+    digest = keys.digest(content)
+    store, key = _store.get(), _key(digest and ["learner", digest], features, X)
+    if store is None or key is None:
+        return make()
+    result, warned = store.in_memory(keys.with_points(key, X), lambda: _alone(make))
+    warn(warned)
+    return result
+
+
+def _key(purpose: Any, features: FeatureMap, X: Any) -> str | None:
+    """None without a store, and for a stream, whose batches are never the same, if the store does not have rows."""
+    store, streams = _store.get(), features.engine is not None and features.engine.stream
+    return None if store is None or (streams and not store.by_row) else keys.key(purpose, features, X)
+
+
+def _rows(key: str, features: FeatureMap, X: np.ndarray) -> Any:
+    def make(rows: np.ndarray) -> Noted:
+        (structure, values), warned = _alone(lambda: unpacked(features.transform(rows)))
+        return values, (structure, features.route_), warned
+
+    store = _store.get()
+    assert store is not None
+    values, (structure, features.route_), warned = store.rows(key, X, make)
+    warn(warned)
+    return values if structure is None else StructuredFeatures(values, structure)
+
+
+def _alone(make: Callable[[], T]) -> tuple[T, Warned]:
+    """The result of ``make``, which uses no store, so that locks are not nested; and its warnings."""
+    with storing(None):
+        return with_warnings(make)
+
+
+def _digest(features: FeatureMap) -> str | None:
+    """A digest of what features follow from besides the parameters: the fitted attributes but caches."""
+    parameters = features.get_params(deep=False)
+    content = {k: value for k, value in vars(features).items() if k not in parameters and not k.startswith("_cached")}
+    identities = tuple(map(id, content.values()))
+    if _digests.get(features, (None, None))[0] != identities:
+        _digests[features] = identities, keys.digest(content)
+    return _digests[features][1]
+
+
+@contextlib.contextmanager
+def features_cached(job: Job, runner: Runner, shared: bool) -> Iterator[None]:
+    """Context manager in which features are cached in files of the outputs, where a job uses them at all.
+
+    ``shared`` says whether it does by default, as in a sweep over learners; others, which would seldom find any, do if
     ``feature_cache`` is given. No job does whose results are times.
     """
     config = job.plan.config
@@ -55,19 +160,19 @@ def kept_features(job: Job, runner: Runner, shared: bool) -> Iterator[None]:
     if limit == 0 or not runner.reuses_features or "time/" in json.dumps(config["runner"], default=str):
         yield
         return
-    features = KeptFeatures(folder(job.plan), limit)
-    with storing(features):
+    store = FileStore(folder(job.plan), limit)
+    with storing(store):
         yield
-    if features.found:
+    if store.found:
         # among the times, which it explains: the other metrics of a job are the same with and without
-        job.log_metrics({"time/features_from_disk": features.found})
-        text = f"{features.found} of {features.found + features.made} fits and transforms were read from disk"
+        job.log_metrics({"time/features_from_disk": store.found})
+        text = f"{store.found} of {store.found + store.made} fits and transforms were read from disk"
         job.row("feature cache", text)
-        log.info("%s (%s); times of features are those of reading", text, features.folder)
+        log.info("%s (%s); times of features are those of reading", text, store.folder)
 
 
 def folder(plan: Plan) -> Path:
-    """Where the features of a plan are kept."""
+    """Where the features of a plan are cached."""
     return Path(plan.config["outputs"]) / "feature_cache"
 
 
@@ -83,122 +188,12 @@ def shared_in_job(plan: Plan) -> contextlib.AbstractContextManager[None]:
     folder.mkdir(parents=True, exist_ok=True)
     room = _FREE_SHARE * shutil.disk_usage(folder).free
     limit = min((DEFAULT_GIB if limit is None else limit) * 2**30, room) / distributed.world_size()
-    return storing(ByRow(limit, folder, beyond=found))
+    return storing(RowStore(limit, folder, beyond=found))
 
 
-class KeptFeatures(Store):
-    """Results in a folder of limited size, from which the least recently used are removed.
-
-    Of several processes that need the same result, one computes it while the others wait. A file that is damaged, or
-    that another user wrote, is computed again; where nothing can be written, nothing is kept.
-
-    Parameters
-    ----------
-    folder : Path
-    limit : float > 0
-        GiB.
-
-    Attributes
-    ----------
-    found, made : int
-        Results that were read, and computed.
-    """
-
-    def __init__(self, folder: Path, limit: float) -> None:
-        self.folder, self.limit, self.limit_bytes = folder.absolute(), limit, limit * 2**30
-        self.found = self.made = 0
-
-    def get(self, key: str, make: Callable[[], T]) -> T:
-        content = self._read(key)
-        if content is None:
-            with self._alone(key):
-                content = self._read(key)
-                if content is None:
-                    return self._made(key, make)
-        self.found += 1
-        return content[0]
-
-    def _made(self, key: str, make: Callable[[], T]) -> T:
-        start = time.perf_counter()
-        result = make()
-        self.made += 1
-        self._write(key, result, time.perf_counter() - start)
-        return result
-
-    def _read(self, key: str) -> tuple[Any] | None:
-        """What is kept under a key, as a tuple of one; None if that is nothing."""
-        path = self.folder / key
-        try:
-            content = (read(path, name=FEATURES),)
-            os.utime(path / FEATURES)  # the time of its latest use
-            return content
-        except FileNotFoundError:
-            return None
-        except Exception as error:
-            log.warning("the kept features %s cannot be used (%s); they are computed again", path, error)
-            shutil.rmtree(path, ignore_errors=True)
-            return None
-
-    def _write(self, key: str, result: Any, seconds: float) -> None:
-        size = array_bytes(result)
-        if seconds < _WORTH_S + size / _BYTES_PER_S:
-            return
-        if size > self.limit_bytes:
-            text = "%.3g GiB of features are not kept: they are larger than feature_cache=%g GiB"
-            log.info(text, size / 2**30, self.limit)
-            return
-        path = self.folder / key
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._shrink(self.limit_bytes - size)
-            write_model(path, result, FEATURES)
-        except OSError as error:
-            log.warning("features are not kept: %s cannot be written (%s)", path, error.strerror or error)
-            shutil.rmtree(path, ignore_errors=True)
-
-    def _shrink(self, limit: float) -> None:
-        """Remove the least recently used results until the rest is within ``limit`` bytes."""
-        entries = sorted((_use_and_size(path), path) for path in self.folder.iterdir() if path.is_dir())
-        total = sum(size for (_, size), _ in entries)
-        for (_, size), path in entries:
-            if total <= limit:
-                return
-            if size:  # the others are about to be written
-                shutil.rmtree(path, ignore_errors=True)
-                total -= size
-
-    @contextlib.contextmanager
-    def _alone(self, key: str) -> Iterator[None]:
-        """Wait for other processes that have the key; without effect where files cannot be locked."""
-        lock = FileLock(self.folder / f"{key}.lock")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=0)
-        except Timeout:
-            log.info("waiting for another process that computes the same features")
-            _wait_for(lock)
-        except (OSError, NotImplementedError):
-            yield
-            return
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(lock.lock_file)  # a process that waits for it finds the result, or computes it beside others
-            lock.release()
-
-
-def _wait_for(lock: FileLock) -> None:
-    while True:
-        interruption.check()
-        with contextlib.suppress(Timeout):
-            lock.acquire(timeout=_POLL_S)
-            return
-
-
-def _use_and_size(path: Path) -> tuple[float, int]:
-    """The time of the latest use of a folder's files, and their bytes; zeros for files that vanish."""
-    found = []
-    with contextlib.suppress(OSError):
-        found = [file.stat() for file in path.iterdir()]
-    return max((file.st_mtime for file in found), default=0.0), sum(file.st_size for file in found)
+def shared_in_memory(plan: Plan) -> contextlib.AbstractContextManager[None]:
+    """As :func:`shared_in_job`, in memory within ``engine.memory``; without effect within another one."""
+    found = in_use()
+    if found is not None and found.by_row:
+        return contextlib.nullcontext()
+    return storing(RowStore(plan.engine().budget, beyond=found))

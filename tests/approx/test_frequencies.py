@@ -215,7 +215,7 @@ def test_features_by_fast_products_are_features_by_the_matrix(rng, variant, size
     assert isinstance(phi._projection(X.dtype), FastProjection)
     found = phi.transform(X)
     phi._drawn = phi.frequencies_
-    phi._embeddings = Lru(most=1)
+    phi._cached_embeddings = Lru(most=1)
     np.testing.assert_allclose(found, phi.transform(X), atol=1e-12)
 
 

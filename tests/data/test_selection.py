@@ -16,7 +16,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import orbit
 from orbit import plots
 from orbit.approx.base import FeatureMap
-from orbit.core import store
 from orbit.core.errors import InputError
 from orbit.data.validation import GivenFolds, HoldOut, KFolds, NoSelection
 from orbit.solvers import products
@@ -25,7 +24,9 @@ from runners.config.plan import plan
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.pipeline import weights
 from runners.experiments.selection import select
+from runners.job.features import storing
 from runners.job.job import Stopwatch
+from runners.job.stores import RowStore
 from runners.tracking.record import RunFolder
 
 
@@ -109,8 +110,8 @@ def selecting(*overrides: str):
 )
 def test_splits_share_the_features_of_a_map_that_does_not_depend_on_them(changes, passes, monkeypatch):
     """Each training point has its features computed once, and every score is that of a fit to its part alone."""
-    seen, compute = [], FeatureMap._finite_features
-    monkeypatch.setattr(FeatureMap, "_finite_features", lambda self, X: seen.append(len(X)) or compute(self, X))
+    seen, compute = [], FeatureMap.transform
+    monkeypatch.setattr(FeatureMap, "transform", lambda self, X: seen.append(len(X)) or compute(self, X))
     grid = "{learner.regularization: [0.1, 0.0001]}"
     changes = ("representation=raw", *changes) if "representation=unit_norm" not in changes else changes
     made = selecting(*changes, "selection=k_fold", "selection.folds=3", f"selection.grid={grid}", "learner=logistic")
@@ -160,7 +161,7 @@ def test_nested_folds_share_fits_to_the_same_points(changes, monkeypatch):
 
     alone = scores()
     assert len(fitted) == 4 * 3 * 2
-    with store.storing(store.ByRow(1e9)):
+    with storing(RowStore(1e9)):
         np.testing.assert_array_equal(scores(), alone)
     assert len(fitted) == 6 * 2, "one for each pair of folds that is left out"
     assert len(np.unique(alone)) > 6

@@ -66,7 +66,7 @@ def test_kept_templates_take_a_small_part_of_the_memory(rng, monkeypatch):
     fitted = MAPS["pairs"](orbit=orb, engine=Engine(path="spectral", memory=1e-4, workers=1)).fit(X)
     np.testing.assert_array_equal(fitted.transform(X), fitted.transform(X))
     assert len(made) > 1
-    assert fitted._embeddings.values() == []
+    assert fitted._cached_embeddings.values() == []
 
 
 def test_templates_count_in_both_forms_as_kept(rng, monkeypatch):

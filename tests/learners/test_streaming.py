@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 
 from orbit.approx import AveragedMap, RandomFourier
-from orbit.core import store
 from orbit.core.errors import InputError
 from orbit.data import Arrays
 from orbit.engine import Engine
@@ -35,6 +34,7 @@ from orbit.solvers.selection import DEFAULT_PATH
 from orbit.testing import ClassifierContract, RegressorContract
 from runners.config.plan import plan
 from runners.experiments.fitting import fit_and_score
+from runners.job import stores
 from runners.job.job import Stopwatch
 
 PATH = [1e-6, 1e-4, 1e-2]
@@ -575,8 +575,8 @@ def fitted(*settings: str):
     ],
 )
 def test_the_first_layer_is_computed_once_for_all_passes(changes, times, tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)  # also what takes no time
-    computed, in_stream, compute = list[int](), list[int](), RandomFourier._finite_features
+    monkeypatch.setattr(stores, "_BYTES_PER_S", 1e18)  # also what takes no time
+    computed, in_stream, compute = list[int](), list[int](), RandomFourier.transform
 
     def counted(self, X):
         if X.shape[1:] == (8, 8):
@@ -589,7 +589,7 @@ def test_the_first_layer_is_computed_once_for_all_passes(changes, times, tmp_pat
         in_stream.append(sum(computed) - before)
         return learner
 
-    monkeypatch.setattr(RandomFourier, "_finite_features", counted)
+    monkeypatch.setattr(RandomFourier, "transform", counted)
     monkeypatch.setattr("runners.experiments.fitting.fit_stream", streamed)
     settings = ("dataset=digits", "dataset.n_train=100", "approx=rf", "approx.n_components=20", "orbit.size=2")
     settings += ("representation=raw", "engine.stream=true", f"outputs={tmp_path}", "engine.device=cpu")

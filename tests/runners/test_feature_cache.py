@@ -18,9 +18,9 @@ from omegaconf import OmegaConf
 import orbit
 from orbit.approx.base import FeatureMap
 from orbit.core.errors import InputError
-from orbit.core.store import with_warnings
-from runners.job import features
-from runners.job.features import FEATURES, KeptFeatures
+from orbit.core.warned import with_warnings
+from runners.job import file_store
+from runners.job.file_store import FEATURES, FileStore
 from runners.tracking.record import RunFolder
 from runners.tracking.sweep import _shares_features
 
@@ -31,8 +31,8 @@ SWEEP = ("-m", *UNTRACKED, "learner.regularization=0.1,1,10")
 @pytest.fixture
 def keeps_all(monkeypatch):
     """Small features are kept too."""
-    monkeypatch.setattr(features, "_WORTH_S", 0.0)
-    monkeypatch.setattr(features, "_BYTES_PER_S", 1e18)
+    monkeypatch.setattr(file_store, "_WORTH_S", 0.0)
+    monkeypatch.setattr(file_store, "_BYTES_PER_S", 1e18)
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def computed(monkeypatch) -> collections.Counter:
 
         monkeypatch.setattr(FeatureMap, name, counted)
 
-    count("_fit")
-    count("_finite_features")
+    count("fit")
+    count("transform")
     return counts
 
 
@@ -129,12 +129,12 @@ def _slow(path: str) -> np.ndarray:
 
 
 def _work(folder: Path, count: str) -> None:
-    features._WORTH_S, features._BYTES_PER_S = 0.0, 1e18
-    found = KeptFeatures(folder, 1.0).get("key", lambda: _slow(count))
+    file_store._WORTH_S, file_store._BYTES_PER_S = 0.0, 1e18
+    found = FileStore(folder, 1.0).get("key", lambda: _slow(count))
     os._exit(0 if np.array_equal(found, np.arange(3)) else 1)
 
 
-def made(store: KeptFeatures, key: str, size: int = 1) -> list[np.ndarray]:
+def made(store: FileStore, key: str, size: int = 1) -> list[np.ndarray]:
     """The results that were made, of ``size`` MiB, for one call."""
     results: list[np.ndarray] = []
 
@@ -153,7 +153,7 @@ def warned_of(made: list[int]) -> int:
 
 
 @pytest.mark.usefixtures("keeps_all")
-class TestKeptFeatures:
+class TestFileStore:
     def test_of_two_processes_one_computes(self, tmp_path):
         context = multiprocessing.get_context("fork")
         workers = [context.Process(target=_work, args=(tmp_path / "c", str(tmp_path / "count"))) for _ in range(2)]
@@ -166,7 +166,7 @@ class TestKeptFeatures:
         assert [path.name for path in (tmp_path / "c").iterdir()] == ["key"]
 
     def test_the_least_recently_used_go_first(self, tmp_path):
-        store = KeptFeatures(tmp_path, 3.5 / 1024)
+        store = FileStore(tmp_path, 3.5 / 1024)
         for age, key in enumerate("abc"):
             assert made(store, key)
             os.utime(tmp_path / key / FEATURES, (1000 + age, 1000 + age))
@@ -179,14 +179,14 @@ class TestKeptFeatures:
         assert (store.found, store.made) == (1, 6)
 
     def test_what_is_kept_is_no_model(self, tmp_path):
-        assert made(KeptFeatures(tmp_path / "cache", 1.0), "key")
+        assert made(FileStore(tmp_path / "cache", 1.0), "key")
         for folder in (tmp_path / "cache", tmp_path / "cache" / "key"):
             with pytest.raises(InputError, match="a run folder with a model.pkl at .*, found none; runner=fit"):
                 orbit.load(folder)
 
     @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "forged"])
     def test_a_damaged_file_is_computed_again_with_a_warning(self, tmp_path, damage, log_messages):
-        store = KeptFeatures(tmp_path, 1.0)
+        store = FileStore(tmp_path, 1.0)
         assert made(store, "key")
         path = tmp_path / "key" / FEATURES
         content = bytearray(path.read_bytes())
@@ -201,8 +201,8 @@ class TestKeptFeatures:
         def full(*args: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(features, "write_model", full)
-        store = KeptFeatures(tmp_path, 1.0)
+        monkeypatch.setattr(file_store, "write_model", full)
+        store = FileStore(tmp_path, 1.0)
         assert made(store, "key")
         assert made(store, "key")
         assert [message for message in log_messages if "No space left on device" in message]
@@ -210,12 +210,12 @@ class TestKeptFeatures:
 
     def test_a_folder_that_cannot_be_made_is_no_failure(self, tmp_path):
         (tmp_path / "file").write_text("")
-        store = KeptFeatures(tmp_path / "file" / "cache", 1.0)
+        store = FileStore(tmp_path / "file" / "cache", 1.0)
         assert made(store, "key")
 
     def test_what_is_fast_to_compute_is_not_kept(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(features, "_WORTH_S", 60.0)
-        store = KeptFeatures(tmp_path, 1.0)
+        monkeypatch.setattr(file_store, "_WORTH_S", 60.0)
+        store = FileStore(tmp_path, 1.0)
         assert made(store, "key")
         assert made(store, "key")
         assert not list(tmp_path.iterdir())
@@ -223,7 +223,7 @@ class TestKeptFeatures:
     def test_warnings_are_kept_with_the_result(self, tmp_path):
         made, texts = list[int](), list[str]()
         for _ in range(2):
-            result, warned = KeptFeatures(tmp_path, 1.0).get("key", lambda: with_warnings(lambda: warned_of(made)))
+            result, warned = FileStore(tmp_path, 1.0).get("key", lambda: with_warnings(lambda: warned_of(made)))
             texts += [text for text, *_ in warned]
             assert result == 3
         assert made == [1]

@@ -13,13 +13,13 @@ from scipy import stats
 
 from orbit.approx import Exact, Nystrom
 from orbit.approx.base import FeatureMap
-from orbit.core import store
 from orbit.core.errors import InputError
 from orbit.core.progress import Progress
 from runners.app import run as job
 from runners.experiments.fitting import fit_and_score
 from runners.experiments.result_table import Table
 from runners.experiments.trials import Trials
+from runners.job import stores
 from runners.measure.metrics import kernel_errors
 from runners.measure.results import Result
 from runners.tracking.mlflow import Tracker
@@ -77,7 +77,7 @@ class TestTable:
 
         monkeypatch.setattr(Trials, "fit", noted)
         monkeypatch.setattr(Nystrom, "_fit_map", noted_map)
-        monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)
+        monkeypatch.setattr(stores, "_BYTES_PER_S", 1e18)
         nystrom = "approx: {name: nystrom, n_components: 12}"
         second = "hyper: {name: gaussian, n_components: 8}"
         turned = "turned: {group: {name: rotation}}"
@@ -296,11 +296,11 @@ class TestCurves:
 
         def features(self, X):
             computed.extend((self.random_state, self.n_components, point.tobytes()) for point in X)
-            return finite_features(self, X)
+            return transform_alone(self, X)
 
-        finite_features = FeatureMap._finite_features
-        monkeypatch.setattr(FeatureMap, "_finite_features", features)
-        monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)  # also what takes no time
+        transform_alone = FeatureMap.transform
+        monkeypatch.setattr(FeatureMap, "transform", features)
+        monkeypatch.setattr(stores, "_BYTES_PER_S", 1e18)  # also what takes no time
         curves = (
             "templates: {along: {approx.n_components: [2, 5, 9]}, series: {all: {}}}",
             "training_size: {along: {dataset.n_train: [30, 50, 60]}, series: {all: {}}}",

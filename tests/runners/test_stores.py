@@ -15,11 +15,13 @@ import torch
 from sklearn.base import clone
 
 import orbit
-from orbit.core import store
 from orbit.core.component import Component
+from runners.job import features, stores
+from runners.job.features import storing
+from runners.job.stores import RowStore, Store
 
 
-class Memory(store.Store):
+class Memory(Store):
     """Keeps results in memory, and counts those that it made."""
 
     def __init__(self) -> None:
@@ -47,9 +49,15 @@ def make(name: str = "rf", **settings):
     return cls(**{key: value for key, value in (parts | settings).items() if key in known})
 
 
+def fitted(feature_map, X):
+    """A map that is fitted by way of the store in use."""
+    features.fit(feature_map, X)
+    return feature_map
+
+
 def key_of(feature_map, X=None, purpose: object = "fit") -> str | None:
-    with store.storing(Memory()):
-        return store.key(purpose, feature_map, np.ones((3, 8, 8)) if X is None else X)
+    with storing(Memory()):
+        return features._key(purpose, feature_map, np.ones((3, 8, 8)) if X is None else X)
 
 
 @pytest.mark.parametrize("name", ["rf", "nystrom", "cdf", "exact"])
@@ -58,10 +66,10 @@ def test_features_are_those_without_a_store(name, rng):
     plain = make(name).fit(X)
     expected, memory = (plain.transform(X), plain.transform(X_new)), Memory()
     for _ in range(2):
-        with store.storing(memory):
-            stored = make(name).fit(X)
-            for found, wanted in zip((stored.transform(X), stored.transform(X_new)), expected, strict=True):
-                np.testing.assert_array_equal(found, wanted)
+        with storing(memory):
+            stored = fitted(make(name), X)
+            for points, wanted in zip((X, X_new), expected, strict=True):
+                np.testing.assert_array_equal(features.transform(stored, points), wanted)
         assert stored.metrics() == plain.metrics()
         assert str(stored.route_) == str(plain.route_)
         np.testing.assert_array_equal(stored.transform(X_new), expected[1])
@@ -70,11 +78,10 @@ def test_features_are_those_without_a_store(name, rng):
 
 def test_a_map_that_is_fitted_again_has_the_features_of_its_new_points(rng):
     X, other = rng.random((2, 30, 8, 8))
-    with store.storing(Memory()):
-        first = make("nystrom").fit(X)
-        before = first.transform(X)
-        after = first.fit(other).transform(X)
-        np.testing.assert_array_equal(first.fit(X).transform(X), before)
+    with storing(Memory()):
+        first = make("nystrom")
+        before, after, again = (features.transform(fitted(first, points), X) for points in (X, other, X))
+        np.testing.assert_array_equal(again, before)
     assert not np.array_equal(before, after)
     np.testing.assert_array_equal(after, make("nystrom").fit(other).transform(X))
 
@@ -100,7 +107,7 @@ def test_shape_dtype_purpose_threads_and_versions_change_the_key(monkeypatch):
     keys.append(key_of(make(), X, "features"))
     monkeypatch.setattr(torch, "get_num_threads", lambda: 17)
     keys.append(key_of(make(), X))
-    monkeypatch.setattr(store, "_code", lambda packages: "another version")
+    monkeypatch.setattr(keys, "_code", lambda packages: "another version")
     keys.append(key_of(make(), X))
     assert None not in keys
     assert len(set(keys)) == len(keys)
@@ -109,8 +116,8 @@ def test_shape_dtype_purpose_threads_and_versions_change_the_key(monkeypatch):
 @pytest.fixture(params=["whole", "memory", "files"])
 def a_store(request, tmp_path, monkeypatch):
     """Every kind of store."""
-    monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)  # files keep what takes no time too
-    return {"whole": Memory(), "memory": store.ByRow(1e8), "files": store.ByRow(1e8, tmp_path)}[request.param]
+    monkeypatch.setattr(stores, "_BYTES_PER_S", 1e18)  # files keep what takes no time too
+    return {"whole": Memory(), "memory": RowStore(1e8), "files": RowStore(1e8, tmp_path)}[request.param]
 
 
 def test_points_are_told_apart_by_their_values_and_not_by_their_order_in_memory(a_store, rng):
@@ -121,22 +128,19 @@ def test_points_are_told_apart_by_their_values_and_not_by_their_order_in_memory(
 
     def last_rows(points: np.ndarray):
         made.append(len(points))
-        return points[:, 7], None
+        return points[:, 7], None, ()
 
-    def of(points: np.ndarray) -> np.ndarray:
-        return store.kept_rows("last rows", make(), points, last_rows)[0]
-
-    with store.storing(a_store):
-        for points in (X, np.asfortranarray(X), changed, X[:3], X):
-            np.testing.assert_array_equal(of(points), points[:, 7])
+    for points in (X, np.asfortranarray(X), changed, X[:3], X):
+        np.testing.assert_array_equal(a_store.rows("last rows", points, last_rows)[0], points[:, 7])
     assert made == ([4, 1] if a_store.by_row else [4, 4, 3])
 
 
 def test_fits_to_other_points_are_told_apart(a_store, rng):
     """Also where only their features are kept."""
     X, other = rng.random((2, 30, 8, 8))
-    with store.storing(a_store):
-        found = [make("nystrom", n_components=5).fit(points).transform(X) for points in (X, other, X)]
+    with storing(a_store):
+        maps = [fitted(make("nystrom", n_components=5), points) for points in (X, other, X)]
+        found = [features.transform(one, X) for one in maps]
     np.testing.assert_array_equal(found[0], found[2])
     assert not np.array_equal(found[0], found[1])
 
@@ -158,7 +162,7 @@ def test_the_code_of_a_component_elsewhere_and_the_files_that_it_reads_change_th
     weights.write_bytes(b"other")
     keys.append(key_of(make(kernel=mine)))
     source.write_text(f"{code}\n# changed\n")
-    store._code.cache_clear()
+    keys._code.cache_clear()
     keys.append(key_of(make(kernel=mine)))
     del sys.modules["my_kernels"]
     assert None not in keys
@@ -172,7 +176,7 @@ def test_there_is_no_key_where_not_all_is_known():
     assert key_of(make(), [[0.0, 1.0]]) is None
     assert key_of(make(kernel=lambda: None)) is None
     assert key_of(make(), purpose=["features", {"fitted": lambda: None}]) is None
-    assert store.key("fit", make(), np.ones((3, 8, 8))) is None  # no store is in use
+    assert features._key("fit", make(), np.ones((3, 8, 8))) is None  # no store is in use
 
 
 def test_the_warnings_of_a_result_are_given_every_time(a_store):
@@ -183,22 +187,22 @@ def test_the_warnings_of_a_result_are_given_every_time(a_store):
         return made.append(1) or 3
 
     for _ in range(3):
-        with store.storing(a_store), pytest.warns(RuntimeWarning, match="of little mass") as caught:
-            assert store.kept("warned", make(), np.ones((3, 8, 8)), warned) == 3
+        with storing(a_store), pytest.warns(RuntimeWarning, match="of little mass") as caught:
+            assert features.cached("warned", make(), np.ones((3, 8, 8)), warned) == 3
         assert len(caught) == 1
         assert caught[0].filename == __file__
     assert made == [1]
-    with store.storing(a_store), warnings.catch_warnings():
+    with storing(a_store), warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning, match="of little mass"):
-            store.kept("warned", make(), np.ones((3, 8, 8)), warned)
+            features.cached("warned", make(), np.ones((3, 8, 8)), warned)
 
 
 def test_a_warning_that_a_filter_hides_is_kept_for_those_who_show_it(a_store):
     for action in ("ignore", "always"):
-        with store.storing(a_store), warnings.catch_warnings(record=True) as caught:
+        with storing(a_store), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter(action)
-            store.kept("warned", make(), np.ones((3, 8, 8)), lambda: warnings.warn("of little mass", stacklevel=1))
+            features.cached("warned", make(), np.ones((3, 8, 8)), lambda: warnings.warn("of little mass", stacklevel=1))
         assert len(caught) == (action == "always")
 
 
@@ -209,12 +213,13 @@ def test_the_warnings_of_rows_are_given_every_time(a_store, rng):
         for name, row in (("first", 0), ("last", 5)):
             if (points == X[row]).all((1, 2)).any():
                 warnings.warn(f"of the {name} row", stacklevel=1)
-        return points[:, 0], None
+        return points[:, 0]
 
     def texts(rows: slice) -> set[str]:
-        with store.storing(a_store), warnings.catch_warnings(record=True) as caught:
+        with storing(a_store), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            np.testing.assert_array_equal(store.kept_rows("warned", make(), X[rows], warned)[0], X[rows, 0])
+            found = features._rows("warned", SimpleNamespace(transform=warned, route_=None), X[rows])
+            np.testing.assert_array_equal(found, X[rows, 0])
         return {str(one.message) for one in caught}
 
     assert texts(slice(0, 3)) == {"of the first row"}
@@ -224,9 +229,9 @@ def test_the_warnings_of_rows_are_given_every_time(a_store, rng):
 
 def test_a_store_is_not_used_inside_of_what_it_keeps():
     memory = Memory()
-    with store.storing(memory):
+    with storing(memory):
         arguments = make(), np.ones((3, 8, 8))
-        found = store.kept("outer", *arguments, lambda: store.kept("inner", *arguments, os.getpid))
+        found = features.cached("outer", *arguments, lambda: features.cached("inner", *arguments, os.getpid))
     assert found == os.getpid()
     assert len(memory.results) == 1
 
@@ -236,8 +241,9 @@ def test_maps_fitted_to_other_points_share_features_if_they_are_equal(rng):
     X, other, X_new = rng.random((3, 30, 8, 8))
     for name, made in (("cdf", 3), ("nystrom", 4)):
         memory = Memory()
-        with store.storing(memory):
-            first, second = (make(name).fit(points).transform(X_new) for points in (X, other))
+        with storing(memory):
+            maps = [fitted(make(name), points) for points in (X, other)]
+            first, second = (features.transform(one, X_new) for one in maps)
         assert memory.made == made
         assert np.array_equal(first, second) == (made == 3)
 
@@ -246,16 +252,16 @@ def test_maps_fitted_to_other_points_share_features_if_they_are_equal(rng):
 def test_features_of_some_templates_are_columns_of_those_of_all_that_were_drawn(thresholds, rng):
     X, X_new = rng.random((30, 8, 8)), rng.random((9, 8, 8))
 
-    def fitted(m: int, drawn: int | None):
-        return make("cdf", n_components=m, drawn=drawn, n_bins=4, thresholds=thresholds).fit(X)
+    def of(m: int, drawn: int | None):
+        return make("cdf", n_components=m, drawn=drawn, n_bins=4, thresholds=thresholds)
 
-    whole, memory = fitted(40, None).transform(X_new), Memory()
+    whole, memory = of(40, None).fit(X).transform(X_new), Memory()
     for m in (40, 7, 1):
-        plain = fitted(m, 40).transform(X_new)
+        plain = of(m, 40).fit(X).transform(X_new)
         np.testing.assert_allclose(plain, whole[:, : 9 * m] * np.sqrt(40 / m), rtol=1e-6, atol=1e-9)
-        with store.storing(memory):
-            found = fitted(m, 40)
-            shared = found.transform(X_new)
+        with storing(memory):
+            found = fitted(of(m, 40), X)
+            shared = features.transform(found, X_new)
             np.testing.assert_allclose(shared, plain, rtol=1e-6, atol=1e-9)
             shared[:] = 0  # a copy
         assert found.route_ is not None
@@ -265,20 +271,20 @@ def test_features_of_some_templates_are_columns_of_those_of_all_that_were_drawn(
 def test_what_a_store_is_too_small_for_is_computed_alone(rng):
     X, memory = rng.random((30, 8, 8)), Memory()
     memory.limit_bytes = 100.0
-    with store.storing(memory):
-        found = make("cdf", n_components=2, drawn=40, n_bins=4).fit(X).transform(X)
+    with storing(memory):
+        found = features.transform(fitted(make("cdf", n_components=2, drawn=40, n_bins=4), X), X)
     assert {result[0].shape for result in memory.results.values() if len(result) == 3} == {found.shape}
 
 
-def by_row(tmp_path, where: str, limit: float, **options) -> store.ByRow:
-    return store.ByRow(limit, tmp_path if where == "files" else None, **options)
+def by_row(tmp_path, where: str, limit: float, **options) -> RowStore:
+    return RowStore(limit, tmp_path if where == "files" else None, **options)
 
 
 @pytest.mark.parametrize("where", ["memory", "files"])
-class TestByRow:
+class TestRowStore:
     @pytest.fixture(autouse=True)
     def keeps_all(self, monkeypatch):
-        monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)
+        monkeypatch.setattr(stores, "_BYTES_PER_S", 1e18)
 
     def test_each_row_is_computed_once_in_whatever_array_and_order_it_comes(self, where, tmp_path, rng):
         kept, X, made = by_row(tmp_path, where, 1e6), rng.random((20, 3)), list[int]()
@@ -328,7 +334,7 @@ class TestByRow:
             assert beyond.made == made
 
     @pytest.mark.parametrize("beyond", [False, True])
-    def test_keeps_results_of_other_kinds_and_large_ones_in_files(self, beyond, where, tmp_path):
+    def test_has_other_results_in_files(self, beyond, where, tmp_path):
         kept, made = by_row(tmp_path, where, 10_000.0), list[str]()
 
         def get(key: str, size: int) -> None:
@@ -338,26 +344,33 @@ class TestByRow:
             assert found["values"].sum() == size
             found["values"][:] = 0  # a copy
 
-        for _ in range(2):
-            get("a", 60)  # of 100 bytes
-            get("large", 101)
-            get("b", 40)
-        assert made == ["a", "large", "b", *(["large"] if where == "memory" else [])]
-        made.clear()
-        for key in ("a", "c", "b", "c", "a"):  # c takes the place of a, which is the largest
-            get(key, 40 if key in "bc" else 60)
-        assert made == ["c", "a"]
-        made.clear()
-        for key in ("e", "f", "e", "g", "e", "f"):  # two of 4,000 bytes have room beside them
+        for key in ("e", "f", "e", "g", "e", "f"):  # two of 4,000 bytes have room
             get(key, 4000)
         assert made == (["e", "f", "g", "f"] if where == "files" else ["e", "f", "e", "g", "e", "f"])
         assert list(tmp_path.iterdir()) == [], "files have no names"
 
+    def test_has_small_results_in_memory(self, where, tmp_path):
+        kept, made = by_row(tmp_path, where, 10_000.0), list[str]()
+
+        def get(key: str, size: int) -> None:
+            found = kept.in_memory(key, lambda: made.append(key) or {"values": np.ones(size, np.uint8)})
+            assert found["values"].sum() == size
+            found["values"][:] = 0  # a copy
+
+        for _ in range(2):
+            get("a", 60)  # of 100 bytes
+            get("large", 101)
+            get("b", 40)
+        assert made == ["a", "large", "b", "large"]
+        get("c", 40)
+        get("b", 40)
+        assert made[4:] == ["c"], "in place of a"
+
 
 def test_rows_are_not_kept_in_files_where_computing_them_is_faster_than_reading(tmp_path, monkeypatch):
-    kept, made = store.ByRow(1e6, tmp_path), list[int]()
+    kept, made = RowStore(1e6, tmp_path), list[int]()
     for rate, expected in ((1.0, 2), (1e18, 3)):
-        monkeypatch.setattr(store, "_BYTES_PER_S", rate)
+        monkeypatch.setattr(stores, "_BYTES_PER_S", rate)
         for _ in range(2):
             kept.rows("key", np.eye(2), lambda X: (X, made.append(1), ()))
         assert len(made) == expected
@@ -365,11 +378,11 @@ def test_rows_are_not_kept_in_files_where_computing_them_is_faster_than_reading(
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
 def test_a_full_disk_ends_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_BYTES_PER_S", 1e18)
-    kept, warned = store.ByRow(1e6, tmp_path), list[str]()
-    monkeypatch.setattr(store.log, "warning", lambda text, *arguments: warned.append(text % arguments))
+    monkeypatch.setattr(stores, "_BYTES_PER_S", 1e18)
+    kept, warned = RowStore(1e6, tmp_path), list[str]()
+    monkeypatch.setattr(stores.log, "warning", lambda text, *arguments: warned.append(text % arguments))
     with open("/dev/full", "wb+", buffering=0) as full:
-        monkeypatch.setattr(store, "tempfile", SimpleNamespace(TemporaryFile=lambda dir: full))
+        monkeypatch.setattr(stores, "tempfile", SimpleNamespace(TemporaryFile=lambda dir: full))
         for _ in range(2):
             np.testing.assert_array_equal(kept.rows("rows", np.eye(2), lambda X: (X, None, ()))[0], np.eye(2))
             np.testing.assert_array_equal(kept.get("large", lambda: np.ones(5000)), np.ones(5000))
