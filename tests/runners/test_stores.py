@@ -18,6 +18,7 @@ import orbit
 from orbit.core.component import Component
 from runners.job import features, stores
 from runners.job.features import storing
+from runners.job.keys import _code
 from runners.job.stores import RowStore, Store
 
 
@@ -107,7 +108,7 @@ def test_shape_dtype_purpose_threads_and_versions_change_the_key(monkeypatch):
     keys.append(key_of(make(), X, "features"))
     monkeypatch.setattr(torch, "get_num_threads", lambda: 17)
     keys.append(key_of(make(), X))
-    monkeypatch.setattr(keys, "_code", lambda packages: "another version")
+    monkeypatch.setattr("runners.job.keys._code", lambda packages: "another version")
     keys.append(key_of(make(), X))
     assert None not in keys
     assert len(set(keys)) == len(keys)
@@ -162,7 +163,7 @@ def test_the_code_of_a_component_elsewhere_and_the_files_that_it_reads_change_th
     weights.write_bytes(b"other")
     keys.append(key_of(make(kernel=mine)))
     source.write_text(f"{code}\n# changed\n")
-    keys._code.cache_clear()
+    _code.cache_clear()
     keys.append(key_of(make(kernel=mine)))
     del sys.modules["my_kernels"]
     assert None not in keys
@@ -179,6 +180,7 @@ def test_there_is_no_key_where_not_all_is_known():
     assert features._key("fit", make(), np.ones((3, 8, 8))) is None  # no store is in use
 
 
+@pytest.mark.parametrize("a_store", ["whole", "files"], indirect=True)
 def test_the_warnings_of_a_result_are_given_every_time(a_store):
     made = list[int]()
 
