@@ -1,9 +1,9 @@
 """The base classes of feature maps: validation, seeds, fitting the orbit and the kernel, averaging.
 
-A new approximation subclasses :class:`AveragedMap` and implements two methods:
-``_fit_map`` draws its frequencies, landmarks or templates, and ``_embedding``
-returns the :class:`~orbit.engine.embedding.Embedding` that the engine averages over the
-orbit.
+To add an approximation, write two methods, ``_fit_map`` and ``_average``: see the example of
+:class:`FeatureMap`. Those of this package are an :class:`AveragedMap`, with ``_embedding``
+in place of ``_average``: the :class:`~orbit.engine.embedding.Embedding` that the engine
+averages over the orbit.
 """
 
 from __future__ import annotations
@@ -37,6 +37,12 @@ _ENCODER_POINTS = 2000
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Base class of the feature maps psi with ``<psi(x), psi(z)>`` close to ``k_{q,G}(x, z)`` (LGIKA eq. 3).
 
+    To add one, write these two methods: ``_fit_map``, which draws frequencies, landmarks or templates once orbit and
+    kernel are fitted, and ``_average``, which gives psi(x). The example holds all moved points in memory; in place of
+    ``_average``, an :class:`AveragedMap` writes ``_embedding``, which the engine averages in tiles.
+
+    Attributes that begin with ``_cached`` do not change features.
+
     Attributes
     ----------
     operator_valued : bool
@@ -48,6 +54,34 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     encoder : Encoder or None
         Maps moved points to the vectors that the kernel takes; None, as in maps without encoders, takes the points
         themselves.
+
+    Examples
+    --------
+    >>> import orbit
+    >>> class Landmarks(FeatureMap):
+    ...     kind, name = "approx", "my_landmarks"
+    ...
+    ...     def __init__(self, kernel=None, orbit=None, n_components=10, engine=None, random_state=None):
+    ...         self.kernel, self.orbit, self.n_components = kernel, orbit, n_components
+    ...         self.engine, self.random_state = engine, random_state
+    ...
+    ...     def _fit_map(self, X, random_state):
+    ...         rows = np.random.default_rng(random_state).choice(len(X), self.n_components, replace=False)
+    ...         self.landmarks_ = X[rows].reshape(self.n_components, -1)
+    ...         values, vectors = np.linalg.eigh(self.kernel_.gram(self.landmarks_))
+    ...         self.root_ = vectors / np.sqrt(values)
+    ...         self._n_features_out = self.n_components
+    ...
+    ...     def _average(self, X):
+    ...         orbit, d = self.orbit_, self.landmarks_.shape[1]
+    ...         moved = orbit.group_.act(orbit.elements_, X).reshape(-1, d)  # (r n, d)
+    ...         K = self.kernel_.gram(moved, self.landmarks_).reshape(-1, len(X), self.n_components)
+    ...         return np.tensordot(orbit.weights_, K, axes=1) @ self.root_
+    >>> X = np.random.default_rng(0).random((20, 8, 8))
+    >>> orb = orbit.Orbit(orbit.Rotation(), size=16)
+    >>> mine, nystrom = (cls(orbit=orb, n_components=20).fit_transform(X) for cls in (Landmarks, orbit.Nystrom))
+    >>> bool(np.allclose(mine @ mine.T, nystrom @ nystrom.T))
+    True
     """
 
     operator_valued: ClassVar[bool] = False
