@@ -88,6 +88,15 @@ def in_one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def encodable(name: str) -> str:
+    r"""The name of a file in UTF-8: lone surrogates, which stand for other bytes in names, are escaped.
+
+    >>> encodable("caf\udce9")
+    'caf\\udce9'
+    """
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 def suggestion(name: str, choices: Iterable[str]) -> str:
     """``"; did you mean 'rotation'?"`` for the closest choice, or just the full stop."""
     by_lower_case = {choice.lower(): choice for choice in choices}

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from orbit.core.errors import encodable
+
 
 @dataclass(frozen=True)
 class Fingerprint:
@@ -28,7 +30,8 @@ def fingerprint(path: Path, name: str = "") -> Fingerprint:
     """The fingerprint of a file, whose content is read once by a process while its size and time stay the same."""
     found = path.stat()
     size, mtime_ns = found.st_size, found.st_mtime_ns
-    return Fingerprint(str(path.absolute()), size, mtime_ns, _content(str(path.absolute()), size, mtime_ns), name)
+    content = _content(str(path.absolute()), size, mtime_ns)
+    return Fingerprint(encodable(str(path.absolute())), size, mtime_ns, content, encodable(name))
 
 
 def of_listing(path: str, size: int, mtime_ns: int) -> Fingerprint:
@@ -37,6 +40,7 @@ def of_listing(path: str, size: int, mtime_ns: int) -> Fingerprint:
     >>> of_listing("a.npy", 3, 7) == of_listing("a.npy", 3, 8)
     False
     """
+    path = encodable(path)
     return Fingerprint(path, size, mtime_ns, hashlib.sha256(f"{path} {size} {mtime_ns}".encode()).hexdigest())
 
 

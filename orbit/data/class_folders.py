@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from orbit.core.errors import DataFileError, InputError, shortened
+from orbit.core.errors import DataFileError, InputError, encodable, shortened
 from orbit.core.params import Fraction
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
@@ -85,7 +85,7 @@ class ClassFolders(Loader):
         parts = [self._labelled(part) for part in ([folder / name for name in _PARTS] if has_parts else [folder])]
         labelled = [pair for part in parts for pair in part]
         X, reading = self._read([file for file, _ in labelled], None)
-        y = np.array([name for _, name in labelled])
+        y = np.array([encodable(name) for _, name in labelled])
         rows: Any = slice(0, len(parts[0])), slice(len(parts[0]), None)
         if not has_parts:
             rows = split_off_test(y, "classification", self.test_fraction, random_state, str(self.path))
@@ -106,7 +106,7 @@ class ClassFolders(Loader):
                 f"{path}: expected a folder with {self.shown.format('or')} files, or one such file, found none"
             )
         X, _ = self._read(files, form)
-        return Points(X, [str(f.relative_to(base)) if f != base else f.name for f in files])
+        return Points(X, [encodable(str(f.relative_to(base)) if f != base else f.name) for f in files])
 
     def _folder(self) -> Path:
         if self.path is None:
@@ -152,6 +152,6 @@ def _warn_about(folder: Path, left_out: list[Path], read: str) -> None:
     names = [str(path.relative_to(folder)) for path in left_out if not path.name.startswith(".")]
     if names:
         warnings.warn(
-            f"{folder}: {len(names)} files and folders are left out, e.g. {shortened(names[0])}; {read}",
+            f"{folder}: {len(names)} files and folders are left out, e.g. {encodable(shortened(names[0]))}; {read}",
             stacklevel=2,
         )

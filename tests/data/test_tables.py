@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import warnings
 from decimal import Decimal
@@ -18,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 import orbit
 from orbit.core.errors import InputError
+from orbit.core.fingerprint import digest, fingerprint, of_listing
 from orbit.data import MNIST, Arrays, Dataset, Digits, Images, Table
 from orbit.data.frames import TableEncoder
 from orbit.data.splits import guess_task, split_groups
@@ -873,6 +875,19 @@ def one_picture(tmp_path: Path, name: str, values: np.ndarray, channels: str = "
     draw(tmp_path / "new" / name, values, **how)
     form = {"shape": [*values.shape[:2], *([3] if channels == "rgb" else [])]}
     return Images(channels=channels).read_points(str(tmp_path / "new" / name), form).X[0]  # type: ignore[arg-type]
+
+
+def test_names_that_are_not_utf8_are_escaped(tmp_path):
+    zoo = tmp_path / "zoo"
+    draw_classes(zoo, 4)
+    for name in (zoo / "cat" / "1.png", zoo / "cat"):
+        name.rename(os.fsdecode(os.fsencode(name) + (b"\xe9" if name.is_dir() else b"\xff.png")))
+    data = Images(str(zoo)).load(0)
+    assert {*data.y_train} == {"cat\\udce9", "owl"}
+    assert "cat\\udce9/1.png\\udcff.png" in Images().read_points(str(zoo), {"shape": [6, 8]}).ids
+    prints = [fingerprint(path, path.name) for path in sorted(zoo.rglob("*.png"))]
+    assert json.dumps([each.path + each.name for each in prints], ensure_ascii=False).encode()
+    assert len(digest([*prints, of_listing("a\ud800.npy", 1, 2)])) == 16
 
 
 def test_sixteen_bits_keep_their_values(tmp_path):

@@ -143,6 +143,11 @@ def test_a_model_from_its_run_folder_takes_the_columns_of_a_table_by_name(table,
     predicted = [row["prediction"] for row in rows_of(folders(tmp_path)[1] / "predictions.csv")]
     assert {*predicted} == {"yes", "no"}
     np.testing.assert_array_equal(model.predict(new), predicted)
+    assert model.feature_names_in_.tolist() == ["colour", "width", "noise"]
+    assert model.n_features_in_ == 3
+    assert model[:1].get_feature_names_out().tolist()[-2:] == ["width", "noise"]
+    framed = model[:1].set_output(transform="pandas").transform(new)
+    assert framed.columns.tolist() == model[:1].get_feature_names_out().tolist()
     with pytest.raises(InputError, match="the table has no column width"):
         model.predict(new.drop(columns="width"))
 
