@@ -17,6 +17,9 @@ class InputError(ValueError):
     exception is a bug and is shown with its traceback.
     """
 
+    def __init__(self, message: str = "") -> None:
+        super().__init__(encodable(message))  # names of files may have bytes that are not UTF-8
+
 
 class ParameterError(InputError):
     """A component's parameter has the wrong type or an impossible value."""

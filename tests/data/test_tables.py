@@ -887,6 +887,9 @@ def test_names_that_are_not_utf8_are_escaped(tmp_path):
     assert "cat\\udce9/1.png\\udcff.png" in Images().read_points(str(zoo), {"shape": [6, 8]}).ids
     prints = [fingerprint(path, path.name) for path in sorted(zoo.rglob("*.png"))]
     assert json.dumps([each.path + each.name for each in prints], ensure_ascii=False).encode()
+    (zoo / "owl" / os.fsdecode(b"\xff.png")).touch()
+    with pytest.raises(InputError, match=r"owl/\\udcff.png is not a readable picture"):
+        Images(str(zoo)).load(0)
     assert len(digest([*prints, of_listing("a\ud800.npy", 1, 2)])) == 16
 
 
