@@ -9,18 +9,18 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from orbit.core.errors import InputError
-from orbit.core.linalg import check_target_size, is_constant, mean_and_deviation, row_norms
+from orbit.core.linalg import is_constant, mean_and_deviation, row_norms
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.engine import Engine
-from orbit.learners.base import linear_predictions, one_column_per_class
+from orbit.learners.base import linear_predictions
 from orbit.learners.epochs import EpochClassifier, EpochLearner
+from orbit.learners.targets import Numbers, check_outputs, one_column_per_class
 from orbit.registry import register
-from orbit.solvers.structure import Operator, Structure, unpacked
+from orbit.solvers.structure import Operator, Structure
 
 _EPSILON = 1e-8
 
@@ -181,9 +181,7 @@ class _AdaGrad(EpochLearner):
         self._batch = None
 
     def _scores(self, X) -> np.ndarray:
-        check_is_fitted(self, "path_")
-        X = validate_data(self, unpacked(X)[1], reset=False, dtype=[np.float64, np.float32])
-        return linear_predictions(X, *self._linear())
+        return linear_predictions(self._points(X), *self._linear())
 
     @abstractmethod
     def _slope(self, scores: Tensor, y: Tensor) -> Tensor:
@@ -269,42 +267,28 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     operator_valued = True
     saved = (*EpochLearner.saved, "_flat", "_target_mean", "_target_scale")
 
-    def fit(self, X, y):
-        """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k)."""
-        structure, X = self._accepted(X)
-        X, Y = self._targets(X, y, reset=True)
-        self._operator = _operator_of(structure, Y)
-        self._train(X, Y)
-        return self
-
     def partial_fit(self, X, y):
         """Take steps on a batch, ``X`` (m, d), also a tensor on the engine's device, and ``y`` (m,) or (m, k).
 
         Call ``end_epoch`` after each pass over the stream, and ``finalize`` after the last.
         """
-        first = not self._in_training()
-        structure, X = self._accepted(X)
-        X, Y = self._targets(X, y, reset=first)
-        if first:
-            self._operator = _operator_of(structure, Y)
-        elif Y.shape[1] != len(self._target_mean):
-            raise ValueError(
-                f"y: expected targets with {len(self._target_mean)} outputs, as before, found {Y.shape[1]}"
-            )
-        self._steps(X, Y)
+        self._steps(*self._prepared(X, y, reset=not self._in_training()))
         return self
 
-    def predict(self, X) -> np.ndarray:
-        """Predictions, shaped as the targets were: (n,) or (n, k)."""
-        scores = self._scores(X)
-        return scores[:, 0] if self._flat else scores
+    @property
+    def _targets(self) -> Numbers:
+        return Numbers(type(self).__name__, self._flat)
 
-    def _targets(self, X, y, reset: bool) -> tuple[Any, np.ndarray]:
-        self.check()
-        X, y = self._batch_of(X, y, reset, multi_output=True, y_numeric=True)
-        check_target_size(y, type(self).__name__)
+    def _prepared(self, X, y, reset: bool) -> tuple[Any, np.ndarray]:
+        structure, _ = self._accepted(X)
+        X, y = self._batch_of(X, y, reset)
         self._flat = y.ndim == 1
-        return X, y.reshape(len(y), -1)
+        Y = self._targets.encode(y)
+        if reset:
+            self._operator = _operator_of(structure, Y)
+        else:
+            check_outputs(Y, len(self._target_mean))
+        return X, Y
 
     def _steps(self, X: Any, Y: np.ndarray) -> None:
         if not self._in_training():
@@ -325,11 +309,11 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
 
     @property
     def coef_(self) -> np.ndarray:
-        return self._linear()[0][:, 0] if self._flat else self._linear()[0].T
+        return self._targets.linear_model(*self._linear())[0]
 
     @property
     def intercept_(self) -> np.ndarray:
-        return self._linear()[1][0] if self._flat else self._linear()[1]
+        return self._targets.linear_model(*self._linear())[1]
 
     def _trained(self, rate: int) -> tuple[np.ndarray, np.ndarray]:
         coefficients, intercept = super()._trained(rate)
@@ -411,9 +395,7 @@ class AdaGradClassifier(EpochClassifier, _AdaGrad):
         self.loss = loss
         self.regularization = regularization
 
-    def _coded(self, y: np.ndarray) -> np.ndarray:
-        """Labels as -1 and 1, one column for each class, also for two classes."""
-        return one_column_per_class(y, self.classes_)
+    _code = staticmethod(one_column_per_class)
 
     # for two classes one row, of the second class, as of scikit-learn's classifiers
     @property

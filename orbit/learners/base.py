@@ -10,11 +10,9 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, mean_squared_error
-from sklearn.preprocessing import label_binarize
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
 
 from orbit.core.component import Estimator
@@ -23,6 +21,7 @@ from orbit.core.params import check_params
 from orbit.core.random import RandomState, hold_out, spawn
 from orbit.core.threads import threads_for
 from orbit.core.warned import warn, with_warnings
+from orbit.learners.targets import check_classes
 from orbit.solvers.selection import (
     DEFAULT_PATH,
     best_of_path,
@@ -32,6 +31,9 @@ from orbit.solvers.selection import (
     warn_at_end,
 )
 from orbit.solvers.structure import GramStructure, Structure, unpacked
+
+#: The precisions of features that a learner takes.
+FLOATS = [np.float64, np.float32]
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,16 @@ class Learner(Estimator):
         """Classes, shape (n,), and their probabilities, shape (n, k), of a learner with ``predict_proba``."""
         return self.predict(X), self.predict_proba(X)
 
+    def _validated(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Features and targets of the kind that the learner takes, checked by scikit-learn."""
+        numbers = isinstance(self, RegressorMixin)
+        return validate_data(self, X, y, reset=reset, dtype=FLOATS, multi_output=numbers, y_numeric=numbers)
+
+    def _points(self, X) -> np.ndarray:
+        """Validated features for a prediction."""
+        check_is_fitted(self, "path_")
+        return validate_data(self, unpacked(X)[1], reset=False, dtype=FLOATS)
+
     def _accepted(self, X) -> tuple[Structure | GramStructure | None, Any]:
         """The structure of features, None for independent outputs, and the features without it.
 
@@ -177,31 +189,6 @@ def linear_predictions(X: np.ndarray, W: np.ndarray, b: np.ndarray | float) -> n
     return X @ W.astype(X.dtype, copy=False) + b
 
 
-def one_against_all(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Targets of -1 and 1, float64, shape (n, k); one column for two classes.
-
-    Raises
-    ------
-    ValueError
-        For a label that is not among ``classes``.
-    """
-    check_known(y, classes)
-    return np.asarray(label_binarize(y, classes=classes, neg_label=-1), dtype=np.float64)
-
-
-def one_column_per_class(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """:func:`one_against_all` with a column for each class, also for two classes: shape (n, number of classes)."""
-    Y = one_against_all(y, classes)
-    return np.hstack([-Y, Y]) if Y.shape[1] == 1 else Y
-
-
-def check_known(y: np.ndarray, classes: np.ndarray) -> None:
-    """Raise ``ValueError`` for a label that is not among ``classes``."""
-    unknown = np.setdiff1d(y, classes)
-    if len(unknown):
-        raise ValueError(f"label {unknown.tolist()[0]!r} is not one of the classes {classes.tolist()}")
-
-
 def checked_weights(sample_weight: Any, X: np.ndarray, of_batch: bool = False) -> np.ndarray:
     """Validated weights, float64, shape (n,), none negative; all may be zero only in a batch of a stream."""
     if of_batch and not np.any(sample_weight):
@@ -217,19 +204,11 @@ def checked_weights(sample_weight: Any, X: np.ndarray, of_batch: bool = False) -
     return weights
 
 
-def check_classes(y: np.ndarray) -> np.ndarray:
-    """The classes, sorted. Raises ``ValueError`` for continuous targets, and for fewer than two classes."""
-    check_classification_targets(y)
-    classes = np.unique(y)
-    if len(classes) < 2:
-        raise ValueError(f"a classifier needs at least 2 classes, found one class: {classes.tolist()[0]!r}")
-    return classes
-
-
 class SolverLearner(Learner):
     """A learner that wraps a scikit-learn estimator, with one hyperparameter given or chosen by hold-out.
 
-    A subclass implements ``_solver``, and names the parameter that may be a path.
+    A subclass implements ``_solver``, and names the parameter that may be a path. It is chosen by accuracy or the mean
+    square error, unless the subclass says otherwise.
 
     Attributes
     ----------
@@ -251,15 +230,23 @@ class SolverLearner(Learner):
     def _solver(self, value: Any, y: np.ndarray, weights: np.ndarray | None, seed: int) -> Any:
         """scikit-learn's estimator for one value of the hyperparameter, to be fitted to the weighted targets ``y``."""
 
-    @abstractmethod
     def _score(self, solver: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> float:
         """Score of a fitted solver on the validation part, higher is better."""
+        if isinstance(self, ClassifierMixin):
+            return float(accuracy_score(y, solver.predict(X), sample_weight=weights))
+        return -float(mean_squared_error(y, solver.predict(X), sample_weight=weights))
 
-    def _fit(self, X: np.ndarray, y: np.ndarray, sample_weight: Any, labels: np.ndarray | None) -> None:
+    def _fit(self, X, y, sample_weight: Any = None):
+        self.check()
+        X, y = self._validated(self._accepted(X)[1], y, reset=True)
+        if isinstance(self, ClassifierMixin):
+            self.classes_ = check_classes(y)
+        else:
+            y = y.astype(np.float64)
         weights = None if sample_weight is None else normalized_weights(checked_weights(sample_weight, X))
         seed = spawn(self.random_state, 1)[0]
         self.path_, self._unconverged = self._path(), set[float]()
-        value, self.path_scores_ = self._choose(X, y, weights, labels, seed)
+        value, self.path_scores_ = self._choose(X, y, weights, seed)
         if self.value_type is float:  # numbers of neighbours have their own ends
             name = str(self.path_parameter)
             warn_at_end(self.path_, self.path_scores_, value, name, negligible=self.negligible_score)
@@ -279,10 +266,12 @@ class SolverLearner(Learner):
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        return self
 
-    def _choose(self, X, y, weights, labels, seed: int) -> tuple[float, np.ndarray]:
+    def _choose(self, X, y, weights, seed: int) -> tuple[float, np.ndarray]:
         if len(self.path_) == 1:
             return float(self.path_[0]), np.full(1, np.nan)
+        labels = y if isinstance(self, ClassifierMixin) else None
         fit, validation = hold_out(len(X), self.validation_fraction, labels, seed)
         w_fit, w_validation = subset_weights(weights, fit, validation)
         if labels is not None and len(np.unique(labels[fit])) < 2:
@@ -308,10 +297,6 @@ class SolverLearner(Learner):
         warn(others)
         return fitted
 
-    def _points(self, X) -> np.ndarray:
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-
     def predict(self, X) -> np.ndarray:
         """Predictions, shape (n,), or (n, k) for several outputs."""
         X = self._points(X)
@@ -319,49 +304,13 @@ class SolverLearner(Learner):
 
 
 class SolverClassifier(ClassifierMixin, SolverLearner):
-    """A classifier that wraps one of scikit-learn's, its hyperparameter chosen by accuracy unless it says otherwise."""
-
-    def fit(self, X, y):
-        """Fit to ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
-        return self._fit_classes(X, y, None)
-
-    def _fit_classes(self, X, y, sample_weight):
-        self.check()
-        X, y = validate_data(self, self._accepted(X)[1], y, dtype=[np.float64, np.float32])
-        self.classes_ = check_classes(y)
-        self._fit(X, y, sample_weight, y)
-        return self
-
-    def _score(self, solver, X, y, weights) -> float:
-        return float(accuracy_score(y, solver.predict(X), sample_weight=weights))
-
-
-class WeightedClassifier(SolverClassifier):
-    """A classifier whose solver takes sample weights and gives scores of the classes."""
+    """A classifier that wraps one of scikit-learn's, which takes sample weights and gives scores of the classes."""
 
     def fit(self, X, y, sample_weight=None):
         """Fit to ``X``, shape (n, d), class labels ``y``, shape (n,), and weights, shape (n,); None means equal."""
-        return self._fit_classes(X, y, sample_weight)
+        return self._fit(X, y, sample_weight)
 
     def decision_function(self, X) -> np.ndarray:
         """Scores, shape (n, k), or (n,) for two classes."""
         X = self._points(X)
         return self.estimator_.decision_function(X)
-
-
-class SolverRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
-    """A regressor that wraps one of scikit-learn's, its hyperparameter chosen by the mean square error."""
-
-    def fit(self, X, y):
-        """Fit to ``X``, shape (n, d), and targets ``y``, shape (n,) or (n, k)."""
-        return self._fit_numbers(X, y, None)
-
-    def _fit_numbers(self, X, y, sample_weight):
-        self.check()
-        X = self._accepted(X)[1]
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
-        self._fit(X, y.astype(np.float64), sample_weight, None)
-        return self
-
-    def _score(self, solver, X, y, weights) -> float:
-        return -float(mean_squared_error(y, solver.predict(X), sample_weight=weights))

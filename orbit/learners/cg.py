@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 
 from orbit.core.errors import InputError
 from orbit.core.params import Fraction, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, generator, hold_out
-from orbit.learners.targets import NumberTargets
+from orbit.learners.linear import LinearLearner
 from orbit.registry import register
 from orbit.solvers.conjugate_gradients import MatrixFree
 from orbit.solvers.selection import (
@@ -24,7 +25,7 @@ from orbit.solvers.structure import Structure
 
 
 @register("regressor", "cg")
-class CGRegressor(NumberTargets):
+class CGRegressor(MultiOutputMixin, RegressorMixin, LinearLearner):
     """Least squares with an operator-valued kernel by preconditioned conjugate gradients, matrix free.
 
     The objective of :class:`~orbit.learners.SteinRegressor`, for any operator and any number of

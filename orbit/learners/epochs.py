@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from orbit.core.errors import InputError
@@ -17,7 +16,8 @@ from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, generator
 from orbit.core.threads import default_threads, single_threaded
 from orbit.engine import Engine
-from orbit.learners.base import Learner, check_classes
+from orbit.learners.base import Learner
+from orbit.learners.targets import Labels, Numbers, check_classes
 
 # Learning rates are compared after at least this many steps: before the first step their scores are equal.
 _FEWEST_STEPS = 4
@@ -75,6 +75,16 @@ class EpochLearner(Learner):
         self.engine = engine
         self.random_state = random_state
 
+    def fit(self, X, y):
+        """Fit to rows ``X``, shape (n, d), and targets ``y``: class labels, shape (n,), or numbers, (n,) or (n, k)."""
+        self._train(*self._prepared(X, y, reset=True))
+        return self
+
+    def predict(self, X) -> np.ndarray:
+        """Predictions: class labels, shape (n,), or real numbers shaped like the targets, (n,) or (n, k)."""
+        scores = self._scores(X)
+        return self._targets.decode(scores)
+
     def remaining_epochs(self) -> int:
         """The number of passes over a stream that remain."""
         return self.epochs - (self.epochs_done_ if self._in_training() else 0)
@@ -130,6 +140,15 @@ class EpochLearner(Learner):
         self.history_ = list(arrays["history_"].tolist())
         self._resume_training(arrays)
         self._publish_best()
+
+    @property
+    @abstractmethod
+    def _targets(self) -> Numbers | Labels:
+        """The targets of the fit, from attributes that are :attr:`saved`."""
+
+    @abstractmethod
+    def _prepared(self, X, y, reset: bool) -> tuple[Any, np.ndarray]:
+        """Validated features, and targets encoded for ``_step``, shape (n, k); ``reset`` for the first batch."""
 
     @abstractmethod
     def _training_arrays(self) -> dict[str, np.ndarray]:
@@ -194,11 +213,12 @@ class EpochLearner(Learner):
             self.end_epoch()
         self.finalize()
 
-    def _batch_of(self, X, y, reset: bool, **checks: bool) -> tuple[Any, np.ndarray]:
+    def _batch_of(self, X, y, reset: bool) -> tuple[Any, np.ndarray]:
         """Validated features, an array or a tensor, and targets."""
+        self.check()
         X = self._accepted(X)[1]
         if not (self.takes_tensors and isinstance(X, Tensor)):
-            return validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32], **checks)
+            return self._validated(X, y, reset)
         y, width = np.asarray(y), None if reset else self.n_features_in_
         if X.ndim != 2 or X.dtype not in (torch.float32, torch.float64) or X.shape[1] != (width or X.shape[1]):
             expected = f"a tensor of shape (m, {width or 'd'}), float32 or float64"
@@ -253,17 +273,20 @@ class EpochLearner(Learner):
 
 
 class EpochClassifier(ClassifierMixin, EpochLearner):
-    """A classifier trained in epochs, on an array or on the batches of a stream."""
+    """A classifier trained in epochs, on an array or on the batches of a stream; ``_code`` is that of labels."""
 
+    _code: ClassVar[staticmethod]
     saved = (*EpochLearner.saved, "classes_")
 
-    def fit(self, X, y):
-        """Fit to rows ``X``, shape (n, d), and class labels ``y``, shape (n,)."""
-        self.check()
-        X, y = validate_data(self, self._accepted(X)[1], y, dtype=[np.float64, np.float32])
-        self.classes_ = check_classes(y)
-        self._train(X, self._coded(y))
-        return self
+    @property
+    def _targets(self) -> Labels:
+        return Labels(self.classes_, self._code)
+
+    def _prepared(self, X, y, reset: bool, classes=None) -> tuple[Any, np.ndarray]:
+        X, y = self._batch_of(X, y, reset)
+        if reset:
+            self.classes_ = check_classes(y if classes is None else np.asarray(classes))
+        return X, self._targets.encode(y)
 
     def partial_fit(self, X, y, classes=None):
         """Take steps on a batch, ``X`` (m, d), also a tensor if the learner ``takes_tensors``, and labels ``y`` (m,).
@@ -271,24 +294,10 @@ class EpochClassifier(ClassifierMixin, EpochLearner):
         Call ``end_epoch`` after each pass over the stream, and ``finalize`` after the last.
         ``classes``, given with the first batch, are all labels of the stream; None: those in that batch.
         """
-        self.check()
-        first = not self._in_training()
-        X, y = self._batch_of(X, y, reset=first)
-        if first:
-            self.classes_ = check_classes(y if classes is None else np.asarray(classes))
-        self._steps(X, self._coded(y))
+        self._steps(*self._prepared(X, y, not self._in_training(), classes))
         return self
 
     def decision_function(self, X) -> np.ndarray:
         """Scores, shape (n, k), or (n,) for two classes."""
         scores = self._scores(X)
-        return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
-
-    def predict(self, X) -> np.ndarray:
-        """Class labels, shape (n,)."""
-        best = self._scores(X).argmax(1)
-        return self.classes_[best]
-
-    @abstractmethod
-    def _coded(self, y: np.ndarray) -> np.ndarray:
-        """Labels encoded for ``_step``, shape (n, columns)."""
+        return self._targets.decision(scores)

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from orbit.core.errors import InputError
-from orbit.core.linalg import check_target_size, is_constant, mean_and_deviation
+from orbit.core.linalg import is_constant, mean_and_deviation
 from orbit.core.params import PositiveFloat
 from orbit.learners.base import Learner, linear_predictions
+from orbit.learners.targets import Numbers
 from orbit.registry import register
 from orbit.solvers.factorisations import Cholesky, Eigen
 from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
@@ -92,10 +93,9 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         """Fit to ``X``, shape (n, d), and ``y``, shape (n,) or (n, k): one noise and one amplitude for all outputs."""
         self.check()
         structure, X = self._accepted(X)
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True, y_numeric=True)
-        check_target_size(y, type(self).__name__)
-        self._flat = y.ndim == 1
-        Y, self._mean, self._scale = self._scaled(y)
+        X, y = self._validated(X, y, reset=True)
+        self._targets = Numbers(type(self).__name__, y.ndim == 1)
+        Y, self._mean, self._scale = self._scaled(self._targets.encode(y))
         problem = _problem(structure, X, Y, self._path())
         evidence = _Evidence(problem, Y, self.amplitude)
         self._choose(evidence)
@@ -103,8 +103,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         self.log_marginal_likelihood_ = evidence(self.noise_)
         W = self._coefficients(structure, problem, self.noise_) * self._scale
         self._variance = _Variance(structure, problem, X, self.noise_)
-        self.coef_ = (W[:, 0] if self._flat else W.T).astype(X.dtype)
-        self.intercept_ = self._mean[0] if self._flat else self._mean
+        self.coef_, self.intercept_ = self._targets.linear_model(W.astype(X.dtype), self._mean)
         return self
 
     def predict(self, X, return_std: bool = False):
@@ -126,19 +125,18 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         InputError
             With ``return_std``, for kernel values without the prior variance, of ``Exact`` without ``residual=True``.
         """
-        check_is_fitted(self)
-        X = validate_data(self, unpacked(X)[1], reset=False, dtype=[np.float64, np.float32])
+        X = self._points(X)
         mean = linear_predictions(X, self.coef_.T, self.intercept_)
         if not return_std:
             return mean
         std = np.sqrt(self.amplitude_ * self._variance(X))[:, None] * self._scale
-        return mean, (std[:, 0] if self._flat else std)
+        return mean, self._targets.decode(std)
 
     def noise_std(self) -> float | np.ndarray:
         """``sqrt(amplitude_ * noise_)`` in units of the targets: a number, or shape (k,)."""
         check_is_fitted(self)
         std = np.sqrt(self.amplitude_ * self.noise_) * self._scale
-        return float(std[0]) if self._flat else std
+        return float(std[0]) if self._targets.flat else std
 
     def path_predictions(self, X, y, path: np.ndarray, X_new) -> Iterator[np.ndarray]:
         """Predictions for ``X_new`` after a fit with each rho of ``path``, from one factorisation."""

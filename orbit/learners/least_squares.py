@@ -6,16 +6,18 @@ import copy
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
 from orbit.core.errors import InputError
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState, hold_out
 from orbit.core.threads import threads_for
 from orbit.learners.base import checked_weights
-from orbit.learners.targets import ClassTargets, NumberTargets, TargetsLearner
+from orbit.learners.linear import LinearLearner
+from orbit.learners.targets import Labels, check_classes, check_outputs
 from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
 from orbit.solvers.moments import Moments, System
 from orbit.solvers.output_matrix import learn_output
@@ -49,7 +51,7 @@ _Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 _SMALLEST_IN_PASSES = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-10}
 
 
-class LeastSquaresLearner(TargetsLearner):
+class LeastSquaresLearner(LinearLearner):
     """Least squares in closed form, from rows or from a stream of batches."""
 
     selection: str
@@ -66,7 +68,7 @@ class LeastSquaresLearner(TargetsLearner):
         """
         model, values = copy.copy(self), np.asarray(X_new)
         structure, X = model._unpacked(X)
-        model._store_target_properties(np.asarray(y))
+        model._targets = model._targets_of(np.asarray(y))
         X, Y, weights = model._rows(structure, X, model._encoded(np.asarray(y)), sample_weight)
         weights, X, Y = drop_zero_weights(weights, X, Y)
         learns = isinstance(structure, Structure) and structure.learns_output  # an output matrix for each lambda
@@ -76,7 +78,7 @@ class LeastSquaresLearner(TargetsLearner):
             problem.factorise(ascending)
             for regularization in part:
                 W, b = model._for_map(structure, *problem.solve(float(regularization)))
-                yield model._decoded(values @ W + b)
+                yield model._targets.decode(values @ W + b)
 
     def fit_bytes(self, n: int, d: int) -> int:
         return 3 * 8 * min(n, d) ** 2  # second moments or a Gram matrix, and what its factorisation takes
@@ -142,13 +144,13 @@ class LeastSquaresLearner(TargetsLearner):
         w_fit, w_validation = subset_weights(weights, fit, validation)
 
         def scorer(problem: LeastSquares) -> Score:
-            score = held_out(problem, X[validation], Y[validation], w_validation, self._accuracy)
+            score = held_out(problem, X[validation], Y[validation], w_validation, self._targets.decide)
             if self.selection != "two_fold":
                 return score
             rows = X[validation], Y[validation], normalized_weights(w_validation)
             turned = self._problem(structure, rows, path, False)
             turned.factorise(path, False)
-            other = held_out(turned, X[fit], Y[fit], w_fit, self._accuracy)
+            other = held_out(turned, X[fit], Y[fit], w_fit, self._targets.decide)
             return lambda regularization: (score(regularization) + other(regularization)) / 2
 
         return self._choose_from(structure, (X[fit], Y[fit], normalized_weights(w_fit)), path, float32, scorer)
@@ -201,10 +203,10 @@ class LeastSquaresLearner(TargetsLearner):
             raise InputError("partial_fit takes no kernel values: set precomputed=False for the features")
         X, y = self._validated(X, y, reset=first)
         if first:
-            self._store_target_properties(y, classes)
+            self._targets = self._targets_of(y, classes)
         encoded = self._encoded(y)
         if self._stream is not None:
-            self._stream.check(encoded)
+            check_outputs(encoded, self._stream.n_outputs)
         X, Y, weights = self._rows(structure, X, encoded, sample_weight, of_batch=True)
         if self._stream is None:
             self._stream = self._new_stream(structure, X.dtype, encoded.shape[1])
@@ -230,15 +232,11 @@ class LeastSquaresLearner(TargetsLearner):
         choice = choose(problem, path, self.regularization is None, float32, stream.scores, leverages)
         self._set_solution(choice, stream.structure, stream.dtype)
 
-    def _update_solution(self) -> None:
-        """Update the solution with the batches added to the stream since the last one."""
-        if self._stream is not None and self._stream.changed:
-            stream = self._stream
+    def _scores(self, X) -> np.ndarray:
+        stream = self._stream
+        if stream is not None and stream.changed:  # batches were added since the last solution
             self._solve_stream(copy.deepcopy(stream))
             stream.changed = False
-
-    def _scores(self, X) -> np.ndarray:
-        self._update_solution()
         return super()._scores(X)
 
     def _criterion(self) -> str:
@@ -255,7 +253,7 @@ class LeastSquaresLearner(TargetsLearner):
         self._keep(*self._for_map(structure, *choice.problem.solve(choice.value)), dtype)
 
 
-class LeastSquaresRegressor(NumberTargets, LeastSquaresLearner):
+class LeastSquaresRegressor(MultiOutputMixin, RegressorMixin, LeastSquaresLearner):
     """Regressors by least squares."""
 
     def partial_fit(self, X, y, sample_weight=None):
@@ -273,8 +271,20 @@ class LeastSquaresRegressor(NumberTargets, LeastSquaresLearner):
         return self._partial(X, y, sample_weight)
 
 
-class LeastSquaresClassifier(ClassTargets, LeastSquaresLearner):
-    """Classifiers by least squares on encoded labels."""
+class LeastSquaresClassifier(ClassifierMixin, LeastSquaresLearner):
+    """Classifiers by least squares on labels that ``_code`` turns into numbers."""
+
+    _targets: Labels
+    _code: ClassVar[staticmethod]
+
+    def _targets_of(self, y, classes=None) -> Labels:
+        self.classes_ = check_classes(y if classes is None else np.asarray(classes))
+        return Labels(self.classes_, self._code)
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores, shape (n, k); for two classes the scores of the second, shape (n,)."""
+        scores = self._scores(X)
+        return self._targets.decision(scores)
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Take in a batch of a stream, of which d x d moments are kept. See :meth:`finalize`.
@@ -301,11 +311,6 @@ class _Stream:
     ) -> None:
         self.structure, self.moments, self.sample, self.dtype = structure, moments, sample, dtype
         self.n_outputs, self.changed = n_outputs, False
-
-    def check(self, Y: np.ndarray) -> None:
-        """Raise ``ValueError`` if a batch has another number of outputs than those before."""
-        if Y.shape[1] != self.n_outputs:
-            raise ValueError(f"y: expected targets with {self.n_outputs} outputs, as before, found {Y.shape[1]}")
 
     def add(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> None:
         self.moments.add(X, Y, weights)
@@ -382,10 +387,10 @@ class IndependentOutputsMixin(LeastSquaresLearner):
         self._stream, self._chosen_by = None, "gcv"
         X, y, _ = next(batches())
         self.n_features_in_ = X.shape[1]
-        self._store_target_properties(y, classes)
+        self._targets = self._targets_of(y, classes)
         path = self._path_in_passes(X.dtype)
         system = StreamedSystem(
-            lambda: ((X, self._encoded(self._checked(y)), w) for X, y, w in batches()), memory, centering=self.centering
+            lambda: ((X, self._encoded(y), w) for X, y, w in batches()), memory, centering=self.centering
         )
         solutions = system.solve(path)
 

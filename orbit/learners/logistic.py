@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 
 from orbit.core.params import Fraction, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
-from orbit.learners.base import WeightedClassifier
+from orbit.learners.base import SolverClassifier
 from orbit.learners.span import InSpan
 from orbit.registry import register
 
@@ -18,7 +18,7 @@ class _LogisticRegression(InSpan, LogisticRegression):
 
 
 @register("classifier", "logistic")
-class LogisticClassifier(WeightedClassifier):
+class LogisticClassifier(SolverClassifier):
     """Multinomial logistic regression: (1/n) sum_i -log p(y_i | x_i) + lambda |W|^2, with probabilities.
 
     The intercept is not regularised.

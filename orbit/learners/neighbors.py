@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from orbit.core.errors import ParameterError
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState, part_size
-from orbit.learners.base import SolverClassifier, SolverLearner, SolverRegressor
+from orbit.learners.base import SolverLearner
 from orbit.registry import register
 
 Vote = Literal["uniform", "distance"]
@@ -35,18 +36,22 @@ class _Neighbors(SolverLearner):
         self.validation_fraction = validation_fraction
         self.random_state = random_state
 
-    def _choose(self, X, y, weights, labels, seed: int) -> tuple[float, np.ndarray]:
+    def fit(self, X, y):
+        """Fit to ``X``, shape (n, d), and labels ``y``, shape (n,), or real targets, shape (n,) or (n, k)."""
+        return self._fit(X, y)
+
+    def _choose(self, X, y, weights, seed: int) -> tuple[float, np.ndarray]:
         """Choose among the values of at most the number of points, also in the part fitted for the selection."""
         most = len(X) if len(self.path_) == 1 else len(X) - part_size(len(X), self.validation_fraction)
         self.path_ = self.path_[self.path_ <= most]
         if len(self.path_) == 0:
             expected = f"at most {most}, the number of points to learn from (n_samples={len(X)})"
             raise ParameterError("n_neighbors", expected, self.n_neighbors)
-        return super()._choose(X, y, weights, labels, seed)
+        return super()._choose(X, y, weights, seed)
 
 
 @register("classifier", "knn")
-class NeighborsClassifier(_Neighbors, SolverClassifier):
+class NeighborsClassifier(ClassifierMixin, _Neighbors):
     """The vote of the nearest training points by Euclidean distance of features (GICDF theorem 2).
 
     Distances of orbit-averaged features are those of the kernel's mean embeddings of the orbits.
@@ -92,7 +97,7 @@ class NeighborsClassifier(_Neighbors, SolverClassifier):
 
 
 @register("regressor", "knn")
-class NeighborsRegressor(_Neighbors, SolverRegressor):
+class NeighborsRegressor(MultiOutputMixin, RegressorMixin, _Neighbors):
     """The mean target of the nearest training points by Euclidean distance of features.
 
     Parameters

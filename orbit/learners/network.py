@@ -17,8 +17,8 @@ from orbit.core.random import RandomState, spawn
 from orbit.engine import Engine
 from orbit.kernels.skeletons.activations import ReLU, Series
 from orbit.kernels.skeletons.builders import Layer, read_layers
-from orbit.learners.base import check_known
 from orbit.learners.epochs import EpochClassifier
+from orbit.learners.targets import indices
 from orbit.registry import register
 
 # Number of points predicted at once.
@@ -117,6 +117,7 @@ class NetworkClassifier(EpochClassifier):
     True
     """
 
+    _code = staticmethod(indices)
     takes_points = True
     takes_from_kernel = ("layers",)
     default_path = (0.0002, 0.0005, 0.001, 0.002, 0.005)
@@ -150,10 +151,6 @@ class NetworkClassifier(EpochClassifier):
 
     def _layers(self) -> list[Layer]:
         return read_layers([{"kind": "full"}] if self.layers is None else self.layers, "relu")
-
-    def _coded(self, y: np.ndarray) -> np.ndarray:
-        check_known(y, self.classes_)
-        return np.searchsorted(self.classes_, y)[:, None]
 
     def _begin(self, X: np.ndarray, k: int) -> None:
         shape = [X.shape[1]] if self.shape is None else self.shape

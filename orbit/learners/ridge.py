@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from orbit.learners.base import one_against_all
 from orbit.learners.least_squares import IndependentOutputsMixin, LeastSquaresClassifier, LeastSquaresRegressor
+from orbit.learners.targets import one_against_all
 from orbit.registry import register
 
 
@@ -87,5 +85,4 @@ class RidgeClassifier(IndependentOutputsMixin, LeastSquaresClassifier):
     True
     """
 
-    def _encoded(self, y: np.ndarray) -> np.ndarray:
-        return one_against_all(y, self.classes_)
+    _code = staticmethod(one_against_all)

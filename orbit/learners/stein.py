@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
-
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
-from orbit.learners.base import one_column_per_class
 from orbit.learners.least_squares import LeastSquaresClassifier, LeastSquaresLearner, LeastSquaresRegressor
+from orbit.learners.targets import one_hot
 from orbit.registry import register
 
 
@@ -121,5 +119,4 @@ class SteinClassifier(_Stein, LeastSquaresClassifier):
     True
     """
 
-    def _encoded(self, y: np.ndarray) -> np.ndarray:
-        return (one_column_per_class(y, self.classes_) + 1) / 2
+    _code = staticmethod(one_hot)

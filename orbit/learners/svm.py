@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.metrics.pairwise import linear_kernel
 from sklearn.multioutput import MultiOutputRegressor
@@ -13,7 +14,7 @@ from sklearn.svm import SVC, SVR, LinearSVC
 
 from orbit.core.params import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
-from orbit.learners.base import SolverRegressor, WeightedClassifier
+from orbit.learners.base import SolverClassifier, SolverLearner
 from orbit.learners.span import InSpan
 from orbit.registry import register
 
@@ -34,7 +35,7 @@ class _WeightedScaler(StandardScaler):
 
 
 @register("classifier", "svm")
-class SVMClassifier(WeightedClassifier):
+class SVMClassifier(SolverClassifier):
     """A linear SVM with the squared hinge loss: (1/n) sum_i loss_i + lambda (|w|^2 + b^2), one against all.
 
     The intercept b is regularised with the weights, as liblinear does.
@@ -87,7 +88,7 @@ class SVMClassifier(WeightedClassifier):
 
 
 @register("classifier", "kernel_svm")
-class KernelSVMClassifier(WeightedClassifier):
+class KernelSVMClassifier(SolverClassifier):
     """A support vector machine on the Gram matrix of features: (1/n) sum_i hinge_i + lambda |f|^2, one against one.
 
     The Gram matrix of n training points is formed before the solver starts, so
@@ -144,7 +145,7 @@ class KernelSVMClassifier(WeightedClassifier):
 
 
 @register("regressor", "kernel_svm")
-class KernelSVMRegressor(SolverRegressor):
+class KernelSVMRegressor(MultiOutputMixin, RegressorMixin, SolverLearner):
     """Support vector regression on the Gram matrix of features.
 
     Minimises (1/n) sum_i max(0, |f(x_i) - y_i| - epsilon) + lambda |f|^2 over
@@ -198,7 +199,7 @@ class KernelSVMRegressor(SolverRegressor):
 
     def fit(self, X, y, sample_weight=None):
         """Fit to ``X``, shape (n, d), ``y``, shape (n,) or (n, k), and weights, shape (n,); None is equal weights."""
-        self._fit_numbers(X, y, sample_weight)
+        self._fit(X, y, sample_weight)
         fitted = self.estimator_.regressor_
         solvers = fitted.estimators_ if isinstance(fitted, MultiOutputRegressor) else [fitted]
         self.n_iter_ = max(int(np.max(solver.n_iter_)) for solver in solvers)
