@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from papers import markdown
 from papers.published import Experiment, Item, Paper
-from papers.records import Gathered, PublishedRun
+from papers.records import FOLDER, Gathered, PublishedRun
 from runners.measure.results import TABLE, Result
 from runners.tracking.record import FIGURES
 
@@ -17,12 +18,13 @@ _SIZES = ("paper", "middle", "small")  # the first of which there is a result st
 _ROUNDING = 1e-12  # share of a mean that is no deviation
 
 _ABOUT = (
-    "Every table and figure of four papers, with the published value, ours, and their ratio. A status of size=paper "
-    "means the numbers of points, components and repetitions of the paper; size=middle is for experiments that take "
-    "days at that size, and takes hours; size=small takes minutes, so its values are not to be compared with the "
-    "published ones beyond their order. A deviation is the standard deviation over seeds or folds, with divisor n; "
-    "a value without one is of a single seed. Times are wall clock, of machines that had other work too; processor "
-    "time is the sum over cores. Of rows that have features in common, the first has the time of computing them."
+    "Every table and figure of four papers, with the published value, ours, and their ratio. size=paper has the "
+    "numbers of points, components and repetitions of the paper, size=middle takes hours, and size=small minutes, so "
+    "its values say no more than the order. Of a row with values at several sizes, ratio, repeats, settings and "
+    "seconds are those of the first value; curves are of the largest size. A deviation is the standard deviation over "
+    "seeds or folds, with divisor n; a value without one is of a single seed. Times are wall clock, of machines that "
+    "had other work too; of rows that have features in common, the first has the time of computing them. The records "
+    "have the command, commit, machine, time and memory of each run."
 )
 
 
@@ -82,16 +84,18 @@ def _compared(item: Item, main: Result | None) -> list[str]:
 
 
 def _page(paper: Paper, kept: Mapping[str, Gathered], experiments: Mapping[str, Experiment], folder: Path) -> str:
-    blocks = [f"{paper.authors}: {paper.title}.", _summary(paper, kept)]
+    about = markdown.text(f"{paper.authors}: {paper.title}.")
+    blocks: list[str] = [markdown.Markdown(f"{about} The [index](index.md) says what the columns mean.")]
     for item in paper.items:
-        blocks += [markdown.heading(item.name), f"{item.about[:1].upper()}{item.about[1:]}."]
+        published = "" if item.published == "" else f" Published: {item.published}."
+        blocks += [markdown.heading(item.name), f"{item.about[:1].upper()}{item.about[1:]}.{published}"]
         if item.reason:
             blocks.append(f"Not repeated: {item.reason}.")
             continue
         runs = _runs(item, kept)
-        pictured = next((run for run in runs if _pictures(item, run, folder)), None)
-        for run in runs:
-            blocks += _at_size(item, run, _pictures(item, run, folder) if run is pictured else [])
+        blocks += _tables(item, runs)
+        blocks += next((found for run in runs if (found := _pictures(item, run, folder))), [])
+        blocks += [_provenance(item, run) for run in runs]
         if item.quoted:
             blocks.append(f"The paper quotes from others, not repeated here: {item.quoted}.")
         if item.experiment in experiments:
@@ -99,21 +103,51 @@ def _page(paper: Paper, kept: Mapping[str, Gathered], experiments: Mapping[str, 
     return markdown.page(paper.authors, blocks)
 
 
-def _at_size(item: Item, run: Gathered, pictures: list[str]) -> list[str]:
-    """The figures of an item at one size, and how they were made."""
-    shown = item.shown(run.results)
-    blocks: list[str] = [markdown.heading(f"{item.name} at size={run.size}", 3)]
-    blocks += [part_table(part, results) for part, results in shown.items()] + pictures
-    if run.size in item.departures:
-        blocks.append(f"Departs from the paper: {item.departures[run.size]}.")
+def _tables(item: Item, runs: Sequence[Gathered]) -> list[str]:
+    """A table for each part of an item."""
+    found: dict[str, dict[str, list[Result]]] = {}
+    for run in runs:
+        for part, results in item.shown(run.results).items():
+            found.setdefault(part, {})[run.size] = results
+    return [part_table(part, by_size) for part, by_size in found.items()]
+
+
+def _provenance(item: Item, run: Gathered) -> markdown.Markdown:
+    """How the results at one size were made, and how they depart from the paper."""
+    used = run.used(item.shown(run.results)) or run.runs  # all for an item that is a picture
+    facts = [
+        f"{len(used)} runs" if len(used) > 1 else "",
+        _named("seed", [one.seed for one in used]) if len(used) > 1 else "",
+        _named("commit", [one.commit for one in used]),
+        " and ".join(dict.fromkeys(one.machine for one in used)),
+        " to ".join(sorted({used[0].started[:10], used[-1].started[:10]})),
+        _duration(sum(one.seconds or 0.0 for one in used) or None),
+    ]
+    made = "; ".join([markdown.code(_common(used)), *(markdown.text(fact) for fact in facts if fact)])
+    notes = [f"Departs from the paper: {item.departures[run.size]}."] if run.size in item.departures else []
+    notes += _unfinished(item, run) + [f"{one.note}." for one in used if one.note]
+    records = markdown.code(f"{FOLDER}/{run.name}*.json")
+    return markdown.Markdown(" ".join([f"size={run.size}: {made}; {records}.", *map(markdown.text, notes)]))
+
+
+def _common(runs: Sequence[PublishedRun]) -> str:
+    """The words that the commands have in common."""
+    first, *others = (shlex.split(run.command) for run in runs)
+    return shlex.join(word for word in first if all(word in other for other in others))
+
+
+def _named(name: str, values: Sequence[str]) -> str:
+    different = list(dict.fromkeys(filter(None, values)))
+    return f"{name}{'s' if len(different) > 1 else ''} {', '.join(different)}" if different else ""
+
+
+def _unfinished(item: Item, run: Gathered) -> list[str]:
     missing = run.missing(item.parts)
     if run.unfinished:
-        rows = "only the rows that it has are shown" if missing else "it ended after these results"
-        blocks.append(f"The run has not finished ({run.unfinished}): {rows}.")
-    elif missing:
-        blocks.append(f"Not run yet: {'; '.join(missing)}.")
-    used = run.used(shown) or run.runs  # all for an item that is a picture
-    return [*blocks, *(f"{one.note}." for one in used if one.note), _facts(used)]
+        shown = "only the rows that it has are shown" if missing else "it ended after these results"
+        return [f"The run has not finished ({run.unfinished}): {shown}."]
+    rows = f"{len(missing)} rows or curves" if len(missing) > 1 else "".join(missing)
+    return [f"Not run yet: {rows}."] if missing else []
 
 
 def _pictures(item: Item, run: Gathered, folder: Path) -> list[str]:
@@ -123,25 +157,6 @@ def _pictures(item: Item, run: Gathered, folder: Path) -> list[str]:
         for stem, path in paths.items()
         if (folder / path).is_file()
     ]
-
-
-def _facts(runs: Sequence[PublishedRun]) -> str:
-    """How results were made: a row for each run."""
-    header = ["command", "commit", "seed", "machine", "date", "time", "processor time", "memory"]
-    rows = [
-        [
-            markdown.code(run.command),
-            run.commit,
-            run.seed,
-            run.machine,
-            run.started[:10],
-            _duration(run.seconds),
-            _duration(run.processor_s),
-            "" if run.memory_mb is None else f"{run.memory_mb:.0f} MB",
-        ]
-        for run in runs
-    ]
-    return markdown.table(header, rows)
 
 
 def _not_run(experiment: Experiment, sizes: Sequence[str]) -> list[str]:
@@ -158,29 +173,36 @@ def _runs(item: Item, kept: Mapping[str, Gathered]) -> list[Gathered]:
     return [run for run in found if item.shown(run.results) or item.parts == []]
 
 
-def part_table(part: str, results: list[Result]) -> str:
-    """The results of one part: a row each, or, of a curve, a row for each point and a column for each line."""
+def part_table(part: str, by_size: Mapping[str, list[Result]]) -> str:
+    """The results of one part, by size: a row each; of a curve, those of the first size, a column for each line."""
+    size, results = next(iter(by_size.items()))
     if any(result.x is not None for result in results):
-        return _curve(results)
-    settings = list(dict.fromkeys(key for result in results for key in result.settings))
+        return _curve(size, results)
+    rows: dict[str, dict[str, Result]] = {}
+    for size, some in by_size.items():
+        for result in some:
+            rows.setdefault(result.label, {})[size] = result
+    settings = list(dict.fromkeys(key for some in by_size.values() for result in some for key in result.settings))
     name = results[0].metric if part in (TABLE, results[0].metric) else f"{part}: {results[0].metric}"
-    header = [name, "published", "ours", "ratio", "repeats", *settings, "seconds"]
-    rows = [
-        [
-            result.label,
-            _published(result.published, result.metric),
-            _ours(result),
-            _ratio(result.ratio),
-            str(result.repeats),
-            *(str(result.settings.get(key, "")) for key in settings),
-            "" if result.seconds is None else f"{result.seconds:.1f}",
-        ]
-        for result in results
+    header = [name, "published", *(f"size={size}" for size in by_size), "ratio", "repeats", *settings, "seconds"]
+    return markdown.table(header, [_row(values, list(by_size), settings) for values in rows.values()])
+
+
+def _row(values: Mapping[str, Result], sizes: Sequence[str], settings: Sequence[str]) -> list[str]:
+    """Size -> the result of one row; what is not its value is that of the first."""
+    first = next(iter(values.values()))
+    return [
+        first.label,
+        _published(first.published, first.metric),
+        *(_ours(values[size]) if size in values else "" for size in sizes),
+        _ratio(first.ratio),
+        str(first.repeats),
+        *(str(first.settings.get(key, "")) for key in settings),
+        "" if first.seconds is None else f"{first.seconds:.1f}",
     ]
-    return markdown.table(header, rows)
 
 
-def _curve(results: list[Result]) -> str:
+def _curve(size: str, results: list[Result]) -> str:
     moving = [result for result in results if result.x is not None]
     lines = list(dict.fromkeys(result.label for result in moving))
     places = list(dict.fromkeys(result.x for result in moving))
@@ -188,7 +210,7 @@ def _curve(results: list[Result]) -> str:
     rows = [[str(x), *(cells.get((label, x), "") for label in lines)] for x in places]
     levels = [result for result in results if result.x is None]
     rows += [[level.label, _ours(level), *[""] * (len(lines) - 1)] for level in levels]
-    return markdown.table([f"{moving[0].metric} by {_last(moving[0].key)}", *lines], rows)
+    return markdown.table([f"{moving[0].metric} by {_last(moving[0].key)}, size={size}", *lines], rows)
 
 
 def _ours(result: Result) -> str:

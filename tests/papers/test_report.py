@@ -63,7 +63,7 @@ def test_an_experiment_beside_published_figures(run, out):
     assert code == 0, err
     assert run("runner=report")[0] == 0
     text = (out / "report" / "mroueh2015.md").read_text()
-    section = text[text.index("### Figure 1 at size=small") :][:3000]
+    section = text[text.index("## Figure 1\n") :][:3000]
     raw = json.loads(next(out.glob("*/*/results.json")).read_text())[0]
     ours = 100 * raw["values"][0]
     row = next(line for line in section.splitlines() if line.startswith("| Raw"))
