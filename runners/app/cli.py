@@ -28,6 +28,7 @@ from omegaconf import DictConfig
 from orbit.core import interruption, ranks
 from orbit.core.environment import check_environment
 from orbit.core.errors import InputError
+from orbit.core.models import MODEL
 from orbit.core.words import worded, wording
 from runners.app import processes, project
 from runners.config import config_dirs, info
@@ -39,7 +40,7 @@ from runners.config.program import command
 from runners.config.schema import register_schemas
 from runners.config.settings import check_settings, resolved
 from runners.tracking.pending import Marker, Pending
-from runners.tracking.record import TRACEBACK, Record, RunFolder
+from runners.tracking.record import CONFIG, METRICS, TRACEBACK, Record, RunFolder
 from runners.tracking.storage import cannot_write
 from runners.tracking.sweep import PARENT_ENV, SWEEP_ENV, close_sweep, nothing_kept, open_folder
 
@@ -131,7 +132,7 @@ def run_job(cfg: DictConfig) -> float:
     """
     global _exit_code
     try:
-        with processes.job(), _logged_warnings():
+        with processes.job(), _logged_warnings(), _folder_of_command():
             return _run_job(cfg) if _is_kept(cfg) else _dry_run(cfg)
     except ranks.ShareDone:
         return math.nan
@@ -143,6 +144,12 @@ def run_job(cfg: DictConfig) -> float:
                 recover(Path(cfg.outputs), None)  # the first process may be the one that died, with the run's record
         _exit_code = _report(lost or error)
         return math.nan
+
+
+def _folder_of_command() -> contextlib.AbstractContextManager[None]:
+    """Context manager in which paths are relative to the folder of the command, as without ``hydra.job.chdir=true``."""
+    hydra_config = HydraConfig.get()
+    return contextlib.chdir(hydra_config.runtime.cwd) if hydra_config.job.chdir else contextlib.nullcontext()
 
 
 def _is_kept(cfg: DictConfig) -> bool:
@@ -161,10 +168,13 @@ def _dry_run(cfg: DictConfig) -> float:
 
 
 def _check_is_free(folder: RunFolder) -> None:
-    """Raise ``InputError`` if a finished run is in the folder: its model would be taken for the new one's."""
+    """Raise ``InputError`` for a folder whose files would be replaced, or whose model be taken for the new one."""
     earlier = folder.read_record()
     if earlier is not None and earlier.status == "FINISHED":
         raise InputError(f"hydra.run.dir: expected a folder without a finished run, found {folder.path.absolute()}")
+    for name in (CONFIG, METRICS, MODEL):
+        if earlier is None and (path := folder.path / name).exists():
+            raise InputError(f"hydra.run.dir: expected a folder without files of others, found {path.absolute()}")
 
 
 def _run_job(cfg: DictConfig) -> float:

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from orbit.core.errors import InputError, shortened
 from orbit.core.files import replacing, write_whole
-from orbit.core.models import MODEL, SIGNATURE, write_model
+from orbit.core.models import write_model
 from runners.tracking.storage import writing
 
 if TYPE_CHECKING:
@@ -34,10 +34,13 @@ RESULTS = "results.json"
 EXAMPLE = "input_example.npz"
 TRACEBACK = "traceback.txt"
 CONFIG = "config.yaml"
+LOG = "run.log"
+MULTIRUN = "multirun.yaml"
 DESCRIPTION = "summary.md"
 VIEW = "summary.json"
 SEARCH = "search.json"
 FIGURES = "figures"
+WRITTEN = ".files.json"  # the names of the files of the run
 
 
 @dataclass
@@ -80,20 +83,20 @@ class RunFolder:
     ----------
     record_file : str
         Name of the file with the record.
+    file_of_hydra : str
+        Name of the file that Hydra writes to the folder.
     """
 
     record_file: ClassVar[str] = RECORD
+    file_of_hydra: ClassVar[str] = LOG
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
 
     def contents(self) -> list[Path]:
-        """The files and folders that are uploaded as they are."""
-        return [
-            p
-            for p in sorted(self.path.iterdir())
-            if not (p.name.startswith(".") or p.name in (MODEL, SIGNATURE, EXAMPLE))
-        ]
+        """The files that are uploaded as they are, relative to the folder: those of the run only."""
+        names = sorted([*self._written(), self.file_of_hydra])
+        return [Path(name) for name in names if (self.path / name).is_file()]
 
     def description(self) -> str:
         """Markdown for the page of the run in MLflow; empty if there is none."""
@@ -104,7 +107,7 @@ class RunFolder:
         return None
 
     def write_record(self, record: Record) -> None:
-        _write_whole(self.path / self.record_file, json.dumps(asdict(record), indent=2, default=str))
+        self._write(self.record_file, json.dumps(asdict(record), indent=2, default=str))
 
     def read_record(self) -> Record | None:
         """The record; None if there is none. Raises ``InputError`` if it is damaged."""
@@ -123,21 +126,21 @@ class RunFolder:
         return record is not None and record.status != RUNNING
 
     def write_metrics(self, metrics: dict[str, float]) -> None:
-        _write_whole(self.path / METRICS, json.dumps(metrics, indent=2))
+        self._write(METRICS, json.dumps(metrics, indent=2))
 
     def read_metrics(self) -> dict[str, float]:
         return _read_json(self.path / METRICS) or {}
 
     def write_history(self, history: dict[str, list[float]]) -> None:
         """Metrics with a value for each step."""
-        _write_whole(self.path / HISTORY, json.dumps(history, indent=2))
+        self._write(HISTORY, json.dumps(history, indent=2))
 
     def read_history(self) -> dict[str, list[float]]:
         return _read_json(self.path / HISTORY) or {}
 
     def write_results(self, results: list[dict[str, Any]]) -> None:
         """The figures of an experiment, packed; see :class:`runners.measure.results.Result`."""
-        _write_whole(self.path / RESULTS, json.dumps(results, indent=1))
+        self._write(RESULTS, json.dumps(results, indent=1))
 
     def read_results(self) -> list[dict[str, Any]]:
         return _read_json(self.path / RESULTS) or []
@@ -148,7 +151,7 @@ class RunFolder:
             f"# {key} was not given, or has no effect here: its value follows from other settings.\n"
             for key in defaults
         )
-        _write_whole(self.path / CONFIG, header + OmegaConf.to_yaml(OmegaConf.create(config)))
+        self._write(CONFIG, header + OmegaConf.to_yaml(OmegaConf.create(config)))
 
     def read_config(self) -> dict[str, Any]:
         """The configuration. Raises ``InputError`` if it is missing or damaged."""
@@ -164,12 +167,13 @@ class RunFolder:
         return config
 
     def write_text(self, name: str, text: str) -> Path:
-        _write_whole(self.path / name, text)
+        self._write(name, text)
         return self.path / name
 
     def write_figure(self, name: str, figure: Figure) -> Path:
         path = self.path / FIGURES / f"{name}.png"
         with writing(self.path):
+            self._list(f"{FIGURES}/{path.name}")
             path.parent.mkdir(exist_ok=True)
             with replacing(path) as file:
                 figure.savefig(file, dpi=150, bbox_inches="tight", format="png")
@@ -197,14 +201,25 @@ class RunFolder:
                 np.savez(file, X=X, y=y)
             write_model(self.path, model)  # last: a folder with a model has all that its upload needs
 
+    def _write(self, name: str, text: str) -> None:
+        with writing(self.path):
+            self._list(name)
+            write_whole(self.path / name, text)
+
+    def _list(self, name: str) -> None:
+        """Add a file to the list of those of the run: the folder may be one with other files."""
+        if name not in (written := self._written()):
+            write_whole(self.path / WRITTEN, json.dumps([*written, name]))
+
+    def _written(self) -> list[str]:
+        return _read_json(self.path / WRITTEN) or []
+
 
 class SweepFolder(RunFolder):
     """The folder of a sweep's parent run. The folders in it, except for figures, belong to its jobs."""
 
     record_file: ClassVar[str] = SWEEP_RECORD
-
-    def contents(self) -> list[Path]:
-        return [path for path in super().contents() if path.is_file() or path.name == FIGURES]
+    file_of_hydra: ClassVar[str] = MULTIRUN
 
     def description(self) -> str:
         path, search = self.path / DESCRIPTION, self.search()
@@ -213,7 +228,7 @@ class SweepFolder(RunFolder):
 
     def write_search(self, text: str, metrics: dict[str, float]) -> None:
         """The result of a search, of which the jobs of this sweep may be a part."""
-        _write_whole(self.path / SEARCH, json.dumps({"text": text, "metrics": metrics}, indent=2))
+        self._write(SEARCH, json.dumps({"text": text, "metrics": metrics}, indent=2))
 
     def search(self) -> dict[str, Any] | None:
         """The text and metrics of a search; None if the sweep is not one."""
@@ -228,18 +243,12 @@ class SweepFolder(RunFolder):
 
     def write_view(self, view: dict[str, Any]) -> None:
         """What to show first: arguments of :func:`runners.tracking.views.jobs_of_a_sweep`."""
-        _write_whole(self.path / VIEW, json.dumps(view, indent=2))
+        self._write(VIEW, json.dumps(view, indent=2))
 
 
 def run_folder(path: Path) -> RunFolder:
     """The folder of a run or of a sweep."""
     return SweepFolder(path) if (path / SWEEP_RECORD).is_file() else RunFolder(path)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file of a run folder."""
-    with writing(path.parent):
-        write_whole(path, text)
 
 
 def _read_json(path: Path) -> Any:

@@ -29,7 +29,7 @@ from runners.config.program import command
 from runners.config.schema import HIDDEN_SETTINGS
 from runners.config.settings import check_tracking, resolved
 from runners.tracking.pending import Marker, Pending
-from runners.tracking.record import RECORD, SWEEP_RECORD, Record, RunFolder, SweepFolder
+from runners.tracking.record import MULTIRUN, RECORD, SWEEP_RECORD, WRITTEN, Record, RunFolder, SweepFolder
 from runners.tracking.storage import cannot_write
 
 if TYPE_CHECKING:
@@ -47,8 +47,6 @@ _LISTS = ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP, ValueType.RANGE_
 
 # More jobs than the first number are refused; of more than the second, a line says that they are composed first.
 _MOST_JOBS, _MANY_JOBS = 50_000, 1000
-
-_OF_HYDRA = "multirun.yaml"
 
 _LONGEST_END_S = 10.0  # from the moment that a process is killed
 
@@ -125,7 +123,7 @@ class SweepCallback(Callback):
         if self.marker is not None:
             Pending(self.outputs).remove(self.marker)
         with contextlib.suppress(OSError):  # what others have written meanwhile stays
-            for name in (SWEEP_RECORD, _OF_HYDRA):
+            for name in (SWEEP_RECORD, MULTIRUN, WRITTEN):
                 (self.folder.path / name).unlink(missing_ok=True)
             self.folder.path.rmdir()
 

@@ -63,10 +63,7 @@ def upload_folder(client: Any, uri: str, record: Record, folder: RunFolder) -> N
     if record.dataset and not run.inputs.dataset_inputs:
         _log_dataset(client, run.info.run_id, record.dataset)
     for path in folder.contents():
-        if path.is_dir():
-            client.log_artifacts(record.run_id, str(path), path.name)
-        else:
-            client.log_artifact(record.run_id, str(path))
+        client.log_artifact(record.run_id, str(folder.path / path), str(path.parent) if path.parent.name else None)
     if (folder.path / MODEL).is_file():
         _log_model(client, uri, run, folder.path)
     client.set_terminated(record.run_id, record.status, end)

@@ -40,6 +40,29 @@ class TestOneRun:
         assert (tmp_path / "mine" / "metrics.json").read_text() == before
 
     @pytest.mark.usefixtures("database")
+    def test_a_folder_with_the_outputs_and_other_files(self, run, tmp_path):
+        (tmp_path / "figures").mkdir()
+        for name in ("own.txt", "figures/own.png"):
+            (tmp_path / name).write_text("not of the run")
+        assert run(*SMALL, "hydra.run.dir=.")[0] == 0
+        (logged,) = mlflow_runs(tmp_path)
+        artifacts = tmp_path / "out" / "artifacts" / "orbit" / logged.info.run_id / "artifacts"
+        names = {path.relative_to(artifacts).as_posix() for path in artifacts.rglob("*") if path.is_file()}
+        assert {"run.log", "config.yaml", "metrics.json", "figures/confusion.png"} < names
+        assert not [name for name in names if "own" in name or "out" in name]
+        for path in tmp_path.glob("*.json"):
+            path.unlink()
+        code, _, err = run(*SMALL, "hydra.run.dir=.", "tracking.enabled=false")
+        assert code == 2
+        assert f"hydra.run.dir: expected a folder without files of others, found {tmp_path / 'config.yaml'}" in err
+
+    def test_paths_are_relative_to_the_folder_of_the_command(self, run, tmp_path, rng):
+        np.savez(tmp_path / "mine.npz", X=rng.random((60, 2)), y=rng.random(60))
+        mine = ("dataset=arrays", "dataset.path=mine.npz", "group=identity", "runner.save_model=false")
+        assert run(*mine, "tracking.enabled=false", "hydra.job.chdir=true")[0] == 0
+        assert Path.cwd() == tmp_path
+
+    @pytest.mark.usefixtures("database")
     def test_run_folder_is_complete(self, run_with_figures, tmp_path):
         code, out, _ = run_with_figures(*SMALL[:-1], "seed=3")
         assert code == 0
