@@ -55,9 +55,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Replace the content of a file, text as UTF-8; see :func:`replacing`."""
+    """Replace the content of a file, text as UTF-8, in which lone surrogates are escaped; see :func:`replacing`."""
     with replacing(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
 
 
 def write_new(path: Path, content: bytes) -> None:

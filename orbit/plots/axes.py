@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
+from orbit.core.errors import encodable
+
 MARKERS = "osv^D<>"
 
 # Margin of a sample in its place, whose side is 1.
@@ -182,7 +184,7 @@ def plain(text: object) -> str:
     >>> plain("$5 to $10")
     '\\$5 to \\$10'
     """
-    return str(text).encode("utf-8", "backslashreplace").decode().replace("$", r"\$")
+    return encodable(str(text)).replace("$", r"\$")
 
 
 def cut(text: str, longest: int) -> str:

@@ -12,7 +12,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override
 from hydra.errors import OverrideParseException
 
-from orbit.core.errors import choose_from, shortened
+from orbit.core.errors import choose_from, encodable, shortened
 from orbit.core.ranks import world_size
 from runners.config.messages import ConfigError, shown
 from runners.config.program import OF_SWEEPS
@@ -30,9 +30,13 @@ def check_arguments(arguments: Sequence[str]) -> None:
     Raises
     ------
     ConfigError
-        For unknown options, arguments that are not of the form ``KEY=VALUE``, choices that are no names, new keys in
-        Hydra's own section, settings of a sweep for a single run, and a sweep in several processes.
+        For text that is not UTF-8, unknown options, arguments that are not of the form ``KEY=VALUE``, choices that
+        are no names, new keys in Hydra's own section, settings of a sweep for a single run, and a sweep in several
+        processes.
     """
+    for argument in arguments:
+        if argument != encodable(argument):  # no file, log or database could repeat it
+            raise ConfigError(f"{shown(argument)}: expected text in UTF-8; rename the file, if it is the name of one")
     parser = get_args_parser()  # Hydra's own, which alone knows its options and prints its usage on an error
     parser.error = _refuse  # type: ignore[method-assign]  # argparse prints the usage and exits
     options = parser.parse_args(arguments)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from orbit.core.errors import InputError, shortened
+from orbit.core.errors import InputError, encodable, shortened
 from runners.config.program import program
 from runners.tracking import stores, views
 from runners.tracking.pending import Marker, Pending
@@ -52,6 +52,8 @@ class Tracker:
         self.local = uri is None
         if self.local and set("?%") & set(str(self.outputs)):
             raise InputError(f"outputs: expected a path without ? and %, which mean something in a URI: {self.outputs}")
+        if self.local and str(self.outputs) != encodable(str(self.outputs)):
+            raise InputError(f"outputs: expected a path in UTF-8, found {self.outputs}")
         self.uri = uri or f"sqlite:///{self.outputs / 'mlflow.db'}"
         self.experiment = experiment
         self.artifacts = artifacts
@@ -91,6 +93,7 @@ class Tracker:
         tags |= _source(record)
         if record.parent_id:
             tags["mlflow.parentRunId"] = record.parent_id
+        tags = {key: encodable(value) for key, value in tags.items()}
         run = self._client.create_run(
             self._experiment_id(), start_time=int(record.start * 1000), tags=tags, run_name=record.name
         )

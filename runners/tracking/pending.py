@@ -87,7 +87,7 @@ class Pending:
             If another process works in the folder.
         """
         folder = folder.absolute()
-        path = self._folder / f"{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}.json"
+        path = self._folder / f"{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}.json"
         marker = Marker(path, folder, uri, experiment, host=socket.gethostname(), pid=os.getpid())
         with _exclusively(self._folder):
             found, was_mine = _read(path), _is_mine(path)

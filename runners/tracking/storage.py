@@ -37,6 +37,9 @@ def cannot_write(folder: Path | str, error: OSError) -> InputError:
 class LogFile(logging.FileHandler):
     """A log file that takes no more lines when the disk is full: the run itself ends with the error."""
 
+    def __init__(self, filename: str) -> None:
+        super().__init__(filename, encoding="utf-8", errors="backslashreplace")  # paths may have other characters
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging's name
         if not isinstance(sys.exc_info()[1], OSError):
             super().handleError(record)

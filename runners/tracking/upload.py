@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, encodable
 from orbit.core.models import MODEL, load_model
 from runners.measure.metrics import metric_name
 from runners.tracking.reading import MODEL_KEYS, without_encoder
@@ -73,7 +73,7 @@ def upload_folder(client: Any, uri: str, record: Record, folder: RunFolder) -> N
 def _log_params(client: Any, run: Any, params: dict[str, Any]) -> None:
     from mlflow.entities import Param
 
-    missing = [Param(key, str(value)[:6000]) for key, value in params.items() if key not in run.data.params]
+    missing = [Param(key, encodable(str(value))[:6000]) for key, value in params.items() if key not in run.data.params]
     for start in range(0, len(missing), 100):  # the limit of MLflow
         client.log_batch(run.info.run_id, params=missing[start : start + 100])
 
@@ -100,7 +100,7 @@ def _steps_of(client: Any, run: Any, name: str) -> set[int]:
 def _log_dataset(client: Any, run_id: str, dataset: dict[str, Any]) -> None:
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    digest = hashlib.sha256(dataset["description"].encode()).hexdigest()[:8]
+    digest = hashlib.sha256(encodable(dataset["description"]).encode()).hexdigest()[:8]
     source = {"tags": {"source": dataset["source"], "description": dataset["description"]}}
     described = Dataset(dataset["name"], digest, source_type="code", source=json.dumps(source))
     tag = InputTag(key="mlflow.data.context", value="training")

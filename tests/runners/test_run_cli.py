@@ -62,6 +62,24 @@ class TestOneRun:
         assert run(*mine, "tracking.enabled=false", "hydra.job.chdir=true")[0] == 0
         assert Path.cwd() == tmp_path
 
+    @pytest.mark.parametrize(
+        "argument", ["dataset.path=\udcff.csv", "run_name=\udcff", "\udcff", "--config-dir=\udcff"]
+    )
+    def test_arguments_that_are_no_utf_8_are_refused(self, run, argument):
+        code, _, err = run(argument)
+        assert code == 2
+        found = argument.replace("\udcff", r"\udcff")
+        assert err.startswith(f"error: '{found}': expected text in UTF-8; rename the file")
+        assert err.count("\n") == 1
+
+    def test_a_folder_whose_name_is_no_utf_8(self, run, tmp_path, monkeypatch):
+        (tmp_path / "\udcff").mkdir()
+        monkeypatch.chdir(tmp_path / "\udcff")
+        assert run(*SMALL, "tracking.enabled=false", "hydra.run.dir=mine")[0] == 0
+        assert "finished" in (tmp_path / "\udcff" / "mine" / "run.log").read_text(encoding="utf-8")
+        with pytest.raises(InputError, match=r"outputs: expected a path in UTF-8, found .*\\udcff"):
+            Tracker(Path("out"), None, "orbit")
+
     @pytest.mark.usefixtures("database")
     def test_run_folder_is_complete(self, run_with_figures, tmp_path):
         code, out, _ = run_with_figures(*SMALL[:-1], "seed=3")
