@@ -146,7 +146,7 @@ def test_a_process_that_dies_ends_the_job_with_an_error(tmp_path, port):
     [
         ("engine.stream=false", "set engine.stream=true"),
         ("learner=adagrad", "cannot be shared by several processes"),
-        ("runner=kernel_error", "need runner=fit, found runner=kernel_error; start one process for other runners"),
+        ("runner=measure", "need runner=fit, found runner=measure; start one process for other runners"),
     ],
 )
 def test_settings_that_several_processes_cannot_run_are_rejected(monkeypatch, setting, expected):

@@ -49,8 +49,11 @@ def test_a_fit_names_its_encoder_and_its_model_predicts(run, tmp_path):
         ("hyper=gaussian", "hyper.n_components=30", *SMALL),
         ("encoder.layers=[{size: 2}, {n_components: 6, pooling: grid}]", "approx=rf", *SMALL),
         ("approx=exact", "learner=kernel_svm", *SMALL[:2], *SMALL[3:]),
-        ("runner=kernel_error", "runner.sizes=[8, 30]", "runner.n_points=20", "runner.repeats=1", "orbit.size=3"),
-        ("runner=orbit_error", "runner.sizes=[2, 16]", "runner.n_points=10", "runner.repeats=1", "runner.reference=64"),
+        ("runner=measure", "runner.sizes=[8, 30]", "runner.n_points=20", "runner.repeats=1", "orbit.size=3"),
+        (
+            *("runner.measure=orbit_error", "runner=measure", "runner.sizes=[2, 16]", "runner.n_points=10"),
+            *("runner.repeats=1", "runner.options={reference: 64}"),
+        ),
     ],
     ids=lambda settings: settings[0],
 )
@@ -58,11 +61,11 @@ def test_every_runner_works_with_an_encoder(run, tmp_path, settings):
     code, _, err = run(*PATCHES, *settings)
     assert code == 0, err
     found = metrics(tmp_path)
-    if settings[0] == "runner=kernel_error":
-        errors = [found[f"kernel/rel_fro_error/error/s{size}"] for size in (8, 30)]
+    if settings[0] == "runner=measure":
+        errors = [found[f"rel_fro_error/error/{size}"] for size in (8, 30)]
         assert errors[1] < 0.5 * errors[0] < 0.1  # of the same encoder
-    elif settings[0] == "runner=orbit_error":
-        assert found["error/quadrature/r16"] < 0.5 * found["error/quadrature/r2"]
+    elif settings[0] == "runner.measure=orbit_error":
+        assert found["error/quadrature/16"] < 0.5 * found["error/quadrature/2"]
     else:
         assert found["test/accuracy"] > 0.6
 

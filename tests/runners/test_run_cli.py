@@ -250,7 +250,7 @@ class TestOneRun:
         assert run("experiment=orbit_quadrature", "tracking.enabled=false", *sizes)[0] == 0
         (folder,) = folders(tmp_path)
         metrics = RunFolder(folder).read_metrics()
-        assert metrics["error/quadrature/r16"] < metrics["error/monte_carlo/r16"] / 5
+        assert metrics["error/quadrature/16"] < metrics["error/monte_carlo/16"] / 5
         assert (folder / "figures" / "orbit_error.png").is_file()
 
 

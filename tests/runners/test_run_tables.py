@@ -11,7 +11,7 @@ import pytest
 from command_line import SMALL, folders, mlflow_runs
 from scipy import stats
 
-from orbit.approx import Exact, Nystrom
+from orbit.approx import Nystrom
 from orbit.approx.base import FeatureMap
 from orbit.core.errors import InputError
 from orbit.core.progress import Progress
@@ -20,7 +20,6 @@ from runners.experiments.fitting import fit_and_score
 from runners.experiments.result_table import Table
 from runners.experiments.trials import Trials
 from runners.job import stores
-from runners.measure.metrics import kernel_errors
 from runners.measure.results import Result
 from runners.tracking.mlflow import Tracker
 from runners.tracking.record import Record, RunFolder
@@ -387,94 +386,3 @@ class TestSweepSummary:
         best, table = summary(jobs).split("\n\n")
         assert best.startswith("Best test/accuracy of 2 jobs: 0.9")
         assert table.startswith("| job | run")
-
-
-class TestKernelError:
-    def test_error_falls_with_the_number_of_components(self, run, tmp_path):
-        sizes = ("runner.sizes=[16,256]", "runner.n_points=30", "runner.repeats=4", "frequencies=monte_carlo")
-        assert run("runner=kernel_error", "approx=rf", "orbit.size=4", *sizes, "tracking.enabled=false")[0] == 0
-        (folder,) = folders(tmp_path)
-        metrics = RunFolder(folder).read_metrics()
-        ratio = metrics["kernel/rel_fro_error/error/s16"] / metrics["kernel/rel_fro_error/error/s256"]
-        assert 2 < ratio < 8  # 4 by theory
-        assert {path.stem for path in (folder / "figures").iterdir()} == {"rel_fro_error", "rel_spectral_error"}
-
-    def test_a_curve_for_each_orbit_size_and_rule(self, run, tmp_path):
-        settings = ("runner.orbit_sizes=[2,8]", "runner.rules=[monte_carlo,quadrature]", "runner.reference=32")
-        sizes = ("runner.sizes=[64]", "runner.n_points=20", "runner.repeats=2")
-        assert run("runner=kernel_error", "approx=rf", *settings, *sizes, "tracking.enabled=false")[0] == 0
-        metrics = RunFolder(folders(tmp_path)[0]).read_metrics()
-        found = {key.split("/")[2] for key in metrics if key.startswith("kernel/rel_fro_error/")}
-        assert found == {f"r={r} {rule}" for r in (2, 8) for rule in ("monte_carlo", "quadrature")}
-
-    def test_curves_share_the_exact_kernel_and_are_those_of_runs_by_themselves(self, run, tmp_path, monkeypatch):
-        fits, fit_gram = [], Exact.fit_gram
-        monkeypatch.setattr(Exact, "fit_gram", lambda self, X: fits.append(self) or fit_gram(self, X))
-        settings = ("runner.reference=16", "runner.sizes=[32]", "runner.n_points=20", "runner.repeats=2")
-        for name, sizes in (("a", "[2,8]"), ("b", "[8]")):
-            command = ("runner=kernel_error", "approx=rf", f"runner.orbit_sizes={sizes}", *settings, f"run_name={name}")
-            assert run(*command, "tracking.enabled=false")[0] == 0
-        assert len(fits) == 2 + 2
-        both, alone = (RunFolder(folder).read_metrics() for folder in folders(tmp_path))
-        key = "kernel/rel_fro_error/r=8/s32"
-        assert both[key] == alone[key] != both["kernel/rel_fro_error/r=2/s32"]
-
-    def test_errors_are_the_plain_formulas(self, rng):
-        truth = rng.random((6, 6))
-        estimate = truth + 0.1 * rng.standard_normal((6, 6))
-        errors = kernel_errors(truth, estimate)
-        singular = np.linalg.svd(estimate - truth, compute_uv=False)
-        assert np.isclose(errors["rel_spectral_error"], singular[0] / np.linalg.svd(truth, compute_uv=False)[0])
-        assert np.isclose(errors["rel_fro_error"], np.sqrt((singular**2).sum()) / np.sqrt((truth**2).sum()))
-        off = [(i, j) for i in range(6) for j in range(6) if i != j]
-        pairs = np.array([(truth[i, j], estimate[i, j]) for i, j in off]).T
-        assert np.isclose(errors["correlation"], np.corrcoef(pairs)[0, 1])
-
-
-def test_invariance_is_rounding_for_a_whole_group_and_not_for_a_part(run, tmp_path):
-    cases = (
-        "runner.cases={whole: {group: {name: dihedral}}, "
-        "part: {group: {name: dihedral}, orbit: {size: 2, rule: monte_carlo}}}"
-    )
-    settings = ("runner=invariance", cases, "engine.dtype=float64", "runner.n_points=5", "tracking.enabled=false")
-    assert run(*settings)[0] == 0
-    metrics = RunFolder(folders(tmp_path)[0]).read_metrics()
-    for approx in ("rf", "nystrom", "exact"):
-        assert metrics[f"invariance/whole/{approx}"] < 1e-10
-        assert metrics[f"invariance/part/{approx}"] > 1e-3
-
-
-def test_fields_are_compared_drawn_and_timed_until_the_exact_kernel_stops(run, tmp_path):
-    smaller = (
-        *("dataset.size=60", "dataset.test_size=60", "runner.components=[4,64]", "runner.repeats=1"),
-        *("runner.sizes=[20,200]", "runner.timed_components=10", "selection.grid={kernel.lengthscale: [0.5, 1]}"),
-        "runner.exact={curl-free OVK: {approx: {name: ovk, max_size: 150}}}",
-    )
-    code, out, err = run("experiment=orff_curl", "tracking.enabled=false", *smaller)
-    assert code == 0, err
-    (folder,) = folders(tmp_path)
-    metrics = json.loads((folder / "metrics.json").read_text())
-    for label in ("curl-free ORFF", "independent RFF"):
-        assert metrics[f"mse/{label} D64"] < metrics[f"mse/{label} D4"] / 4
-    assert re.search(r"curl-free OVK, N=200 +stopped: approx=ovk: the exact kernel matrix would have 400 rows", out)
-    figures = {path.name for path in (folder / "figures").iterdir()}
-    assert {"error.png", "time.png", "field curl-free ORFF.png", "grid-1_curl-free_ORFF_D_4_repeat_0.png"} <= figures
-
-
-SKELETON = ("kernel=skeleton", "kernel.layers=[{kind: conv, size: 3}, {kind: full}]", "representation=raw")
-
-
-@pytest.mark.slow
-def test_errors_of_orbits_come_with_pictures_of_the_orbit_and_the_skeleton(run_with_figures, tmp_path):
-    few = ("runner.n_points=10", "tracking.enabled=false", "engine.dtype=float64")
-    sizes = ("runner.sizes=[2]", "runner.repeats=1", "runner.reference=8", "approx=skeleton", "approx.n_components=20")
-    code, _, err = run_with_figures("runner=orbit_error", "run_name=a", *SKELETON, *few, *sizes)
-    assert code == 0, err
-    cases = "runner.cases={data: {group: {name: dihedral}}, noise: {group: {name: reflection}, shape: [4, 4]}}"
-    code, _, err = run_with_figures(
-        "runner=invariance", "run_name=b", *SKELETON, *few, cases, "runner.approximations=[exact]"
-    )
-    assert code == 0, err
-    drawn = [{path.name for path in (folder / "figures").iterdir()} for folder in folders(tmp_path)]
-    assert drawn[0] == {"orbit_error.png", "orbit.png", "skeleton.png"}
-    assert drawn[1] == {"orbit-data.png", "skeleton-data.png", "skeleton-noise.png"}
