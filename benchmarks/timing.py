@@ -9,7 +9,6 @@ import torch
 
 from benchmarks import sizes
 from benchmarks.comparisons import COMPARISONS, NEEDS
-from benchmarks.comparisons.base import Comparison
 from benchmarks.rounds import interleaved, pinned_threads
 from orbit import plots
 from orbit.core.errors import InputError
@@ -20,7 +19,6 @@ from runners.job.job import Job
 from runners.job.runner import Runner
 from runners.measure import figures
 from runners.measure.machine import describe_machine
-from runners.measure.tables import markdown_table
 
 Compared = Literal[
     "scipy", "direct", "spectral", "path", "hadamard", "skeleton", "laplacian", "lbfgs", "state", "encoder", "start"
@@ -110,33 +108,17 @@ class Timing(Runner):
         seconds = interleaved(comparison.cases, self.rounds, job.plan.config["engine"]["progress"])
         for name, factors in comparison.derived.items():
             seconds[name] = sum((factor * seconds[case] for case, factor in factors.items()), np.zeros(2))
+        # ratios are within a round, where both have the same load
+        ratios = {label: seconds[above] / seconds[below] for label, (above, below) in comparison.ratios.items()}
         for name, value in comparison.metrics.items():
             job.row(name, f"{value:.3g}")
-        metrics = dict(comparison.metrics)
-        rows = []
-        for name, values in seconds.items():
-            clock, processor = np.median(values, axis=0)
-            metrics |= {f"time/{name}_s": clock, f"cpu/{name}_s": processor}
-            rows.append([name, *(f"{value:.4g}" for value in (clock, *_range(values), processor))])
-        job.log_metrics(metrics | self._ratios(job, comparison, seconds))
-        job.log_table("table.md", ["case", "median s", "min", "max", "processor s"], rows)
+        job.log_metrics(comparison.metrics)
+        job.log_metrics(_medians(seconds, "time/{}_s", "cpu/{}_s") | _medians(ratios, "ratio/{}", "cpu_ratio/{}"))
+        job.log_table("table.md", ["case", "median s", "min", "max", "processor s"], _rows(seconds, 4))
+        job.log_table("ratios.md", ["ratio", "median", "min", "max", "processor time"], _rows(ratios, 3))
         clocks = {name: values[:, 0].tolist() for name, values in seconds.items()}
         label = f"seconds: median and range of {self.rounds} rounds" if self.rounds > 1 else "seconds, one round"
         job.log_figure("timing", figures.compared, clocks, label, median=True)
-
-    def _ratios(self, job: Job, comparison: Comparison, seconds: dict[str, np.ndarray]) -> dict[str, float]:
-        metrics: dict[str, float] = {}
-        rows = []
-        for label, (numerator, denominator) in comparison.ratios.items():
-            ratios = seconds[numerator] / seconds[denominator]  # within a round, where both have the same load
-            clock, processor = np.median(ratios, axis=0)
-            least, most = _range(ratios)
-            metrics |= {f"ratio/{label}": clock, f"cpu_ratio/{label}": processor}
-            job.row(f"ratio {label}", f"{clock:.3g} ({least:.3g} to {most:.3g}), processor time {processor:.3g}")
-            rows.append([label, *(f"{value:.3g}" for value in (clock, least, most, processor))])
-        table = markdown_table(["ratio", "median", "min", "max", "processor time"], rows)
-        job.log_text("ratios.md", table + "\n")
-        return metrics
 
     def _sweep(self, job: Job) -> None:
         rows, panels = [], {}
@@ -154,6 +136,16 @@ class Timing(Runner):
         job.log_figure("timing", plots.costs, panels, title)
 
 
-def _range(values: np.ndarray) -> tuple[float, float]:
-    """The smallest and largest wall-clock value, the first column of ``values``, shape (rounds, 2)."""
-    return values[:, 0].min(), values[:, 0].max()
+def _medians(found: dict[str, np.ndarray], clock: str, processor: str) -> dict[str, float]:
+    """The medians of wall-clock and processor values, shape (rounds, 2), by the names of their metrics."""
+    names = (name.format(case) for case in found for name in (clock, processor))
+    return dict(zip(names, np.concatenate([np.median(values, axis=0) for values in found.values()]), strict=True))
+
+
+def _rows(found: dict[str, np.ndarray], digits: int) -> list[list[str]]:
+    """Rows of a table: median, smallest and largest wall-clock value, and the median of processor values."""
+    rows = []
+    for name, (clock, processor) in ((name, both.T) for name, both in found.items()):
+        values = np.median(clock), clock.min(), clock.max(), np.median(processor)
+        rows.append([name, *(f"{value:.{digits}g}" for value in values)])
+    return rows

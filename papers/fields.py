@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -50,8 +49,7 @@ class Fields(Runner):
     repeats : int >= 1
         Number of seeds in the first figure.
     others : dict of dict, or None
-        Name of another figure of errors -> ``along``, changes to all of it, e.g. ``{dataset.field: divergence_free}``,
-        ``series`` and ``exact``.
+        Name of another figure of errors -> its series.
     """
 
     def __init__(
@@ -77,14 +75,8 @@ class Fields(Runner):
         check_changes("runner.series", self.series, "orff_curl")
         check_changes("runner.exact", self.exact)
         check_changes("runner.others", self.others)
-        for name, section in entries(self.others).items():
-            for key in section:
-                if key not in ("along", "series", "exact"):
-                    raise InputError(f"runner.others.{name}.{key}: no such key; it has along, series, exact")
-            if not isinstance(along := section.get("along"), Mapping | None):
-                raise InputError(f"runner.others.{name}.along: expected settings, found {along!r}")
-            check_changes(f"runner.others.{name}.series", section.get("series"), "orff_curl")
-            check_changes(f"runner.others.{name}.exact", section.get("exact"))
+        for name, series in entries(self.others).items():
+            check_changes(f"runner.others.{name}", series, "orff_curl")
 
     def plans(self, base: Plan) -> list[Plan]:
         """A plan of every series, with the fewest frequencies, and of every exact kernel."""
@@ -107,15 +99,8 @@ class Fields(Runner):
 
     def _figures(self) -> dict[str, tuple[Changes, Changes]]:
         """Name of a figure of errors -> label -> changes, of its series and of its exact kernels."""
-        found = {"error": (entries(self.series), entries(self.exact))}
-        for name, section in entries(self.others).items():
-            along = section.get("along") or {}
-            series, exact = (
-                {label: along | changes for label, changes in entries(section.get(part)).items()}
-                for part in ("series", "exact")
-            )
-            found[name] = series, exact
-        return found
+        others = {name: (entries(series), Changes()) for name, series in entries(self.others).items()}
+        return {"error": (entries(self.series), entries(self.exact))} | others
 
     def _errors(self, job: Job, trials: Trials, name: str, series: Changes, exact: Changes) -> None:
         seeds = spawn(job.plan.seed("runner"), self.repeats)

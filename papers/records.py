@@ -29,16 +29,8 @@ _SAME = 1e-3
 
 # Settings of a machine, or of how a run goes on, and not of a result.
 _OF_THE_MACHINE = (
-    "tracking.",
-    "outputs=",
-    "resume=",
-    "retry_failed=",
-    "hydra.",
-    "engine.workers=",
-    "feature_cache=",
-    "engine.memory=",
-    "engine.progress=",
-    "run_name=",
+    *("tracking.", "hydra.", "outputs=", "resume=", "retry_failed=", "run_name=", "feature_cache="),
+    *("engine.workers=", "engine.memory=", "engine.progress="),
 )
 
 # Words of a command in which runs of one experiment that are put together may differ.

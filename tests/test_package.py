@@ -88,7 +88,8 @@ def test_a_run_a_prediction_and_a_sweep_from_an_empty_folder(installed):
         predicted = [row["prediction"] for row in csv.DictReader(file)]
     assert len(predicted) == 20
     code = (
-        f"import orbit, sys, numpy as np; X = np.load('new.npz')['X']; print(*orbit.load({str(folder)!r}).predict(X));"
+        "import orbit, sys, numpy as np; orbit.available(); X = np.load('new.npz')['X']; "
+        f"print(*orbit.load({str(folder)!r}).predict(X));"
         " sys.exit('runners' in sys.modules or 'mlflow' in sys.modules)"
     )
     assert installed("python", "-c", code).split() == predicted
@@ -104,7 +105,9 @@ def test_the_installed_program_is_not_that_of_the_clone(installed):
     )
     assert all(Path(path).is_relative_to(installed.site) for path in installed("python", "-c", code).split())
     assert "  orbit -m group=identity,rotation seed=0,1" in installed("orbit", "--help")
-    assert "experiment=rotated_mnist " in installed("python", "-m", "runners", "--info", "experiment")
+    experiments = installed("python", "-m", "runners", "--info", "experiment")
+    assert "experiment=rotated_mnist " in experiments
+    assert "experiment=bench_" not in experiments
     assert (installed.site / "orbit" / "py.typed").is_file()
     assert "error: group=rotaton: no such group; did you mean 'rotation'?" in installed(
         "orbit", "group=rotaton", code=2

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from benchmarks.comparisons.base import Comparison, engine, relative_error, slices
 from orbit.approx import Exact
 from orbit.core.threads import in_threads
+from orbit.registry import build
 from runners.config.plan import Plan
 
 _COPY_TILE = 2**20  # numbers
@@ -68,9 +69,9 @@ def hadamard(plan: Plan, n_points: int, threads: int) -> Comparison:
     layer = plan.hyper()
     rng = np.random.default_rng(plan.seed("runner"))
     psi = rng.standard_normal((n_points, LAYER_FEATURES), dtype=np.float32)
-    rules = {"hadamard": "structured", "matrix": "monte_carlo"}
+    rules = {"hadamard": build("frequencies", "structured"), "matrix": build("frequencies", "monte_carlo")}
     layers = {name: clone(layer).set_params(frequencies=rule).fit(psi) for name, rule in rules.items()}
-    small = clone(layer).set_params(frequencies="structured", n_components=max(1, layer.n_components // 16))
+    small = clone(layer).set_params(frequencies=rules["hadamard"], n_components=max(1, layer.n_components // 16))
     few = psi[:, : max(1, LAYER_FEATURES // 16)]
     fitted = small.fit(few).map_
     angles = few.astype(float) @ fitted.frequencies_.T
