@@ -60,7 +60,9 @@ class PrincipalComponents(Encoder):
         self.mean_ = points.mean(0, dtype=np.float64).astype(dtype)
         with np.errstate(invalid="ignore"):  # shares of no variance, if all points are equal
             pca = PCA(min(self.n_components, *points.shape), random_state=seed).fit(points - self.mean_)
-        deviations, size = np.sqrt(pca.explained_variance_), np.linalg.norm(self.mean_)
+        # in float64, and not from the variances, which float32 may not hold
+        deviations = pca.singular_values_.astype(np.float64) / np.sqrt(max(1, len(points) - 1))
+        size = np.linalg.norm(self.mean_.astype(np.float64))
         self.components_ = np.where(is_constant(deviations, size, dtype)[:, None], 0, pca.components_)
         self.explained_variance_ratio_ = np.nan_to_num(pca.explained_variance_ratio_)
         self.n_outputs_ = len(self.components_)

@@ -11,7 +11,7 @@ from runners.config.plan import plan
 from runners.experiments import fit
 from runners.experiments import without_group as checked
 from runners.experiments.without_group import without_group
-from runners.job import features
+from runners.job import file_store
 from runners.measure.metrics import paired_test, paired_values_test
 from runners.tracking.record import Record, RunFolder
 from runners.tracking.summary import summary
@@ -132,7 +132,7 @@ def test_a_full_turn_that_lowers_validation_accuracy_is_a_warning_in_the_table(r
 
 
 def test_a_sweep_over_learners_checks_the_group_once_and_warns_in_every_job(run, upside_down, monkeypatch):
-    monkeypatch.setattr(features, "_WORTH_S", 0.0)  # small results are kept too
+    monkeypatch.setattr(file_store, "_WORTH_S", 0.0)  # small results are kept too
     checks, warned, check = [], [], checked.predictions
     monkeypatch.setattr(checked, "predictions", lambda *given: checks.append(given) or check(*given))
     monkeypatch.setattr(

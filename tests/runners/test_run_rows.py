@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import scoring_server
 from sklearn.metrics import log_loss
+from sklearn.pipeline import Pipeline
 
 import orbit
 from orbit import plots
@@ -226,14 +227,11 @@ def test_importance_permutes_a_category_as_a_whole_in_rows_of_the_test_part():
     seen = []
 
     class Watched:
-        def predict(self, X):
+        def transform(self, X):
             seen.append(X)
-            return found.model.predict(X)
+            return X
 
-        def __getitem__(self, step):
-            return found.model[step]
-
-    ranked = importance(Watched(), data, made.engine(), 0)
+    ranked = importance(Pipeline([("watched", Watched()), *found.model.steps]), data, made.engine(), 0)
     assert ranked.names == ["colour", "width", "noise"]
     assert ranked.change == "increase of rmse"
     mean = ranked.values.mean(1)
