@@ -16,6 +16,8 @@ from orbit.data.splits import guess_task
 
 # Different labels of a classification: more are rather names.
 _MOST_LABELS = 10_000
+# Targets that are no labels, of which as many are kept as examples.
+_FEW_NUMBERS = 100
 
 
 class Parts(SharedSource):
@@ -169,17 +171,21 @@ class Targets(Source):
 
 
 def examples(y: np.ndarray) -> np.ndarray:
-    """The different targets; of more than 10,000 some, with one of the largest size and one that is no integer.
+    """The different targets; of more than 10,000 labels, or 100 other numbers, some.
+
+    These have one of the largest size and one that is no integer.
 
     >>> examples(np.array([2, 1, 2]))
     array([1, 2])
     """
     y = np.unique(y, axis=0)
-    if len(y) <= _MOST_LABELS or y.dtype.kind == "U":
+    if y.dtype.kind == "U" or not len(y):
         return y[: _MOST_LABELS + 1]
     by_row = y.reshape(len(y), -1).astype(np.float64)
-    special = [np.abs(by_row).max(1).argmax(), (by_row == np.round(by_row)).all(1).argmin()]
-    return np.unique(np.concatenate([y[: _MOST_LABELS + 1], y[special]]), axis=0)
+    are_integers = (by_row == np.round(by_row)).all(1)
+    most = _MOST_LABELS + 1 if are_integers.all() else _FEW_NUMBERS
+    special = [np.abs(by_row).max(1).argmax(), are_integers.argmin()]
+    return np.unique(np.concatenate([y[:most], y[special]]), axis=0)
 
 
 def check_enough(names: Sequence[str], key: str) -> None:
