@@ -1,0 +1,29 @@
+"""Which axes of a point are time or space, and which holds channels."""
+
+from __future__ import annotations
+
+import math
+
+# A last axis shorter than this, beside one this many times as long, holds the channels of a series.
+_SHORTEST_SIDE, _LONGER = 8, 4
+
+# The sides of a volume differ by at most this factor; pictures with many channels have a shorter last axis.
+_SIDES = 2
+
+
+def grid_axes(shape: tuple[int, ...]) -> int:
+    """The number of leading axes of a point that are time or space; an axis after them holds channels.
+
+    Series are ``(length,)`` or ``(length, channels)``, images ``(height, width)`` or ``(height, width, channels)``,
+    volumes ``(depth, height, width)`` or ``(depth, height, width, channels)``. Shapes alone do not always tell them
+    apart: two axes are a series if the last is shorter than 8 and a quarter of the first or less, three a volume if
+    none is shorter than 8 or than half of the longest. Whoever knows better gives the number.
+
+    >>> grid_axes((500,)), grid_axes((100, 6)), grid_axes((28, 28)), grid_axes((32, 32, 3)), grid_axes((32, 32, 32))
+    (1, 1, 2, 2, 3)
+    """
+    if len(shape) == 2:
+        return 1 if shape[1] < _SHORTEST_SIDE and shape[0] >= _LONGER * shape[1] else 2
+    if len(shape) == 3:
+        return 3 if min(shape) >= max(_SHORTEST_SIDE, math.ceil(max(shape) / _SIDES)) else 2
+    return min(len(shape), 3)
