@@ -2,7 +2,7 @@
 
     python docs/make_architecture.py
 
-Boxes are the packages of orbit/ (and its modules) and of runners/. A package stands above the packages it imports;
+Boxes are the packages of orbit/ and runners/, and their modules beside these. A package stands above the packages it imports;
 an arrow leads from a package to one that it imports, unless a longer path of arrows connects them.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -20,32 +21,49 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "images" / "architecture.png"
 
-#: Package of orbit -> contents.
-PACKAGES = {
-    "approx": "feature maps: rf, nystrom, cdf,\nskeleton, orff, exact",
-    "learners": "classifiers and regressors",
-    "solvers": "regularised least squares:\nfactorise, select λ",
-    "engine": "Σ wᵢ φ(E(gᵢx)) in tiles: direct,\ntemplate or spectral",
-    "encoders": "maps of moved points\nbefore the kernel",
-    "orbits": "Orbit: elements gᵢ and weights\nwᵢ, frozen by fit",
-    "kernels": "Gram matrices, spectra,\nskeletons, bounds",
-    "distributions": "q on a group: samples,\nquadrature, density",
-    "groups": "actions on images, signals,\nmatrices, point clouds",
-    "representations": "maps of points before\na group acts",
-    "data": "loaders, generators, splits,\nrows on disk",
+#: Half -> package -> centre and row of its box, and its contents.
+BOXES = {
+    "orbit": {
+        "approx": (0.55, 4, "feature maps: rf, nystrom, cdf,\nskeleton, orff, exact"),
+        "learners": (2.75, 4, "classifiers and regressors"),
+        "engine": (0.0, 3, "Σ wᵢ φ(E(gᵢx)) in tiles: direct,\ntemplate or spectral"),
+        "solvers": (2.2, 3, "regularised least squares:\nfactorise, select λ"),
+        "data": (3.3, 3, "loaders, generators, splits,\nrows on disk"),
+        "encoders": (1.1, 3, "maps of moved points\nbefore the kernel"),
+        "orbits": (0.0, 2, "Orbit: elements gᵢ and weights\nwᵢ, frozen by fit"),
+        "representations": (1.1, 1, "maps of points before\na group acts"),
+        "distributions": (0.0, 1, "q on a group: samples,\nquadrature, density"),
+        "kernels": (2.42, 1, "Gram matrices, spectra,\nskeletons, bounds"),
+        "groups": (1.1, 0, "actions on images, signals,\nmatrices, point clouds"),
+    },
+    "runners": {
+        "app": (1.1, 5, "command line,\nprocesses, launchers"),
+        "search": (2.2, 5, "searches by Optuna"),
+        "components": (1.65, 4, "imports all components,\nalso of other packages"),
+        "experiments": (1.65, 3, "fit, table, compare,\nselection, prediction"),
+        "job": (1.65, 2, "Runner, Job, refusal by memory,\nshared features"),
+        "tracking": (1.65, 1, "run folder, sweep,\nMLflow"),
+        "config": (1.1, 0, "names, schema, plan,\nmessages"),
+        "measure": (2.2, 0, "metrics, results,\ntables, machine"),
+    },
 }
-#: Packages that import many others; their arrows are left out.
-TOP = {"testing": "contract tests for every component, also outside of orbit", "plots": "figures"}
-#: Packages that most others import; arrows to them are left out.
-BASE = {"core": "components, parameters, errors, random numbers, threads", "registry": "kind and name → class"}
-RUNNERS = {
-    "app": "command line,\nprocesses, launchers",
-    "experiments": "fit, table, errors,\nselection, prediction",
-    "job": "runner, job,\nmemory",
-    "tracking": "run folder, sweep,\nMLflow",
-    "config": "schema, plan,\nmessages",
-    "measure": "metrics, results,\ntables",
+#: Half -> packages that import many others; their arrows are left out.
+TOP = {
+    "orbit": {"testing": "contract tests for every component, also outside of orbit", "plots": "figures"},
+    "runners": {},
 }
+#: Half -> packages that most others import; arrows to them are left out.
+BASE = {
+    "orbit": {
+        "core": "components, parameters, errors, random numbers, threads",
+        "registry": "kind and name → class",
+    },
+    "runners": {},
+}
+#: Packages beside the two halves, which neither imports.
+GUESTS = {"papers": "experiments and pages of four papers", "benchmarks": "times and memory, in a clone"}
+#: Modules that have no box.
+UNDRAWN = {"orbit.version", "runners.__main__"}
 DATA_STEPS = [
     ("Dataset.load", "X: (n, *shape), y"),
     ("representation", "unit_norm, polar, ..."),
@@ -64,51 +82,60 @@ CONFIGURATION_STEPS = [
     ("MLflow", "uploaded"),
 ]
 ORBIT_COLOUR, RUNNERS_COLOUR, BASE_COLOUR = "#dcebf7", "#fbe8d3", "#e6e6e6"
+WIDTH, HEIGHT, ROW = 0.94, 0.6, 0.88
+LEFT, RIGHT = -0.52, 3.82
 
 
 @functools.cache
+def module_imports(folder: str) -> dict[str, set[str]]:
+    """Module of ``folder`` -> the modules of this project that it imports, anywhere in the file."""
+    found = {_module(path): set(_imported(path)) for path in sorted((ROOT / folder).rglob("*.py"))}
+    return {module: names - {module} for module, names in found.items()}
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if _is_module(alias.name))
+        elif isinstance(node, ast.ImportFrom) and node.module and _is_module(node.module):
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from (name if _is_module(name) else node.module for name in names)
+
+
+def _is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
 def imports(folder: str) -> dict[str, set[str]]:
-    """Package of ``folder`` -> the packages of orbit and runners that it imports, as ``orbit.kernels``."""
+    """Package of ``folder`` -> the packages of this project that it imports, as ``orbit.kernels``."""
     found: dict[str, set[str]] = {}
-    for path in sorted((ROOT / folder).rglob("*.py")):
-        package = ".".join(path.relative_to(ROOT).with_suffix("").parts[:2])
-        if package == f"{folder}.__init__":
-            continue
-        names = {".".join(name.split(".")[:2]) for name in _imported(ast.parse(path.read_text(encoding="utf-8")))}
-        found.setdefault(package, set()).update(names - {package})
+    for module, names in module_imports(folder).items():
+        package = _package(module)
+        if package != folder:
+            found.setdefault(package, set()).update({_package(name) for name in names} - {package})
     return found
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module] if "." in node.module else [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        yield from (name for name in names if name.split(".")[0] in ("orbit", "runners"))
+def _package(module: str) -> str:
+    return ".".join(module.split(".")[:2])
 
 
-def package_graph() -> dict[str, set[str]]:
-    """Package of orbit -> the packages it imports, without those that most packages import."""
-    graph = {
-        package.removeprefix("orbit."): {name.removeprefix("orbit.") for name in names}
-        for package, names in imports("orbit").items()
-    }
-    return {package: names & PACKAGES.keys() for package, names in graph.items() if package in PACKAGES}
+def drawn_graph(half: str) -> dict[str, set[str]]:
+    """Package with a box -> the packages with a box that it imports, without the name of the half."""
+    boxes = BOXES[half]
+    graph = imports(half)
+    return {name: {below for below in boxes if f"{half}.{below}" in graph[f"{half}.{name}"]} for name in boxes}
 
 
 def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
     """The packages that a package imports, directly or through others."""
-    seen: set[str] = set()
-    waiting = list(graph[start])
-    while waiting:
-        package = waiting.pop()
-        if package not in seen:
-            seen.add(package)
-            waiting += graph[package]
-    return seen
+    direct = graph[start]
+    return direct.union(*(reachable(graph, below) for below in direct))
 
 
 def arrows(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
@@ -121,102 +148,68 @@ def arrows(graph: dict[str, set[str]]) -> list[tuple[str, str]]:
     ]
 
 
-def levels(graph: dict[str, set[str]]) -> dict[str, int]:
-    """The length of the longest path down from each package."""
-    found: dict[str, int] = {}
-
-    def level(package: str) -> int:
-        if package not in found:
-            found[package] = 1 + max((level(below) for below in graph[package]), default=-1)
-        return found[package]
-
-    for package in graph:
-        level(package)
-    return found
-
-
-# Centre and row of each package in the picture.
-PLACES = {
-    "approx": (1.47, 4),
-    "learners": (2.9, 4),
-    "engine": (1.1, 3),
-    "solvers": (2.34, 3),
-    "data": (3.33, 3),
-    "encoders": (0.0, 3),
-    "orbits": (1.1, 2),
-    "representations": (0.0, 1),
-    "distributions": (1.1, 1),
-    "kernels": (2.34, 1),
-    "groups": (1.1, 0),
-}
-WIDTH, HEIGHT, ROW = 0.94, 0.62, 0.95
-LEFT, RIGHT = -0.52, 3.82
-
-
-def check(graph: dict[str, set[str]]) -> None:
-    """Check that the picture has all packages, and that imports point one way.
+def check(half: str) -> None:
+    """Check that the picture has all packages, and that imports point down.
 
     Raises
     ------
+    graphlib.CycleError
+        If packages import each other.
     RuntimeError
-        If a package has no place in the picture or no longer exists, packages import each other, orbit imports
-        runners, or a package does not stand above one that it imports.
+        If a package has no place in the picture or no longer exists, or does not stand above one that it imports.
     """
-    packages = {name.removeprefix("orbit.") for name in imports("orbit")} - {"version", *BASE, *TOP}
-    if packages - PACKAGES.keys():
-        raise RuntimeError(f"packages without a place in the picture: {packages - PACKAGES.keys()}")
-    if PACKAGES.keys() - packages:
-        raise RuntimeError(f"packages of the picture that do not exist: {PACKAGES.keys() - packages}")
-    circular = [package for package in graph if package in reachable(graph, package)]
-    if circular:
-        raise RuntimeError(f"packages that import each other: {circular}")
-    if any(name.startswith("runners") for names in imports("orbit").values() for name in names):
-        raise RuntimeError("orbit imports runners")
-    wrong = [(above, below) for above, below in arrows(graph) if PLACES[above][1] <= PLACES[below][1]]
+    TopologicalSorter(imports(half)).prepare()
+    packages = {name.removeprefix(f"{half}.") for name in imports(half).keys() - UNDRAWN}
+    placed = {*BOXES[half], *TOP[half], *BASE[half]}
+    if packages != placed:
+        raise RuntimeError(f"packages of {half} that only the code or only the picture has: {packages ^ placed}")
+    rows = {package: row for package, (_, row, _) in BOXES[half].items()}
+    wrong = [(above, below) for above, below in arrows(drawn_graph(half)) if rows[above] <= rows[below]]
     if wrong:
-        raise RuntimeError(f"packages that must stand above those they import: {wrong}")
+        raise RuntimeError(f"packages of {half} that must stand above those they import: {wrong}")
 
 
 def draw() -> Figure:
     """Draw the whole picture."""
-    graph = package_graph()
-    check(graph)
-    figure = Figure(figsize=(10.5, 11.5), layout="constrained")
+    figure = Figure(figsize=(10.5, 15.5), layout="constrained")
     ax = figure.subplots()
     ax.set_axis_off()
     ax.set_xlim(LEFT - 0.06, RIGHT + 0.06)
-    y = 0.0
-    _strip(ax, y, "From the command line to results", CONFIGURATION_STEPS, RUNNERS_COLOUR)
-    y += 1.15
-    _strip(ax, y, "From X to predictions", DATA_STEPS, ORBIT_COLOUR)
-    y += 1.2
-    _bar(ax, y, BASE)
-    y += 0.75
-    for package, (x, row) in PLACES.items():
-        _box(ax, x, y + row * ROW, WIDTH, HEIGHT, package, PACKAGES[package], ORBIT_COLOUR)
-    for above, below in arrows(graph):
-        (x0, row0), (x1, row1) = PLACES[above], PLACES[below]
-        _arrow(ax, (x0, y + row0 * ROW - HEIGHT / 2), (x1, y + row1 * ROW + HEIGHT / 2))
-    top = y + 4 * ROW + 0.72
-    _bar(ax, top, TOP)
-    _frame(
-        ax,
-        y - 1.08,
-        top + 0.52,
-        "orbit: the library. Arrows lead from a package to one that it imports; core and registry are imported by all.",
+    _strip(ax, 0.0, "From the command line to results", CONFIGURATION_STEPS, RUNNERS_COLOUR)
+    _strip(ax, 1.15, "From X to predictions", DATA_STEPS, ORBIT_COLOUR)
+    title = (
+        "orbit: the library. Arrows lead from a package to one that it imports; core and registry are imported by all."
     )
-    y = top + 1.2
-    step = (RIGHT - LEFT) / len(RUNNERS)
-    for i, (package, text) in enumerate(RUNNERS.items()):
-        _box(ax, LEFT + step * (i + 0.5), y, step - 0.1, HEIGHT, package, text, RUNNERS_COLOUR)
-    _frame(
-        ax,
-        y - 0.42,
-        y + 0.62,
-        "run.py → runners: the command line builds components of orbit by name; orbit imports nothing from runners.",
-    )
-    ax.set_ylim(-0.5, y + 0.7)
+    top = _half(ax, 1.85, "orbit", title, ORBIT_COLOUR)
+    title = "runners: the command line. It builds components of orbit by name; orbit imports nothing from runners."
+    top = _half(ax, top + 0.25, "runners", title, RUNNERS_COLOUR)
+    title = "Packages like any user's: they import public names of orbit and runners, which import nothing from them."
+    _bar(ax, top + 0.5, GUESTS)
+    _frame(ax, top + 0.25, top + 0.95, title)
+    ax.set_ylim(-0.5, top + 1.0)
     return figure
+
+
+def _half(ax: Axes, low: float, half: str, title: str, colour: str) -> float:
+    """The packages of one half in a frame; returns the height of its upper edge."""
+    check(half)
+    y = low + 0.1
+    if BASE[half]:
+        _bar(ax, y + 0.23, BASE[half])
+        y += 0.5
+    y += HEIGHT / 2 + 0.05
+    boxes = BOXES[half]
+    for package, (x, row, text) in boxes.items():
+        _box(ax, x, y + row * ROW, WIDTH, HEIGHT, package, text, colour)
+    for above, below in arrows(drawn_graph(half)):
+        (x0, row0, _), (x1, row1, _) = boxes[above], boxes[below]
+        _arrow(ax, (x0, y + row0 * ROW - HEIGHT / 2), (x1, y + row1 * ROW + HEIGHT / 2))
+    top = y + max(row for _, row, _ in boxes.values()) * ROW + HEIGHT / 2
+    if TOP[half]:
+        _bar(ax, top + 0.35, TOP[half])
+        top += 0.5
+    _frame(ax, low, top + 0.35, title)
+    return top + 0.35
 
 
 def _box(ax: Axes, x: float, y: float, width: float, height: float, title: str, text: str, colour: str) -> None:
