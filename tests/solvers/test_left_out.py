@@ -1,0 +1,83 @@
+"""Predictions of points left out of a ridge fit, against explicit fits without them."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+
+from orbit import CurlFree, Exact, InputError, Nystrom, OperatorRandomFourier
+from orbit.solvers.left_out import encoded_targets, left_out, left_out_predictions
+from orbit.solvers.structure import unpacked
+
+
+def refitted(X, Y, clusters, regularization):
+    """Predictions for each cluster by the fit to the sum of squares of the others."""
+    predicted = np.empty_like(Y)
+    for cluster in np.unique(clusters):
+        out = clusters == cluster
+        kept = np.count_nonzero(~out)
+        W, b = oracles.ridge(X[~out], Y[~out], regularization * len(X) / kept)  # lambda is relative to the mean
+        predicted[out] = X[out] @ W + b
+    return predicted
+
+
+@pytest.mark.parametrize("n_features", [5, 60])
+@pytest.mark.parametrize("clusters", [None, np.arange(40) // 3, np.repeat([0, 1], [10, 30])])
+def test_predictions_are_those_of_fits_without_the_cluster(rng, n_features, clusters):
+    X = rng.standard_normal((40, n_features))
+    Y = np.tanh(X[:, :2]) + 0.1 * rng.standard_normal((40, 2))
+    predicted, regularization = left_out(X, Y, clusters)
+    expected = refitted(X, Y, np.arange(40) if clusters is None else clusters, regularization)
+    np.testing.assert_allclose(predicted, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_equal_rows_are_left_out_together(rng):
+    X, Y = np.repeat(rng.standard_normal((20, 4)), 2, axis=0), rng.standard_normal((40, 1))
+    predicted, regularization = left_out(X, Y)
+    np.testing.assert_allclose(predicted, refitted(X, Y, np.arange(40) // 2, regularization), atol=1e-8)
+
+
+def test_all_outputs_of_a_point_are_left_out_of_an_operator_valued_fit(rng):
+    X = rng.standard_normal((15, 2))
+    Y = np.column_stack([np.cos(X[:, 0]), X[:, 1]])
+    psi = OperatorRandomFourier(CurlFree(lengthscale=1.0), n_components=20, random_state=0).fit_transform(X)
+    predicted, regularization = left_out(psi, Y)
+    structure, values = unpacked(psi)
+    P = structure.operator(Y).dense(values)  # (n p, F)
+    for i in range(len(X)):
+        out = np.arange(len(P)) // 2 == i
+        A = P[~out].T @ P[~out] + len(P) * regularization * np.eye(P.shape[1])
+        np.testing.assert_allclose(predicted[i], P[out] @ np.linalg.solve(A, P[~out].T @ Y.ravel()[~out]), atol=1e-8)
+
+
+def test_kernel_values_give_the_predictions_of_coordinates(rng):
+    X, y = rng.standard_normal((30, 3)), rng.standard_normal(30)
+    coordinates, values = (
+        left_out_predictions(Exact(precomputed=precomputed), X, y).predicted for precomputed in (False, True)
+    )
+    np.testing.assert_allclose(values, coordinates, atol=1e-5)
+
+
+def test_result_names_points_errors_and_classes(rng):
+    X = rng.standard_normal((50, 2))
+    y = np.where(X[:, 0] > 0, "right", "left")
+    found = left_out_predictions(Nystrom(n_components=30, random_state=0), X, y, n_points=40, random_state=1)
+    assert found.of_classes and len(found.rows) == len(set(found.rows)) == 40
+    np.testing.assert_allclose(found.targets, encoded_targets(y[found.rows])[0])
+    assert found.correct.mean() > 0.8 and found.error < 0.6
+    assert found.error == pytest.approx(found.squared_errors.mean())
+    again = left_out_predictions(Nystrom(n_components=30, random_state=0), X, y, n_points=40, random_state=1)
+    np.testing.assert_array_equal(found.predicted, again.predicted)
+
+
+def test_one_cluster_is_refused():
+    with pytest.raises(InputError, match="expected two clusters of points or more, found one of 3"):
+        left_out(np.ones((3, 2)), np.arange(3.0)[:, None])
+
+
+def test_mean_prediction_has_error_one(rng):
+    for y in (rng.integers(3, size=60), rng.standard_normal((60, 2)) * [1, 100], np.arange(200)):
+        targets, _ = encoded_targets(y)
+        assert np.square(targets - targets.mean(0)).sum(1).mean() == pytest.approx(1)
+    assert not encoded_targets(np.arange(200))[1]
