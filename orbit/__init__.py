@@ -81,8 +81,9 @@ _CLASSES = {
     ),
     "encoders": ("MelSpectrogram", "NoEncoder", "Onnx", "Patches", "PrincipalComponents", "UpperTriangle"),
     "groups": (
-        *("Affine", "Cyclic", "Dihedral", "Identity", "Orthogonal", "Permutation", "PitchTempo", "ProductGroup"),
-        *("Reflection", "Rotation", "Scaling", "Shear", "SmallMoves", "Translation"),
+        *("Affine", "Amplitude", "Cyclic", "Dihedral", "Identity", "Octahedral", "Offset", "Orthogonal", "Permutation"),
+        *("PitchTempo", "ProductGroup", "Reflection", "Rotation", "Rotation3D", "Scaling", "Shear", "SmallMoves"),
+        *("TimeWarp", "Translation"),
     ),
     "kernels": (
         *("ArcCos", "CDF", "CurlFree", "Decomposable", "DivergenceFree", "Exponential", "Gaussian", "Helmholtz"),

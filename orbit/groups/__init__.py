@@ -11,24 +11,31 @@ from orbit.groups.product import ProductGroup
 from orbit.groups.reflection import Dihedral, Reflection
 from orbit.groups.rotation import Rotation
 from orbit.groups.scaling import Scaling
+from orbit.groups.series import Amplitude, Offset, TimeWarp
 from orbit.groups.shear import Shear
 from orbit.groups.small_moves import SmallMoves
 from orbit.groups.translation import Translation
+from orbit.groups.volumes import Octahedral, Rotation3D
 
 __all__ = [
     "Affine",
+    "Amplitude",
     "Cyclic",
     "Dihedral",
     "Group",
     "Identity",
+    "Octahedral",
+    "Offset",
     "Orthogonal",
     "Permutation",
     "PitchTempo",
     "ProductGroup",
     "Reflection",
     "Rotation",
+    "Rotation3D",
     "Scaling",
     "Shear",
     "SmallMoves",
+    "TimeWarp",
     "Translation",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 
 from orbit.groups.domains import Circle, Line, LogScale, ProductDomain, wrap
 from orbit.groups.planar import PlanarMap, turn, with_offset
+from orbit.groups.resampled import Fill
 from orbit.registry import register
 
 
@@ -28,6 +29,9 @@ class Affine(PlanarMap):
         Include shear and stretch.
     unitary : bool
         Divide intensities by the scale, ``|J|^(-1/2)`` of LGIKA Lemma 2.1.
+    fill : {"zero", "edge", "reflect", "mean"}
+        What is read outside of the image: zeros, the nearest pixel, mirrored pixels,
+        or the mean of the image, per channel.
 
     Examples
     --------
@@ -43,9 +47,10 @@ class Affine(PlanarMap):
     default_rule = "qmc"
     default_size = 64
 
-    def __init__(self, shear: bool = False, unitary: bool = True) -> None:
+    def __init__(self, shear: bool = False, unitary: bool = True, fill: Fill = "zero") -> None:
         self.shear = shear
         self.unitary = unitary
+        self.fill = fill
 
     @property
     def domain(self) -> ProductDomain:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbit.core.grid import grid_axes
 from orbit.core.params import Range
 from orbit.groups.domains import Finite
 from orbit.groups.reordering import Reordering
@@ -20,15 +21,16 @@ class Reflection(Reordering):
 
     Parameters
     ----------
-    axis : int >= 0
-        Axis of a point: 1 mirrors an image left to right, 0 upside down; 0 also
-        reverses a signal.
+    axis : int >= 0 or None
+        Axis of a point: 1 mirrors an image left to right, 0 upside down. None: the
+        last that is time or space, so that images are mirrored left to right and
+        series are reversed.
 
     Examples
     --------
     >>> import numpy as np
     >>> from orbit.groups import Reflection
-    >>> Reflection(axis=0).act([0, 1], np.array([[1.0, 2.0, 3.0]]))[:, 0]
+    >>> Reflection().act([0, 1], np.array([[1.0, 2.0, 3.0]]))[:, 0]
     array([[1., 2., 3.],
            [3., 2., 1.]])
     """
@@ -36,7 +38,7 @@ class Reflection(Reordering):
     domain = Finite(2)
     default_size = 2
 
-    def __init__(self, axis: Annotated[int, Range(low=0)] = 1) -> None:
+    def __init__(self, axis: Annotated[int, Range(low=0)] | None = None) -> None:
         self.axis = axis
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -46,14 +48,15 @@ class Reflection(Reordering):
         return np.array(self._rows(elements), dtype=float)
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        if len(shape) <= self.axis:
+        if self.axis is not None and len(shape) <= self.axis:
             raise self._refuse(shape, f"arrays with an axis {self.axis} (axis)")
 
     def describe(self, element: np.ndarray) -> str:
         return "mirrored" if element else "as it is"
 
     def _move(self, element: np.ndarray, X: Tensor) -> Tensor:
-        return X.flip(1 + self.axis) if element else X
+        axis = grid_axes(tuple(X.shape[1:])) - 1 if self.axis is None else self.axis
+        return X.flip(1 + axis) if element else X
 
 
 @register("group", "dihedral")

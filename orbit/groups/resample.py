@@ -1,4 +1,4 @@
-"""Linear resampling of images and signals: the sparse operator of every action that interpolates.
+"""Linear resampling of series, images and volumes: the sparse operator of every action that interpolates.
 
 Bilinear interpolation writes each output pixel as a weighted sum of four input
 pixels. Holding those indices and weights makes the action an explicit sparse
@@ -7,9 +7,11 @@ matrix ``M``, so that its adjoint is exactly the transpose, not an approximation
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -44,30 +46,43 @@ class Resampling:
         return self.index.nbytes + self.weight.nbytes
 
 
-def bilinear(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], wrap: bool = False) -> Resampling:
-    """The operator that reads an image at the given positions; outside, the image is zero, or repeats with ``wrap``.
+#: What is read outside of the grid: zeros, the nearest sample, mirrored samples, or samples of the other side.
+Outside = Literal["zero", "edge", "reflect", "wrap"]
+
+
+def multilinear(positions: Sequence[np.ndarray], shape: tuple[int, ...], outside: Outside = "zero") -> Resampling:
+    """The operator that reads a grid at the given positions: linear, bilinear or trilinear interpolation.
 
     Parameters
     ----------
-    rows, columns : arrays of equal shape
-        Positions in pixel units; pixel centres are at the integers.
-    shape : (height, width) of the image that is read
+    positions : one array for each axis, of equal shape
+        In samples; those of the grid are at the integers.
+    shape : lengths of the axes of the grid that is read
+    outside : {"zero", "edge", "reflect", "wrap"}
     """
-    height, width = shape
-    rows, columns = np.ravel(rows), np.ravel(columns)
-    top, left = np.floor(rows), np.floor(columns)
+    positions = [np.ravel(axis) for axis in positions]
+    lower = [np.floor(axis) for axis in positions]
     index, weight = [], []
-    for row in (top, top + 1):
-        for column in (left, left + 1):
-            share = (1 - np.abs(rows - row)) * (1 - np.abs(columns - column))
-            if wrap:
-                index.append((row % height * width + column % width).astype(np.int64))
-                weight.append(share)
-                continue
-            inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-            index.append(np.where(inside, row * width + column, 0).astype(np.int64))
-            weight.append(np.where(inside, share, 0.0))
+    for corner in itertools.product((0, 1), repeat=len(shape)):
+        flat, share, inside = np.zeros(1), np.ones(1), np.ones(1, dtype=bool)
+        for at, below, step, length in zip(positions, lower, corner, shape, strict=True):
+            sample = below + step
+            share = share * (1 - np.abs(at - sample))
+            inside = inside & ((sample >= 0) & (sample < length) | (outside != "zero"))
+            flat = flat * length + _within(sample, length, outside)
+        index.append(np.where(inside, flat, 0).astype(np.int64))
+        weight.append(np.where(inside, share, 0.0))
     return Resampling(np.stack(index, axis=1), np.stack(weight, axis=1))
+
+
+def _within(sample: np.ndarray, length: int, outside: Outside) -> np.ndarray:
+    """The sample of the grid that is read in place of one that may be outside of it."""
+    if outside == "edge":
+        return np.clip(sample, 0, length - 1)
+    if outside == "reflect":
+        last = max(1, length - 1)  # the outermost samples are not repeated
+        return np.minimum(np.abs((sample + last) % (2 * last) - last), length - 1)
+    return sample % length
 
 
 def windowed_sinc(times: np.ndarray, length: int, step: float) -> Resampling:
@@ -134,10 +149,10 @@ def interleaved(operators: Sequence[Resampling]) -> Resampling:
     return Resampling(index.reshape(-1, index.shape[2]), weight.reshape(-1, weight.shape[2]))
 
 
-def pixels_first(X: Tensor) -> Tensor:
-    """Images ``(n, h, w[, c])`` as one row per pixel, shape ``(h * w, n * c)``."""
-    n, h, w = X.shape[:3]
-    return X.reshape(n, h * w, -1).transpose(0, 1).reshape(h * w, -1)
+def pixels_first(X: Tensor, n_axes: int = 2) -> Tensor:
+    """Points ``(n, *grid[, c])`` with ``n_axes`` axes of the grid as one row per pixel, shape ``(pixels, n * c)``."""
+    n, n_pixels = len(X), math.prod(X.shape[1 : 1 + n_axes])
+    return X.reshape(n, n_pixels, -1).transpose(0, 1).reshape(n_pixels, -1)
 
 
 def images_first(pixels: Tensor, shape: tuple[int, ...], n: int) -> Tensor:

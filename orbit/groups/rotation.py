@@ -13,6 +13,7 @@ from orbit.core.errors import InputError
 from orbit.groups.base import AdditiveGroup
 from orbit.groups.domains import Circle
 from orbit.groups.planar import PlanarMap, turn, with_offset
+from orbit.groups.resampled import Fill
 from orbit.registry import register
 
 # Angles this close to a multiple of the grid step, in steps, are taken as grid angles: far above the rounding errors
@@ -34,7 +35,7 @@ class Rotation(AdditiveGroup, PlanarMap):
         request, cannot be distinguished from images.
 
         ``cartesian``: points are ``(h, w)`` or ``(h, w, channels)``. Bilinear
-        interpolation about the centre, zero outside the image: linear, with an
+        interpolation about the centre, ``fill`` outside the image: linear, with an
         exact adjoint, but unitary and a group action only up to interpolation error.
 
         ``polar``: points are ``(radii, angles)``, made by the ``polar``
@@ -43,6 +44,9 @@ class Rotation(AdditiveGroup, PlanarMap):
         are interpolated by the trigonometric polynomial through the samples, which
         is also unitary and composes exactly, except for the highest frequency of an
         even number of angles.
+    fill : {"zero", "edge", "reflect", "mean"}
+        What is read outside of the image: zeros, the nearest pixel, mirrored pixels,
+        or the mean of the image, per channel.
 
     Examples
     --------
@@ -57,8 +61,9 @@ class Rotation(AdditiveGroup, PlanarMap):
 
     domain = Circle()
 
-    def __init__(self, sampling: Literal["cartesian", "polar"] | None = None) -> None:
+    def __init__(self, sampling: Literal["cartesian", "polar"] | None = None, fill: Fill = "zero") -> None:
         self.sampling = sampling
+        self.fill = fill
 
     def describe(self, element: np.ndarray) -> str:
         return f"{math.degrees(float(element)):.0f}°"

@@ -10,6 +10,7 @@ import numpy as np
 from orbit.groups.base import AdditiveGroup
 from orbit.groups.domains import LogScale
 from orbit.groups.planar import PlanarMap, with_offset
+from orbit.groups.resampled import Fill
 from orbit.registry import register
 
 
@@ -23,6 +24,9 @@ class Scaling(AdditiveGroup, PlanarMap):
         Divide intensities by the scale, ``|J|^(-1/2)`` of LGIKA Lemma 2.1, which
         preserves inner products up to interpolation error and content that leaves
         the image.
+    fill : {"zero", "edge", "reflect", "mean"}
+        What is read outside of the image: zeros, the nearest pixel, mirrored pixels,
+        or the mean of the image, per channel.
 
     Examples
     --------
@@ -38,8 +42,9 @@ class Scaling(AdditiveGroup, PlanarMap):
     default_distribution: ClassVar[dict[str, Any]] = {"name": "lognormal"}
     default_size = 16
 
-    def __init__(self, unitary: bool = True) -> None:
+    def __init__(self, unitary: bool = True, fill: Fill = "zero") -> None:
         self.unitary = unitary
+        self.fill = fill
 
     def describe(self, element: np.ndarray) -> str:
         return f"× {math.exp(element):.2f}"

@@ -9,6 +9,7 @@ import numpy as np
 from orbit.groups.base import AdditiveGroup
 from orbit.groups.domains import Line
 from orbit.groups.planar import PlanarMap, with_offset
+from orbit.groups.resampled import Fill
 from orbit.registry import register
 
 
@@ -24,6 +25,9 @@ class Shear(AdditiveGroup, PlanarMap):
     direction : {"horizontal", "vertical"}
         Positive slopes shift the upper rows to the right, or the right columns
         upwards.
+    fill : {"zero", "edge", "reflect", "mean"}
+        What is read outside of the image: zeros, the nearest pixel, mirrored pixels,
+        or the mean of the image, per channel.
 
     Examples
     --------
@@ -43,8 +47,9 @@ class Shear(AdditiveGroup, PlanarMap):
     default_distribution: ClassVar[dict[str, Any]] = {"name": "gaussian", "sigma": 0.2}
     default_size = 16
 
-    def __init__(self, direction: Literal["horizontal", "vertical"] = "horizontal") -> None:
+    def __init__(self, direction: Literal["horizontal", "vertical"] = "horizontal", fill: Fill = "zero") -> None:
         self.direction = direction
+        self.fill = fill
 
     def describe(self, element: np.ndarray) -> str:
         return f"slope {element:+.2f}"

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from orbit.core.params import NonNegativeFloat, Range
 from orbit.groups.affine import Affine
+from orbit.groups.resampled import Fill
 from orbit.registry import register
 
 _LARGEST_ANGLE, _BELOW_ONE = 180.0, 0.99
@@ -29,6 +30,9 @@ class SmallMoves(Affine):
         Scales range from 1 - scale to 1 + scale.
     unitary : bool
         Divide intensities by the scale, as in ``affine``.
+    fill : {"zero", "edge", "reflect", "mean"}
+        What is read outside of the image: zeros, the nearest pixel, mirrored pixels,
+        or the mean of the image, per channel.
 
     Examples
     --------
@@ -48,11 +52,13 @@ class SmallMoves(Affine):
         shift: NonNegativeFloat = 2.0,
         scale: Annotated[float, Range(low=0, high=_BELOW_ONE)] = 0.1,
         unitary: bool = True,
+        fill: Fill = "zero",
     ) -> None:
         self.angle = angle
         self.shift = shift
         self.scale = scale
         self.unitary = unitary
+        self.fill = fill
 
     def factor_distributions(self) -> list[dict[str, Any]]:
         return [

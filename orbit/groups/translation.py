@@ -1,35 +1,46 @@
-"""Shifts of 2-D images by whole pixels or fractions, with zero fill or wrapping."""
+"""Shifts of series, images and volumes by whole samples or fractions."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from orbit.core.grid import grid_axes
 from orbit.core.params import PositiveInt
 from orbit.groups.base import AdditiveGroup
 from orbit.groups.domains import Line, Torus
-from orbit.groups.planar import PlanarMap, with_offset
+from orbit.groups.resampled import Resampled, warn_about_channels
 from orbit.registry import register
 
-# Points of two axes, one as short as channels are and the other this long, are hardly images.
+# Points of two axes, the first as short as channels are and the other this long, are hardly images.
 _FEW_CHANNELS, _LENGTH_OF_SERIES = 4, 16
+
+_NAMES = {1: "series of shape (length,)", 2: "images of shape (height, width)", 3: "volumes (depth, height, width)"}
 
 
 @register("group", "translation")
-class Translation(AdditiveGroup, PlanarMap):
-    """Shifts of images ``(h, w)`` or ``(h, w, channels)``; elements are (rows down, columns right) in pixels.
+class Translation(AdditiveGroup, Resampled):
+    """Shifts of series, images and volumes, with or without channels as the last axis.
+
+    Elements are samples for series, (rows down, columns right) in pixels for
+    images, and one number for each axis for volumes.
 
     Parameters
     ----------
-    fill : {"zero", "wrap"}
-        Pixels shifted in from outside: zeros, or those shifted out on the other side.
+    fill : {"zero", "wrap", "edge", "reflect", "mean"}
+        What is shifted in from outside: zeros, what is shifted out on the other
+        side, the nearest sample, mirrored samples, or the mean of the point.
     step : {"subpixel", "pixel"}
-        Any shift, by bilinear interpolation, or whole pixels only. Wrapped whole
-        pixels are a finite group that only reorders pixels: exact.
-    period : [rows, columns] or None
-        Period of wrapped shifts, in pixels; None is the size of the image.
+        Any shift, by linear interpolation, or whole samples only. Wrapped whole
+        samples are a finite group that only reorders them: exact.
+    period : list of int or None
+        Period of wrapped shifts on each axis, in samples; None is the size of the point.
+    axes : {1, 2, 3} or None
+        Number of axes that are shifted: 1 for series, 2 for images, 3 for volumes;
+        an axis after them holds channels. None: from the shape of the points.
 
     Examples
     --------
@@ -39,60 +50,76 @@ class Translation(AdditiveGroup, PlanarMap):
     >>> Translation(fill="wrap").act([[0, 1]], X)[0, 0]
     array([[2., 0., 1.],
            [5., 3., 4.]])
+    >>> Translation(fill="edge", axes=1).act([1.5], np.array([[1.0, 3.0, 5.0, 9.0]]))[0, 0]
+    array([1., 1., 2., 4.])
     """
 
     default_distribution: ClassVar[dict[str, Any]] = {"name": "gaussian", "sigma": 1.0}
-    # Bilinear interpolation has a kink at every whole pixel, where Gauss rules with few nodes lose their accuracy.
+    # Linear interpolation has a kink at every whole sample, where Gauss rules with few nodes lose their accuracy.
     default_rule = "qmc"
 
     def __init__(
         self,
-        fill: Literal["zero", "wrap"] = "zero",
+        fill: Literal["zero", "wrap", "edge", "reflect", "mean"] = "zero",
         step: Literal["subpixel", "pixel"] = "subpixel",
         period: list[PositiveInt] | None = None,
+        axes: Literal[1, 2, 3] | None = None,
     ) -> None:
         self.fill = fill
         self.step = step
         self.period = period
+        self.axes = axes
+
+    @property
+    def _n_axes(self) -> int:
+        return self.axes or (2 if self.period is None else len(self.period))
 
     @property
     def domain(self) -> Line:
         step = 1.0 if self.step == "pixel" else None
-        if self.fill == "zero":
-            return Line(2, "pixels", step)
-        return Torus(2, "pixels", step, None if self.period is None else tuple(float(p) for p in self.period))
-
-    @property
-    def wraps(self) -> bool:  # type: ignore[override]
-        return self.fill == "wrap"
+        if self.fill != "wrap":
+            return Line(self._n_axes, "pixels", step)
+        periods = None if self.period is None else tuple(float(p) for p in self.period)
+        return Torus(self._n_axes, "pixels", step, periods)
 
     def for_shape(self, shape: tuple[int, ...]) -> Translation:
-        super().for_shape(shape)
-        if len(shape) == 2 and min(shape) <= _FEW_CHANNELS and max(shape) >= _LENGTH_OF_SERIES:
+        axes = self.axes or grid_axes(shape)
+        fitted = self._with(axes=axes)
+        fitted.check_shape(shape)
+        if len(shape) == 2 == axes and shape[0] <= _FEW_CHANNELS and shape[1] >= _LENGTH_OF_SERIES:
             warnings.warn(
                 f"{self.label()} shifts both axes of points of shape {shape}, as those of images; if they are series "
-                f"with channels, choose the group cyclic with axis={int(shape[0] < shape[1])}",
+                "with channels, move the channels to the end: np.moveaxis(X, 1, -1)",
                 stacklevel=2,
             )
-        return self._with(period=list(shape[:2])) if self.wraps else self
+        elif axes == 2:
+            warn_about_channels(self, shape)
+        return fitted._with(period=list(shape[:axes])) if self.fill == "wrap" else fitted
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        super().check_shape(shape)
-        if self.wraps and self.period is not None and tuple(self.period) != shape[:2]:
-            raise self._refuse(shape, f"images of {self.period[0]} x {self.period[1]} pixels (period)")
+        n = self._n_axes
+        if len(shape) not in (n, n + 1):
+            raise self._refuse(shape, f"{_NAMES[n]}, with or without channels (axes={n})")
+        if self.fill == "wrap" and self.period is not None and tuple(self.period) != shape[:n]:
+            raise self._refuse(shape, f"points of {' x '.join(map(str, self.period))} samples (period)")
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return self.permutes(shape)
 
     def permutes(self, shape: tuple[int, ...]) -> bool:
-        return self.wraps and self.step == "pixel"
+        return self.fill == "wrap" and self.step == "pixel"
 
     def cyclic_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return (0, 1) if self.wraps else ()
+        return tuple(range(self._n_axes)) if self.fill == "wrap" else ()
 
     def describe(self, element: np.ndarray) -> str:
-        return f"{element[0]:+.3g}, {element[1]:+.3g} px"
+        return ", ".join(f"{shift:+.3g}" for shift in np.ravel(element)) + " px"
 
-    def _inverse_map(self, element: np.ndarray) -> np.ndarray:
-        rows, columns = element
-        return with_offset(np.eye(2), (-columns, rows))
+    def _grid(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape[: self._n_axes]
+
+    def _key(self, element: np.ndarray) -> Hashable:
+        return tuple(np.ravel(element).tolist())
+
+    def _positions(self, element: np.ndarray, grid: tuple[int, ...]) -> list[np.ndarray]:
+        return [axis - shift for axis, shift in zip(np.indices(grid), np.ravel(element), strict=True)]

@@ -9,7 +9,7 @@ import torch
 
 from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.threads import in_threads
-from orbit.groups.resample import Resampling, bilinear, gather, pixels_first
+from orbit.groups.resample import Resampling, gather, multilinear, pixels_first
 from orbit.registry import register
 from orbit.representations.base import Norm, Representation, mean_norm, scale
 
@@ -100,6 +100,6 @@ class Polar(Representation):
         angles = np.arange(n_angles) * (2 * math.pi / n_angles)
         rows = (height - 1) / 2 - radii * np.sin(angles)  # counter-clockwise, rows count downwards
         columns = (width - 1) / 2 + radii * np.cos(angles)
-        operator = bilinear(rows, columns, (height, width))
+        operator = multilinear((rows, columns), (height, width))
         area = np.repeat(np.sqrt(radii.ravel()), n_angles)
         return Resampling(operator.index, operator.weight * area[:, None])

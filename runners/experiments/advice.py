@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from orbit.groups.planar import PlanarMap
+from orbit.groups.resampled import Resampled
 from runners.config.plan import Plan
 
 # Points of which centres are computed.
@@ -33,7 +33,7 @@ def warn_about_combinations(plan: Plan, point_axes: int) -> None:
                 "of its own, so that moved points are scaled differently; choose representation=raw"
             )
     group, is_polar = plan.component("group"), names["representation"] == "polar"
-    if is_polar and isinstance(group, PlanarMap) and getattr(group, "sampling", None) != "polar":
+    if is_polar and isinstance(group, Resampled) and getattr(group, "sampling", None) != "polar":
         _warn(
             f"group={names['group']} moves pixels, and representation={names['representation']} replaces them by other "
             "samples; choose representation=raw"

@@ -317,6 +317,13 @@ GROUPS: dict[str, tuple[Group, tuple[int, ...]]] = {
     "pitch_tempo": (orbit.build("group", "pitch_tempo"), (64,)),
     "product": (orbit.build("group", "product"), (6, 6)),
     "small_moves": (orbit.build("group", "small_moves"), (6, 6)),
+    "shift": (Translation(axes=1), (30,)),
+    "shift-volumes": (Translation(axes=3), (8, 8, 8)),
+    "time_warp": (orbit.build("group", "time_warp"), (30,)),
+    "amplitude": (orbit.build("group", "amplitude"), (30, 2)),
+    "offset": (orbit.build("group", "offset"), (30, 2)),
+    "octahedral": (orbit.build("group", "octahedral"), (8, 8, 8)),
+    "rotation3d": (orbit.build("group", "rotation3d"), (8, 8, 8)),
 }
 
 
