@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from sklearn.base import clone
 from torch import Tensor
 
 from benchmarks.comparisons.base import Comparison, represented_images, slices
@@ -20,17 +23,38 @@ from runners.config.plan import Plan
 _ROWS = 256
 
 
+# Landmarks, side and share of the points of the second case, colour pictures.
+_LANDMARKS, _SIDE, _FEWER = 128, 96, 16
+
+
 def encoder(plan: Plan, n_points: int, threads: int) -> Comparison:
-    """One layer of ``encoder=patches`` against its own products and exponentials, at the same shapes and threads."""
-    X = represented_images(plan, n_points)
+    """One layer of ``encoder=patches`` against its own products and exponentials, at the same shapes and threads.
+
+    Images as they are, and pictures of 96 x 96 x 3 with 128 landmarks.
+    """
     patches = plan.component("encoder")
     if not isinstance(patches, Patches) or patches.reduce or not _is_one_gaussian_layer(patches.layers):
         raise InputError(
             "runner.compare=encoder needs encoder=patches with one layer, encoder.kernel=exponential and "
             "encoder.approx=nystrom"
         )
-    patches.fit(X, plan.seed("approx"))
-    points = torch.from_numpy(X)
+    pictures = represented_images(plan, max(1, n_points // _FEWER), _SIDE)[..., None] * np.array(
+        [1.0, 0.8, 0.6], np.float32
+    )
+    large = clone(patches)
+    large.layers[0].n_components = _LANDMARKS
+    cases: dict[str, Callable[[], object]] = {}
+    ratios: dict[str, tuple[str, str]] = {}
+    for size, each, X in (("", patches, represented_images(plan, n_points)), (f" {_SIDE}", large, pictures)):
+        each.fit(X, plan.seed("approx"))
+        names = f"encoder{size}", f"products{size}"
+        cases |= zip(names, _cases(each, torch.from_numpy(X), threads), strict=True)
+        ratios[f"encoder/products{size}"] = names
+    return Comparison(cases, ratios)
+
+
+def _cases(patches: Patches, points: Tensor, threads: int) -> tuple[Callable[[], object], Callable[[], object]]:
+    """The encoder of points, and its products and exponentials alone."""
     (layer,) = patches.layers_
     kept = Reused[_Products]()
 
@@ -39,14 +63,13 @@ def encoder(plan: Plan, n_points: int, threads: int) -> Comparison:
             with torch.inference_mode():
                 work(points[rows])
 
-        in_threads(in_inference_mode, slices(n_points, _ROWS), threads)
+        in_threads(in_inference_mode, slices(len(points), _ROWS), threads)
 
     def products() -> None:
         with kept.per_thread(lambda: _Products(layer, points), at_most=threads) as mine:
             on_tiles(lambda tile: mine()(tile))
 
-    cases = {"encoder": lambda: on_tiles(patches.encode), "products": products}
-    return Comparison(cases, {"encoder/products": ("encoder", "products")})
+    return lambda: on_tiles(patches.encode), products
 
 
 def _is_one_gaussian_layer(layers: list[Layer] | None) -> bool:
@@ -62,26 +85,20 @@ class _Products:
     """The products of patches with templates, the exponentials, and the products that pool and normalise."""
 
     def __init__(self, layer: Layer, like: Tensor) -> None:
-        self.layer, self.n = layer, layer.points_at_once(like.device)
+        self.n, _ = layer.strip(like.device)
         self.run = LayerRun(layer, like, self.n)
-        (rows, columns), (pooled_rows, pooled_columns) = layer.positions_, self.run.pooled_sides
-        block = len(self.run.templates[0])
-        self.patches = like.new_zeros(self.run.k, rows * columns * self.n)
-        self.values = like.new_empty(block, rows, columns * self.n)
-        self.half = like.new_empty(block, pooled_rows, columns * self.n)
-        self.pooled = like.new_empty(layer.n_templates_ * pooled_rows, pooled_columns, self.n)
-        self.features = like.new_empty(layer.shape_out_[0], pooled_rows * pooled_columns * self.n)
+        self.places = [(rows.stop - rows.start, *layer.positions_.counts[1:], self.n) for rows in self.run.strips]
+        self.patches = [like.new_zeros(self.run.k, math.prod(places)) for places in self.places]
+        self.values = [like.new_empty(len(self.run.templates), each.shape[1]) for each in self.patches]
+        self.pooled = like.new_empty(1, layer.n_templates_, *layer.shape_out_[1:], self.n)
 
     def __call__(self, points: Tensor) -> None:
-        down, across = self.run.matrices
         linear = self.run.linear
         assert linear is not None
         for _ in range(-(-len(points) // self.n)):
-            for templates in self.run.templates:
-                m = len(templates)
-                values, half, pooled = self.values[:m], self.half[:m], self.pooled[: m * len(down)]
-                torch.mm(templates, self.patches, out=values.view(m, -1)).exp2_()
-                torch.bmm(down.expand(m, *down.shape), values, out=half)
-                each = half.view(m * len(down), across.shape[1], self.n)
-                torch.bmm(across.expand(len(each), *across.shape), each, out=pooled)
-            torch.mm(linear, self.pooled.view(self.layer.n_templates_, -1), out=self.features)
+            start = 0
+            for places, patches, values in zip(self.places, self.patches, self.values, strict=True):
+                torch.mm(self.run.templates, patches, out=values).exp2_()
+                self.run.pool.add(values.view(-1, *places), start, self.pooled)
+                start += places[0]
+            torch.mm(linear, self.pooled.view(len(self.run.templates), -1))

@@ -16,20 +16,20 @@ from orbit.core.errors import ParameterError, of_part
 from orbit.core.linalg import inverse_root
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt, check_params
 from orbit.encoders.normalization import ContrastNormalization, MeanRemoval, Whitening, reciprocal
-from orbit.encoders.pooling import GaussianPooling, GridPooling, MeanPooling, NoPooling, Pooling, pool
+from orbit.encoders.pooling import GaussianPooling, GridPooling, MeanPooling, NoPooling, Pool, Pooling, Statistic
+from orbit.encoders.positions import Padding, Positions
 from orbit.encoders.sphere import Rectified, SphereMap, has_random_map, landmark_map, random_map
 from orbit.groups import Group
 from orbit.kernels import ArcCos, Gaussian, Kernel
 from orbit.kernels.landmarks import Landmarks, SphericalKMeans, Uniform
 from orbit.registry import build
 
-# Numbers in each of the two large arrays of a tile, patches and features. Long rows matter more than fitting in the
-# second-level cache: pooling 64 points at once takes a third of the time per point of eight.
-_TILE_NUMBERS = 2**20
+# Numbers in the larger of the arrays of a strip of positions, patches or features.
+_STRIP_NUMBERS = 2**19
 _GPU_BREADTH = 256
 
-# Limits on the points of a tile, the last axis in the products of pooling.
-_FEWEST_POINTS, _MOST_POINTS = 8, 64
+# Points of a tile, the last axis of maps, at most.
+_MOST_POINTS = 64
 
 # Patches with a norm below this share of the root mean square have no direction, only rounding errors.
 _NO_DIRECTION = 1e-5
@@ -38,12 +38,13 @@ _NO_DIRECTION = 1e-5
 class Layer(Component):
     """Kernel features of patches, pooled over positions: a layer of :class:`~orbit.encoders.patches.Patches`.
 
-    It maps maps of shape (channels, height, width, n), with n points in the last axis, to maps of features.
+    It maps maps of shape (channels, *sides, n), with one, two or three sides and n points in the last axis, to maps of
+    features.
 
     Parameters
     ----------
     size : int >= 1
-        Side of the patches.
+        Entries of a patch along each axis.
     stride : int >= 1
         Positions from one patch to the next.
     normalization : MeanRemoval, ContrastNormalization, Whitening or None
@@ -63,15 +64,23 @@ class Layer(Component):
     group : Group or None
         A finite group that reorders the entries of a patch, such as ``Dihedral()``: f_u is averaged over its action
         on the patch.
-    pooling : Pooling or None
+    pooling : Pooling or list of Pooling, one for each axis, or None
         The windows a_c; None is ``GaussianPooling()``.
+    statistics : {"mean", "positive", "maximum"} or list of them
+        What is taken of the features in a window, several side by side: their weighted mean, that of their positive
+        part, or the largest where the weight is not zero.
+    dilation : int >= 1 or list of int
+        Distance between the entries of a patch. With several, each has landmarks of its own, and their features are
+        side by side.
+    padding : {"none", "zero", "edge", "reflect", "wrap"}, or list of them, one for each axis
+        Entries outside the map; with ``none`` there are patches inside the map only.
 
     Attributes
     ----------
     templates_ : array, shape (order of the group, landmarks or random vectors, d)
     linear_ : array K_ZZ^(-1/2), shape (rank, landmarks), or None
     shape_in_, shape_out_ : tuple of int
-        (channels, height, width) of the maps.
+        (channels, *sides) of the maps.
     """
 
     def __init__(
@@ -85,7 +94,10 @@ class Layer(Component):
         n_components: PositiveInt = 32,
         homogeneous: bool = True,
         group: Group | None = None,
-        pooling: Pooling | None = None,
+        pooling: Pooling | list[Pooling] | None = None,
+        statistics: Statistic | list[Statistic] = "mean",
+        dilation: PositiveInt | list[PositiveInt] = 1,
+        padding: Padding | list[Padding] = "none",
     ) -> None:
         self.size = size
         self.stride = stride
@@ -97,30 +109,34 @@ class Layer(Component):
         self.homogeneous = homogeneous
         self.group = group
         self.pooling = pooling
+        self.statistics = statistics
+        self.dilation = dilation
+        self.padding = padding
 
     @classmethod
     def from_config(
         cls,
         normalization: Literal["norm", "mean", "contrast", "whitening"] = "norm",
         contrast: NonNegativeFloat = 0.1,
+        channel_means: bool = True,
         whitening: PositiveFloat = 0.1,
         kernel: Literal["exponential", "arccos0", "arccos1", "rectified"] = "exponential",
         beta: PositiveFloat = 4.0,
         threshold: NonNegativeFloat = 0.1,
         landmarks: Literal["kmeans", "uniform"] = "kmeans",
-        group: str | None = None,
+        group: str | dict[str, Any] | None = None,
         pooling: Literal["gaussian", "mean", "grid", "none"] = "gaussian",
         pool_stride: PositiveInt = 3,
         pool_width: PositiveFloat | None = None,
-        cells: PositiveInt = 3,
+        cells: PositiveInt | list[PositiveInt] = 3,
         **others: Any,
     ) -> Self:
         """The layer of the keys that :meth:`Patches.from_config <orbit.encoders.patches.Patches.from_config>` has."""
         normalizations = {
             "norm": None,
-            "mean": MeanRemoval(),
-            "contrast": ContrastNormalization(contrast),
-            "whitening": Whitening(whitening, contrast),
+            "mean": MeanRemoval(channel_means),
+            "contrast": ContrastNormalization(contrast, channel_means),
+            "whitening": Whitening(whitening, contrast, channel_means),
         }
         kernels = {
             "exponential": Gaussian(beta**-0.5),
@@ -128,17 +144,18 @@ class Layer(Component):
             "arccos1": ArcCos(1),
             "rectified": Rectified(threshold),
         }
-        poolings = {
+        poolings: dict[str, Any] = {
             "gaussian": GaussianPooling(pool_stride, pool_width),
             "mean": MeanPooling(pool_stride),
-            "grid": GridPooling(cells),
+            "grid": [GridPooling(each) for each in cells] if isinstance(cells, list) else GridPooling(cells),
             "none": NoPooling(),
         }
+        named = {"name": group} if isinstance(group, str) else group
         return cls(
             normalization=normalizations[normalization],
             kernel=kernels[kernel],
             landmarks={"kmeans": SphericalKMeans(), "uniform": Uniform()}[landmarks],
-            group=None if group is None else build("group", group),
+            group=None if named is None else build("group", **named),
             pooling=poolings[pooling],
             **others,
         )
@@ -146,9 +163,13 @@ class Layer(Component):
     def check(self) -> None:
         check_params(self)
         for name, part in self.get_params(deep=False).items():
-            if isinstance(part, Component):
-                with of_part(name):
-                    part.check()
+            for each in several(part):
+                if isinstance(each, Component):
+                    with of_part(name):
+                        each.check()
+        for name in ("pooling", "statistics", "dilation", "padding"):
+            if getattr(self, name) == []:
+                raise ParameterError(name, "at least one in a list", [])
         kernel = self.kernel
         if isinstance(kernel, Kernel) and not kernel.is_zonal:
             raise ParameterError("kernel", "a kernel of the angle of unit vectors, such as Gaussian or ArcCos", kernel)
@@ -157,7 +178,7 @@ class Layer(Component):
         self._check_landmarks()
         group = self.group
         if group is not None and (group.order is None or not group.permutes((self.size, self.size, 1))):
-            expected = "a finite group that reorders the pixels of a patch, or None"
+            expected = "a finite group that reorders the entries of a patch, or None"
             raise ParameterError("group", expected, group.name)
 
     def _check_landmarks(self) -> None:
@@ -169,38 +190,68 @@ class Layer(Component):
         if isinstance(self.kernel, Rectified) and rule.uses_kernel:
             raise ParameterError("landmarks", "a rule that needs no kernel, such as Uniform, for Rectified", rule)
 
-    def positions(self, sides: Sequence[int]) -> tuple[int, ...]:
-        """Number of patches along each axis of a map."""
-        return tuple((side - self.size) // self.stride + 1 for side in sides)
+    def by_dilation(self) -> list[Self]:
+        """A layer for each dilation, whose features are side by side."""
+        return [clone(self).set_params(dilation=each) for each in several(self.dilation)]
+
+    def check_sides(self, sides: tuple[int, ...]) -> None:
+        """Raise ``InputError`` if maps of these sides have no patches, or other windows for each dilation."""
+        for name, part in (("pooling", self.pooling), ("padding", self.padding)):
+            if isinstance(part, list) and len(part) != len(sides):
+                raise ParameterError(name, f"one, or one for each of {len(sides)} axes", part)
+        if self.group is not None:
+            with of_part("group"):
+                self.group.check_shape((self.size,) * len(sides))
+        for each in self.by_dilation():
+            positions = each.positions(sides)
+            if min(positions.counts) < 1:
+                name, largest = (
+                    ("size", min(sides))
+                    if positions.dilation == 1
+                    else ("dilation", (min(sides) - 1) // max(1, self.size - 1))
+                )
+                raise ParameterError(name, f"at most {largest}, for maps of sides {sides}", getattr(self, name))
+        windows = [each.sides_out(sides) for each in self.by_dilation()]
+        if any(each != windows[0] for each in windows):
+            raise ParameterError(
+                "dilation", "one, or a padding or pooling='grid' with equal windows for all", self.dilation
+            )
+
+    def positions(self, sides: Sequence[int]) -> Positions:
+        """The patches of maps of these sides, for the only dilation."""
+        (dilation,) = several(self.dilation)
+        return Positions(tuple(sides), self.size, self.stride, dilation, self._for_axes(self.padding, len(sides)))
 
     def sides_out(self, sides: Sequence[int]) -> tuple[int, ...]:
         """Sides of the map of features of a map of these sides."""
-        return tuple(map(len, self._windows(sides)))
+        return tuple(map(len, self.by_dilation()[0].windows(sides)))
+
+    def windows(self, sides: Sequence[int]) -> list[np.ndarray]:
+        """Weights of the positions along each axis in each window, shapes (windows, positions)."""
+        poolings = self._for_axes(self.pooling or GaussianPooling(), len(sides))
+        return [each.windows(count) for each, count in zip(poolings, self.positions(sides).counts, strict=True)]
+
+    @staticmethod
+    def _for_axes(value: Any, axes: int) -> tuple[Any, ...]:
+        return tuple(value) if isinstance(value, (list, tuple)) else (value,) * axes
 
     def fit(self, maps: Tensor, n_patches: int, rng: np.random.Generator) -> Self:
-        """Fit to at most ``n_patches`` random patches of maps."""
+        """Fit to at most ``n_patches`` random patches of maps; for a single dilation."""
         self.shape_in_ = tuple(maps.shape[:-1])
-        self.d_ = self.shape_in_[0] * self.size ** len(self.shape_in_[1:])
         self.positions_ = self.positions(self.shape_in_[1:])
-        self.windows_ = self._windows(self.shape_in_[1:])
-        patches = self._sample(maps, n_patches, rng)
+        self.windows_ = self.windows(self.shape_in_[1:])
+        self.d_ = self.shape_in_[0] * self.size ** len(self.windows_)
+        total = self.positions_.total(maps.shape[-1])
+        patches = self.positions_.take(maps, rng.choice(total, min(n_patches, total), replace=False))
         self.normalization_ = None
         if self.normalization is not None:
-            self.normalization_ = clone(self.normalization).fit(patches, self._moved)
+            self.normalization_ = clone(self.normalization).fit(patches, self._moved, self.shape_in_[0])
         norms = self.normalize(patches)
         self.floor_ = _NO_DIRECTION * float(norms.double().square().mean().sqrt())
         has_direction = norms > self.floor_
         units = (patches[:, has_direction] / norms[has_direction]).T.contiguous()
         self._fit_features(units if len(units) else torch.eye(1, self.d_, dtype=patches.dtype), rng)
         return self
-
-    def _sample(self, maps: Tensor, size: int, rng: np.random.Generator) -> Tensor:
-        """Random patches, shape (d, count)."""
-        shape = (*self.positions_, maps.shape[-1])
-        total = math.prod(shape)
-        chosen = rng.choice(total, min(size, total), replace=False)
-        places: Any = [torch.from_numpy(each) for each in np.unravel_index(chosen, shape)]
-        return self.patches(maps)[..., *places].reshape(self.d_, -1)
 
     def _fit_features(self, units: Tensor, rng: np.random.Generator) -> None:
         kernel, d = self._fitted_kernel(units), units.shape[1]
@@ -225,42 +276,41 @@ class Layer(Component):
     def _features(self, kernel: Any) -> SphereMap:
         return random_map(kernel) if self.approx == "rf" else landmark_map(kernel)
 
-    @property
-    def windowing(self) -> Pooling:
-        """:attr:`pooling`, or its default."""
-        return self.pooling or GaussianPooling()
-
-    def _windows(self, sides: Sequence[int]) -> list[np.ndarray]:
-        return [self.windowing.windows(length) for length in self.positions(sides)]
-
     def _moved(self, vectors: np.ndarray) -> np.ndarray:
         """Patches (m, d) moved by all elements of the group, shape (order, m, d)."""
         if self.group is None:
             return vectors[None]
-        images = vectors.reshape(-1, self.shape_in_[0], self.size, self.size).transpose(0, 2, 3, 1)
-        moved = self.group.act(self.group.elements(), np.ascontiguousarray(images))
-        return moved.transpose(0, 1, 4, 2, 3).reshape(len(moved), len(vectors), -1)
+        sides = (self.size,) * len(self.windows_)
+        patches = np.moveaxis(vectors.reshape(-1, self.shape_in_[0], *sides), 1, -1)
+        moved = self.group.act(self.group.elements(), np.ascontiguousarray(patches))
+        return np.moveaxis(moved, -1, 2).reshape(len(moved), len(vectors), -1)
 
     @property
     def shape_out_(self) -> tuple[int, ...]:
-        channels = len(self.linear_) if self.linear_ is not None else self.features_.columns * self.n_templates_
-        return (channels, *map(len, self.windows_))
+        return (len(several(self.statistics)) * self.channels_, *map(len, self.windows_))
+
+    @property
+    def channels_(self) -> int:
+        """Features of a patch."""
+        return self.features_.columns * self.n_templates_ if self.linear_ is None else len(self.linear_)
 
     @property
     def n_templates_(self) -> int:
         return self.templates_.shape[1]
 
-    def points_at_once(self, device: torch.device) -> int:
-        """Points of a tile."""
-        breadth = _GPU_BREADTH if device.type == "cuda" else 1
-        points = breadth * _TILE_NUMBERS // ((self.d_ + 1) * math.prod(self.positions_))
-        return int(min(breadth * _MOST_POINTS, max(_FEWEST_POINTS, points)))
+    @property
+    def is_linear_(self) -> bool:
+        """Whether K_ZZ^(-1/2) may be applied after pooling."""
+        return several(self.statistics) == ["mean"]
 
-    def patches(self, maps: Tensor) -> Tensor:
-        """A view of the patches of maps, shape (channels, size, size, rows, columns, n)."""
-        channels, *sides, point = maps.stride()
-        shape = (len(maps), *(self.size for _ in sides), *self.positions_, maps.shape[-1])
-        return maps.as_strided(shape, (channels, *sides, *(self.stride * side for side in sides), point))
+    def strip(self, device: torch.device) -> tuple[int, int]:
+        """Points of a tile, and positions along the first axis of a strip of their patches."""
+        numbers = _STRIP_NUMBERS * (_GPU_BREADTH if device.type == "cuda" else 1)
+        order, first = len(self.templates_), self.positions_.counts[0]
+        width = max(self.d_ + 1, order * self.features_.columns * self.n_templates_)
+        row = width * math.prod(self.positions_.counts[1:])
+        points = int(min(_MOST_POINTS * (numbers // _STRIP_NUMBERS), max(1, numbers // row)))
+        return points, min(first, max(1, numbers // (row * points)))
 
     def normalize(self, patches: Tensor) -> Tensor:
         """Normalise patches (d, count) in place, except for the division by the norm; returns the norms."""
@@ -269,8 +319,15 @@ class Layer(Component):
         return patches.square().sum(0).sqrt_()
 
 
+def several(value: Any) -> list[Any]:
+    """A value, or several, as a list."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
 class LayerRun:
     """A layer with its matrices and its working memory, for one thread.
+
+    Patches and their features are computed in strips of positions along the first axis, which fit the cache.
 
     Parameters
     ----------
@@ -281,99 +338,82 @@ class LayerRun:
 
     def __init__(self, layer: Layer, like: Tensor, points: int) -> None:
         self.layer, self.points = layer, points
-        rows, columns = layer.positions_
-        n, m = rows * columns * points, layer.n_templates_
         templates = torch.as_tensor(layer.templates_).to(like)
-        self.order, _, self.k = templates.shape
-        many = _GPU_BREADTH if like.device.type == "cuda" else 1
-        per_template = self.order * layer.features_.columns * n
-        blocks = -(-m // max(1, many * _TILE_NUMBERS // per_template))
-        self.block = -(-m // blocks)  # of equal size, except the last
-        self.templates = [
-            templates[:, start : start + self.block].flatten(0, 1).contiguous() for start in range(0, m, self.block)
-        ]
+        self.order, self.m, self.k = templates.shape
+        self.templates = templates.flatten(0, 1)
         self.linear = None if layer.linear_ is None else torch.as_tensor(layer.linear_).to(like)
-        down, across = (torch.as_tensor(windows).to(like) for windows in layer.windows_)
-        self.matrices, self.pooled_sides = (down, across), (len(down), len(across))
-        self.pools = not layer.windowing.is_identity
-        pooled_rows, pooled_columns = self.pooled_sides
-        self._patches = like.new_empty(self.k * n)
-        self._values = like.new_empty(self.block * per_template)
-        self._half = like.new_empty(self.block * layer.features_.columns * pooled_rows * columns * points)
-        self._features = like.new_empty(
-            0 if self.linear is None else len(self.linear) * pooled_rows * pooled_columns * points
-        )
-        self._pooled = like.new_empty(layer.features_.columns * m * pooled_rows * pooled_columns * points)
+        self.pool = Pool(layer.windows_, several(layer.statistics), like)
+        rows, step = layer.positions_.counts[0], layer.strip(like.device)[1]
+        self.strips = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+        count = step * math.prod(layer.positions_.counts[1:]) * points
+        c, places = layer.features_.columns, math.prod(map(len, layer.windows_)) * points
+        self._patches = like.new_empty(self.k * count)
+        self._values = like.new_empty(c * len(self.templates) * count)
+        before = c * self.m if layer.is_linear_ else layer.channels_
+        self._pooled = like.new_empty(len(several(layer.statistics)) * before * places)
+        self._features = like.new_empty(layer.channels_ * (places if layer.is_linear_ else count))
 
     def fits(self, points: int, like: Tensor) -> bool:
         """Whether it was made for this number of points, precision and device."""
         return self.points == points and self._patches.dtype == like.dtype and self._patches.device == like.device
 
     def __call__(self, maps: Tensor) -> Tensor:
-        """Maps (channels, height, width, n) to maps of features, overwritten by the next call."""
-        layer, n = self.layer, maps.shape[-1]
-        per_patch = math.prod(layer.positions_) * n
-        patches = self._patches[: self.k * per_patch].view(self.k, per_patch)
-        norms = self._unit_patches(maps, patches)
+        """Maps (channels, *sides, n) to maps of features, overwritten by the next call."""
+        layer, positions, n = self.layer, self.layer.positions_, maps.shape[-1]
+        maps = positions.padded(maps)
+        patches = positions.patches(maps)
+        norms = positions.sums(maps.square()).sqrt_() if layer.normalization_ is None else None
+        windows, statistics = layer.shape_out_[1:], len(several(layer.statistics))
+        channels = layer.features_.columns * self.m if layer.is_linear_ else layer.channels_
+        pooled = self._pooled[: statistics * channels * math.prod(windows) * n].view(statistics, channels, *windows, n)
+        self.pool.start(pooled)
+        for rows in self.strips:
+            strip = patches.narrow(len(windows) + 1, rows.start, rows.stop - rows.start)
+            values = self._values_of(strip, None if norms is None else norms[rows])
+            if not layer.is_linear_:
+                values = self._linear(values)
+            self.pool.add(values, rows.start, pooled)
+        pooled = pooled.flatten(0, 1)
+        return self._linear(pooled) if layer.is_linear_ else pooled
+
+    def _values_of(self, view: Tensor, norms: Tensor | None) -> Tensor:
+        """kappa of patches and landmarks, or random features, shape (columns * m, rows, *positions, n)."""
+        layer, places = self.layer, view.shape[len(self.layer.windows_) + 1 :]
+        count = math.prod(places)
+        patches = self._patches[: self.k * count].view(self.k, count)
+        norms = self._unit_patches(view, norms, patches)
         factor = norms if layer.homogeneous else None
         if layer.features_.norm_in_product:
             layer.features_.coordinate(factor, patches[-1])
             factor = None
-        c, m = layer.features_.columns, layer.n_templates_
-        pooled = self._pooled[: c * m * math.prod(self.pooled_sides) * n].view(c, m, *self.pooled_sides, n)
-        for i, templates in enumerate(self.templates):
-            self._add_block(templates, patches, factor, pooled[:, i * self.block : (i + 1) * self.block])
-        return self._linear(pooled.flatten(0, 1))
-
-    def _add_block(self, templates: Tensor, patches: Tensor, factor: Tensor | None, out: Tensor) -> None:
-        """Write pooled features of some templates to ``out`` (columns, m, rows, columns, n)."""
-        layer, (count, n) = self.layer, (len(templates), patches.shape[1])
         c = layer.features_.columns
-        values = self._values[: c * count * n].view(c, count, n)
-        torch.mm(templates, patches, out=values[0])
+        values = self._values[: c * len(self.templates) * count].view(c, -1, count)
+        torch.mm(self.templates, patches, out=values[0])
         layer.features_.activate(values)
         if self.order > 1:
-            values = values.view(c, self.order, -1, n).mean(1)
+            values = values.view(c, self.order, -1, count).mean(1)
         if layer.scale_ != 1:
             values.mul_(layer.scale_)
         if factor is not None:
             values.mul_(factor)
-        maps = values.view(c, out.shape[1], *layer.positions_, out.shape[-1])
-        for of_values, of_out in zip(maps, out, strict=True):
-            if not self.pools:
-                of_out.copy_(of_values)
-            else:
-                half = self._half[: len(of_out) * out.shape[2] * layer.positions_[1] * out.shape[-1]]
-                pool(self.matrices, of_values, half, of_out)
+        return values.view(-1, *places)
 
     def _linear(self, maps: Tensor) -> Tensor:
+        """K_ZZ^(-1/2) times the values in the first axis."""
         if self.linear is None:
             return maps
         out = self._features[: len(self.linear) * maps[0].numel()].view(len(self.linear), *maps.shape[1:])
         torch.mm(self.linear, maps.flatten(1), out=out.flatten(1))
         return out
 
-    def _unit_patches(self, maps: Tensor, out: Tensor) -> Tensor:
+    def _unit_patches(self, view: Tensor, norms: Tensor | None, out: Tensor) -> Tensor:
         """Write the directions of the patches to the first rows of ``out``; returns the norms, shape (count,)."""
         layer = self.layer
-        view = layer.patches(maps)
-        if layer.normalization_ is None:
-            norms = self._norms(maps)
-            inverse = reciprocal(norms, layer.floor_)
-            torch.mul(view, inverse.view(view.shape[3:]), out=out[: layer.d_].view(view.shape))
-            return norms
         patches = out[: layer.d_]
-        patches.view(view.shape).copy_(view)
-        norms = layer.normalize(patches)
-        patches.mul_(reciprocal(norms, layer.floor_))
-        return norms
-
-    def _norms(self, maps: Tensor) -> Tensor:
-        """Norms of all patches from cumulative sums of squares: many times faster than from the patches."""
-        size, stride = self.layer.size, self.layer.stride
-        rows, columns = self.layer.positions_
-        squares = maps.square().sum(0) if len(maps) > 1 else maps[0].square()
-        width, n = squares.shape[1:]
-        sums = squares.as_strided((size, rows, width, n), (width * n, stride * width * n, n, 1)).sum(0)
-        sums = sums.as_strided((size, rows, columns, n), (n, width * n, stride * n, 1)).sum(0)
-        return sums.sqrt_().flatten()
+        if norms is None:
+            patches.view(view.shape).copy_(view)
+            norms = layer.normalize(patches)
+            patches.mul_(reciprocal(norms, layer.floor_))
+            return norms
+        torch.mul(view, reciprocal(norms, layer.floor_), out=patches.view(view.shape))
+        return norms.flatten()

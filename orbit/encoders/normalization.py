@@ -15,10 +15,24 @@ from orbit.core.params import NonNegativeFloat, PositiveFloat
 
 
 class MeanRemoval(Component):
-    """The mean of the patch is subtracted; a patch that is constant but for rounding becomes zero."""
+    """The mean of each channel of the patch is subtracted; one that is constant but for rounding becomes zero.
 
-    def fit(self, patches: Tensor, moved: Callable[[np.ndarray], np.ndarray]) -> Self:
-        """Fit to patches, shape (d, count); ``moved`` gives the images (order, count, d) of patches under the group."""
+    Parameters
+    ----------
+    per_channel : bool
+        Whether each channel has its own mean, which a white balance or an offset of one sensor does not change, or all
+        have one.
+    """
+
+    def __init__(self, per_channel: bool = True) -> None:
+        self.per_channel = per_channel
+
+    def fit(self, patches: Tensor, moved: Callable[[np.ndarray], np.ndarray], channels: int) -> Self:
+        """Fit to patches, shape (d, count), of a number of channels, the first axis of a patch.
+
+        ``moved`` gives the images (order, count, d) of patches under the group.
+        """
+        self.means_ = channels if self.per_channel else 1
         return self
 
     def apply(self, patches: Tensor) -> None:
@@ -26,14 +40,18 @@ class MeanRemoval(Component):
         self._centre(patches)
 
     def _centre(self, patches: Tensor) -> Tensor:
-        """The means, shape (count,), in the unit of the patches that remain, whose rounding errors the patches have."""
-        means = patches.mean(0)
-        patches.sub_(means)
-        deviations = patches.square().mean(0).sqrt_()
-        constant = is_constant(deviations, means, means.dtype)
-        scale = self._scale(deviations).masked_fill_(constant, 0.0)
+        """Norms of the means, shape (count,), in the unit of the patches that remain, with their rounding errors."""
+        channels = patches.view(self.means_, -1, patches.shape[1])
+        means = channels.mean(1)
+        channels.sub_(means[:, None])
+        variances = channels.square().mean(1)
+        constant = is_constant(variances.sqrt(), means, means.dtype)
+        if self.means_ > 1:
+            channels.mul_(~constant[:, None])
+            variances.masked_fill_(constant, 0.0)
+        scale = self._scale(variances.mean(0).sqrt_()).masked_fill_(constant.all(0), 0.0)
         patches.mul_(scale)
-        return means.mul_(scale)
+        return means.square().mean(0).sqrt_().mul_(scale)
 
     def _scale(self, deviations: Tensor) -> Tensor:
         """Factors of centred patches of these standard deviations."""
@@ -41,19 +59,23 @@ class MeanRemoval(Component):
 
 
 class ContrastNormalization(MeanRemoval):
-    """The mean is subtracted, and the patch divided by sqrt(var + c^2).
+    """The mean is subtracted, and the patch divided by sqrt(var + c^2), var the variance about that mean.
 
     Parameters
     ----------
     contrast : float >= 0
         c, as a share of the root mean variance of the patches.
+    per_channel : bool
+        As for :class:`MeanRemoval`.
     """
 
-    def __init__(self, contrast: NonNegativeFloat = 0.1) -> None:
+    def __init__(self, contrast: NonNegativeFloat = 0.1, per_channel: bool = True) -> None:
+        super().__init__(per_channel)
         self.contrast = contrast
 
-    def fit(self, patches: Tensor, moved: Callable[[np.ndarray], np.ndarray]) -> Self:
-        variances = patches.double().var(0, unbiased=False)
+    def fit(self, patches: Tensor, moved: Callable[[np.ndarray], np.ndarray], channels: int) -> Self:
+        super().fit(patches, moved, channels)
+        variances = patches.double().view(self.means_, -1, patches.shape[1]).var(1, unbiased=False)
         self.contrast_ = self.contrast * float(variances.mean()) ** 0.5
         return self
 
@@ -64,19 +86,23 @@ class ContrastNormalization(MeanRemoval):
 class Whitening(ContrastNormalization):
     """After contrast normalisation, patches are multiplied by (C + epsilon I)^(-1/2); C is their covariance.
 
+    C is that of all entries, over positions and channels.
+
     Parameters
     ----------
     epsilon : float > 0
-    contrast : float >= 0
+    contrast, per_channel
         As for :class:`ContrastNormalization`.
     """
 
-    def __init__(self, epsilon: PositiveFloat = 0.1, contrast: NonNegativeFloat = 0.1) -> None:
-        super().__init__(contrast)
+    def __init__(
+        self, epsilon: PositiveFloat = 0.1, contrast: NonNegativeFloat = 0.1, per_channel: bool = True
+    ) -> None:
+        super().__init__(contrast, per_channel)
         self.epsilon = epsilon
 
-    def fit(self, patches: Tensor, moved: Callable[[np.ndarray], np.ndarray]) -> Self:
-        super().fit(patches, moved)
+    def fit(self, patches: Tensor, moved: Callable[[np.ndarray], np.ndarray], channels: int) -> Self:
+        super().fit(patches, moved, channels)
         centred = patches.clone()
         self._centre(centred)
         # of all images under the group, so that the matrix is the same for each of them

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from torch import Tensor
 
 from orbit.core.errors import InputError, ParameterError, of_part, suggestion
+from orbit.core.grid import grid_axes
 from orbit.core.linalg import eigh
 from orbit.core.params import Parameter, PositiveInt, Range, checked_values
 from orbit.core.random import RandomState, generator
@@ -21,26 +21,26 @@ from orbit.encoders.base import Encoder
 from orbit.encoders.layer import Layer, LayerRun
 from orbit.registry import register
 
-# Number of images from which patches are drawn: more only take more time.
-_SAMPLE_IMAGES = 2000
+# Number of points from which patches are drawn: more only take more time.
+_SAMPLE_POINTS = 2000
 
 # Iterations and additional directions of the subspace iteration for principal directions, which need not be exact.
 _POWER_ITERATIONS, _MORE_DIRECTIONS = 2, 16
 
 # Limits on the entries of the maps to which a layer, and of the vectors to which principal directions are fitted.
-_SAMPLE_NUMBERS, _VECTOR_NUMBERS = 2**26, 2**28
+_SAMPLE_NUMBERS, _VECTOR_NUMBERS = 2**25, 2**28
 
-# Images for each principal direction, at least: with fewer, the last directions are those of the sample only.
-_IMAGES_PER_DIRECTION = 4
+# Points for each principal direction, at least: with fewer, the last directions are those of the sample only.
+_POINTS_PER_DIRECTION = 4
 
 
 @register("encoder", "patches")
 class Patches(Encoder):
-    """Patches of an image or map as kernel features, pooled over positions, layer by layer.
+    """Patches of a series, image or volume as kernel features, pooled over positions, layer by layer.
 
-    The patches p_u of an image at positions u are normalised and compared by a
-    homogeneous kernel |p| |q| kappa(<p, q> / |p| |q|). With unit vectors Z as
-    landmarks,
+    Points are series (length,) or (length, channels), images (height, width) or (height, width, channels), or volumes
+    (depth, height, width) or (depth, height, width, channels). The patches p_u at positions u are normalised and
+    compared by a homogeneous kernel |p| |q| kappa(<p, q> / |p| |q|). With unit vectors Z as landmarks,
 
         f_u = K_ZZ^(-1/2) |p_u| kappa(Z p_u / |p_u|),      E(x)_c = sum_u a_c(u) f_u,
 
@@ -55,7 +55,7 @@ class Patches(Encoder):
     Parameters
     ----------
     layers : list of Layer or None
-        From the image to the last map; None is one ``Layer()``.
+        From the point to the last map; None is one ``Layer()``.
     unit_norm : bool
         Whether the last map is scaled to norm one.
     reduce : int >= 1 or None
@@ -70,11 +70,14 @@ class Patches(Encoder):
         preserves inner products, 1 gives all directions the same weight.
     n_patches : int >= 1
         Number of patches in the sample to which a layer is fitted.
+    axes : int >= 1 or None
+        Number of axes of a point before the one that holds channels, if there is one; None is
+        :func:`~orbit.core.grid.grid_axes` of its shape.
 
     Attributes
     ----------
     layers_ : list of Layer
-        The fitted layers.
+        The fitted layers; one for each dilation of a layer that has several.
     directions_ : array, shape (n_outputs_, length of the maps), or None
     n_outputs_ : int
 
@@ -102,12 +105,14 @@ class Patches(Encoder):
         reduce: PositiveInt | None = None,
         reduce_whitening: Annotated[float, Range(low=0.0, high=1.0)] = 0.0,
         n_patches: PositiveInt = 50_000,
+        axes: PositiveInt | None = None,
     ) -> None:
         self.layers = layers
         self.unit_norm = unit_norm
         self.reduce = reduce
         self.reduce_whitening = reduce_whitening
         self.n_patches = n_patches
+        self.axes = axes
 
     @classmethod
     def from_config(cls, layers: list[dict[str, Any]] | None = None, **values: Any) -> Self:
@@ -116,7 +121,7 @@ class Patches(Encoder):
         Parameters
         ----------
         size : int >= 1
-            Side of the patches.
+            Entries of a patch along each axis.
         stride : int >= 1
             Positions from one patch to the next.
         normalization : {"norm", "mean", "contrast", "whitening"}
@@ -125,6 +130,9 @@ class Patches(Encoder):
             by (C + epsilon I)^(-1/2), where C is the covariance of such patches.
         contrast : float >= 0
             c, as a share of the root mean variance of the patches.
+        channel_means : bool
+            Whether the mean of each channel is subtracted, or one of all. A layer after the first has one of all unless
+            its entry in ``layers`` says otherwise.
         whitening : float > 0
             epsilon.
         kernel : {"exponential", "arccos0", "arccos1", "rectified"}
@@ -144,19 +152,21 @@ class Patches(Encoder):
             Number of landmarks or of random vectors.
         homogeneous : bool
             Whether features are multiplied by the norm |p_u| of the normalised patch.
-        group : str or None
-            Name of a finite group that reorders the entries of a patch, such as ``dihedral``: f_u is averaged over its
-            action on the patch.
+        group : str, dict or None
+            Name, or name and parameters, of a finite group that reorders the entries of a patch, such as ``dihedral``
+            or, for series, ``{name: reflection, axis: 0}``: f_u is averaged over its action on the patch.
         pooling : {"gaussian", "mean", "grid", "none"}
-            ``gaussian``: windows exp(-(u - c)^2 / (2 pool_width^2)) with centres ``pool_stride`` apart. ``mean``: means
-            of ``pool_stride`` x ``pool_stride`` positions. ``grid``: means of ``cells`` x ``cells`` parts of the map.
-            The weights of a window sum to one.
+            Windows along each axis. ``gaussian``: exp(-(u - c)^2 / (2 pool_width^2)) with centres ``pool_stride``
+            apart. ``mean``: ``pool_stride`` positions. ``grid``: one of ``cells`` parts of the map. The weights of a
+            window sum to one.
         pool_stride : int >= 1
             Positions from one window to the next.
         pool_width : float > 0 or None
             In positions; None is pool_stride / sqrt(2).
-        cells : int >= 1
-            Parts of the map along each axis, for ``grid``.
+        cells : int >= 1 or list of int, one for each axis
+            Parts of the map along each axis, for ``grid``; 1 is one window everywhere.
+        statistics, dilation, padding
+            As for :class:`~orbit.encoders.layer.Layer`.
         layers : list of dict, or None
             Several layers: each entry has the values that differ from those above, as in
             ``[{"n_components": 32}, {"size": 3, "n_components": 128}]``. None is one layer.
@@ -167,7 +177,7 @@ class Patches(Encoder):
             only = Layer.from_config(**shared)
             only.check()
             return cls([only], **values)
-        return cls([_layer(f"layers[{i}]", entry, shared) for i, entry in enumerate(layers)], **values)
+        return cls([_layer(i, entry, shared) for i, entry in enumerate(layers)], **values)
 
     @classmethod
     def config_parameters(cls) -> dict[str, Parameter]:
@@ -182,68 +192,87 @@ class Patches(Encoder):
                 layer.check()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        layers = self._layers()
-        self._check_images(shape, layers[0].size)
-        sides = shape[:2]
-        for i, layer in enumerate(layers):
-            if min(sides) < layer.size:
-                place = f"layers[{i}].size"
-                raise ParameterError(place, f"at most {min(sides)}, the side of the map of layer {i - 1}", layer.size)
+        sides = shape[: self._axes(shape)]
+        if len(shape) - len(sides) > 1:
+            raise self._refuse(shape, "series, images or volumes of one to three axes, and one for channels")
+        for i, layer in enumerate(self._layers()):
+            with of_part(f"layers[{i}]") if len(self._layers()) > 1 else contextlib.nullcontext():
+                layer.check_sides(sides)
             sides = layer.sides_out(sides)
+
+    def _axes(self, shape: tuple[int, ...]) -> int:
+        return grid_axes(shape) if self.axes is None else min(self.axes, len(shape))
 
     def _layers(self) -> list[Layer]:
         return self.layers or [Layer()]
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
         rng = generator(random_state)
-        images = _some(X, _SAMPLE_IMAGES, rng)
-        self.layers_: list[Layer] = []
+        points = _some(X, min(_SAMPLE_POINTS, _most(X.shape[1:])), rng)
+        self._stages: list[list[Layer]] = []
         self._kept.clear()
         for layer in self._layers():
-            images = images[: max(1, _SAMPLE_NUMBERS // math.prod(self._shape_of_maps()))]
-            self.layers_.append(clone(layer).fit(self._maps(images), self.n_patches, rng))
+            points = points[: _most(self._shape_of_maps())]
+            maps = self._maps(points)
+            self._stages.append([each.fit(maps, self.n_patches, rng) for each in layer.by_dilation()])
         self.n_outputs_ = math.prod(self._shape_of_maps())
-        self.directions_ = None if self.reduce is None else self._principal_directions(X, images, self.reduce, rng)
+        self.directions_ = None if self.reduce is None else self._principal_directions(X, points, self.reduce, rng)
+
+    @property
+    def layers_(self) -> list[Layer]:
+        return [layer for stage in self._stages for layer in stage]
 
     def _shape_of_maps(self) -> tuple[int, ...]:
-        """(channels, height, width) after the layers fitted so far."""
-        if self.layers_:
-            return self.layers_[-1].shape_out_
-        return (*self.shape_in_[2:], *self.shape_in_[:2]) if len(self.shape_in_) == 3 else (1, *self.shape_in_)
+        """(channels, *sides) after the layers fitted so far."""
+        if self._stages:
+            shapes = [layer.shape_out_ for layer in self._stages[-1]]
+            return (sum(channels for channels, *_ in shapes), *shapes[0][1:])
+        sides = self._axes(self.shape_in_)
+        return (math.prod(self.shape_in_[sides:]), *self.shape_in_[:sides])
 
     def _maps(self, points: Tensor) -> Tensor:
-        """The maps of the layers fitted so far, shape (channels, height, width, n)."""
+        """The maps of the layers fitted so far, shape (channels, *sides, n)."""
+        if not self._stages:
+            return self._channels_first(points)
         out = points.new_empty(*self._shape_of_maps(), len(points))
         for rows, maps in self._tiles(points):
             out[..., rows] = maps
         return out
 
+    def _channels_first(self, points: Tensor) -> Tensor:
+        """Points (n, *sides) or (n, *sides, channels) as maps (channels, *sides, n), contiguous."""
+        # transposed as a matrix, which torch copies in blocks that fit the cache
+        entries = points.flatten(1).T.contiguous().view(*points.shape[1:], len(points))
+        has_channels = points.ndim - 1 > self._axes(self.shape_in_)
+        return entries.movedim(-2, 0).contiguous() if has_channels else entries[None]
+
     def _tiles(self, points: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Tiles of points and their maps, which the next tile overwrites."""
-        step = min((layer.points_at_once(points.device) for layer in self.layers_), default=len(points))
+        step = min(layer.strip(points.device)[0] for layer in self.layers_)
         step = min(step, 1 << (len(points) - 1).bit_length())
-        runs = self._take_runs(step, points)
+        stages = self._take_runs(step, points)
         for start in range(0, len(points), step):
             rows = slice(start, min(start + step, len(points)))
-            maps = _channels_first(points[rows])
-            for run in runs:
-                maps = run(maps)
+            maps = self._channels_first(points[rows])
+            for runs in stages:
+                found = [run(maps) for run in runs]
+                maps = torch.cat(found) if len(found) > 1 else found[0]
             yield rows, maps
-        self._kept["runs"].append(runs)
+        self._kept["runs"].append(stages)
 
-    def _take_runs(self, step: int, like: Tensor) -> list[LayerRun]:
+    def _take_runs(self, step: int, like: Tensor) -> list[list[LayerRun]]:
         """The layers with working memory for ``step`` points, which is reused by later calls."""
         kept = self._kept.setdefault("runs", [])
         with contextlib.suppress(IndexError):  # list.pop is atomic: two threads never share working memory
-            runs = kept.pop()
-            if len(runs) == len(self.layers_) and all(run.fits(step, like) for run in runs):
-                return runs
-        return [LayerRun(layer, like, step) for layer in self.layers_]
+            stages = kept.pop()
+            if len(stages) == len(self._stages) and all(run.fits(step, like) for runs in stages for run in runs):
+                return stages
+        return [[LayerRun(layer, like, step) for layer in stage] for stage in self._stages]
 
-    def _principal_directions(self, X: np.ndarray, images: Tensor, size: int, rng: np.random.Generator) -> np.ndarray:
+    def _principal_directions(self, X: np.ndarray, points: Tensor, size: int, rng: np.random.Generator) -> np.ndarray:
         """Leading right singular vectors of the vectors of a sample, scaled; sets ``n_outputs_``."""
-        wanted = min(size * _IMAGES_PER_DIRECTION, _VECTOR_NUMBERS // self.n_outputs_)
-        vectors = self._vectors(_some(X, wanted, rng) if wanted > len(images) else images)
+        wanted = min(size * _POINTS_PER_DIRECTION, _VECTOR_NUMBERS // self.n_outputs_)
+        vectors = self._vectors(_some(X, wanted, rng) if wanted > len(points) else points)
         directions = leading_directions(vectors, size, rng)
         self.n_outputs_ = len(directions)
         if self.reduce_whitening:
@@ -269,13 +298,15 @@ class Patches(Encoder):
 
     def _scaled(self, maps: Tensor) -> Tensor:
         """Maps as vectors, shape (length, n), in place."""
-        vectors = maps.flatten(0, 2)
+        vectors = maps.flatten(0, -2)
         return _unit_rows(vectors.T).T if self.unit_norm else vectors
 
 
-def _layer(place: str, entry: dict[str, Any], shared: dict[str, Any]) -> Layer:
-    """The layer of an entry of ``layers`` and of the keys that it does not have."""
-    known = Layer.config_parameters()
+def _layer(i: int, entry: dict[str, Any], shared: dict[str, Any]) -> Layer:
+    """The layer of entry ``i`` of ``layers`` and of the keys that it does not have."""
+    place, known = f"layers[{i}]", Layer.config_parameters()
+    if i:  # channels are features of one patch, whose differences matter
+        shared = shared | {"channel_means": False}
     for key in entry:
         if key not in known:
             hint = suggestion(str(key), known)
@@ -284,6 +315,11 @@ def _layer(place: str, entry: dict[str, Any], shared: dict[str, Any]) -> Layer:
         layer = Layer.from_config(**{**shared, **checked_values(entry, known)})
         layer.check()
     return layer
+
+
+def _most(shape: tuple[int, ...]) -> int:
+    """Number of maps of this shape in a sample, at most."""
+    return max(1, _SAMPLE_NUMBERS // math.prod(shape))
 
 
 def _some(X: np.ndarray, size: int, rng: np.random.Generator) -> Tensor:
@@ -316,10 +352,3 @@ def _basis(A: Tensor) -> Tensor:
     """Orthonormal columns that span those of ``A``, shape (d, k)."""
     with threads_for(float(A.numel()) * A.shape[1]):
         return torch.linalg.qr(A)[0]
-
-
-def _channels_first(points: Tensor) -> Tensor:
-    """Images (n, height, width) or (n, height, width, channels) as maps (channels, height, width, n), contiguous."""
-    # transposed as a matrix, which torch copies in blocks that fit the cache
-    pixels = points.flatten(1).T.contiguous().view(*points.shape[1:], len(points))
-    return pixels[None] if points.ndim == 3 else pixels.permute(2, 0, 1, 3).contiguous()

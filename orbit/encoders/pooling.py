@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import torch
@@ -13,17 +14,11 @@ from torch import Tensor
 from orbit.core.component import Component
 from orbit.core.params import PositiveFloat, PositiveInt
 
+Statistic = Literal["mean", "positive", "maximum"]
+
 
 class Pooling(Component):
-    """Weighted means over windows of the positions along each axis.
-
-    Attributes
-    ----------
-    is_identity : bool
-        Whether every position is a window of its own.
-    """
-
-    is_identity: ClassVar[bool] = False
+    """Weighted means over windows of the positions along each axis."""
 
     @abstractmethod
     def windows(self, length: int) -> np.ndarray:
@@ -32,8 +27,6 @@ class Pooling(Component):
 
 class NoPooling(Pooling):
     """Every position separately."""
-
-    is_identity = True
 
     def windows(self, length: int) -> np.ndarray:
         return np.eye(length)
@@ -104,18 +97,65 @@ def _means(window: np.ndarray) -> np.ndarray:
     return weights / weights.sum(1, keepdims=True)
 
 
-def pool(matrices: tuple[Tensor, Tensor], values: Tensor, half: Tensor, out: Tensor) -> None:
-    """Pool maps with the points in the last axis, so that both products have long rows.
+class Pool:
+    """Pooled maps of features, from strips of the positions along the first axis.
 
     Parameters
     ----------
-    matrices : tensors, shapes (height', height) and (width', width)
-    values : tensor, shape (m, height, width, n), contiguous
-    half : tensor, shape (m, height', width, n), working memory for the first product
-    out : tensor, shape (m, height', width', n)
+    windows : list of arrays, shapes (windows, length), for each axis
+    statistics : list of str
+        ``mean``, ``positive`` (the mean of the positive part) and ``maximum``, side by side.
+    like : tensor of the precision and on the device of the maps
     """
-    rows, columns = matrices
-    m, height, width, n = values.shape
-    torch.bmm(rows.expand(m, *rows.shape), values.view(m, height, width * n), out=half.view(m, len(rows), width * n))
-    count = m * len(rows)
-    torch.bmm(columns.expand(count, *columns.shape), half.view(count, width, n), out=out.view(count, len(columns), n))
+
+    def __init__(self, windows: Sequence[np.ndarray], statistics: Sequence[str], like: Tensor) -> None:
+        self.statistics = statistics
+        self.matrices = [torch.as_tensor(each).to(like) for each in windows]
+        self.each = [np.array_equal(part, np.eye(len(part))) for part in windows]  # position is a window of its own
+        self.ranges = [[_extent(row) for row in part] for part in windows]
+        self.first = windows[0] != 0
+
+    def start(self, out: Tensor) -> None:
+        """Set pooled maps, shape (statistics, m, *windows, n), to those of no position."""
+        for pooled, statistic in zip(out, self.statistics, strict=True):
+            pooled.fill_(-math.inf) if statistic == "maximum" else pooled.zero_()
+
+    def add(self, values: Tensor, start: int, out: Tensor) -> None:
+        """Add the positions from ``start`` on, ``values`` (m, rows, *positions, n)."""
+        for pooled, statistic in zip(out, self.statistics, strict=True):
+            if statistic == "maximum":
+                self._raise(values, start, pooled)
+            else:
+                self._add(values.clamp(min=0) if statistic == "positive" else values, start, pooled)
+
+    def _add(self, values: Tensor, start: int, pooled: Tensor) -> None:
+        for axis in range(len(self.matrices) - 1, 0, -1):
+            values = values if self.each[axis] else _contract(self.matrices[axis], values, axis + 1)
+        stop = start + values.shape[1]
+        windows = _extent(self.first[:, start:stop].any(1))
+        weights = self.matrices[0][windows, start:stop]
+        pooled[:, windows].flatten(2).baddbmm_(weights.expand(len(values), *weights.shape), values.flatten(2))
+
+    def _raise(self, values: Tensor, start: int, pooled: Tensor) -> None:
+        for axis in range(len(self.ranges) - 1, 0, -1):
+            parts = [values.narrow(axis + 1, part.start, part.stop - part.start) for part in self.ranges[axis]]
+            values = torch.stack([part.amax(axis + 1) for part in parts], axis + 1)
+        stop = start + values.shape[1]
+        windows = _extent(self.first[:, start:stop].any(1))
+        for window, part in enumerate(self.ranges[0][windows], windows.start):
+            largest = values[:, max(0, part.start - start) : part.stop - start].amax(1)
+            torch.maximum(pooled[:, window], largest, out=pooled[:, window])
+
+
+def _extent(weights: np.ndarray) -> slice:
+    """From the first to the last entry that is not zero."""
+    places = np.flatnonzero(weights)
+    return slice(int(places[0]), int(places[-1]) + 1) if len(places) else slice(0, 0)
+
+
+def _contract(matrix: Tensor, values: Tensor, axis: int) -> Tensor:
+    """The product of a matrix (windows, length) with an axis of values."""
+    before, after = values.shape[:axis], values.shape[axis + 1 :]
+    batch = math.prod(before)
+    found = torch.bmm(matrix.expand(batch, *matrix.shape), values.reshape(batch, values.shape[axis], -1))
+    return found.view(*before, len(matrix), *after)

@@ -36,7 +36,7 @@ CASES = {
     "hadamard": {"hadamard", "matrix"},
     "laplacian": {"orbit", "torch", "scipy"},
     "state": {"as shipped", "fresh buffers", "nothing kept", "new threads"},
-    "encoder": {"encoder", "products"},
+    "encoder": {"encoder", "products", "encoder 96", "products 96"},
     "start": {
         *processes.CASES,
         "imports and work",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 
@@ -15,7 +16,7 @@ from sklearn.base import clone
 import orbit
 from orbit import representations
 from orbit.approx import Exact, RandomFourier
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError
 from orbit.distributions import NoisySort
 from orbit.encoders import (
     Gradients,
@@ -185,16 +186,89 @@ def test_layers_of_full_rank_give_the_kernel_of_the_kernel(layers, rng):
     np.testing.assert_allclose(found @ found.T, exact_gram(X, [DEFAULTS | each for each in layers]), rtol=1e-8)
 
 
+def strided_patches(X, axes, size, stride, dilation, padding):
+    """Patches by the definition, shape (n, positions, d); any number of axes."""
+    reach = (size - 1) * dilation
+    X = X.reshape(*X.shape[: axes + 1], -1)
+    if padding != "none":
+        width = [(0, 0), *[(reach // 2, reach - reach // 2)] * axes, (0, 0)]
+        X = np.pad(X, width, {"zero": "constant"}.get(padding, padding))
+    starts = itertools.product(*(range(0, side - reach, stride) for side in X.shape[1 : axes + 1]))
+    found = [X[:, *(slice(at, at + reach + 1, dilation) for at in place)].reshape(len(X), -1) for place in starts]
+    return np.stack(found, axis=1)
+
+
+@pytest.mark.parametrize("dilation", [1, 2, [1, 2]], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "axes", "options"),
+    [
+        ((20,), 1, {"size": 4, "stride": 2}),
+        ((20, 3), 1, {"size": 3, "padding": "wrap", "stride": 3}),
+        ((7, 9), 2, {"size": 3, "padding": "zero"}),
+        ((9, 8, 2), 2, {"size": 3, "stride": 2, "padding": "reflect"}),
+        ((8, 8, 8), 3, {"size": 3, "stride": 2, "padding": "edge"}),
+        ((6, 5, 5, 2), 3, {"size": 2}),
+    ],
+    ids=str,
+)
+def test_patches_along_any_number_of_axes(shape, axes, options, dilation, rng):
+    """All patches as landmarks: the sum over pairs of positions of |p| |q| kappa, for each dilation."""
+    X = rng.standard_normal((3, *shape))
+    settings = {"n_components": 5000, "landmarks": "uniform", "pooling": "grid", "cells": 1, "unit_norm": False}
+    found = encoded(patches_of(**options, **settings, dilation=dilation).fit(X, 0), X)
+    expected = 0.0
+    for step in dilation if isinstance(dilation, list) else [dilation]:
+        patches = strided_patches(X, axes, **({"stride": 1, "padding": "none"} | options | {"dilation": step}))
+        products = np.einsum("xpd,zqd->xzpq", patches, patches)
+        norms = np.linalg.norm(patches, axis=2)
+        lengths = np.einsum("xp,zq->xzpq", norms, norms)
+        expected = expected + (lengths * np.exp(4 * (products / lengths - 1))).mean((2, 3))
+    np.testing.assert_allclose(found @ found.T, expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("shape", "cells"), [((19,), 2), ((9, 8), [1, 3]), ((8, 8, 8), [2, 1, 3])], ids=str)
+def test_statistics_of_the_features_in_cells(shape, cells, rng, monkeypatch):
+    monkeypatch.setattr("orbit.encoders.layer._STRIP_NUMBERS", 300)  # several strips
+    X = rng.standard_normal((4, *shape))
+    options = {"size": 3, "n_components": 6, "unit_norm": False}
+    features = encoded(patches_of(**options, pooling="none").fit(X, 0), X).reshape(4, -1, *(s - 2 for s in shape))
+    names = ["maximum", "mean", "positive"]
+    found = encoded(patches_of(**options, pooling="grid", cells=cells, statistics=names).fit(X, 0), X)
+    counts = [cells] * len(shape) if isinstance(cells, int) else cells
+    bounds = [[-(-side * c // n) for c in range(n + 1)] for side, n in zip(features.shape[2:], counts, strict=True)]
+    expected = []
+    for statistic in (np.max, np.mean, lambda part, axis: np.maximum(part, 0).mean(axis)):
+        places = itertools.product(*(itertools.pairwise(each) for each in bounds))
+        windows_ = [features[:, :, *(slice(*part) for part in place)] for place in places]
+        expected.append(np.stack([statistic(w, axis=tuple(range(2, w.ndim))) for w in windows_], axis=2))
+    np.testing.assert_allclose(found, np.stack(expected, axis=1).reshape(4, -1), rtol=1e-9, atol=1e-12)
+
+
+def test_a_reversal_of_series_patches_is_averaged(rng):
+    X = rng.standard_normal((3, 12, 2))
+    options = {"size": 12, "pooling": "none", "n_components": 3, "group": {"name": "reflection", "axis": 0}}
+    encoder = patches_of(**options).fit(X, random_state=0)
+    np.testing.assert_allclose(encoded(encoder, X[:, ::-1]), encoded(encoder, X), rtol=1e-9)
+
+
+def test_axes_decide_what_is_a_channel(rng):
+    X = rng.standard_normal((4, 9, 9))
+    as_series = patches_of(size=3, axes=1, n_components=5).fit(X, 0)
+    assert as_series.layers_[0].shape_in_ == (9, 9)
+    assert patches_of(size=3, n_components=5).fit(X, 0).layers_[0].shape_in_ == (1, 9, 9)
+
+
 def normalised_patches(X, options):
     """Patches before the division by the norm, shape (n, rows, columns, d), d in the order channels, rows, columns."""
     images = X if X.ndim == 4 else X[..., None]
     size = options["size"]
     found = np.lib.stride_tricks.sliding_window_view(images, (size, size), axis=(1, 2))
-    patches = found.reshape(*found.shape[:3], -1)
-    patches = patches - patches.mean(-1, keepdims=True)
+    patches = found.reshape(*found.shape[:3], -1, size**2)
+    means = patches.mean(-1 if options["channel_means"] else (-2, -1), keepdims=True)
+    patches = (patches - means).reshape(*found.shape[:3], -1)
     if options["normalization"] == "mean":
         return patches
-    variances = patches.var(-1, keepdims=True)
+    variances = np.square(patches).mean(-1, keepdims=True)
     patches = patches / np.sqrt(variances + options["contrast"] ** 2 * variances.mean())
     if options["normalization"] == "contrast":
         return patches
@@ -206,10 +280,11 @@ def normalised_patches(X, options):
 
 @pytest.mark.parametrize("homogeneous", [True, False])
 @pytest.mark.parametrize("normalization", ["mean", "contrast", "whitening"])
-@pytest.mark.parametrize("shape", [(6, 7), (5, 6, 3)], ids=str)
-def test_patches_are_normalised_as_the_formula_says(normalization, shape, homogeneous, rng):
-    X = rng.standard_normal((4, *shape))
+@pytest.mark.parametrize(("shape", "channel_means"), [((6, 7), True), ((5, 6, 3), True), ((5, 6, 3), False)], ids=str)
+def test_patches_are_normalised_as_the_formula_says(normalization, shape, channel_means, homogeneous, rng):
+    X = rng.standard_normal((4, *shape)) + np.arange(shape[-1])
     options = {"size": 3, "normalization": normalization, "pooling": "none", "homogeneous": homogeneous}
+    options["channel_means"] = channel_means
     encoder = patches_of(**options, n_components=1000, landmarks="uniform", unit_norm=False).fit(X, random_state=0)
     found = encoded(encoder, X)
     patches = normalised_patches(X, DEFAULTS | options)
@@ -380,7 +455,7 @@ def test_whitened_reduction_divides_coordinates_by_powers_of_their_root_mean_squ
 
 
 def test_principal_directions_have_several_images_each(rng, monkeypatch):
-    monkeypatch.setattr("orbit.encoders.patches._SAMPLE_IMAGES", 10)
+    monkeypatch.setattr("orbit.encoders.patches._SAMPLE_POINTS", 10)
     X = smooth_images(rng, 400, 12, 12)
     vectors = encoded(patches_of(n_components=12).fit(X, 0), X)
     reduced = encoded(patches_of(n_components=12, reduce=40).fit(X, 0), X)
@@ -398,7 +473,7 @@ WRONG = [
     ({"layers": [{"n_component": 3}]}, r"^layers\[0\]: a layer has no parameter 'n_component'; did you mean 'n_comp"),
     ({"layers": [{"unit_norm": True}]}, r"^layers\[0\]: a layer has no parameter 'unit_norm'"),
     ({"layers": [3]}, r"^layers: expected a list, each item a mapping or null, found \[3\]$"),
-    ({"group": "rotation"}, r"^group: expected a finite group that reorders the pixels of a patch, or None"),
+    ({"group": "rotation"}, r"^group: expected a finite group that reorders the entries of a patch, or None"),
     ({"layers": [{"group": "turns"}]}, r"^layers\[0\]: .*no such group"),
 ]
 
@@ -435,7 +510,7 @@ def test_keys_of_the_configuration_are_layers_of_parts(rng):
         (patches_of(**keys), [layer]),
         (
             patches_of(layers=[{}, {"size": 2, "group": None}], **keys),
-            [layer, clone(layer).set_params(size=2, group=None)],
+            [layer, clone(layer).set_params(size=2, group=None, normalization__per_channel=False)],
         ),
     ):
         by_objects = Patches([clone(each) for each in layers])
@@ -461,15 +536,25 @@ def test_all_patches_as_landmarks_by_any_rule_give_the_kernel(rule, rng):
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, rtol=1e-9)
 
 
-def test_points_other_than_images_are_rejected(rng):
-    with pytest.raises(
-        InputError, match=r"^encoder=patches takes images .* of at least 5 x 5 pixels, found vectors of"
-    ):
-        patches_of().fit(np.zeros((3, 64)))
-    with pytest.raises(InputError, match=r"of at least 9 x 9 pixels, found points of shape \(8, 12\)"):
-        patches_of(size=9).fit(np.zeros((3, 8, 12)))
-    with pytest.raises(ParameterError, match=r"^layers\[1\]\.size: expected at most 2, the side of the map"):
-        patches_of(layers=[{}, {"size": 3}]).fit(np.zeros((3, 8, 12)))
+REFUSED = [
+    ((4,), {}, r"^size: expected at most 4, for maps of sides \(4,\), found 5"),
+    ((8, 12), {"size": 9}, r"^size: expected at most 8, for maps of sides \(8, 12\), found 9"),
+    ((8, 12), {"layers": [{}, {"size": 3}]}, r"^layers\[1\]\.size: expected at most 2, for maps of sides \(2, 3\)"),
+    ((20,), {"dilation": [2, 8]}, r"^dilation: expected at most 4, for maps of sides \(20,\)"),
+    ((20,), {"dilation": [1, 2]}, r"^dilation: expected one, or a padding or pooling='grid'"),
+    ((20,), {"pooling": "grid", "cells": [1, 2]}, r"^pooling: expected one, or one for each of 1 axes"),
+    ((20,), {"group": "dihedral"}, r"^group: .* acts on square images"),
+    ((8, 8, 8, 8, 8), {}, r"^encoder=patches takes series, images or volumes"),
+]
+
+
+@pytest.mark.parametrize(("shape", "options", "message"), REFUSED, ids=str)
+def test_points_without_such_patches_are_refused(shape, options, message):
+    with pytest.raises(InputError, match=message):
+        patches_of(**options).fit(np.zeros((3, *shape)))
+
+
+def test_points_of_another_shape_are_refused_after_the_fit(rng):
     encoder = patches_of(n_components=2).fit(rng.random((3, 8, 8)), 0)
     with pytest.raises(InputError, match=r"was fitted on points of shape \(8, 8\), found \(8, 9\)"):
         encoder.encode(torch.zeros(1, 8, 9))
