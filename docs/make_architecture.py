@@ -2,7 +2,7 @@
 
     python docs/make_architecture.py
 
-Boxes are the packages of orbit/ and runners/, and their modules beside these. A package stands above the packages it imports;
+Boxes are the packages of orbit/ and runners/, and their modules beside these. A package stands above those it imports;
 an arrow leads from a package to one that it imports, unless a longer path of arrows connects them.
 """
 
