@@ -26,6 +26,8 @@ orbit.available()  # before a test replaces the registry, which packages fill wh
 
 pytest.register_assert_rewrite("orbit_rules")
 
+collect_ignore = ["extension"]  # a package and its tests, which test_extension.py runs where they are installed
+
 # Tests run thousands of small matrix products. With two threads each, on cores shared with other work, barriers make
 # them a hundred times slower. Tests of threads set the number of workers.
 torch.set_num_threads(1)

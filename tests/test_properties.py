@@ -22,7 +22,6 @@ from orbit.approx.bins import QuantileBins, UniformBins, trapezoid_widths, unifo
 from orbit.core.errors import InputError
 from orbit.core.linalg import row_norms
 from orbit.core.params import config_fields
-from orbit.groups.domains import ProductDomain, Torus, wrap
 from orbit.kernels import Gaussian, Matern, RationalQuadratic
 from orbit.representations import Standardize, UnitNorm
 from runners.config.plan import make_plan, plan
@@ -52,53 +51,6 @@ GROUPS = {
     "shear": (orbit.build("group", "shear"), (8, 8)),
     "translation": (orbit.build("group", "translation"), (6, 6)),
 }
-
-
-def drawn(group: Any, shape: tuple[int, ...], seed: int, size: int = 3) -> tuple[Any, np.ndarray]:
-    """The group for points of the shape, and elements of its default distribution."""
-    fitted = orbit.Orbit(group, size=size, rule="monte_carlo", random_state=seed).fit(np.zeros((1, *shape)))
-    return fitted.group_, fitted.elements_
-
-
-def assert_equal_elements(domain: Any, left: np.ndarray, right: np.ndarray) -> None:
-    """Elements are equal up to rounding, and up to a period."""
-    if isinstance(domain, ProductDomain):
-        for part, a, b in zip(domain.parts, domain.split(left), domain.split(right), strict=True):
-            assert_equal_elements(part, a, b)
-        return
-    difference = np.asarray(left - right)
-    if isinstance(domain, Torus):
-        difference = wrap(difference, np.reshape(domain.known_periods(), domain.shape))
-    np.testing.assert_allclose(difference, 0, atol=1e-9 * (1 + np.abs(right).max(initial=0)))
-
-
-@pytest.mark.parametrize("name", GROUPS)
-@settings(max_examples=6)
-@given(seeds=st.tuples(SEEDS, SEEDS, SEEDS))
-def test_groups_obey_their_axioms(name, seeds):
-    (group, f), (_, g), (_, h) = (drawn(*GROUPS[name], seed) for seed in seeds)
-    identity = np.broadcast_to(group.identity(), f.shape)
-    assert_equal_elements(group.domain, group.compose(identity, f), f)
-    assert_equal_elements(group.domain, group.compose(f, identity), f)
-    assert_equal_elements(group.domain, group.compose(f, group.inverse(f)), identity)
-    assert_equal_elements(group.domain, group.compose(group.inverse(f), f), identity)
-    left, right = group.compose(group.compose(f, g), h), group.compose(f, group.compose(g, h))
-    assert_equal_elements(group.domain, left, right)
-
-
-@pytest.mark.parametrize("name", GROUPS)
-@settings(max_examples=6)
-@given(seed=SEEDS, scale=st.sampled_from([1e-3, 1.0, 1e3]))
-def test_the_adjoint_moves_an_action_to_the_other_side(name, seed, scale):
-    group, g = drawn(*GROUPS[name], seed)
-    rng = np.random.default_rng(seed)
-    X, W = (scale * rng.standard_normal((2, *GROUPS[name][1])) for _ in range(2))
-    moved, back = (A.reshape(len(g), 2, -1) for A in (group.act(g, X), group.adjoint(g, W)))
-    left, right = moved @ W.reshape(2, -1).T, X.reshape(2, -1) @ back.transpose(0, 2, 1)
-    np.testing.assert_allclose(left, right, atol=1e-10 * scale**2)
-    if group.is_unitary(GROUPS[name][1]):
-        norms = np.linalg.norm(X.reshape(2, -1), axis=1)
-        np.testing.assert_allclose(np.linalg.norm(moved, axis=2), np.broadcast_to(norms, moved.shape[:2]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", GROUPS)
