@@ -454,6 +454,16 @@ def test_whitened_reduction_divides_coordinates_by_powers_of_their_root_mean_squ
     np.testing.assert_allclose(np.square(flat).mean(0), 1, atol=1e-10)
 
 
+def test_standardised_coordinates_have_mean_zero_and_variance_one(rng):
+    X = smooth_images(rng, 60, 12, 12)
+    plain = encoded(patches_of(n_components=8, unit_norm=False).fit(X, 0), X)
+    expected = (plain - plain.mean(0)) / plain.std(0)
+    found = encoded(patches_of(n_components=8, unit_norm=False, standardize=True).fit(X, 0), X)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+    equal = np.repeat(X[:1], 5, axis=0)
+    assert not encoded(patches_of(n_components=8, standardize=True).fit(equal, 0), equal).any()
+
+
 def test_principal_directions_have_several_images_each(rng, monkeypatch):
     monkeypatch.setattr("orbit.encoders.patches._SAMPLE_POINTS", 10)
     X = smooth_images(rng, 400, 12, 12)
