@@ -225,7 +225,8 @@ class Patches(Encoder):
             maps = self._maps(points)
             self._stages.append([each.fit(maps, self.n_patches, rng) for each in layer.by_dilation()])
         self.n_outputs_ = math.prod(self._shape_of_maps())
-        self.mean_, self.scale_ = self._standard(points) if self.standardize else (None, None)
+        if self.standardize:
+            self.mean_, self.scale_ = self._standard(points)
         self.directions_ = None if self.reduce is None else self._principal_directions(X, points, self.reduce, rng)
 
     @property
