@@ -16,7 +16,7 @@ from orbit.core.grid import grid_axes
 from orbit.core.linalg import eigh, is_constant, mean_and_deviation
 from orbit.core.params import Parameter, PositiveInt, Range, checked_values
 from orbit.core.random import RandomState, generator
-from orbit.core.threads import threads_for
+from orbit.core.threads import in_threads, threads_for
 from orbit.encoders.base import Encoder
 from orbit.encoders.layer import Layer, LayerRun
 from orbit.registry import register
@@ -29,6 +29,9 @@ _POWER_ITERATIONS, _MORE_DIRECTIONS = 2, 16
 
 # Limits on the entries of the maps to which a layer, and of the vectors to which principal directions are fitted.
 _SAMPLE_NUMBERS, _VECTOR_NUMBERS = 2**25, 2**28
+
+# Points that a thread encodes at once during the fit.
+_FIT_ROWS = 64
 
 # Points whose vectors give means and standard deviations: these are of one coordinate each, and need no more.
 _STANDARD_POINTS = 500
@@ -246,8 +249,13 @@ class Patches(Encoder):
         if not self._stages:
             return self._channels_first(points)
         out = points.new_empty(*self._shape_of_maps(), len(points))
-        for rows, maps in self._tiles(points):
-            out[..., rows] = maps
+
+        def work(part: tuple[Tensor, Tensor]) -> None:
+            with torch.inference_mode():  # of each thread
+                for rows, maps in self._tiles(part[0]):
+                    part[1][..., rows] = maps
+
+        in_threads(work, zip(points.split(_FIT_ROWS), out.split(_FIT_ROWS, -1), strict=True))
         return out
 
     def _channels_first(self, points: Tensor) -> Tensor:

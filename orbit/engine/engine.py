@@ -26,7 +26,7 @@ from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import NonNegativeFloat, PositiveInt, Range
 from orbit.engine.by_orbit import BY_POINT, ByOrbit
 from orbit.engine.embedding import Encode, flatten
-from orbit.engine.memory import TILE_ROWS, Workspace, default_workers, slices
+from orbit.engine.memory import TILE_ROWS, Workspace, default_workers, even_step, slices
 from orbit.engine.spectral import SpectralPlan
 from orbit.engine.strategy import Route, Strategy, Task, choose
 from orbit.orbits import Orbit
@@ -178,9 +178,15 @@ class Engine(Component):
         """Encoded points (n, *shape), shape (n, d). For small sets such as landmarks only."""
         if encode is flatten:
             return X.reshape(len(X), -1)
-        with torch.inference_mode():
-            tiles = [encode(self.tensor(X[rows], X.dtype)).cpu().numpy() for rows in slices(len(X), TILE_ROWS)]
-        return np.concatenate(tiles)
+        workspace = self.workspace()
+        tiles = list(slices(len(X), even_step(len(X), TILE_ROWS, workspace.workers)))
+        found: dict[int, np.ndarray] = {}
+
+        def work(rows: slice) -> None:
+            found[rows.start] = encode(workspace.tensor(X[rows], X.dtype)).cpu().numpy()
+
+        workspace.run(work, tiles, "encode points", halve=False)
+        return np.concatenate([found[rows.start] for rows in tiles])
 
     def spectral_plan(self, orbit: Orbit, X: np.ndarray) -> SpectralPlan | None:
         """The Fourier coefficients that hold the energy of points ``X`` (n, *shape), for :meth:`average`.
