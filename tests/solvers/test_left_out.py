@@ -63,9 +63,11 @@ def test_result_names_points_errors_and_classes(rng):
     X = rng.standard_normal((50, 2))
     y = np.where(X[:, 0] > 0, "right", "left")
     found = left_out_predictions(Nystrom(n_components=30, random_state=0), X, y, n_points=40, random_state=1)
-    assert found.of_classes and len(found.rows) == len(set(found.rows)) == 40
+    assert found.of_classes
+    assert len(found.rows) == len(set(found.rows)) == 40
     np.testing.assert_allclose(found.targets, encoded_targets(y[found.rows])[0])
-    assert found.correct.mean() > 0.8 and found.error < 0.6
+    assert found.correct.mean() > 0.8
+    assert found.error < 0.6
     assert found.error == pytest.approx(found.squared_errors.mean())
     again = left_out_predictions(Nystrom(n_components=30, random_state=0), X, y, n_points=40, random_state=1)
     np.testing.assert_array_equal(found.predicted, again.predicted)
