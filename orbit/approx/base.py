@@ -19,15 +19,17 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from orbit.approx.scales import LANDMARKS, ScaleChoice, choose_lengthscale, field_features, kernel_features, sample_size
 from orbit.core.component import Estimator, check_with_parts, validated_points
 from orbit.core.lru import Lru
-from orbit.core.random import RandomState, spawn
+from orbit.core.random import RandomState, generator, spawn
 from orbit.encoders import Encoder, NoEncoder
 from orbit.engine import Engine, Route
 from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten, nbytes
 from orbit.engine.spectral import SpectralPlan
 from orbit.engine.strategy import Task
 from orbit.kernels import Gaussian, Kernel
+from orbit.kernels.operator_valued import FieldKernel
 from orbit.orbits import Orbit, random_orbit_points
 
 # Number of moved points to which an encoder, and the kernel of its vectors, are fitted.
@@ -54,6 +56,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     encoder : Encoder or None
         Maps moved points to the vectors that the kernel takes; None, as in maps without encoders, takes the points
         themselves.
+    scale_ : ScaleChoice or None
+        The choice of a lengthscale that is ``auto``; None if nothing was chosen.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     implied_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
     kernel: Kernel | None
     encoder: Encoder | None = None
+    scale_: ScaleChoice | None = None
     orbit: Orbit | None
     engine: Engine | None
     random_state: RandomState
@@ -100,7 +105,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             dtype = (self.engine or Engine()).dtype
             self.kernel.check_precision(self._working_dtype(np.dtype("float64" if dtype == "auto" else dtype)))
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, clusters=None):
         """Fit the orbit and the kernel, and draw the map's frequencies or landmarks.
 
         Parameters
@@ -108,7 +113,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         X : array, shape (n, *shape)
             Points in their natural shape, e.g. ``(n, 28, 28)`` images; the group
             acts on them before they are flattened.
-        y : ignored
+        y : array, shape (n,) or (n, k), or None
+            Targets, by which a lengthscale that is ``auto`` is chosen; without them it is the median. Strings,
+            booleans and integers of at most 100 values are class labels.
+        clusters : array, shape (n,), or None
+            Points of equal entries belong together, and are left out together in that choice.
 
         Returns
         -------
@@ -120,7 +129,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             For wrong parameters, a q that is not defined on the group, or a group
             that does not act on points of this shape.
         """
-        X, map_seed = self._fit_parts(X)
+        X, map_seed = self._fit_parts(X, y, clusters)
         self._fit_map(X, map_seed)
         return self
 
@@ -161,6 +170,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """Whether the features are kernel values with the training points."""
         return False
 
+    @property
+    def uses_targets(self) -> bool:
+        """Whether :meth:`fit` depends on targets, because the lengthscale is ``auto``."""
+        return bool(self._parts()[1].has_auto_lengthscale)
+
     def n_columns(self, n: int, d: int) -> int:
         """Columns of the features of ``n`` training points of ``d`` numbers, from parameters alone.
 
@@ -181,7 +195,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         check_is_fitted(self)
         return super().get_feature_names_out(input_features if len(self.shape_in_) == 1 else None)
 
-    def _fit_parts(self, X) -> tuple[np.ndarray, int]:
+    def _fit_parts(self, X, y=None, clusters=None) -> tuple[np.ndarray, int]:
         """Validate the points and fit the orbit and the kernel. Returns the points, and a seed for the map."""
         self.check()
         X = self._validate(X, reset=True)
@@ -193,8 +207,33 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.orbit_.fit(X)
         self.kernel_ = clone(kernel).fit(self._fit_encoder(X, encoder_seed), kernel_seed)
         self.shape_in_ = X.shape[1:]
+        self.scale_ = None if y is None else self._choose_lengthscale(X, y, clusters, kernel_seed)
         self._cached_routes = deque[Route | None](maxlen=1)
         return X, map_seed
+
+    def _choose_lengthscale(self, X: np.ndarray, y: Any, clusters: Any, seed: int) -> ScaleChoice | None:
+        """Set the lengthscale of ``kernel_`` to the multiple of the median with the smallest leave-one-out error.
+
+        None, and the median, for a lengthscale that is given, and too few points to tell.
+        """
+        if not self.kernel_.has_auto_lengthscale:
+            return None
+        n = sample_size(len(X), len(self.orbit_.weights_), X[0].size, not self.encoder_.is_identity)
+        rows = np.sort(generator(seed).choice(len(X), n, replace=False))
+        points, engine = X[rows], clone(self.engine_).set_params(path="auto", progress=False)
+        targets, clusters = np.asarray(y)[rows], None if clusters is None else np.asarray(clusters)[rows]
+        if isinstance(self.kernel_, FieldKernel):
+            moved = engine.orbit_points(self.orbit_, points, self.encode)
+            features = field_features(self.kernel_, moved, self.orbit_.weights_)
+        else:
+            landmarks = engine.encoded(points[:: max(1, n // LANDMARKS)][:LANDMARKS], self.encode)
+            features = kernel_features(
+                self.kernel_, landmarks, lambda embedding: engine.average(FeatureMap._task(self, embedding, points))[0]
+            )
+        choice = choose_lengthscale(self.kernel_, features, targets, clusters)
+        if choice is not None:
+            self.kernel_ = self.kernel_.rescaled(choice.multiple)
+        return choice
 
     def _fit_encoder(self, X: np.ndarray, seed: int) -> np.ndarray:
         """Fit the encoder to moved points; returns the vectors to which the kernel is fitted.
@@ -269,8 +308,8 @@ class AveragedMap(FeatureMap):
 
     _plan: SpectralPlan | None = None
 
-    def _fit_parts(self, X) -> tuple[np.ndarray, int]:
-        X, map_seed = super()._fit_parts(X)
+    def _fit_parts(self, X, y=None, clusters=None) -> tuple[np.ndarray, int]:
+        X, map_seed = super()._fit_parts(X, y, clusters)
         self._plan = self.engine_.spectral_plan(self.orbit_, X) if self.encoder_.is_identity else None
         self._cached_embeddings = Lru[Any, Embedding](most=1)
         return X, map_seed

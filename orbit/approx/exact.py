@@ -46,7 +46,7 @@ class Exact(FeatureMap):
     Parameters
     ----------
     kernel : Kernel or None
-        None is Gaussian with the median lengthscale.
+        None is Gaussian.
     orbit : Orbit or None
         The orbit to average over; None is no averaging.
     rank_tolerance : float >= 0 or None
@@ -109,7 +109,7 @@ class Exact(FeatureMap):
         self.engine = engine
         self.random_state = random_state
 
-    def fit_gram(self, X) -> np.ndarray:
+    def fit_gram(self, X, y=None, clusters=None) -> np.ndarray:
         """Fit, and return the kernel matrix of the training points, without the factorisation of :meth:`fit`.
 
         For kernel machines, which need :meth:`gram` and never :meth:`transform`.
@@ -117,6 +117,7 @@ class Exact(FeatureMap):
         Parameters
         ----------
         X : array, shape (n, *shape)
+        y, clusters : as for :meth:`fit`
 
         Returns
         -------
@@ -127,7 +128,7 @@ class Exact(FeatureMap):
         InputError
             For values that are NaN or infinite in the engine's precision, also by :meth:`gram`.
         """
-        X, _ = self._fit_parts(X)
+        X, _ = self._fit_parts(X, y, clusters)
         self._forget_root()
         self.X_fit_ = X
         K = self._training_gram(X)

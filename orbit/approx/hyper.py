@@ -13,6 +13,7 @@ from orbit.approx.frequencies import Frequencies
 from orbit.approx.landmarks import Landmarks
 from orbit.approx.nystrom import Nystrom
 from orbit.approx.rf import RandomFourier
+from orbit.approx.scales import ScaleChoice
 from orbit.core.component import Component
 from orbit.core.errors import ParameterError
 from orbit.core.params import Lengthscale, PositiveInt
@@ -24,7 +25,15 @@ from orbit.solvers.structure import StructuredFeatures, unpacked
 
 
 class SecondLayer(TransformerMixin, Component):
-    """Base class of second layers: transformers of features (n, d)."""
+    """Base class of second layers: transformers of features (n, d).
+
+    Attributes
+    ----------
+    scale_ : ScaleChoice or None
+        The choice of a lengthscale that is ``auto``; None if nothing was chosen.
+    """
+
+    scale_: ScaleChoice | None = None
 
     def min_fit_points(self, n: int) -> int:
         """Minimum size of a sample of ``n`` points to which :meth:`fit` should be applied."""
@@ -58,7 +67,7 @@ class LinearLayer(OneToOneFeatureMixin, SecondLayer):
     (3, 2)
     """
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, clusters=None):
         """Store the number of features of ``X``, shape (n, d)."""
         self._validate(unpacked(X)[1], reset=True)
         return self
@@ -82,8 +91,9 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
 
     Parameters
     ----------
-    lengthscale : float > 0, or "median"
-        In the units of the features; ``median`` is their median distance.
+    lengthscale : float > 0, "auto" or "median"
+        In the units of the features; ``median`` is their median distance, and ``auto`` the multiple of it with the
+        smallest leave-one-out error, see :class:`~orbit.kernels.base.LengthscaleKernel`.
     approx : {"rf", "nystrom"}
         Random Fourier features or Nyström features.
     n_components : int >= 1
@@ -157,12 +167,15 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
     def fit_bytes(self, n: int, d: int) -> int:
         return self._map().fit_bytes(n, d)
 
-    def fit(self, X, y=None):
-        """Compute the lengthscale and draw frequencies or landmarks for features ``X``, shape (n, d)."""
+    def fit(self, X, y=None, clusters=None):
+        """Compute the lengthscale and draw frequencies or landmarks for features ``X``, shape (n, d).
+
+        ``y`` and ``clusters`` are those of :meth:`orbit.approx.base.FeatureMap.fit`.
+        """
         self.check()
         X = self._validate(X, reset=True)
-        self.map_ = self._map().fit(X)
-        self._n_features_out = self.map_._n_features_out
+        self.map_ = self._map().fit(X, y, clusters)
+        self.scale_, self._n_features_out = self.map_.scale_, self.map_._n_features_out
         return self
 
     def transform(self, X):

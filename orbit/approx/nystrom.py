@@ -43,7 +43,7 @@ class Nystrom(AveragedMap):
     Parameters
     ----------
     kernel : Kernel or None
-        None is Gaussian with the median lengthscale.
+        None is Gaussian.
     orbit : Orbit or None
         The orbit to average over; None is no averaging.
     n_components : int >= 1

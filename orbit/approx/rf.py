@@ -43,7 +43,7 @@ class RandomFourier(AveragedMap):
     Parameters
     ----------
     kernel : Kernel or None
-        A kernel with a spectrum; None is Gaussian with the median lengthscale.
+        A kernel with a spectrum; None is Gaussian.
     orbit : Orbit or None
         The orbit to average over; None is no averaging.
     n_components : int >= 1

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
@@ -93,6 +94,15 @@ class Kernel(Component):
     @property
     def spectral_moments(self) -> float:
         return 0.0
+
+    @property
+    def has_auto_lengthscale(self) -> bool:
+        """Whether a feature map chooses the lengthscale, see :class:`LengthscaleKernel`."""
+        return False
+
+    def rescaled(self, multiple: float) -> Self:
+        """A copy of the fitted kernel with another lengthscale: ``multiple`` times its own."""
+        raise InputError(f"{self.label()} has no lengthscale")
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> Kernel:
         """Estimate parameters from data, such as a median lengthscale. ``X``: shape ``(n, d)``."""
@@ -217,14 +227,17 @@ def _points(X: np.ndarray, name: str) -> np.ndarray:
 
 
 class LengthscaleKernel(Kernel):
-    """A kernel with a lengthscale, which may be the median pairwise distance of the data.
+    """A kernel with a lengthscale, which may be estimated from the data.
 
     Parameters
     ----------
-    lengthscale : float > 0, or "median"
+    lengthscale : float > 0, "auto" or "median"
         In the units of the data after the representation. ``median`` is the
         median pairwise distance of a subsample, the papers' heuristic, in the
-        kernel's own distance; equal points do not count.
+        kernel's own distance; equal points do not count. ``auto`` is the multiple of
+        it, from 1/16 to 128, with the smallest leave-one-out error of a small model, if
+        the kernel is part of a feature map that is fitted to points and targets;
+        otherwise it is the median.
 
     Attributes
     ----------
@@ -238,11 +251,20 @@ class LengthscaleKernel(Kernel):
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> LengthscaleKernel:
         self.check()
-        if self.lengthscale == "median":
+        if isinstance(self.lengthscale, str):
             self.lengthscale_ = median_distance(X, random_state, self.distance_order)
         else:
             self.lengthscale_ = float(self.lengthscale)
         return self
+
+    @property
+    def has_auto_lengthscale(self) -> bool:
+        return self.lengthscale == "auto"
+
+    def rescaled(self, multiple: float) -> Self:
+        kernel = copy.copy(self)
+        kernel.lengthscale_ = multiple * self.lengthscale_
+        return kernel
 
     def coefficient(self) -> float:
         """c in kernel values ``f(c (|x - z|_p / lengthscale)^p)``, where p is ``distance_order``; may be negative."""
@@ -260,7 +282,7 @@ class LengthscaleKernel(Kernel):
         return self.coefficient() / self.lengthscale_**self.distance_order
 
     def check_precision(self, dtype: np.dtype) -> None:
-        if self.lengthscale != "median":
+        if not isinstance(self.lengthscale, str):
             self._check_lengthscale(float(self.lengthscale), dtype.name)
 
     def _check_lengthscale(self, lengthscale: float, dtype: str) -> None:
@@ -269,7 +291,7 @@ class LengthscaleKernel(Kernel):
         if low <= lengthscale <= high:
             return
         between = f"{low:.1e} and {high:.1e} in {dtype}"
-        if self.lengthscale != "median":
+        if not isinstance(self.lengthscale, str):
             raise ParameterError("lengthscale", f"a number between {between} (engine.dtype)", lengthscale)
         raise InputError(
             f"lengthscale: expected one between {between}, found {lengthscale:.3g}, the median distance: remove "
@@ -300,7 +322,7 @@ def median_distance(X: np.ndarray, random_state: RandomState = None, order: floa
     distances = distances[~is_constant(distances, norms[first] + norms[second], precision)]
     if not len(distances):
         warnings.warn(
-            "lengthscale='median' is 1, because all points are equal but for rounding: give a number", stacklevel=2
+            "the median lengthscale is 1, because all points are equal but for rounding: give a number", stacklevel=2
         )
         return 1.0
     return float(np.median(distances))

@@ -22,7 +22,7 @@ class Gaussian(RadialKernel):
 
     Parameters
     ----------
-    lengthscale : float > 0, or "median"
+    lengthscale : float > 0, "auto" or "median"
 
     Examples
     --------

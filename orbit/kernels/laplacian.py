@@ -29,7 +29,7 @@ class Laplacian(LengthscaleKernel):
 
     Parameters
     ----------
-    lengthscale : float > 0, or "median"
+    lengthscale : float > 0, "auto" or "median"
         ``median`` is the median L1 distance.
 
     References

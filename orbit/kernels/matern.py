@@ -34,7 +34,7 @@ class Matern(ScaleMixtureKernel):
 
     Parameters
     ----------
-    lengthscale : float > 0, or "median"
+    lengthscale : float > 0, "auto" or "median"
     nu : float in [0.25, 50]
         Smoothness. 0.5, 1.5 and 2.5 have closed forms; other values take the
         Bessel function in float64 on the CPU, which is ten to a hundred times slower.
@@ -83,7 +83,7 @@ class Exponential(ScaleMixtureKernel):
 
     Parameters
     ----------
-    lengthscale : float > 0, or "median"
+    lengthscale : float > 0, "auto" or "median"
 
     Examples
     --------

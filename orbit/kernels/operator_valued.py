@@ -9,6 +9,7 @@ so a subclass implements B, and the exact signature K0(delta) = K(x, x - delta).
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -38,7 +39,7 @@ class OperatorKernel(Component):
     ----------
     base : Kernel or None
         The scalar kernel; None is Gaussian.
-    lengthscale : float > 0, "median" or None
+    lengthscale : float > 0, "auto", "median" or None
         Lengthscale of the scalar kernel in place of its own, in the units of the represented data; None keeps its own.
 
     Attributes
@@ -66,7 +67,7 @@ class OperatorKernel(Component):
         ----------
         base : str or mapping
             The scalar kernel: its name, or a section ``{name: matern, nu: 2.5}``.
-        lengthscale : float > 0, or "median"
+        lengthscale : float > 0, "auto" or "median"
             Lengthscale of the scalar kernel, unless its section has one, in the units of the represented data.
         """
         section = {"name": base} if isinstance(base, str) else base
@@ -119,6 +120,17 @@ class OperatorKernel(Component):
     @property
     def lengthscale_(self) -> float:
         return self._fitted_base().lengthscale_
+
+    @property
+    def has_auto_lengthscale(self) -> bool:
+        """As :attr:`orbit.kernels.Kernel.has_auto_lengthscale`, of the scalar kernel."""
+        return self.base_kernel().has_auto_lengthscale
+
+    def rescaled(self, multiple: float) -> Self:
+        """As :meth:`orbit.kernels.Kernel.rescaled`."""
+        kernel = copy.copy(self)
+        kernel.base_ = self._fitted_base().rescaled(multiple)
+        return kernel
 
     def metrics(self) -> dict[str, float]:
         return self.base_.metrics()

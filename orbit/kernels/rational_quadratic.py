@@ -29,7 +29,7 @@ class RationalQuadratic(ScaleMixtureKernel):
 
     Parameters
     ----------
-    lengthscale : float > 0, or "median"
+    lengthscale : float > 0, "auto" or "median"
     alpha : float in [0.001, 1e12]
         Weight of the tails: nearly Gaussian if large, heavy tails if small.
 

@@ -118,6 +118,8 @@ def left_out_predictions(
     if len(X) > n_points:
         rows = np.sort(generator(random_state).choice(rows, n_points, replace=False))
     points, y = np.asarray(X[rows]), np.asarray(y)[rows]
+    if len(np.unique(rows if clusters is None else np.asarray(clusters)[rows])) < 2:
+        raise InputError(f"expected points of two clusters or more to leave out, found {len(rows)} of one cluster")
     psi = clone(features).fit_transform(points, y)
     groups = None if clusters is None else np.asarray(clusters)[rows]
     targets, of_classes = encoded_targets(y, task, together=_is_coupled(unpacked(psi)[0]))
@@ -162,13 +164,13 @@ def left_out(features: Any, Y: np.ndarray, clusters: np.ndarray | None = None) -
     Returns
     -------
     predicted : array, shape (n, p)
-        The mean of the targets where every lambda interpolates.
+        The mean of the targets if there is one cluster, or every lambda interpolates.
     regularization : float
     """
     structure, psi = unpacked(features)
     clusters = equal_rows(psi) if clusters is None else np.asarray(clusters)
     if len(np.unique(clusters)) < 2:
-        raise InputError(f"leave-one-out error: expected two clusters of points or more, found one of {len(Y)} points")
+        return np.broadcast_to(Y.mean(0), Y.shape), float(DEFAULT_PATH[-1])
     psi = psi.astype(np.float64)
     if isinstance(structure, GramStructure):
         values, vectors = eigh(structure.gram(psi))
@@ -188,32 +190,37 @@ def _is_coupled(structure: Structure | GramStructure | None) -> bool:
 
 
 def _best_of_path(X: np.ndarray, Y: np.ndarray, clusters: np.ndarray, fit_intercept: bool) -> tuple[np.ndarray, float]:
-    n, path = len(X), np.array(DEFAULT_PATH) * np.square(X).sum() / len(X)
+    path = np.array(DEFAULT_PATH)[::-1] * np.square(X).sum() / len(X)  # the largest of equally good values
     offset = Y.mean(0) * fit_intercept
     rows, eigenvalues = _principal(X - X.mean(0) * fit_intercept)
-    moments, groups = rows.T @ (Y - offset), list(_by_size(clusters))
-    best, predicted, regularization = np.inf, np.broadcast_to(offset, Y.shape), float(path[-1])
-    for value in path[::-1]:
-        shrinkage = 1 / (eigenvalues + n * value)
-        residuals = Y - offset - (rows * shrinkage) @ moments
-        residuals = _without_own_cluster(residuals, rows, shrinkage, fit_intercept / n, groups)
-        error = float(np.square(residuals).mean())
-        if error < best:
-            best, predicted, regularization = error, Y - residuals, float(value)
-    return predicted, regularization
+    shrinkage = 1 / (eigenvalues[:, None] + len(X) * path)  # (F, values)
+    fitted = rows @ (shrinkage[:, :, None] * (rows.T @ (Y - offset))[:, None]).reshape(len(shrinkage), -1)
+    residuals = (Y - offset)[:, None] - fitted.reshape(len(X), len(path), -1)
+    for group in _by_size(clusters):
+        residuals[group] = _without_own_cluster(residuals[group], rows[group], shrinkage, fit_intercept / len(X))
+    errors = np.nan_to_num(np.square(residuals).mean((0, 2)), nan=np.inf)
+    best = int(errors.argmin())
+    predicted = Y - residuals[:, best] if np.isfinite(errors[best]) else np.broadcast_to(offset, Y.shape)
+    return predicted, float(path[best])
 
 
-def _without_own_cluster(
-    residuals: np.ndarray, rows: np.ndarray, shrinkage: np.ndarray, mean: float, groups: list[np.ndarray]
-) -> np.ndarray:
-    """(I - H_GG)^-1 r_G of every cluster G for H = rows diag(shrinkage) rows^T + mean; infinite if one interpolates."""
-    found = np.empty_like(residuals)
-    for group in groups:
-        P = rows[group]  # (clusters, size, F)
-        left = np.eye(group.shape[1]) - mean - (P * shrinkage) @ P.swapaxes(1, 2)
-        if np.linalg.eigvalsh(left).min() < _LEAST_SHARE_LEFT:
-            return np.full_like(residuals, np.inf)
-        found[group] = np.linalg.solve(left, residuals[group])
+def _without_own_cluster(residuals: np.ndarray, rows: np.ndarray, shrinkage: np.ndarray, mean: float) -> np.ndarray:
+    """(I - H_GG)^-1 r_G of clusters G for H = rows diag(shrinkage) rows^T + mean; infinite where one interpolates.
+
+    Parameters
+    ----------
+    residuals : array, shape (clusters, size, values, p)
+    rows : array, shape (clusters, size, F)
+    shrinkage : array, shape (F, values)
+    """
+    if rows.shape[1] == 1:
+        left = 1 - mean - np.square(rows) @ shrinkage  # (clusters, 1, values)
+        return np.where(left > _LEAST_SHARE_LEFT, 1 / left, np.inf)[..., None] * residuals
+    found = np.full_like(residuals, np.inf)
+    for i, of_value in enumerate(shrinkage.T):
+        left = np.eye(rows.shape[1]) - mean - (rows * of_value) @ rows.swapaxes(1, 2)
+        if np.linalg.eigvalsh(left).min() > _LEAST_SHARE_LEFT:
+            found[:, :, i] = np.linalg.solve(left, residuals[:, :, i])
     return found
 
 

@@ -25,6 +25,7 @@ from runners.experiments.pipeline import (
     predict,
     predict_with_probabilities,
     represented,
+    targets,
     transformed,
     weights,
     width,
@@ -104,10 +105,10 @@ def _fit(
     warn_about_points(plan, X)
     check_fit(plan, data, X[0].size)
     with clock.stage("fit_features"):
-        fit(features, X)
+        fit(features, X, **targets(data, sample))
     check_fit(plan, data, X[0].size, len(features.get_feature_names_out()))
     if engine.stream:
-        _fit_streamed(plan, model, data, X, clock, training)
+        _fit_streamed(plan, model, data, X, sample, clock, training)
         # the features of a stream are not kept; those of a sample are computed again
         seen = sample[sample_rows(len(X), plan.seed("runner"), engine, learner.n_features_in_)]
         fitted_values = predict(model, data.X_train[seen], engine)
@@ -156,25 +157,31 @@ def _fit_at_once(model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch
     with clock.stage("features"):
         psi = transform(model["features"], X)
     with clock.stage("hyper"):
-        psi = model["hyper"].fit_transform(psi)
+        psi = model["hyper"].fit_transform(psi, **targets(data))
     with clock.stage("learner"):
         model["learner"].fit(psi, data.y_train, **weights(model["learner"], data))
     return psi
 
 
 def _fit_streamed(
-    plan: Plan, model: Pipeline, data: Dataset, X: np.ndarray, clock: Stopwatch, training: Training | None
+    plan: Plan,
+    model: Pipeline,
+    data: Dataset,
+    X: np.ndarray,
+    sample: np.ndarray,
+    clock: Stopwatch,
+    training: Training | None,
 ) -> None:
     """Fit to one batch of rows at a time. The first layer's features are cached in files for the next pass, if any.
 
-    ``X`` is the sample, in its representation, that the second layer is fitted to.
+    ``X`` are the rows ``sample``, in their representation, of which some are those that the second layer is fitted to.
     """
     features, hyper, learner, engine = model["features"], model["hyper"], model["learner"], plan.engine()
     weighted = weights(learner, data, streamed=True)
     with clock.stage("hyper"):
         columns = len(features.get_feature_names_out())
         rows = sample_rows(len(X), plan.seed("hyper"), engine, columns, hyper.min_fit_points(len(X)))
-        hyper.fit(transform(features, X[rows]))
+        hyper.fit(transform(features, X[rows]), **targets(data, sample[rows]))
     with clock.stage("learner"):
         augment = None if plan.config["augmentation"]["name"] == "none" else plan.component("augmentation").apply
         stream = FeatureStream(

@@ -87,6 +87,15 @@ def width(model: Pipeline) -> int:
     return max(len(model[step].get_feature_names_out()) for step in ("features", "hyper"))
 
 
+def targets(data: Dataset, rows: Any = slice(None)) -> dict[str, np.ndarray]:
+    """Targets of training points, and their clusters if there are any, as arguments of ``fit`` of features.
+
+    Class labels are strings and numbers float64, which features take for what they are.
+    """
+    y = np.asarray(data.y_train[rows]).astype(str if data.task == "classification" else np.float64)
+    return {"y": y} if data.groups is None else {"y": y, "clusters": data.groups[rows]}
+
+
 def weights(learner: Learner, data: Dataset, streamed: bool = False) -> dict[str, np.ndarray]:
     """The sample weights of a data set as a keyword argument of ``fit``; empty if there are none.
 

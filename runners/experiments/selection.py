@@ -22,7 +22,7 @@ from orbit.solvers.products import sharing_products
 from orbit.solvers.selection import warn_at_end
 from runners.config.plan import Plan
 from runners.config.schema import config_parameters
-from runners.experiments.pipeline import pipeline, represented, transformed, weights
+from runners.experiments.pipeline import pipeline, represented, targets, transformed, weights
 from runners.job.features import fit, learner_cached, shared_in_memory, transform
 from runners.measure.metrics import LOWER_IS_BETTER, METRICS, score
 from runners.measure.tables import csv_table
@@ -163,11 +163,11 @@ def predictions(plans: Sequence[Plan], part: Dataset) -> list[np.ndarray]:
     """Predictions for the validation part of plans that differ only in the learner."""
     model, engine = pipeline(plans[0], part.task), plans[0].engine()
     X = represented(model, part.X_train, engine)
-    fit(model["features"], X)
+    fit(model["features"], X, **targets(part))
     if len(plans) == 1:
         _fit_learner(model, X, part)
         return [model[-1].predict(transformed(model, part.X_test))]
-    psi = model["hyper"].fit_transform(transform(model["features"], X))
+    psi = model["hyper"].fit_transform(transform(model["features"], X), **targets(part))
     psi_new = transformed(model, part.X_test)
     found: dict[int, np.ndarray] = {}
     for members in alike([without_path_parameter(plan, part.task, i) for i, plan in enumerate(plans)]):
@@ -192,10 +192,10 @@ def _fit_learner(model: Pipeline, X: np.ndarray, part: Dataset) -> None:
     psi, weighted = transform(features, X), weights(learner, part)
 
     def fitted() -> tuple[Any, Any]:
-        learner.fit(hyper.fit_transform(psi), part.y_train, **weighted)
+        learner.fit(hyper.fit_transform(psi, **targets(part)), part.y_train, **weighted)
         return hyper, learner
 
-    found = learner_cached([hyper, learner, part.y_train, weighted], features, X, fitted)
+    found = learner_cached([hyper, learner, part.y_train, part.groups, weighted], features, X, fitted)
     model.steps[-2:] = [("hyper", found[0]), ("learner", found[1])]
 
 

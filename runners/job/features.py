@@ -67,9 +67,10 @@ def takes(nbytes: float) -> bool:
     return found is not None and nbytes <= found.limit_bytes
 
 
-def fit(features: FeatureMap, X: np.ndarray) -> None:
-    """``features.fit(X)``; from the store in use, if it has the map fitted to these points."""
-    fitted, parameters = cached("fit", features, X, lambda: features.fit(X)), features.get_params(deep=False)
+def fit(features: FeatureMap, X: np.ndarray, y: Any = None, clusters: np.ndarray | None = None) -> None:
+    """``features.fit(X, y, clusters)``; from the store in use, if it has the map fitted to these points and targets."""
+    purpose = ["fit", keys.digest((y, clusters)) if features.uses_targets else None]
+    fitted, parameters = cached(purpose, features, X, lambda: features.fit(X, y, clusters)), features.get_params(False)
     features.__dict__.update({name: value for name, value in vars(fitted).items() if name not in parameters})
 
 

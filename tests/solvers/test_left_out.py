@@ -74,8 +74,10 @@ def test_result_names_points_errors_and_classes(rng):
 
 
 def test_one_cluster_is_refused():
-    with pytest.raises(InputError, match="expected two clusters of points or more, found one of 3"):
-        left_out(np.ones((3, 2)), np.arange(3.0)[:, None])
+    X, y = np.eye(3), np.arange(3.0)
+    with pytest.raises(InputError, match="expected points of two clusters or more to leave out, found 3 of one"):
+        left_out_predictions(Nystrom(), X, y, clusters=np.zeros(3))
+    np.testing.assert_array_equal(left_out(X, y[:, None], np.zeros(3))[0], np.ones((3, 1)))
 
 
 def test_mean_prediction_has_error_one(rng):

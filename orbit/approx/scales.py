@@ -1,0 +1,183 @@
+"""A lengthscale chosen by leave-one-out error: multiples of the median, scored by small models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from orbit.core.linalg import pivoted_root
+from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, add_weighted
+from orbit.kernels import OperatorKernel
+from orbit.kernels.base import ProjectedKernelValues
+from orbit.kernels.operator_valued import FieldKernel
+from orbit.solvers.left_out import encoded_targets, left_out
+from orbit.solvers.structure import Structure, StructuredFeatures
+
+# Multiples of the median, from 1/16 to 128. Tried are those in steps of a factor 4, then those a factor 2, and at last
+# its root, from the best so far.
+_MULTIPLES = 2.0 ** np.arange(-4, 7.25, 0.5)
+_STEPS = 4, 2, 1
+_OF_MEDIAN = 8
+
+# Points and landmarks of a small model. Operations of its kernel values, which take about a second on one core; more
+# moved points than this affords are left out, down to the fewest.
+_POINTS, _FEWEST_POINTS, LANDMARKS = 1000, 100, 256
+_OPERATIONS, _OF_VALUES = 2e10, 400
+
+# Frequencies of the model of a kernel of vector fields.
+_FREQUENCIES = 128
+
+# From some multiples to the features of some points for each of them.
+Features = Callable[[np.ndarray], Iterator[Any]]
+
+
+@dataclass(frozen=True)
+class ScaleChoice:
+    """A scale chosen from multiples of a first guess.
+
+    Attributes
+    ----------
+    name : the parameter
+    value : float
+    multiple : ``value`` over the first guess
+    multiples : ascending array, shape (m,)
+    errors : array, shape (m,)
+        Leave-one-out errors as shares of the variance of the targets; NaN where none was computed.
+    """
+
+    name: str
+    value: float
+    multiple: float
+    multiples: np.ndarray
+    errors: np.ndarray
+
+    @property
+    def end(self) -> Literal["smallest", "largest"] | None:
+        """Which end of the range the choice is; None if it is none."""
+        ends: dict[float, Any] = {self.multiples[0]: "smallest", self.multiples[-1]: "largest"}
+        return ends.get(self.multiple)
+
+    def __str__(self) -> str:
+        text = f"{self.value:.3g}, {self.multiple:.2g} times the median, by leave-one-out error"
+        return text if self.end is None else f"{text} (the {self.end} multiple tried)"
+
+
+def sample_size(n: int, orbit_size: int, d: int, encoded: bool) -> int:
+    """The number of points, of ``n``, of the small models; of encoded points at most a tenth of all, for their time."""
+    per_point = orbit_size * LANDMARKS * (2 * len(_STEPS) * d + _OF_VALUES)
+    affordable = min(_POINTS, int(_OPERATIONS / per_point), n // 10 if encoded else n)
+    return min(n, max(_FEWEST_POINTS, affordable))
+
+
+def choose_lengthscale(kernel: Any, features: Features, y: np.ndarray, clusters: np.ndarray | None) -> ScaleChoice:
+    """The multiple of a kernel's lengthscale with the smallest leave-one-out error.
+
+    Parameters
+    ----------
+    kernel : fitted, with the median lengthscale
+    features : the features of some points for each of some multiples
+    y, clusters : their targets, and their clusters or None, as for ``FeatureMap.fit``
+    """
+    targets, _ = encoded_targets(y, together=isinstance(kernel, FieldKernel))
+    errors, tried = np.full(len(_MULTIPLES), np.inf), list(range(0, len(_MULTIPLES), _STEPS[0]))
+    for finer in (*_STEPS[1:], 0):
+        for i, psi in zip(tried, features(_MULTIPLES[tried]), strict=True):
+            predicted, _ = left_out(psi, targets, clusters)
+            errors[i] = np.square(predicted - targets).sum(1).mean()
+        best = int(errors.argmin()) if errors.min() < errors[_OF_MEDIAN] else _OF_MEDIAN
+        tried = [i for i in (best - finer, best + finer) if 0 <= i < len(errors)]
+    multiple = float(_MULTIPLES[best])
+    return ScaleChoice("lengthscale", multiple * kernel.lengthscale_, multiple, _MULTIPLES, errors)
+
+
+class KernelSums(Embedding):
+    """sum_i w_i k(g_i x, z_j) for several kernels k and points z_j: columns are ordered by kernel."""
+
+    sums_are_features = True
+
+    def __init__(self, columns: list[Any], n_points: int) -> None:
+        self.columns, self.units = columns, n_points
+        self.width = self.n_outputs = len(columns) * n_points
+
+    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
+        for columns, sums in self._of_kernels(total, units):
+            values = columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
+            sums.add_(values, alpha=weight)
+
+    def _of_kernels(self, total: Tensor, units: slice) -> list[tuple[Any, Tensor]]:
+        """Each kernel with its part of the sum."""
+        parts = total.view(len(total), len(self.columns), self.units)[:, :, units].unbind(1)
+        return list(zip(self.columns, parts, strict=True))
+
+
+class ProjectedKernelSums(KernelSums, ProjectedEmbedding):
+    """:class:`KernelSums` of kernels whose values follow from the same projections on the z_j."""
+
+    needs_squares = True
+    columns: list[ProjectedKernelValues]
+    add = ProjectedEmbedding.add
+
+    def __init__(self, columns: list[ProjectedKernelValues], n_points: int) -> None:
+        ProjectedEmbedding.__init__(self)
+        super().__init__(columns, n_points)
+
+    def templates(self, units: slice) -> Tensor:
+        return self.columns[0].points[units]
+
+    def add_projected(
+        self, projections: Tensor, squares: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
+    ) -> None:
+        for columns, sums in self._of_kernels(total, units):
+            values = scratch.like(0, projections).copy_(projections)
+            add_weighted(sums, columns.from_projections(values, squares, units), weights)
+
+
+def kernel_features(kernel: Any, landmarks: np.ndarray, average: Callable[[Embedding], np.ndarray]) -> Features:
+    """Nyström features, averaged over the orbit, for each of some multiples of the kernel's lengthscale.
+
+    Parameters
+    ----------
+    kernel : fitted
+    landmarks : array, shape (m, d), of the precision of the features
+    average : an embedding averaged over the orbits of the points, shape (n, n_outputs)
+    """
+    scalar = kernel.base_ if isinstance(kernel, OperatorKernel) else kernel
+    points, precision = torch.from_numpy(np.array(landmarks)), float(np.finfo(landmarks.dtype).eps)
+
+    def features(multiples: np.ndarray) -> Iterator[np.ndarray]:
+        kernels = [scalar.rescaled(multiple) for multiple in multiples]
+        columns: list[Any] = [kernel.against(points) for kernel in kernels]
+        are_projected = all(isinstance(each, ProjectedKernelValues) for each in columns)
+        sums = average((ProjectedKernelSums if are_projected else KernelSums)(columns, len(points)))
+        for of_kernel, each in zip(np.split(sums, len(kernels), axis=1), kernels, strict=True):
+            pivots, root = pivoted_root(each.gram(landmarks), precision=precision)
+            yield of_kernel[:, pivots] @ root.T
+
+    return features
+
+
+def field_features(kernel: FieldKernel, moved: np.ndarray, weights: np.ndarray) -> Features:
+    """Random Fourier features of a kernel of vector fields for each of some multiples of its lengthscale.
+
+    Parameters
+    ----------
+    kernel : fitted
+    moved : orbit points, shape (r, n, d)
+    weights : of the elements, shape (r,)
+    """
+    d, moved = moved.shape[2], moved.astype(np.float64)
+    frequencies = kernel.base_.sample_spectrum(_FREQUENCIES, d, np.random.default_rng(0))
+
+    def features(multiples: np.ndarray) -> Iterator[StructuredFeatures]:
+        for multiple in multiples:
+            angles = moved @ (frequencies / multiple).T
+            waves = np.tensordot(weights, np.concatenate([np.cos(angles), np.sin(angles)], axis=2), axes=1)
+            structure = Structure(kernel, frequencies / multiple, waves.shape[1], None, d)
+            yield StructuredFeatures(waves / np.sqrt(_FREQUENCIES), structure)
+
+    return features
