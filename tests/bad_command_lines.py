@@ -148,8 +148,23 @@ COMMAND_LINES: list[tuple[str, ...]] = [
     (f"learner.regularization=[1{'0' * 400}]", "learner.regularization: expected 0 or a number of size 1e-100 to"),
     *wrong("engine.memory", "a finite number > 0 and <= 1e+06", "0", "much -> 'much'"),
     *wrong("engine.spectral_tolerance", "a finite number >= 0 or null", "-1"),
-    *wrong("kernel.lengthscale", "a finite number > 0 or 'median'", "big -> 'big'", " -> ''", "0", "nan", "inf"),
-    *wrong("kernel.lengthscale", "a finite number > 0 or 'median'", "1e400 -> inf", "null", "true -> True", "[1]"),
+    *wrong(
+        "kernel.lengthscale",
+        "a finite number > 0 or one of 'auto', 'median'",
+        "big -> 'big'",
+        " -> ''",
+        "0",
+        "nan",
+        "inf",
+    ),
+    *wrong(
+        "kernel.lengthscale",
+        "a finite number > 0 or one of 'auto', 'median'",
+        "1e400 -> inf",
+        "null",
+        "true -> True",
+        "[1]",
+    ),
     ("learner.regularization=[1,-1]", "learner.regularization: expected a finite number > 0 or a list"),
     ("learner.regularization={a: 1}", "learner.regularization: expected a finite number > 0 or a list"),
     *(
@@ -222,7 +237,11 @@ COMMAND_LINES: list[tuple[str, ...]] = [
         )
     ),
     ("approx=cdf", "kernel=cdf", "kernel.radius=-1", "kernel.radius: expected a finite number > 0 or 'max', found -1"),
-    ("approx=cdf", "kernel.lengthscale=-1", "kernel.lengthscale: expected a finite number > 0 or 'median', found -1"),
+    (
+        "approx=cdf",
+        "kernel.lengthscale=-1",
+        "kernel.lengthscale: expected a finite number > 0 or one of 'auto', 'median', found -1",
+    ),
     (*TABLE, "dataset.path=here.csv", "learner.regularization=-1", "learner.regularization: expected"),
     # ---- files
     ("dataset=mnist", "dataset.root=nowhere", "expected the file train-images-idx3-ubyte.gz at"),
@@ -453,7 +472,7 @@ FILES: list[tuple[str | bytes, str]] = [
     ),
     (
         f"{GLOBAL}kernel: {{lengthscale: .nan}}",
-        "kernel.lengthscale: expected a finite number > 0 or 'median', found nan",
+        "kernel.lengthscale: expected a finite number > 0 or one of 'auto', 'median', found nan",
     ),
     (f"{GLOBAL}x: {{_target_: os.system}}", "mine.yaml: the key '_target_' names code to run"),
 ]

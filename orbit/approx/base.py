@@ -56,7 +56,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     encoder : Encoder or None
         Maps moved points to the vectors that the kernel takes; None, as in maps without encoders, takes the points
         themselves.
-    scale_ : ScaleChoice or None
+    chosen_scale_ : ScaleChoice or None
         The choice of a lengthscale that is ``auto``; None if nothing was chosen.
 
     Examples
@@ -93,7 +93,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     implied_kernel: ClassVar[Callable[[Any], Kernel] | None] = None
     kernel: Kernel | None
     encoder: Encoder | None = None
-    scale_: ScaleChoice | None = None
+    chosen_scale_: ScaleChoice | None = None
     orbit: Orbit | None
     engine: Engine | None
     random_state: RandomState
@@ -207,7 +207,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.orbit_.fit(X)
         self.kernel_ = clone(kernel).fit(self._fit_encoder(X, encoder_seed), kernel_seed)
         self.shape_in_ = X.shape[1:]
-        self.scale_ = None if y is None else self._choose_lengthscale(X, y, clusters, kernel_seed)
+        self.chosen_scale_ = None if y is None else self._choose_lengthscale(X, y, clusters, kernel_seed)
         self._cached_routes = deque[Route | None](maxlen=1)
         return X, map_seed
 

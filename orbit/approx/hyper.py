@@ -29,11 +29,11 @@ class SecondLayer(TransformerMixin, Component):
 
     Attributes
     ----------
-    scale_ : ScaleChoice or None
+    chosen_scale_ : ScaleChoice or None
         The choice of a lengthscale that is ``auto``; None if nothing was chosen.
     """
 
-    scale_: ScaleChoice | None = None
+    chosen_scale_: ScaleChoice | None = None
 
     def min_fit_points(self, n: int) -> int:
         """Minimum size of a sample of ``n`` points to which :meth:`fit` should be applied."""
@@ -175,7 +175,7 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
         self.check()
         X = self._validate(X, reset=True)
         self.map_ = self._map().fit(X, y, clusters)
-        self.scale_, self._n_features_out = self.map_.scale_, self.map_._n_features_out
+        self.chosen_scale_, self._n_features_out = self.map_.chosen_scale_, self.map_._n_features_out
         return self
 
     def transform(self, X):

@@ -214,8 +214,8 @@ def _without_own_cluster(residuals: np.ndarray, rows: np.ndarray, shrinkage: np.
     shrinkage : array, shape (F, values)
     """
     if rows.shape[1] == 1:
-        left = 1 - mean - np.square(rows) @ shrinkage  # (clusters, 1, values)
-        return np.where(left > _LEAST_SHARE_LEFT, 1 / left, np.inf)[..., None] * residuals
+        left = (1 - mean - np.square(rows) @ shrinkage)[..., None]  # (clusters, 1, values, 1)
+        return np.divide(residuals, left, out=np.full_like(residuals, np.inf), where=left > _LEAST_SHARE_LEFT)
     found = np.full_like(residuals, np.inf)
     for i, of_value in enumerate(shrinkage.T):
         left = np.eye(rows.shape[1]) - mean - (rows * of_value) @ rows.swapaxes(1, 2)

@@ -103,8 +103,8 @@ def _tabulate(job: Job, data: Dataset, fitted: Fitted) -> None:
     if learner.path_parameter is not None:
         job.row(learner.path_parameter, _chosen(learner))
     for label, part in (("lengthscale", features), ("hyper.lengthscale", fitted.model["hyper"])):
-        if part.scale_ is not None:
-            job.row(label, str(part.scale_))
+        if part.chosen_scale_ is not None:
+            job.row(label, str(part.chosen_scale_))
     stages = ("load", "selection", "representation", "fit_features", "features", "hyper", "learner", "predict")
     times = {name: metrics.get(f"time/{name}_s") for name in stages}
     job.row("time", ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items() if seconds is not None))

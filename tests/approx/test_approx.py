@@ -401,7 +401,10 @@ def test_invalid_sizes_are_rejected(cls, size):
         (RandomFourier(variant="triples"), "variant: expected one of 'pairs', 'offset', found 'triples'"),
         (Nystrom(rank_tolerance=-1.0), "rank_tolerance: expected a finite number >= 0 or null, found -1.0"),
         (Exact(rank_tolerance="small"), "rank_tolerance: expected a finite number >= 0 or null, found 'small'"),
-        (RandomFourier(Gaussian(-1.0)), "lengthscale: expected a finite number > 0 or 'median', found -1.0"),
+        (
+            RandomFourier(Gaussian(-1.0)),
+            "lengthscale: expected a finite number > 0 or one of 'auto', 'median', found -1.0",
+        ),
         (Exact(engine=Engine(memory=0)), "memory: expected a finite number > 0 and <= 1e+06, found 0"),
         (Nystrom(orbit=Orbit(size=0)), "size: expected an integer >= 1 or null, found 0"),
         (Nystrom(landmarks=Uniform("nowhere")), "source: expected one of 'data', 'orbit', found 'nowhere'"),

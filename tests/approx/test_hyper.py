@@ -84,7 +84,7 @@ class TestGaussianByNystrom(GaussianContract):
     ("params", "message"),
     [
         ({"lengthscale": 0.0}, "lengthscale: expected"),
-        ({"lengthscale": "mean"}, "lengthscale: expected a finite number > 0 or 'median', found 'mean'"),
+        ({"lengthscale": "mean"}, "lengthscale: expected a finite number > 0 or one of 'auto', 'median', found 'mean'"),
         ({"approx": "exact"}, "approx: expected one of 'rf', 'nystrom'"),
         ({"frequencies": "random"}, "frequencies: expected one of auto, .*, found 'random'"),
         ({"landmarks": "all"}, "landmarks: expected one of .*uniform, found 'all'"),

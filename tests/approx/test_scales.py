@@ -29,14 +29,23 @@ def waves(rng):
     return X, np.sin(X[:, 0])
 
 
+@pytest.mark.parametrize("approx", [RandomFourier, Nystrom, Exact])
+def test_a_fast_function_gets_a_small_lengthscale(waves, approx):
+    X, y = waves
+    phi = approx(Gaussian("auto"), random_state=0).fit(X, y)
+    assert phi.kernel_.lengthscale_ < Gaussian("median").fit(X).lengthscale_ / 8
+
+
 @pytest.mark.parametrize("kernel", [Gaussian, Laplacian, Matern])
 @pytest.mark.parametrize("approx", [RandomFourier, Nystrom, Exact])
-def test_a_fast_function_gets_a_small_lengthscale(waves, kernel, approx):
+def test_the_choice_is_the_smallest_error_and_deterministic(waves, kernel, approx):
     X, y = waves
-    phi = approx(kernel("auto"), random_state=0).fit(X, y)
-    median = kernel("median").fit(X).lengthscale_
-    assert phi.kernel_.lengthscale_ < median / 8
-    assert phi.scale_.value == phi.kernel_.lengthscale_ == pytest.approx(phi.scale_.multiple * median)
+    phi, median = approx(kernel("auto"), random_state=0).fit(X, y), kernel("median").fit(X).lengthscale_
+    assert (
+        phi.chosen_scale_.errors[phi.chosen_scale_.multiples == phi.chosen_scale_.multiple]
+        == phi.chosen_scale_.errors.min()
+    )
+    assert phi.chosen_scale_.value == phi.kernel_.lengthscale_ == pytest.approx(phi.chosen_scale_.multiple * median)
     again = approx(kernel("auto"), random_state=0).fit(X, y)
     assert again.kernel_.lengthscale_ == phi.kernel_.lengthscale_
 
@@ -46,10 +55,10 @@ def test_errors_are_those_of_nystrom_features_averaged_over_the_orbit(rng):
     turns = Orbit(Rotation(), size=4)
     phi = Nystrom(Gaussian("auto"), turns, n_components=60, random_state=0).fit(X, y)
     targets, _ = encoded_targets(y)
-    best = np.nanargmin(phi.scale_.errors)
+    best = np.nanargmin(phi.chosen_scale_.errors)
     fixed = Nystrom(Gaussian(phi.kernel_.lengthscale_), turns, n_components=60, random_state=0)
     predicted, _ = left_out(fixed.fit_transform(X), targets)  # all points are landmarks of both models
-    assert phi.scale_.errors[best] == pytest.approx(np.square(predicted - targets).sum(1).mean(), rel=1e-6)
+    assert phi.chosen_scale_.errors[best] == pytest.approx(np.square(predicted - targets).sum(1).mean(), rel=1e-6)
 
 
 def test_without_targets_and_without_signal_it_is_the_median(rng):
@@ -58,7 +67,7 @@ def test_without_targets_and_without_signal_it_is_the_median(rng):
     assert Nystrom(Gaussian("auto")).fit(X).kernel_.lengthscale_ == median
     constant = Nystrom(Gaussian("auto")).fit(X, np.ones(50))
     assert constant.kernel_.lengthscale_ == median
-    assert constant.scale_.multiple == 1
+    assert constant.chosen_scale_.multiple == 1
     assert Nystrom(Gaussian("auto")).fit(X[:1], np.ones(1)).kernel_.lengthscale_ == 1.0
 
 
@@ -67,7 +76,7 @@ def test_clusters_are_left_out_together(rng):
     X = rng.standard_normal((30, 2))[clusters] + 1e-3 * rng.standard_normal((300, 2))
     y = rng.standard_normal(30)[clusters]  # nothing to learn but for points of one cluster
     alone, together = (
-        Nystrom(Gaussian("auto"), random_state=0).fit(X, y, clusters=each).scale_.errors.min()
+        Nystrom(Gaussian("auto"), random_state=0).fit(X, y, clusters=each).chosen_scale_.errors.min()
         for each in (None, clusters)
     )
     assert alone < 0.1 < 0.5 < together
@@ -80,11 +89,11 @@ def test_operator_valued_kernels_and_second_layers(rng, kernel):
     phi = OperatorRandomFourier(kernel(lengthscale="auto"), random_state=0).fit(X, Y)
     assert phi.kernel_.lengthscale_ < 0.6 * Gaussian("median").fit(X).lengthscale_
     layer = GaussianLayer("auto", n_components=20, random_state=0).fit(X, Y)
-    assert layer.map_.kernel_.lengthscale_ == layer.scale_.value
+    assert layer.map_.kernel_.lengthscale_ == layer.chosen_scale_.value
 
 
 def test_text_names_the_end_of_the_range(waves):
     X, y = waves
-    assert "times the median" in str(Nystrom(Gaussian("auto"), random_state=0).fit(X, y).scale_)
-    smallest = Nystrom(Gaussian("auto"), random_state=0).fit(X, np.sin(10 * X[:, 0])).scale_
+    assert "times the median" in str(Nystrom(Gaussian("auto"), random_state=0).fit(X, y).chosen_scale_)
+    smallest = Nystrom(Gaussian("auto"), random_state=0).fit(X, np.sin(10 * X[:, 0])).chosen_scale_
     assert (smallest.end is None) == ("smallest multiple tried" not in str(smallest))

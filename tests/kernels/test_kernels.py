@@ -131,7 +131,7 @@ def test_median_distance_without_pairs_is_one():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_equal_points_do_not_count_in_the_median_distance(rng, dtype, width):
     equal = (100 * (1 + np.finfo(dtype).eps * rng.integers(-1, 2, (20, width)))).astype(dtype)
-    with pytest.warns(UserWarning, match="lengthscale='median' is 1, because all points are equal but for rounding"):
+    with pytest.warns(UserWarning, match="the median lengthscale is 1, because all points are equal but for rounding"):
         assert median_distance(equal) == 1.0
     others = (100 + rng.standard_normal((3, width))).astype(dtype)
     distances = np.linalg.norm(others.astype(float)[:, None] - np.concatenate([equal, others]), axis=2)

@@ -340,7 +340,7 @@ def test_polynomial_gamma_is_one_over_the_number_of_features(rng):
         (Polynomial(gamma=-1.0), "^gamma: expected a finite number > 0 or null"),
         (Polynomial(coef0=-0.1), "^coef0: expected a finite number >= 0"),
         (ArcCos(order=2), "^order: expected an integer >= 0 and <= 1, found 2"),
-        (Laplacian("mean"), "^lengthscale: expected a finite number > 0 or 'median', found 'mean'"),
+        (Laplacian("mean"), "^lengthscale: expected a finite number > 0 or one of 'auto', 'median', found 'mean'"),
     ],
     ids=str,
 )

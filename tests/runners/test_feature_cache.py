@@ -43,9 +43,9 @@ def computed(monkeypatch) -> collections.Counter:
     def count(name: str) -> None:
         method = getattr(FeatureMap, name)
 
-        def counted(self, X):
+        def counted(self, X, *args, **kwargs):
             counts[name] += 1
-            return method(self, X)
+            return method(self, X, *args, **kwargs)
 
         monkeypatch.setattr(FeatureMap, name, counted)
 

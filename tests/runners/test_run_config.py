@@ -64,7 +64,10 @@ def test_no_file_repeats_a_default():
 class TestInformation:
     def test_one_key(self):
         text = describe_topic("kernel=gaussian", *CONF_DIRS)
-        assert "kernel.lengthscale=median\n    expects a finite number > 0 or 'median'\n    In the units of" in text
+        assert (
+            "kernel.lengthscale=median\n    expects a finite number > 0 or one of 'auto', 'median'\n    In the units of"
+            in text
+        )
 
     def test_a_kind_lists_its_names_and_presets(self):
         lines = describe_topic("kernel", *CONF_DIRS).splitlines()

@@ -268,7 +268,11 @@ class TestProcesses:
             (("approx.n_componets=3",), 2, "approx.n_componets: no such key; did you mean 'n_components'?"),
             (("approx.n_components=many",), 2, "approx.n_components: expected an integer >= 1, found 'many'"),
             (("orbit.size=-1",), 2, "error: orbit.size: expected an integer >= 1 or null, found -1"),
-            (("kernel.lengthscale=-1",), 2, "error: kernel.lengthscale: expected a finite number > 0 or 'median'"),
+            (
+                ("kernel.lengthscale=-1",),
+                2,
+                "error: kernel.lengthscale: expected a finite number > 0 or one of 'auto', 'median'",
+            ),
             (("engine.path=straight",), 2, "error: engine.path: expected one of 'auto', 'direct'"),
         ]:
             code, out, err, imported = call(*arguments)
