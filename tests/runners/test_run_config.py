@@ -92,7 +92,7 @@ class TestInformation:
         assert describe_topic("experiment=xperm", *CONF_DIRS) == EXPERIMENTS["xperm"].read_text().rstrip()
 
     def test_the_shell_completes_names(self, run, monkeypatch):
-        for line, expected in [("group=ro", "group=rotation\n"), ("experiment=xp", "experiment=xperm\n")]:
+        for line, expected in [("group=dih", "group=dihedral\n"), ("experiment=xp", "experiment=xperm\n")]:
             monkeypatch.setenv("COMP_LINE", f"orbit {line}")
             assert run("-sc", "query=bash") == (0, expected, "")
 

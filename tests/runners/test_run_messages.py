@@ -103,10 +103,6 @@ class TestWarnings:
         log = shown("dataset=arrays", series, "group=cyclic", "representation=raw")
         assert "set group.axis=0; group.axis=-1 confirms the last" in log
 
-    def test_of_a_group_for_images(self, shown, series):
-        log = shown("dataset=arrays", series, "group=translation", "representation=raw", "orbit.size=4")
-        assert "if they are series with channels, choose the group cyclic with axis=0" in log
-
     def test_of_a_group_within_a_product(self, shown, series):
         factors = "group.factors=[{name: reflection},{name: cyclic}]"
         log = shown("dataset=arrays", series, "group=product", factors, "representation=raw")
