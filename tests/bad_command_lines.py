@@ -19,7 +19,7 @@ def wrong(key: str, expected: str, *values: str) -> list[tuple[str, str]]:
 #: What is on the command line, and a part of the line.
 COMMAND_LINES: list[tuple[str, ...]] = [
     # ---- names
-    ("group=rotaton", "group=rotaton: no such group; did you mean 'rotation'? Choose from affine, cyclic"),
+    ("group=rotaton", "group=rotaton: no such group; did you mean 'rotation'? Choose from affine, amplitude, cyclic"),
     *(
         (f"{kind}={found}", f"{kind}={found}: no such {kind}; did you mean '{meant}'?")
         for kind, found, meant in (
@@ -395,7 +395,7 @@ GLOBAL = "# @package _global_\n"
 #: Kind -> its first names. The names of some kinds are part of the name of a run, which Hydra needs first of all.
 NO_NAME = {
     "kernel": "arccos, cdf",
-    "group": "affine, cyclic",
+    "group": "affine, amplitude, cyclic",
     "runner": "budget, compare",
     "dataset": "arrays, cifar10",
     "approx": "cdf, exact",

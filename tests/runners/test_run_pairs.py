@@ -18,9 +18,11 @@ from runners.job.job import Stopwatch
 # Points that each group acts on; images where the group does not say otherwise.
 SHAPES = {
     "cyclic": (12,),
+    "octahedral": (8, 8, 8),
     "orthogonal": (5, 3),
     "permutation": (5,),
     "pitch_tempo": (256,),
+    "rotation3d": (8, 8, 8),
 }
 COMPONENT_PARAMS = {
     "approx": {name: {"n_components": 8} for name in orbit.available("approx") if name not in ("exact", "ovk")},

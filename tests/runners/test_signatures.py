@@ -259,7 +259,7 @@ class TestProcesses:
     def test_help_and_refusals_import_nothing_heavy(self, call, tmp_path):
         assert "torch" in call("--info", "approx=rf")[3], "the first process fills the cache"
         for arguments, expected, part in [
-            (("--help",), 0, "group: affine, cyclic"),
+            (("--help",), 0, "group: affine, amplitude, cyclic"),
             (("--info", "approx=rf"), 0, "approx.n_components=512"),
             (("--info", "engine"), 0, "engine.dtype=float32  (in Python: auto)"),
             (("--cfg", "job"), 0, "n_components: 512"),
