@@ -210,7 +210,8 @@ class Layer(Component):
                     if positions.dilation == 1
                     else ("dilation", (min(sides) - 1) // max(1, self.size - 1))
                 )
-                raise ParameterError(name, f"at most {largest}, for maps of sides {sides}", getattr(self, name))
+                expected = f"at most {largest}, for patches of maps with sides {sides}"
+                raise ParameterError(name, expected, getattr(self, name))
         windows = [each.sides_out(sides) for each in self.by_dilation()]
         if any(each != windows[0] for each in windows):
             raise ParameterError(

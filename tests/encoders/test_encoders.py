@@ -547,10 +547,14 @@ def test_all_patches_as_landmarks_by_any_rule_give_the_kernel(rule, rng):
 
 
 REFUSED = [
-    ((4,), {}, r"^size: expected at most 4, for maps of sides \(4,\), found 5"),
-    ((8, 12), {"size": 9}, r"^size: expected at most 8, for maps of sides \(8, 12\), found 9"),
-    ((8, 12), {"layers": [{}, {"size": 3}]}, r"^layers\[1\]\.size: expected at most 2, for maps of sides \(2, 3\)"),
-    ((20,), {"dilation": [2, 8]}, r"^dilation: expected at most 4, for maps of sides \(20,\)"),
+    ((4,), {}, r"^size: expected at most 4, for patches of maps with sides \(4,\), found 5"),
+    ((8, 12), {"size": 9}, r"^size: expected at most 8, for patches of maps with sides \(8, 12\), found 9"),
+    (
+        (8, 12),
+        {"layers": [{}, {"size": 3}]},
+        r"^layers\[1\]\.size: expected at most 2, for patches of maps with sides \(2, 3\)",
+    ),
+    ((20,), {"dilation": [2, 8]}, r"^dilation: expected at most 4, for patches of maps with sides \(20,\)"),
     ((20,), {"dilation": [1, 2]}, r"^dilation: expected one, or a padding or pooling='grid'"),
     ((20,), {"pooling": "grid", "cells": [1, 2]}, r"^pooling: expected one, or one for each of 1 axes"),
     ((20,), {"group": "dihedral"}, r"^group: .* acts on square images"),

@@ -75,7 +75,7 @@ def test_every_runner_works_with_an_encoder(run, tmp_path, settings):
     [
         (["encoder.layers=[{n_component: 8}]"], "encoder.layers[0]: a layer has no parameter 'n_component'; did you"),
         (["encoder.layers=[{n_components: 0}]"], "encoder.layers[0].n_components: expected an integer >= 1, found 0"),
-        (["encoder.size=9"], "encoder.size: expected at most 8, for maps of sides (8, 8), found 9"),
+        (["encoder.size=9"], "encoder.size: expected at most 8, for patches of maps with sides (8, 8), found 9"),
         (
             ["encoder=patch"],
             "encoder=patch: no such encoder; did you mean 'patches'? Choose from gradients, mel_spectrogram, none",
