@@ -145,7 +145,7 @@ orb = orbit.Orbit(orbit.build("group", "rotation"), size=elements, rule="quadrat
 engine = orbit.Engine(memory=budget, workers=1, device="cpu", path="direct")
 features = orbit.build("approx", name, orbit=orb, n_components=size, engine=engine, random_state=0).fit(X[:500])
 columns = features.transform(X[:300]).shape[1]  # libraries and buffers are loaded
-limit = 1024 * kib("VmSize") + int(share * (4 * n * columns + budget * 2**30)) + 2**24
+limit = 1024 * kib("VmSize") + int(share * (4 * n * columns + budget * 2**30 + 2**24))
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 with open("/proc/self/clear_refs", "w") as peak:
     peak.write("5")  # makes VmHWM the memory in use
@@ -171,7 +171,7 @@ def test_features_take_no_more_than_the_result_and_the_budget(name, n, size, ele
     done = run(1.0)
     assert done.returncode == 0, done.stderr[-500:]
     print(f"{name}, {n:,} points: {float(done.stdout):.1f} MiB above the result at most")
-    if n == 10**5:  # the limit is real: the result alone does not fit in half of it
+    if n == 10**5:  # the limit is real: the result alone does not fit in half of the space
         assert "Error" in run(0.5).stderr
 
 
