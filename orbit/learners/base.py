@@ -25,12 +25,12 @@ from orbit.learners.targets import check_classes
 from orbit.solvers.selection import (
     DEFAULT_PATH,
     best_of_path,
-    drop_zero_weights,
     normalized_weights,
+    positive,
     subset_weights,
     warn_at_end,
 )
-from orbit.solvers.structure import GramStructure, Structure, unpacked
+from orbit.solvers.structure import GramStructure, Independent, unpacked
 
 #: The precisions of features that a learner takes.
 FLOATS = [np.float64, np.float32]
@@ -140,8 +140,8 @@ class Learner(Estimator):
         check_is_fitted(self, "path_")
         return validate_data(self, unpacked(X)[1], reset=False, dtype=FLOATS)
 
-    def _accepted(self, X) -> tuple[Structure | GramStructure | None, Any]:
-        """The structure of features, None for independent outputs, and the features without it.
+    def _accepted(self, X) -> tuple[Independent, Any]:
+        """The structure of features, as far as the learner uses it, and the features without it.
 
         Raises
         ------
@@ -152,12 +152,14 @@ class Learner(Estimator):
         learner = type(self).__name__
         if isinstance(structure, GramStructure) and not self.takes_gram:
             raise InputError(f"{learner} takes no kernel values: set precomputed=False for the features")
-        if isinstance(structure, Structure) and structure.is_coupled and not self.operator_valued:
+        if isinstance(structure, GramStructure) or self.operator_valued:
+            return structure or Independent(), X
+        if structure is not None and structure.is_coupled:
             raise InputError(
                 f"{learner} fits each output by itself, and outputs of these operator-valued features depend on one "
                 "another: choose SteinRegressor, SteinClassifier or CGRegressor"
             )
-        return structure, X
+        return Independent(), X
 
     def _path(self) -> np.ndarray:
         """The values to choose from, ascending, float64."""
@@ -286,7 +288,8 @@ class SolverLearner(Learner):
     def _trained(self, value: float, X, y, weights: np.ndarray | None, seed: int) -> Any:
         weighted = {}
         if weights is not None:
-            weights, X, y = drop_zero_weights(weights, X, y)  # libsvm miscounts points of weight zero
+            kept = positive(weights)  # libsvm miscounts points of weight zero
+            weights, X, y = normalized_weights(weights[kept]), X[kept], y[kept]
             weighted = {"sample_weight": weights}
         solver = self._solver(self.value_type(value), y, weights, seed)
         with threads_for(float(X.size)):  # the solvers take many small products

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
-import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 
-from orbit.core.errors import InputError
 from orbit.core.params import Fraction, PositiveFloat, PositiveInt
-from orbit.core.random import RandomState, generator, hold_out
+from orbit.core.random import RandomState
 from orbit.learners.linear import LinearLearner
 from orbit.registry import register
-from orbit.solvers.conjugate_gradients import MatrixFree
-from orbit.solvers.selection import (
-    best_of_path,
-    normalized_weights,
-    subset_weights,
-    validation_score,
-    warn_at_end,
-)
-from orbit.solvers.structure import Structure
+from orbit.solvers.matrix_free import ConjugateGradients
 
 
 @register("regressor", "cg")
@@ -90,42 +77,17 @@ class CGRegressor(MultiOutputMixin, RegressorMixin, LinearLearner):
         self.tolerance = tolerance
         self.random_state = random_state
 
-    def _fit_rows(self, structure, X, Y, weights, labels) -> None:
-        if structure is not None and structure.learns_output:
-            raise InputError("CGRegressor: a learned output matrix is found in closed form only; use SteinRegressor")
-        path = self._path()
-        value, scores, self.n_iter_, unconverged = float(path[0]), np.full(len(path), np.nan), 0, list[float]()
-        if len(path) > 1:
-            rows = structure.rows_per_point if structure is not None else 1
-            fit, validation = hold_out(len(X) // rows, self.validation_fraction, None, self.random_state, rows)
-            w_fit, w_validation = subset_weights(weights, fit, validation)
-            solver = self._solver(structure, X[fit], Y[fit], normalized_weights(w_fit))
-            found = {}
-            for regularization in path[::-1]:
-                W, b = solver.solve(regularization)
-                found[regularization] = validation_score(X[validation] @ W + b, Y[validation], w_validation)
-            value, scores = best_of_path(path, found.__getitem__)
-            self.n_iter_, unconverged = solver.n_iter, solver.unconverged
-        solver = self._solver(structure, X, Y, weights)
-        W, b = solver.solve(value)
-        self.n_iter_ += solver.n_iter
-        self._warn({*unconverged, *solver.unconverged})
-        self.regularization_, self.path_, self.path_scores_ = value, path, scores
-        warn_at_end(path, scores, value)
-        self._keep(*self._for_map(structure, W, b), X.dtype)
-
-    def _solver(self, structure: Structure | None, X: np.ndarray, Y: np.ndarray, weights) -> MatrixFree:
-        operator, centering = self._operator(structure, Y, weights), self._centering(structure)
-        rng = generator(self.random_state)
-        return MatrixFree(operator, X, Y, weights, centering, self.rank, self.max_iter, self.tolerance, rng)
-
-    def _warn(self, unconverged: set[float]) -> None:
-        if not unconverged:
-            return
-        warnings.warn(
-            f"conjugate gradients stopped after max_iter={self.max_iter} steps before they converged for "
-            f"regularization={', '.join(f'{value:.3g}' for value in sorted(unconverged))}: choose larger values, "
-            "raise max_iter or rank, or use SteinRegressor",
-            ConvergenceWarning,
-            stacklevel=2,
+    def _solver(self) -> ConjugateGradients:
+        return ConjugateGradients(
+            self._path(),
+            self.validation_fraction,
+            "both" if self.fit_intercept else "none",
+            self.rank,
+            self.max_iter,
+            self.tolerance,
+            self.random_state,
         )
+
+    def _set_solution(self, solution, dtype) -> None:
+        self.n_iter_ = solution.n_iter
+        super()._set_solution(solution, dtype)

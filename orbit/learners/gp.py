@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -17,10 +16,10 @@ from orbit.learners.base import Learner, linear_predictions
 from orbit.learners.targets import Numbers
 from orbit.registry import register
 from orbit.solvers.factorisations import Cholesky, Eigen
-from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
-from orbit.solvers.moments import System
+from orbit.solvers.least_squares import Dual, LeastSquares
 from orbit.solvers.selection import best_of_path
-from orbit.solvers.structure import Constant, GramStructure, unpacked
+from orbit.solvers.structure import GramStructure, Independent
+from orbit.solvers.weighted_rows import WeightedRows
 
 
 @register("regressor", "gp")
@@ -101,7 +100,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         self._choose(evidence)
         self.amplitude_ = evidence.amplitude(self.noise_)
         self.log_marginal_likelihood_ = evidence(self.noise_)
-        W = self._coefficients(structure, problem, self.noise_) * self._scale
+        W = _coefficients(structure, problem, self.noise_) * self._scale
         self._variance = _Variance(structure, problem, X, self.noise_)
         self.coef_, self.intercept_ = self._targets.linear_model(W.astype(X.dtype), self._mean)
         return self
@@ -142,16 +141,11 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
         """Predictions for ``X_new`` after a fit with each rho of ``path``, from one factorisation."""
         y = np.asarray(y)
         Y, mean, scale = self._scaled(y)
-        structure, X = unpacked(X)
+        structure, X = self._accepted(X)
         problem, X_new = _problem(structure, X, Y, np.sort(path)), np.asarray(X_new)
         for noise in path:
-            scores = X_new @ (self._coefficients(structure, problem, float(noise)) * scale) + mean
+            scores = X_new @ (_coefficients(structure, problem, float(noise)) * scale) + mean
             yield scores.reshape(len(scores), *y.shape[1:])
-
-    def _coefficients(self, structure: Any, problem: LeastSquares, noise: float) -> np.ndarray:
-        """Coefficients of the columns; zero for the column of the prior variance."""
-        W = problem.solve(noise / problem.n)[0]
-        return np.pad(W, ((0, isinstance(structure, GramStructure) and structure.has_prior), (0, 0)))
 
     def fit_bytes(self, n: int, d: int) -> int:
         return 3 * 8 * min(n, d) ** 2  # second moments or a Gram matrix, and what its factorisation takes
@@ -180,18 +174,16 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, Learner):
             self.noise_ = evidence.maximised_near(self.noise_, self.path_)
 
 
-def _problem(structure: Any, X: np.ndarray, Y: np.ndarray, path: np.ndarray) -> LeastSquares:
+def _problem(structure: Independent, X: np.ndarray, Y: np.ndarray, path: np.ndarray) -> LeastSquares:
     """Least squares without intercept, factorised for a path of rho: Cholesky for one, eigenvalues for several."""
-    operator = Constant.identity(Y.shape[1])
-    problem: LeastSquares
-    if isinstance(structure, GramStructure):
-        problem = Gram(operator, structure.gram(X), Y, None, "none")
-    elif len(X) >= X.shape[1]:
-        problem = Primal(operator, System.from_rows(X, Y, None, "none", precise=True))
-    else:
-        problem = Dual(operator, X, Y, None, "none", precise=True)
+    problem = WeightedRows.of(structure, X, Y, None).problem("none", precise=True)
     problem.factorise(path / len(X), eigen=len(path) > 1)
     return problem
+
+
+def _coefficients(structure: Independent, problem: LeastSquares, noise: float) -> np.ndarray:
+    """Coefficients of the features; zero for the column of the prior variance."""
+    return structure.for_features(*problem.solve(noise / problem.n))[0]
 
 
 class _Evidence:
@@ -235,7 +227,7 @@ class _Evidence:
 class _Variance:
     """Computes k(x, x) - k(x, X) (K + rho I)^-1 k(X, x) for the kernel of the features."""
 
-    def __init__(self, structure: Any, problem: LeastSquares, X: np.ndarray, noise: float) -> None:
+    def __init__(self, structure: Independent, problem: LeastSquares, X: np.ndarray, noise: float) -> None:
         self._gram = structure if isinstance(structure, GramStructure) else None
         assert isinstance(problem.factorisation, Eigen | Cholesky)
         self._factorisation, self._regularization = problem.factorisation, noise / problem.n

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from orbit.learners.least_squares import IndependentOutputsMixin, LeastSquaresRegressor
+from orbit.learners.linear import LeastSquaresRegressor
+from orbit.learners.ridge import Ridge
 from orbit.registry import register
 
 
 @register("regressor", "krr")
-class KernelRidgeRegressor(IndependentOutputsMixin, LeastSquaresRegressor):
+class KernelRidgeRegressor(Ridge, LeastSquaresRegressor):
     """Kernel ridge regression on the kernel <psi(x), psi(z)> of the features, with lambda chosen from a path.
 
     f(x) = m + k(x, X) (K + n lambda I)^-1 (y - m), with m the mean of the

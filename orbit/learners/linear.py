@@ -1,24 +1,28 @@
-"""Linear models of features for regression and classification, with independent or coupled outputs."""
+"""Linear models of features for regression and classification: targets, and a solver of least squares."""
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 
-from orbit.core.linalg import rows_with_covariance
+from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat
 from orbit.core.random import RandomState
 from orbit.learners.base import Learner, checked_weights, linear_predictions
-from orbit.learners.targets import Labels, Numbers
+from orbit.learners.targets import Labels, Numbers, check_classes, check_outputs
 from orbit.solvers.moments import Centering
-from orbit.solvers.selection import drop_zero_weights
-from orbit.solvers.structure import Constant, GramStructure, Operator, Structure
+from orbit.solvers.ridge import RidgeSolver, RidgeStream, Solution
+from orbit.solvers.selection import warn_at_end
+from orbit.solvers.structure import GramStructure
 
 
 class LinearLearner(Learner):
-    """Base class of linear learners: a subclass says what targets are, and solves for the coefficients.
+    """Base class of linear learners: holds targets, numbers or labels; a subclass gives the solver.
 
     Attributes
     ----------
@@ -26,13 +30,9 @@ class LinearLearner(Learner):
         The values tried and their scores, higher is better; NaN for a single one.
     regularization_ : float
         The lambda in use.
-    centering : see :data:`~orbit.solvers.moments.Centering`
-    fit_intercept : whether there is an intercept; a parameter of some learners
     """
 
     path_parameter = "regularization"
-    centering: ClassVar[Centering] = "both"
-    fit_intercept: bool = True
 
     regularization: PositiveFloat | list[PositiveFloat] | None
     validation_fraction: float
@@ -45,15 +45,8 @@ class LinearLearner(Learner):
         return Numbers(type(self).__name__, y.ndim == 1)
 
     @abstractmethod
-    def _fit_rows(
-        self,
-        structure: Structure | None,
-        X: np.ndarray,
-        Y: np.ndarray,
-        weights: np.ndarray | None,
-        labels: np.ndarray | None,
-    ) -> None:
-        """Choose lambda and solve, for rows of positive weight; ``labels`` are the class labels of a classifier."""
+    def _solver(self) -> Any:
+        """A solver with the method :meth:`~orbit.solvers.ridge.RidgeSolver.fit`."""
 
     def fit(self, X, y, sample_weight=None):
         """Fit to features ``X``, shape (n, d), targets ``y``, and weights, shape (n,); None: equal.
@@ -61,58 +54,25 @@ class LinearLearner(Learner):
         ``y`` are class labels, shape (n,), or real targets, shape (n,) or (n, k).
         """
         self.check()
-        structure, X = self._unpacked(X)
+        structure, X = self._accepted(X)
         X, y = self._validated(X, y, reset=True)
         self._targets = self._targets_of(y)
-        X, Y, weights = self._rows(structure, X, self._encoded(y), sample_weight)
-        weights, X, Y, labels = drop_zero_weights(weights, X, Y, y if self._targets.decide else None)
-        self._fit_rows(structure, X, Y, weights, labels)
+        Y, weights = self._encoded(y), None if sample_weight is None else checked_weights(sample_weight, X)
+        decide = self._targets.decide
+        self._set_solution(self._solver().fit(structure, X, Y, weights, y if decide else None, decide), X.dtype)
         return self
 
     def _encoded(self, y: np.ndarray) -> np.ndarray:
         """Targets as columns of numbers, float64, shape (n, k)."""
         return self._targets.encode(y).astype(np.float64, copy=False)
 
-    def _unpacked(self, X) -> tuple[Any, np.ndarray]:
-        structure, X = self._accepted(X)
-        return structure if self.operator_valued or isinstance(structure, GramStructure) else None, X
-
-    def _rows(
-        self, structure: Structure | None, X: np.ndarray, Y: np.ndarray, sample_weight, of_batch: bool = False
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Features, targets and weights of the rows of the least-squares problem."""
-        weights = None if sample_weight is None else checked_weights(sample_weight, X, of_batch)
-        if structure is None:
-            return X, Y, weights
-        if structure.n_features != X.shape[1]:
-            raise ValueError(
-                f"the features belong to a map with {structure.n_features} columns, found {X.shape[1]}: "
-                "pass the features unchanged from the map"
-            )
-        structure.check_targets(Y.shape[1])
-        rows = structure.rows(X, Y)
-        return *rows, None if weights is None else np.repeat(weights, structure.rows_per_point)
-
-    def _operator(self, structure: Structure | None, Y: np.ndarray, weights: np.ndarray | None = None) -> Operator:
-        if structure is None:
-            return Constant.identity(Y.shape[1])
-        if weights is not None:
-            covariance = np.cov(Y, rowvar=False, aweights=weights, ddof=0).reshape(Y.shape[1], -1)
-            Y = rows_with_covariance(covariance)
-        return structure.operator(Y)
-
-    def _centering(self, structure: Structure | None) -> Centering:
-        is_stacked = structure is not None and structure.stacked is not None  # a constant field is not equivariant
-        return self.centering if self.fit_intercept and not is_stacked else "none"
-
-    def _for_map(self, structure: Structure | None, W: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients and intercept for features of the map, from those of the rows of the least-squares problem."""
-        if structure is None or structure.stacked is None:
-            return W, b
-        return np.kron(np.eye(structure.stacked), W), np.zeros(structure.stacked)
-
-    def _keep(self, W: np.ndarray, b: np.ndarray, dtype: np.dtype) -> None:
-        self._coefficients, self._intercept = W.astype(dtype), b
+    def _set_solution(self, solution: Solution, dtype: np.dtype) -> None:
+        """Set the fitted attributes, for features of ``dtype``."""
+        self.regularization_, self.path_, self.path_scores_ = solution.value, solution.path, solution.scores
+        warn_at_end(solution.path, solution.scores, solution.value)
+        if solution.output_matrix is not None:
+            self.output_matrix_ = solution.output_matrix
+        self._coefficients, self._intercept = solution.W.astype(dtype), solution.b
         self.coef_, self.intercept_ = self._targets.linear_model(self._coefficients, self._intercept)
 
     def _scores(self, X) -> np.ndarray:
@@ -122,3 +82,171 @@ class LinearLearner(Learner):
         """Predictions: class labels, shape (n,), or real numbers shaped like the targets, (n,) or (n, k)."""
         scores = self._scores(X)
         return self._targets.decode(scores)
+
+
+class LeastSquaresLearner(LinearLearner):
+    """Least squares in closed form, from rows or from a stream of batches.
+
+    Attributes
+    ----------
+    centering : see :data:`~orbit.solvers.moments.Centering`
+    fit_intercept : whether there is an intercept; a parameter of some learners
+    """
+
+    centering: ClassVar[Centering] = "both"
+    fit_intercept: bool = True
+
+    selection: str
+    first_row = 0
+    _stream: RidgeStream | None = None
+    _chosen_by: str | None = None
+    _precise = False
+    _below_float32 = False
+
+    def _solver(self) -> RidgeSolver:
+        return RidgeSolver(
+            self._path(),
+            trim=self.regularization is None,
+            selection=self.selection,
+            validation_fraction=self.validation_fraction,
+            random_state=self.random_state,
+            centering=self.centering if self.fit_intercept else "none",
+            coupled=self.operator_valued,
+        )
+
+    def fit(self, X, y, sample_weight=None):
+        self._stream, self._chosen_by = None, None
+        return super().fit(X, y, sample_weight)
+
+    fit.__doc__ = LinearLearner.fit.__doc__
+
+    def path_predictions(self, X, y, path: np.ndarray, X_new, sample_weight=None) -> Iterator[np.ndarray]:
+        """Predictions for ``X_new`` after a fit with each lambda of ``path``, from one factorisation.
+
+        A learned output matrix depends on lambda, and needs one for each.
+        """
+        structure, X = self._accepted(X)
+        targets, values = copy.copy(self)._targets_of(np.asarray(y)), np.asarray(X_new)
+        Y = targets.encode(np.asarray(y)).astype(np.float64, copy=False)
+        weights = None if sample_weight is None else checked_weights(sample_weight, X)
+        for W, b in self._solver().path_solutions(structure, X, Y, weights, path):
+            yield targets.decode(values @ W + b)
+
+    def fit_bytes(self, n: int, d: int) -> int:
+        return 3 * 8 * min(n, d) ** 2  # second moments or a Gram matrix, and what its factorisation takes
+
+    def operations(self, n: int, d: int) -> float:
+        return float(n) * d * min(n, d)  # second moments or a Gram matrix, and its factorisation
+
+    def gather(self) -> None:
+        """Sum the moments of all processes of a distributed job; call before :meth:`finalize`."""
+        assert self._stream is not None
+        self._stream.gather()
+
+    def finalize(self):
+        """End a stream: choose lambda, solve, and free the moments.
+
+        How lambda is chosen: :class:`~orbit.solvers.ridge.RidgeStream`. If it has not been called, :meth:`predict` does
+        the same on a copy, so that the stream can continue.
+        """
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            self._set_stream_solution(stream, stream.solve())
+        return self
+
+    def needs_float64(self) -> bool:
+        """Whether a finalized stream should be repeated in float64, after :meth:`restart`.
+
+        True if the best lambda may be smaller than float32 products resolve.
+        """
+        return self._below_float32
+
+    def restart(self) -> None:
+        """Restart the stream, with products in float64."""
+        self._stream, self._precise = None, True
+
+    def _partial(self, X, y, sample_weight, classes=None):
+        self.check()
+        first = self._stream is None
+        structure, X = self._accepted(X)
+        if isinstance(structure, GramStructure):
+            raise InputError("partial_fit takes no kernel values: set precomputed=False for the features")
+        X, y = self._validated(X, y, reset=first)
+        if first:
+            self._targets = self._targets_of(y, classes)
+        Y = self._encoded(y)
+        if self._stream is not None:
+            check_outputs(Y, self._stream.n_outputs)
+        weights = None if sample_weight is None else checked_weights(sample_weight, X, of_batch=True)
+        if self._stream is None:
+            self._stream = RidgeStream(self._solver(), structure, X.dtype, Y.shape[1], self._precise, self.first_row)
+            self._precise = False
+        self._stream.add(X, Y, weights)
+        return self
+
+    def _set_stream_solution(self, stream: RidgeStream, solution: Solution) -> None:
+        self._chosen_by = stream.criterion
+        self._set_solution(solution, stream.dtype)
+
+    def _scores(self, X) -> np.ndarray:
+        stream = self._stream
+        if stream is not None and stream.changed:  # batches were added since the last solution
+            self._set_stream_solution(stream, stream.solution_so_far())
+        return super()._scores(X)
+
+    def _criterion(self) -> str:
+        return self._chosen_by or self.selection
+
+    def _set_solution(self, solution: Solution, dtype: np.dtype) -> None:
+        self._below_float32 = solution.below_float32
+        super()._set_solution(solution, dtype)
+
+
+class LeastSquaresRegressor(MultiOutputMixin, RegressorMixin, LeastSquaresLearner):
+    """Regressors by least squares."""
+
+    def partial_fit(self, X, y, sample_weight=None):
+        """Take in a batch of a stream, of which d x d moments are kept. See :meth:`finalize`.
+
+        The first batch after ``fit`` or ``finalize`` begins a new stream; ``coef_`` is that of the stream from the next
+        call of ``predict`` or ``finalize`` on.
+
+        Parameters
+        ----------
+        X : array, shape (m, d)
+        y : array, shape (m,) or (m, k)
+        sample_weight : array, shape (m,), or None
+        """
+        return self._partial(X, y, sample_weight)
+
+
+class LeastSquaresClassifier(ClassifierMixin, LeastSquaresLearner):
+    """Classifiers by least squares on labels that ``_code`` turns into numbers."""
+
+    _targets: Labels
+    _code: ClassVar[staticmethod]
+
+    def _targets_of(self, y, classes=None) -> Labels:
+        self.classes_ = check_classes(y if classes is None else np.asarray(classes))
+        return Labels(self.classes_, self._code)
+
+    def decision_function(self, X) -> np.ndarray:
+        """Scores, shape (n, k); for two classes the scores of the second, shape (n,)."""
+        scores = self._scores(X)
+        return self._targets.decision(scores)
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Take in a batch of a stream, of which d x d moments are kept. See :meth:`finalize`.
+
+        The first batch after ``fit`` or ``finalize`` begins a new stream; ``coef_`` is that of the stream from the next
+        call of ``predict`` or ``finalize`` on.
+
+        Parameters
+        ----------
+        X : array, shape (m, d)
+        y : array, shape (m,)
+        classes : array or None
+            All labels of the stream, given with the first batch; None: those in that batch.
+        sample_weight : array, shape (m,), or None
+        """
+        return self._partial(X, y, sample_weight, classes)

@@ -2,13 +2,60 @@
 
 from __future__ import annotations
 
-from orbit.learners.least_squares import IndependentOutputsMixin, LeastSquaresClassifier, LeastSquaresRegressor
+from typing import Literal
+
+import numpy as np
+
+from orbit.core.params import Fraction, PositiveFloat
+from orbit.core.random import RandomState
+from orbit.learners.linear import LeastSquaresClassifier, LeastSquaresLearner, LeastSquaresRegressor
 from orbit.learners.targets import one_against_all
 from orbit.registry import register
+from orbit.solvers.passes import Batches
+
+
+class Ridge(LeastSquaresLearner):
+    """Independent outputs: fits kernel values too, and streams in passes whose second moments do not fit in memory."""
+
+    takes_gram = True
+
+    def __init__(
+        self,
+        regularization: PositiveFloat | list[PositiveFloat] | None = None,
+        selection: Literal["loo", "gcv", "hold_out"] = "loo",
+        validation_fraction: Fraction = 0.2,
+        random_state: RandomState = None,
+    ) -> None:
+        self.regularization = regularization
+        self.selection = selection
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+
+    def fit_passes(self, batches: Batches, memory: float, classes: np.ndarray | None = None):
+        """Fit to a stream in many passes, see :meth:`~orbit.solvers.ridge.RidgeSolver.fit_passes`.
+
+        Parameters
+        ----------
+        batches : callable
+            Returns an iterator over ``(X, y, weights)``, shapes (m, d), (m,) or (m, k) and (m,); the same batches at
+            every call. ``X`` may be overwritten.
+        memory : float
+            Budget in bytes for everything held between batches.
+        classes : array or None
+            All labels, for classifiers.
+        """
+        self.check()
+        self._stream, self._chosen_by = None, "gcv"
+        X, y, _ = next(batches())
+        self.n_features_in_, dtype = X.shape[1], X.dtype
+        self._targets = self._targets_of(y, classes)
+        solution = self._solver().fit_passes(lambda: ((X, self._encoded(y), w) for X, y, w in batches()), memory)
+        self._set_solution(solution, dtype)
+        return self
 
 
 @register("regressor", "ridge")
-class RidgeRegressor(IndependentOutputsMixin, LeastSquaresRegressor):
+class RidgeRegressor(Ridge, LeastSquaresRegressor):
     """Regularised least squares with lambda chosen from a path by one factorisation.
 
     Minimises (1/n) sum_i w_i |W^T x_i + b - y_i|^2 + lambda |W|^2, the sample weights w
@@ -48,7 +95,7 @@ class RidgeRegressor(IndependentOutputsMixin, LeastSquaresRegressor):
 
 
 @register("classifier", "ridge")
-class RidgeClassifier(IndependentOutputsMixin, LeastSquaresClassifier):
+class RidgeClassifier(Ridge, LeastSquaresClassifier):
     """Least squares on one-against-all targets of -1 and 1, lambda chosen from a path by one factorisation.
 
     Parameters

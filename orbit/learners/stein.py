@@ -12,7 +12,7 @@ from typing import Literal
 
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
-from orbit.learners.least_squares import LeastSquaresClassifier, LeastSquaresLearner, LeastSquaresRegressor
+from orbit.learners.linear import LeastSquaresClassifier, LeastSquaresLearner, LeastSquaresRegressor
 from orbit.learners.targets import one_hot
 from orbit.registry import register
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from orbit.core.distributed import broadcast
 from orbit.core.linalg import eigh
-from orbit.solvers.moments import Centering, Rows, System
-from orbit.solvers.structure import Operator
 
 # (columns (m, c), their indices among the right-hand sides (c,)) -> (m, c)
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -116,76 +114,3 @@ class NystromPreconditioner:
         values = self.values[:, None] * self.scales  # (rank, k)
         gains = (values[-1] + shifts) / (values + shifts) - 1
         return R + self.vectors @ (gains * (self.vectors.T @ R))
-
-
-class MatrixFree:
-    """Least squares from products with second moments, each F^2 p operations, or n F p for fewer rows than columns.
-
-    Table 1 of ORFF gives P^T P of a curl-free kernel as if only the |w_j|^2 mattered; the
-    products w_i . w_j do.
-
-    Parameters
-    ----------
-    operator : Constant or Blocks
-    X, Y : features, shape (n, F), and float64 targets, shape (n, p)
-    weights : array with a mean of one, shape (n,), or None
-    centering : see :data:`~orbit.solvers.moments.Centering`
-    rank : number of directions that the preconditioner inverts
-    max_iter, tolerance : as for :func:`conjugate_gradients`
-    rng : Generator
-
-    Attributes
-    ----------
-    n_iter : total number of iterations
-    unconverged : values of lambda for which they ended before convergence
-    """
-
-    def __init__(
-        self,
-        operator: Operator,
-        X: np.ndarray,
-        Y: np.ndarray,
-        weights: np.ndarray | None,
-        centering: Centering,
-        rank: int,
-        max_iter: int,
-        tolerance: float,
-        rng: np.random.Generator,
-    ) -> None:
-        self.operator, self.max_iter, self.tolerance = operator, max_iter, tolerance
-        if len(X) >= X.shape[1]:
-            system = System.from_rows(X, Y, weights, centering, precise=True)
-            self._moments, cross = system.A.__matmul__, system.cross
-            self.x_offset, self.y_offset = system.x_offset, system.y_offset
-        else:
-            rows = Rows(X, Y, weights, centering)
-            scaled = rows.scaled()
-            self._moments, cross = lambda V: scaled.T @ (scaled @ V) / len(X), scaled.T @ rows.Y / len(X)
-            self.x_offset, self.y_offset = rows.x_offset, rows.y_offset
-        self.right = operator.columns(cross)
-        self._preconditioner = NystromPreconditioner(self._normal, len(self.right), rank, rng, operator.scales)
-        self.n_iter, self.unconverged = 0, list[float]()
-        self._last: np.ndarray | None = None
-
-    def solve(self, regularization: float) -> tuple[np.ndarray, np.ndarray]:
-        """Coefficients W, shape (F, p), and intercept b, shape (p,).
-
-        Starts from the previous solution, so solve a path in descending order.
-        """
-        self._last, converged, n_iter = conjugate_gradients(
-            lambda V, columns: self._normal(V) * self.operator.scales[columns],
-            self.right,
-            np.array([regularization]),
-            self._preconditioner,
-            self.tolerance,
-            self.max_iter,
-            self._last,
-        )
-        self.n_iter += n_iter
-        if not converged[0]:
-            self.unconverged.append(float(regularization))
-        W = self.operator.from_columns(self._last[0])
-        return W, self.y_offset - self.x_offset @ W
-
-    def _normal(self, V: np.ndarray) -> np.ndarray:
-        return self.operator.normal_product(self._moments, V)

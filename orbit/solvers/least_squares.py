@@ -22,7 +22,7 @@ from orbit.core.linalg import add_second_moments, mirror_upper
 from orbit.core.threads import in_threads
 from orbit.solvers import products
 from orbit.solvers.factorisations import MAX_EIGEN, Factorisation, factorise, smallest_resolved
-from orbit.solvers.moments import EPS, FLOAT32_ERROR, Centering, Rows, System
+from orbit.solvers.moments import EPS, FLOAT32_ERROR, Centering, CentredRows, System
 from orbit.solvers.structure import Blocks, Operator
 
 # A number is known if it is larger than this multiple of its rounding error.
@@ -216,7 +216,7 @@ class Dual(LeastSquares):
         precise: bool,
     ) -> None:
         self.operator, self.n, self.fit_intercept = operator, len(X), centering == "both"
-        self._rows = Rows(X, Y, weights, centering, precise or isinstance(operator, Blocks))
+        self._rows = CentredRows(X, Y, weights, centering, precise or isinstance(operator, Blocks))
         self.x_offset, self.y_offset = self._rows.x_offset, self._rows.y_offset
         self.rounding = EPS if self._rows.dtype == np.float64 else FLOAT32_ERROR
         targets = operator.row_columns(self._rows.Y)
@@ -272,7 +272,7 @@ class Gram(Dual):
         self, operator: Operator, K: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, centering: Centering
     ) -> None:
         self.operator, self.n, self.fit_intercept = operator, len(K), centering == "both"
-        rows = Rows(K, Y, weights, centering)
+        rows = CentredRows(K, Y, weights, centering)
         self.x_offset, self.y_offset, self._root = rows.x_offset, rows.y_offset, rows.root
         targets, A = operator.row_columns(rows.Y), rows.centred_products(np.array(K, dtype=np.float64))
         A /= self.n

@@ -62,7 +62,7 @@ class System:
         return moments.system(centering)
 
 
-class Rows:
+class CentredRows:
     """Centred rows times the square roots of their weights, computed on demand.
 
     Parameters

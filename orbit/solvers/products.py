@@ -11,7 +11,7 @@ import numpy as np
 from orbit.core.distinct import row_digests
 from orbit.core.linalg import add_second_moments, mirror_upper
 from orbit.core.lru import Lru
-from orbit.solvers.moments import Rows
+from orbit.solvers.moments import CentredRows
 
 # Products of fewer rows take about as long as looking for the rows.
 _FEWEST_ROWS = 500
@@ -89,7 +89,7 @@ class SharedProducts:
 
 
 class _Group:
-    """Rows of the same features with the products of all pairs.
+    """CentredRows of the same features with the products of all pairs.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class _Group:
         if not new:
             return 0
         self._X = np.concatenate([self._X, X]) if old else X.copy()
-        rows = Rows(self._X, np.empty((old + new, 0)), None, "none", precise=self._dtype == np.float64)
+        rows = CentredRows(self._X, np.empty((old + new, 0)), None, "none", precise=self._dtype == np.float64)
         rows.x_offset = self.shift
         among, across = np.zeros((new, new)), np.zeros((new, old))
         for _, part in rows.tiles():

@@ -89,6 +89,35 @@ def gcv(n: int, errors: np.ndarray, freedom: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
+class Solution:
+    """A linear model of features, and how its lambda was chosen.
+
+    Attributes
+    ----------
+    W, b : arrays, shapes (F, k) and (k,)
+        Predictions are ``X W + b``.
+    value : lambda
+    path, scores : arrays, shape (l,)
+        The values tried and their scores, higher is better; NaN for a single one.
+    below_float32 : bool
+        Whether float32 products may hide a better lambda, see :class:`Choice`.
+    output_matrix : array, shape (k, k), or None
+        The matrix in use of a decomposable kernel.
+    n_iter : int
+        Iterations, of an iterative solver.
+    """
+
+    W: np.ndarray
+    b: np.ndarray
+    value: float
+    path: np.ndarray
+    scores: np.ndarray
+    below_float32: bool = False
+    output_matrix: np.ndarray | None = None
+    n_iter: int = 0
+
+
+@dataclass(frozen=True)
 class Choice:
     """A value of lambda, the path it was chosen from with its scores, and the factorised problem.
 
@@ -292,12 +321,9 @@ def normalized_weights(weights: np.ndarray | None) -> np.ndarray | None:
     return None if weights is None else weights / weights.mean()
 
 
-def drop_zero_weights(weights: np.ndarray | None, *arrays: np.ndarray | None) -> tuple:
-    """The weights, scaled to a mean of one, and the arrays, without the rows of weight 0."""
-    if weights is None or weights.all():
-        return normalized_weights(weights), *arrays
-    kept = weights > 0
-    return normalized_weights(weights[kept]), *(None if array is None else array[kept] for array in arrays)
+def positive(weights: np.ndarray | None) -> slice | np.ndarray:
+    """The index of the rows whose weight is not 0."""
+    return slice(None) if weights is None or weights.all() else weights > 0
 
 
 def subset_weights(weights: np.ndarray | None, *parts: np.ndarray) -> list[np.ndarray | None]:

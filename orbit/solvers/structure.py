@@ -15,13 +15,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from orbit.core.errors import InputError
-from orbit.core.linalg import eigh, is_symmetric
+from orbit.core.linalg import eigh, is_symmetric, rows_with_covariance
 from orbit.kernels.operator_valued import Decomposable, OperatorKernel
 
 Moments = Callable[[np.ndarray], np.ndarray]  # columns V, shape (F, c), to psi^T psi V
@@ -231,8 +230,43 @@ class Blocks(Operator):
         return z.reshape(-1, self.factors.shape[1])
 
 
+class Independent:
+    """Outputs that are fitted one by one to plain features; base class of the other structures.
+
+    Attributes
+    ----------
+    rows_per_point : int
+        Rows of the least-squares problem for each point.
+    is_coupled : bool
+        Whether outputs depend on one another, so that they cannot be fitted one by one.
+    learns_output : bool
+        Whether the output matrix is learned with the fit.
+    has_intercept : bool
+        Whether a model may have an intercept.
+    """
+
+    rows_per_point: int = 1
+    is_coupled: bool = False
+    learns_output: bool = False
+    has_intercept: bool = True
+
+    def rows(self, X: np.ndarray, Y: np.ndarray, kept: slice | np.ndarray = slice(None)) -> tuple[np.ndarray, ...]:
+        """Features and targets, shapes (n, F) and (n, p), of the least-squares problem of the points ``kept``."""
+        return X[kept], Y[kept]
+
+    def operator(self, Y: np.ndarray, weights: np.ndarray | None = None) -> Constant | Blocks:
+        """The operator for training targets ``Y``, shape (n, p), from :meth:`rows`, with weights, shape (n,)."""
+        return Constant.identity(Y.shape[1])
+
+    def for_features(
+        self, W: np.ndarray, b: np.ndarray, kept: slice | np.ndarray = slice(None)
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients and intercept for the features of the map, from those of the rows of the points ``kept``."""
+        return W, b
+
+
 @dataclass(frozen=True)
-class Structure:
+class Structure(Independent):
     """The coupling of the outputs of a set of features, from which a learner makes the operator for its targets.
 
     Attributes
@@ -263,43 +297,65 @@ class Structure:
                 f"found {p}: choose other targets, or the kernel 'decomposable'"
             )
 
-    def rows(self, psi: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Features and targets of the least-squares problem: one row per output if features are stacked."""
-        if self.stacked is None:
-            return psi, Y
-        # scaled so that the mean over rows is the mean over points of the squared norm, to which lambda is relative
-        scale = np.sqrt(self.stacked).astype(psi.dtype)
-        return scale * psi.reshape(len(psi) * self.stacked, -1), scale * Y.reshape(-1, 1)
+    def rows(self, X, Y, kept=slice(None)):
+        """One row per output if features are stacked.
 
-    def operator(self, Y: np.ndarray) -> Constant | Blocks:
-        """The operator for training targets ``Y``, shape ``(n, p)``, from :meth:`rows`."""
+        Raises
+        ------
+        ValueError
+            For features of another map, and for targets that the kernel does not allow.
+        """
+        if X.shape[1] != self.n_features:
+            raise ValueError(
+                f"the features belong to a map with {self.n_features} columns, found {X.shape[1]}: "
+                "pass the features unchanged from the map"
+            )
+        self.check_targets(Y.shape[1])
+        X, Y = X[kept], Y[kept]
+        if self.stacked is None:
+            return X, Y
+        # scaled so that the mean over rows is the mean over points of the squared norm, to which lambda is relative
+        scale = np.sqrt(self.stacked).astype(X.dtype)
+        return scale * X.reshape(len(X) * self.stacked, -1), scale * Y.reshape(-1, 1)
+
+    def operator(self, Y: np.ndarray, weights: np.ndarray | None = None) -> Constant | Blocks:
         if self.stacked is not None or self.kernel is None:
             return Constant.identity(Y.shape[1])
         if isinstance(self.kernel, Decomposable):
+            if weights is not None:
+                covariance = np.cov(Y, rowvar=False, aweights=weights, ddof=0).reshape(Y.shape[1], -1)
+                Y = rows_with_covariance(covariance)
             return Constant.of(self.kernel.output_matrix(Y))
         assert self.frequencies is not None
         factors = self.kernel.factors(self.frequencies)
         copies = self.n_features // len(factors)  # a cosine and a sine for each frequency
         return Blocks(np.tile(factors, (copies, 1, 1)))
 
+    def for_features(self, W, b, kept=slice(None)):
+        if self.stacked is None:
+            return W, b
+        return np.kron(np.eye(self.stacked), W), np.zeros(self.stacked)
+
     @property
-    def rows_per_point(self) -> int:
-        """Rows of the least-squares problem for each point."""
+    def rows_per_point(self) -> int:  # type: ignore[override]
         return self.stacked or 1
 
     @property
-    def is_coupled(self) -> bool:
-        """Whether outputs depend on one another, so that they cannot be fitted one by one."""
+    def is_coupled(self) -> bool:  # type: ignore[override]
         independent = isinstance(self.kernel, Decomposable) and self.kernel.output == "identity"
         return self.stacked is not None or (self.kernel is not None and not independent)
 
     @property
-    def learns_output(self) -> bool:
+    def learns_output(self) -> bool:  # type: ignore[override]
         return isinstance(self.kernel, Decomposable) and self.kernel.output == "learned"
+
+    @property
+    def has_intercept(self) -> bool:  # type: ignore[override]
+        return self.stacked is None  # a constant field is not equivariant
 
 
 @dataclass(frozen=True)
-class GramStructure:
+class GramStructure(Independent):
     """The structure of features that are exact kernel values with the training points.
 
     Attributes
@@ -310,7 +366,6 @@ class GramStructure:
 
     n: int
     has_prior: bool
-    rows_per_point: ClassVar[int] = 1
 
     def gram(self, K: np.ndarray) -> np.ndarray:
         """The kernel matrix of the training points.
@@ -333,6 +388,14 @@ class GramStructure:
                 "symmetric: do not shuffle or resample the rows of kernel values, but the points before the map"
             )
         return K
+
+    def rows(self, X, Y, kept=slice(None)):
+        return self.gram(X)[kept][:, kept], Y[kept]
+
+    def for_features(self, W, b, kept=slice(None)):
+        padded = np.zeros((self.n + self.has_prior, W.shape[1]))
+        padded[: self.n][kept] = W
+        return padded, b
 
 
 class StructuredFeatures(NDArrayOperatorsMixin):

@@ -118,7 +118,7 @@ class TestRidge:
     @pytest.mark.parametrize("seed", range(3))
     def test_leave_one_out_of_a_long_stream_is_estimated_from_some_rows(self, seed, monkeypatch):
         """Half of the points in clusters, so that generalised cross-validation chooses too small a value."""
-        monkeypatch.setattr("orbit.learners.least_squares.SAMPLED_ROWS", 300)
+        monkeypatch.setattr("orbit.solvers.ridge.SAMPLED_ROWS", 300)
         path = [1e-4, 1e-3, 1e-2]
         points, y = points_in_clusters(np.random.default_rng(seed), 800)
         X = RandomFourier(Gaussian(1.0), n_components=300, random_state=0).fit(points).transform(points)

@@ -7,7 +7,7 @@ import pytest
 
 from orbit.learners import KernelRidgeRegressor, RidgeRegressor
 from orbit.solvers import products
-from orbit.solvers.moments import Rows
+from orbit.solvers.moments import CentredRows
 from orbit.solvers.products import SharedProducts, sharing_products
 
 
@@ -26,7 +26,7 @@ def test_are_the_plain_products_of_centred_rows(rng, centering, dtype):
     shared = SharedProducts(1e9)
     for rows in (slice(0, 40), slice(15, 60), slice(None)):
         weights = w[rows] / w[rows].mean()
-        found = Rows(X[rows], np.ones((len(weights), 1)), weights, centering)
+        found = CentredRows(X[rows], np.ones((len(weights), 1)), weights, centering)
         K = found.centred_products(shared.of(X[rows], np.dtype(np.float64), shifted=found.is_centred))
         points = X[rows].astype(np.float64)
         if centering == "both":

@@ -1,0 +1,262 @@
+"""Ridge regression with lambda chosen from a path: of rows in memory, of a stream, or of a stream in many passes."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from orbit.core.errors import InputError
+from orbit.core.random import RandomState
+from orbit.core.threads import threads_for
+from orbit.solvers.least_squares import LeastSquares, Primal
+from orbit.solvers.moments import Centering, Moments, System
+from orbit.solvers.output_matrix import learn_output
+from orbit.solvers.passes import Batches, StreamedSystem
+from orbit.solvers.repeats import Repeats
+from orbit.solvers.sample import RowSample
+from orbit.solvers.selection import (
+    SAMPLED_ROWS,
+    Choice,
+    Score,
+    Solution,
+    best_of_path,
+    choose,
+    gcv,
+    gcv_scores,
+    held_out,
+    in_float32,
+    leave_one_out,
+    positive,
+)
+from orbit.solvers.structure import Constant, GramStructure, Independent, Operator, Structure
+from orbit.solvers.weighted_rows import WeightedRows
+
+# Values whose iterations converge within the passes that are allowed, with features of norm one.
+_SMALLEST_IN_PASSES = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-10}
+
+# From scores, shape (m, k), to classes, shape (m,).
+Decide = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class RidgeSolver:
+    """Minimises (1/n) sum_i w_i |W^T x_i + b - y_i|^2 + lambda |W|^2, every lambda of a path from one factorisation.
+
+    Attributes
+    ----------
+    path : array of lambda, ascending, shape (l,)
+    trim : whether values too small for the precision of the products are left out of the path: a default path
+    selection : {"loo", "gcv", "hold_out", "two_fold"}
+        How lambda is chosen; ``two_fold`` is cross-validation with two halves.
+    validation_fraction : share of the points held out
+    random_state : seed of the hold-out split
+    centering : see :data:`~orbit.solvers.moments.Centering`
+    coupled : whether a given path of systems of any size takes products of float32 rows in float32
+    """
+
+    path: np.ndarray
+    trim: bool
+    selection: str
+    validation_fraction: float = 0.2
+    random_state: RandomState = None
+    centering: Centering = "both"
+    coupled: bool = False
+
+    def fit(
+        self,
+        structure: Independent,
+        X: np.ndarray,
+        Y: np.ndarray,
+        weights: np.ndarray | None = None,
+        labels: np.ndarray | None = None,
+        decide: Decide | None = None,
+    ) -> Solution:
+        """Choose lambda and solve, for points, shapes (n, F) and (n, k), with weights >= 0, shape (n,).
+
+        ``labels``, shape (n,), are the class labels of a classifier, whose score of a part that is held out is the
+        accuracy by ``decide``.
+        """
+        kept, rows = positive(weights), WeightedRows.of(structure, X, Y, weights)
+        with threads_for(rows.X.shape[0] * rows.X.shape[1] * float(min(rows.X.shape))):
+            choice = self._choice(rows, None if labels is None else labels[kept], decide)
+            return _solution(choice, structure, kept)
+
+    def path_solutions(
+        self, structure: Independent, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None, path: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """W and b for each lambda of ``path``, from one factorisation; with a learned output matrix from one each."""
+        rows, kept = WeightedRows.of(structure, X, Y, weights), positive(weights)
+        for part in path[:, None] if structure.learns_output else [path]:
+            ascending = np.sort(part)
+            problem = self._problem(rows, ascending, float32=False)
+            problem.factorise(ascending)
+            for regularization in part:
+                yield structure.for_features(*problem.solve(float(regularization)), kept)
+
+    def fit_passes(self, batches: Batches, memory: float) -> Solution:
+        """Solve by conjugate gradients (:class:`~orbit.solvers.passes.StreamedSystem`), lambda chosen by ``gcv``."""
+        system = StreamedSystem(batches, memory, centering=self.centering)
+        path = self.path[self.path >= _SMALLEST_IN_PASSES[system.dtype]] if self.trim else self.path
+        solutions = system.solve(path)
+        value, scores = best_of_path(path, lambda one: gcv(system.n, *solutions[one][1:]))
+        W = solutions[value][0]
+        return Solution(W, system.y_offset - system.x_offset @ W, value, path, scores)
+
+    def _choice(self, rows: WeightedRows, labels: np.ndarray | None, decide: Decide | None) -> Choice:
+        """The chosen value of the path, and the factorised problem of all rows."""
+        size = min(rows.X.shape) if self.trim or not self.coupled else math.inf
+        float32 = in_float32(rows.X.dtype, size, self.path, self.trim)
+        if len(self.path) == 1:
+            return self._choose_from(rows, self.path, float32, gcv_scores)
+        if self.selection not in ("gcv", "loo"):
+            part = self._choose_on_parts(rows, float32, labels, decide)
+            fitted = self._choose_from(rows, np.array([part.value]), float32, gcv_scores)
+            return dataclasses.replace(part, problem=fitted.problem)
+        repeats = Repeats.find(rows.X, rows.Y, rows.weights)
+
+        def scorer(problem: LeastSquares) -> Score:
+            if self.selection == "gcv":
+                return gcv_scores(problem, repeats)
+            return leave_one_out(problem, rows.X, rows.Y, rows.weights, repeats)
+
+        return self._choose_from(rows, self.path, float32, scorer)
+
+    def _choose_from(
+        self, rows: WeightedRows, path: np.ndarray, float32: bool, scorer: Callable[[LeastSquares], Score]
+    ) -> Choice:
+        """Choose from a path by scores of the problem of some rows; once more in float64 if float32 is too coarse."""
+        problem, trim = self._problem(rows, path, float32), self.trim and len(path) > 1
+        choice = choose(problem, path, trim, float32, scorer, self.selection == "loo")
+        return self._choose_from(rows, path, False, scorer) if choice.below_float32 else choice
+
+    def _choose_on_parts(
+        self, rows: WeightedRows, float32: bool, labels: np.ndarray | None, decide: Decide | None
+    ) -> Choice:
+        """Choose from the path on a part that is held out, or with ``two_fold`` on both halves in turn."""
+        if isinstance(rows.structure, GramStructure):
+            raise InputError("selection='hold_out' needs features, not kernel values: set precomputed=False")
+        two_fold = self.selection == "two_fold"
+        fit, validation = rows.split(0.5 if two_fold else self.validation_fraction, labels, self.random_state)
+
+        def scorer(problem: LeastSquares) -> Score:
+            score = held_out(problem, validation.X, validation.Y, validation.weights, decide)
+            if not two_fold:
+                return score
+            turned = self._problem(validation, self.path, False)
+            turned.factorise(self.path)
+            other = held_out(turned, fit.X, fit.Y, fit.weights, decide)
+            return lambda regularization: (score(regularization) + other(regularization)) / 2
+
+        return self._choose_from(fit, self.path, float32, scorer)
+
+    def _problem(self, rows: WeightedRows, path: np.ndarray, float32: bool) -> LeastSquares:
+        if rows.structure.learns_output:
+            return _primal(rows.operator, rows.system(self.centering, not float32), rows.structure, path)
+        return rows.problem(self.centering, not float32)
+
+
+class RidgeStream:
+    """The moments of the batches of a stream so far, and some of their rows for the leave-one-out error.
+
+    With ``selection="loo"`` the leave-one-out error is exact up to 1,000 rows, and above estimated from that many,
+    which are drawn at random and kept. Any other ``selection`` is generalised cross-validation, since no part is held
+    out.
+
+    Parameters
+    ----------
+    solver : RidgeSolver
+    structure : Independent or Structure
+    dtype : of the features
+    n_outputs : columns of the targets
+    precise : whether products of float32 features are taken in float64
+    first_row : number of rows in the processes before this one
+
+    Attributes
+    ----------
+    changed : whether batches were added since the learner's solution
+    """
+
+    def __init__(
+        self,
+        solver: RidgeSolver,
+        structure: Independent,
+        dtype: np.dtype,
+        n_outputs: int,
+        precise: bool,
+        first_row: int,
+    ) -> None:
+        self.solver, self.structure, self.dtype, self.n_outputs, self.changed = (
+            solver,
+            structure,
+            dtype,
+            n_outputs,
+            False,
+        )
+        self.float32 = in_float32(dtype, math.inf, solver.path, solver.trim) and not precise
+        self.criterion = "loo" if solver.selection == "loo" else "gcv"
+        self.moments = Moments(not self.float32)
+        self.sample = RowSample(SAMPLED_ROWS, first_row) if self.criterion == "loo" and len(solver.path) > 1 else None
+
+    def add(self, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> None:
+        """Take in a batch: features and targets of points, shapes (m, F) and (m, k), and weights, shape (m,)."""
+        X, Y = self.structure.rows(X, Y)
+        if weights is not None:
+            weights = np.repeat(weights, self.structure.rows_per_point)
+        self.moments.add(X, Y, weights)
+        if self.sample is not None:
+            self.sample.add(X, Y, np.ones(len(X)) if weights is None else weights)
+        self.changed = True
+
+    def gather(self) -> None:
+        """Sum the moments of all processes of a distributed job."""
+        self.moments.all_reduce()
+        if self.sample is not None:
+            self.sample.gather()
+
+    def solve(self) -> Solution:
+        """Choose lambda and solve. Ends the stream; a copy of it, if ``changed`` is reset, may go on."""
+        solver, moments = self.solver, self.moments
+        targets = moments.like_targets() if self.structure.is_coupled else moments.y_shift[None]
+        operator = self.structure.operator(targets)
+        system = moments.system(solver.centering if self.structure.has_intercept else "none")
+        problem = _primal(operator, system, self.structure, solver.path)
+        choice = choose(problem, solver.path, solver.trim, self.float32, self._scores, self.sample is not None)
+        return _solution(choice, self.structure)
+
+    def solution_so_far(self) -> Solution:
+        """:meth:`solve` for a copy, so that the stream can go on."""
+        self.changed = False
+        return copy.deepcopy(self).solve()
+
+    def _scores(self, problem: LeastSquares) -> Score:
+        """The scores of the factorised problem of all rows: leave-one-out if there is a sample of them."""
+        if self.sample is None:
+            return gcv_scores(problem)
+        X, Y, weights = self.sample.rows()
+        # weights have a mean of one over all rows
+        return leave_one_out(problem, X, Y, weights * (self.moments.n / self.moments.weight), n_distinct=problem.n)
+
+
+def _solution(choice: Choice, structure: Independent, kept: slice | np.ndarray = slice(None)) -> Solution:
+    operator = choice.problem.operator
+    known = isinstance(structure, Structure) and isinstance(operator, Constant)
+    W, b = structure.for_features(*choice.problem.solve(choice.value), kept)
+    output_matrix = operator.output_matrix if known else None  # type: ignore[attr-defined]
+    return Solution(W, b, choice.value, choice.path, choice.scores, choice.below_float32, output_matrix)
+
+
+def _primal(operator: Operator, system: System, structure: Independent, path: np.ndarray) -> Primal:
+    """The primal problem of a system; a learned output matrix is computed first."""
+    if not structure.learns_output or not isinstance(operator, Constant):
+        return Primal(operator, system)
+    value = float(path[0])
+    if len(path) > 1:
+        independent = Primal(operator, system)
+        independent.factorise(path, eigen=True)
+        value = best_of_path(path, gcv_scores(independent))[0]
+    return Primal(learn_output(system.A, system.cross, value), system)

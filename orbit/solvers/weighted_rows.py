@@ -1,0 +1,72 @@
+"""The rows of a least-squares problem: features, targets and weights of points, by the structure of the outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from orbit.core.random import RandomState, hold_out
+from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
+from orbit.solvers.moments import Centering, System
+from orbit.solvers.selection import normalized_weights, positive, subset_weights
+from orbit.solvers.structure import Blocks, Constant, GramStructure, Independent
+
+
+@dataclass(frozen=True)
+class WeightedRows:
+    """The rows of a least-squares problem: those of the points of positive weight.
+
+    Attributes
+    ----------
+    structure : Independent, Structure or GramStructure
+    X, Y : features and float64 targets, shapes (n, F) and (n, k)
+    weights : array with a mean of one, shape (n,), or None
+    """
+
+    structure: Independent
+    X: np.ndarray
+    Y: np.ndarray
+    weights: np.ndarray | None
+
+    @classmethod
+    def of(cls, structure: Independent, X: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> WeightedRows:
+        """Those of points, shapes (n, F) and (n, k), with weights >= 0, shape (n,)."""
+        kept = positive(weights)
+        X, Y = structure.rows(X, Y, kept)
+        if weights is not None:
+            weights = normalized_weights(np.repeat(weights[kept], structure.rows_per_point))
+        return cls(structure, X, Y, weights)
+
+    def split(
+        self, share: float, labels: np.ndarray | None, random_state: RandomState
+    ) -> tuple[WeightedRows, WeightedRows]:
+        """The rows to fit, and a random share of them that is held out, stratified by ``labels`` of the points."""
+        each = self.structure.rows_per_point
+        parts = hold_out(len(self.X) // each, share, labels, random_state, each)
+        fit, validation = (
+            WeightedRows(self.structure, self.X[part], self.Y[part], normalized_weights(weights))
+            for part, weights in zip(parts, subset_weights(self.weights, *parts), strict=True)
+        )
+        return fit, validation
+
+    @property
+    def operator(self) -> Constant | Blocks:
+        return self.structure.operator(self.Y, self.weights)
+
+    def centering(self, wanted: Centering) -> Centering:
+        """The wanted centering, or none where a model has no intercept."""
+        return wanted if self.structure.has_intercept else "none"
+
+    def problem(self, centering: Centering, precise: bool) -> LeastSquares:
+        """The least-squares problem in the parameters or in the rows, whichever are fewer."""
+        operator, centering = self.operator, self.centering(centering)
+        if isinstance(self.structure, GramStructure):
+            return Gram(operator, self.X, self.Y, self.weights, centering)
+        if operator.n_rows(len(self.X)) < operator.n_parameters(self.X.shape[1]):
+            return Dual(operator, self.X, self.Y, self.weights, centering, precise)
+        return Primal(operator, self.system(centering, precise))
+
+    def system(self, centering: Centering, precise: bool) -> System:
+        """The second moments of the rows."""
+        return System.from_rows(self.X, self.Y, self.weights, self.centering(centering), precise)
