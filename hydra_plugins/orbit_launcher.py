@@ -7,20 +7,19 @@ chosen.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 
 
-class _Later(Launcher):
-    """A launcher that is imported when it is made: the class of the same name in ``module``."""
-
-    module: ClassVar[str]
+class ProcessLauncher(Launcher):
+    """See the class of the same name in :mod:`runners.app.launcher`, which is imported when a launcher is made."""
 
     def __init__(self, **settings: Any) -> None:
-        self._launcher: Launcher = getattr(import_module(self.module), type(self).__name__)(**settings)
+        from runners.app import launcher
+
+        self._launcher: Launcher = getattr(launcher, type(self).__name__)(**settings)
 
     def setup(self, **given: Any) -> None:
         self._launcher.setup(**given)
@@ -29,19 +28,9 @@ class _Later(Launcher):
         return self._launcher.launch(job_overrides, initial_job_idx)
 
 
-class ProcessLauncher(_Later):
-    """See :class:`runners.app.launcher.ProcessLauncher`."""
-
-    module = "runners.app.launcher"
+class SubmititLauncher(ProcessLauncher):
+    """See :class:`runners.app.launcher.SubmititLauncher`."""
 
 
-class SubmititLauncher(_Later):
-    """See :class:`runners.app.remote.SubmititLauncher`."""
-
-    module = "runners.app.remote"
-
-
-class RayLauncher(_Later):
-    """See :class:`runners.app.remote.RayLauncher`."""
-
-    module = "runners.app.remote"
+class RayLauncher(ProcessLauncher):
+    """See :class:`runners.app.launcher.RayLauncher`."""

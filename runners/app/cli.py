@@ -22,7 +22,6 @@ from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from orbit.core import interruption, ranks
@@ -46,6 +45,8 @@ from runners.tracking.sweep import PARENT_ENV, SWEEP_ENV, close_sweep, nothing_k
 
 log = logging.getLogger(__name__)
 
+INTERRUPTED = 130  # the exit code
+
 _exit_code = 0  # of the last job run in this process
 
 # scikit-learn's warning of many classes, which each of its functions that checks targets gives.
@@ -58,7 +59,7 @@ def main() -> int:
         return _main()
     except KeyboardInterrupt:  # while the results of a sweep, or of what was interrupted, were completed
         print("interrupted; the next start, or runner=sync, uploads what is missing", file=sys.stderr)
-        return 130
+        return INTERRUPTED
 
 
 def _main() -> int:
@@ -76,7 +77,7 @@ def _main() -> int:
         _let_go(error)
         close_sweep(interrupted=True)
         print("interrupted; finished results are kept", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:  # whoever read the output has stopped, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter fails to flush at its end
         return 1
@@ -154,7 +155,7 @@ def _folder_of_command() -> contextlib.AbstractContextManager[None]:
 
 def _is_kept(cfg: DictConfig) -> bool:
     """Whether the job is recorded: all but dry runs, and a dry run in a sweep of others, which is refused."""
-    return not cfg.dry_run or (HydraConfig.get().mode == RunMode.MULTIRUN and SWEEP_ENV in os.environ)
+    return not cfg.dry_run or SWEEP_ENV in os.environ
 
 
 def _dry_run(cfg: DictConfig) -> float:
@@ -179,7 +180,7 @@ def _check_is_free(folder: RunFolder) -> None:
 
 def _run_job(cfg: DictConfig) -> float:
     hydra_config = HydraConfig.get()
-    multirun = hydra_config.mode == RunMode.MULTIRUN
+    multirun = SWEEP_ENV in os.environ
     folder, overrides = RunFolder(Path(hydra_config.runtime.output_dir)), given(hydra_config.overrides.task)
     record = Record(
         name=cfg.run_name,

@@ -1,47 +1,48 @@
-"""``hydra/launcher=joblib``: the jobs of a sweep in parallel, in processes of joblib's loky.
+"""``hydra/launcher=joblib``, ``submitit_local``, ``submitit_slurm`` and ``ray``: jobs of a sweep in other processes.
 
-The plugin hydra-joblib-launcher runs all jobs in one pool, and loky ends all processes of a pool when one dies.
-Here each process is a pool of its own: one that dies, for want of memory or otherwise, loses its own job only.
+A job is a command line, which a process of this machine, of submitit or of Ray is given; what comes back is its exit
+code, and the results are in its folder. A process that dies loses its own job only; with Hydra's own plugins it ends
+the sweep.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
+import multiprocessing
 import os
-import signal
-import warnings
+import sys
+import time
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
-from hydra.core.singleton import Singleton
-from hydra.core.utils import JobReturn, JobStatus, configure_log, run_job, setup_globals
+from hydra.core.utils import JobReturn, JobStatus, configure_log, setup_globals
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from joblib import cpu_count
-from joblib.externals.loky import ProcessPoolExecutor
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig
 
 from orbit.core import interruption
+from runners.app import cli
 from runners.app.processes import GRACE_S, end_with
-from runners.config.program import PROGRAM_ENV, program
+from runners.config.messages import ConfigError
+from runners.config.program import PROGRAM_ENV, arguments, program, python_path
+from runners.measure.metrics import MAIN_METRICS
+from runners.tracking.record import RECORD, RunFolder
 from runners.tracking.sweep import job_lost
 
-log = logging.getLogger(__name__)
-
-_POLL_S = 0.5
+_POLL_S = 0.1
 #: Environment variables with the number of threads of the libraries that have them.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
-Job = tuple[int, Sequence[str]]  # its number and overrides
+_FOLDER_ENV = "ORBIT_SWEEP_FOLDER"
+
+Submit = Callable[..., Any]  # from the arguments of work() to a job with done(), exception(), result() and cancel()
 
 
 class JobLauncher(Launcher):
@@ -53,151 +54,229 @@ class JobLauncher(Launcher):
         Number of jobs at a time; -1 is one for each core.
     """
 
+    local = True  # whether jobs run on this machine, and end with this process
+
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = cpu_count() if n_jobs == -1 else n_jobs
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        self.config, self.hydra_context, self.task_function = config, hydra_context, task_function
+        self.config, self.folder = config, Path(config.hydra.sweep.dir).absolute()
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Run every job, and those whose process died a second time, one by one, if ``retry_failed`` is set."""
         setup_globals()
         configure_log(self.config.hydra.hydra_logging, self.config.hydra.verbose)
-        Path(self.config.hydra.sweep.dir).mkdir(parents=True, exist_ok=True)
-        jobs = list(enumerate(job_overrides, initial_job_idx))
-        done = self._run(jobs, min(self.n_jobs, len(jobs)))
-        lost = [job for job in jobs if job[0] not in done]
-        if lost and self.config.retry_failed:
-            log.info("running the %d jobs whose process died again, one by one (retry_failed=true)", len(lost))
-            done |= self._run(lost, 1)
-        return [done.get(number, _lost()) for number, _ in jobs]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        jobs = dict(enumerate(job_overrides, initial_job_idx))
+        codes = self._run(jobs, min(self.n_jobs, len(jobs)))
+        if self.config.retry_failed:
+            lost = {number: jobs[number] for number, code in codes.items() if code is None}
+            codes |= self._run(lost, 1)
+        return [self._returned(number, code) for number, code in sorted(codes.items())]
 
     @abstractmethod
-    def _run(self, jobs: Sequence[Job], n_processes: int) -> dict[int, JobReturn]:
-        """The results of the jobs, by number, without those whose process died."""
+    def _opened(self, n_processes: int) -> contextlib.AbstractContextManager[Submit]:
+        """Context manager with a function that starts a job. After an exception, jobs in progress are ended."""
 
-    def _arguments(self) -> tuple[Any, ...]:
-        """What :func:`run_in_process` needs beside a job."""
-        return self.hydra_context, self.config, self.task_function, Singleton.get_state()
+    def _run(self, jobs: Mapping[int, Sequence[str]], n_processes: int) -> dict[int, int | None]:
+        """The exit code of each job; None if its process died."""
+        waiting, running, codes = deque(jobs), dict[Any, int](), dict[int, int | None]()
+        if not jobs:
+            return codes
+        with _environment(threads(n_processes) if self.local else {}), self._opened(n_processes) as submit:
+            while waiting or running:
+                interruption.check()
+                while waiting and len(running) < n_processes:
+                    number = waiting.popleft()
+                    running[submit(*self._job(number, jobs[number]))] = number
+                time.sleep(_POLL_S)
+                for job in [job for job in running if job.done()]:
+                    number = running.pop(job)
+                    codes[number] = None if job.exception() is not None else job.result()
+                    if codes[number] is None or not (self._run_folder(number).path / RECORD).is_file():
+                        job_lost(number, jobs[number])
+        return codes
+
+    def _job(self, number: int, overrides: Sequence[str]) -> tuple[list[str], dict[str, str], str, int | None]:
+        """The arguments of :func:`work`."""
+        own = f"hydra.run.dir=${{oc.env:{_FOLDER_ENV}}}/${{hydra.sweep.subdir}}", f"hydra.job.num={number}"
+        line = [*arguments(self.config.hydra, overrides, sweep=True), *own, "hydra.mode=RUN"]
+        inherited = {name: value for name, value in os.environ.items() if name.startswith("ORBIT_")}
+        inherited[_FOLDER_ENV] = str(self.folder)
+        return line, inherited, os.getcwd(), os.getpid() if self.local else None
+
+    def _run_folder(self, number: int) -> RunFolder:
+        return RunFolder(next(self.folder.glob(f"{number}-*"), self.folder / str(number)))
+
+    def _returned(self, number: int, code: int | None) -> JobReturn:
+        """The main metric of a job, for Hydra's sweepers; NaN, not an exception, which ends a sweep, if it failed."""
+        metrics = self._run_folder(number).read_metrics() if code == 0 else {}
+        value = next((metrics[name] for name in MAIN_METRICS if name in metrics), math.nan)
+        return JobReturn(status=JobStatus.COMPLETED, _return_value=value)
 
 
-def run_in_process(
-    number: int,
-    overrides: Sequence[str],
-    hydra_context: HydraContext,
-    config: DictConfig,
-    task_function: TaskFunction,
-    state: dict[Any, Any],
-) -> JobReturn:
-    """Run a job in a process that Hydra has not started; ``state`` is that of Hydra's singletons where it has."""
-    setup_globals()
-    Singleton.set_state(state)
-    job = hydra_context.config_loader.load_sweep_config(config, list(overrides))
-    with open_dict(job):
-        job.hydra.job.id, job.hydra.job.num = f"{job.hydra.job.name}_{number}", number
-    HydraConfig.instance().set_config(job)
-    return run_job(
-        hydra_context=hydra_context,
-        config=job,
-        task_function=task_function,
-        job_dir_key="hydra.sweep.dir",
-        job_subdir_key="hydra.sweep.subdir",
-    )
+def work(line: Sequence[str], environment: Mapping[str, str], folder: str, parent: int | None) -> int:
+    """Run a command line in the process of a launcher, and return the exit code.
+
+    Parameters
+    ----------
+    line : sequence of str
+        The arguments.
+    environment : mapping
+        Added variables, which identify the sweep.
+    folder : str
+        The working directory.
+    parent : int or None
+        The process on this machine with which this one ends.
+    """
+    os.environ.update(environment)
+    os.chdir(folder)
+    if parent is not None:
+        end_with(parent)
+    sys.argv[1:] = line
+    return cli.main()
 
 
 class ProcessLauncher(JobLauncher):
-    """Runs jobs in parallel processes of this machine."""
+    """Runs jobs in processes of this machine, each one job after the other: imports take seconds."""
 
-    def _run(self, jobs: Sequence[Job], n_processes: int) -> dict[int, JobReturn]:
-        waiting, done = deque(jobs), dict[int, JobReturn]()
-        with _processes(n_processes) as processes:
-            while waiting or any(process.job for process in processes):
-                interruption.check()
-                for process in processes:
-                    if process.job is None and waiting:
-                        process.start(waiting.popleft(), self._arguments())
-                wait([p.future for p in processes if p.future], timeout=_POLL_S, return_when=FIRST_COMPLETED)
-                for process in processes:
-                    done |= process.collect()
-        return done
+    @contextlib.contextmanager
+    def _opened(self, n_processes: int) -> Iterator[Submit]:
+        workers, idle = list[_Worker](), deque[_Worker]()
+
+        def run(worker: _Worker, job: tuple[Any, ...]) -> int:
+            code = worker.run(job)
+            idle.append(worker)
+            return code
+
+        def submit(*job: Any) -> Future[int]:
+            while idle and not idle[-1].process.is_alive():
+                idle.pop()
+            if not idle:
+                workers.append(_Worker())
+                idle.append(workers[-1])
+            return waiting.submit(run, idle.pop(), job)
+
+        with ThreadPoolExecutor(n_processes) as waiting:
+            try:
+                yield submit
+            finally:
+                for worker in workers:
+                    worker.process.terminate()
+                for worker in workers:
+                    worker.end()
 
 
-@dataclass
-class _Process:
-    """A process, and the job that runs in it."""
+class _Worker:
+    """A process that runs one job after the other."""
 
-    environment: dict[str, str]
-    pool: Any = None
-    pid: Future[int] | None = None
-    job: Job | None = None
-    future: Future[JobReturn] | None = None
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs,))
+        self.process.start()
+        theirs.close()
 
-    def start(self, job: Job, arguments: tuple[Any, ...]) -> None:
+    def run(self, job: tuple[Any, ...]) -> int:
+        """The exit code of a job. Raises ``EOFError`` or ``OSError`` if the process died."""
+        self._connection.send(job)
+        return self._connection.recv()
+
+    def end(self) -> None:
+        """Wait until the process, which was told to end, has written what it has."""
+        self.process.join(GRACE_S)
+        self.process.kill()
+        self.process.join()
+
+
+def _serve(jobs: Connection) -> None:
+    code = 0
+    with contextlib.suppress(EOFError, KeyboardInterrupt):  # at the end of the sweep
+        while code != cli.INTERRUPTED:
+            code = work(*jobs.recv())
+            jobs.send(code)
+
+
+class SubmititLauncher(JobLauncher):
+    """Runs jobs by submitit. See the settings of :class:`runners.config.schema.SubmititSlurm`."""
+
+    def __init__(
+        self,
+        cluster: str,
+        folder: str,
+        n_jobs: int,
+        timeout_min: int,
+        partition: str | None = None,
+        more: dict[str, Any] | None = None,
+        **resources: Any,
+    ) -> None:
+        super().__init__(n_jobs)
+        self.cluster, self.logs, self.local = cluster, folder, cluster == "local"
+        self.resources = {"timeout_min": timeout_min, **resources}
+        if cluster == "slurm":
+            self.resources |= {"slurm_additional_parameters": dict(more or {}), "slurm_partition": partition}
+
+    @contextlib.contextmanager
+    def _opened(self, n_processes: int) -> Iterator[Submit]:
+        submitit, jobs = _imported("submitit", f"submitit_{self.cluster}", "slurm"), list[Any]()
         try:
-            future = self._submit(job, arguments)
-        except BrokenProcessPool:  # it died after its last job
-            self.end(kill=True)
-            future = self._submit(job, arguments)
-        self.job, self.future = job, future
+            executor = submitit.AutoExecutor(folder=self.logs, cluster=self.cluster)
+        except RuntimeError as error:
+            raise ConfigError(f"hydra/launcher=submitit_{self.cluster}: {error}") from error
+        executor.update_parameters(**{k: v for k, v in self.resources.items() if v not in (None, {})})
 
-    def _submit(self, job: Job, arguments: tuple[Any, ...]) -> Future[JobReturn]:
-        if self.pool is None:
-            self.pool = ProcessPoolExecutor(1, env=self.environment)
-        self.pid = self.pool.submit(_ready, os.getpid())
-        return self.pool.submit(run_in_process, *job, *arguments)
+        def submit(*job: Any) -> Any:
+            jobs.append(executor.submit(work, *job))
+            return jobs[-1]
 
-    def collect(self) -> dict[int, JobReturn]:
-        """The result of the job, by its number, if it has ended and the process has not died."""
-        if self.job is None or self.future is None or not self.future.done():
-            return {}
-        (number, overrides), error = self.job, self.future.exception()
-        result = {} if error else {number: self.future.result()}
-        self.job = self.future = None
-        if isinstance(error, (BrokenProcessPool, KeyboardInterrupt)):  # the latter if only this process was terminated
-            self.end(kill=True)
-            job_lost(number, overrides)
-        elif error is not None:
-            raise error
-        return result
-
-    def terminate(self) -> None:
-        """Ask the process to write what it has."""
-        if self.job is not None and self.pid is not None and self.pid.done() and self.pid.exception() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid.result(), signal.SIGTERM)
-
-    def end(self, kill: bool = False) -> None:
-        if self.pool is not None:
-            self.pool.shutdown(kill_workers=kill)
-            self.pool = None
+        try:
+            yield submit
+        except BaseException:
+            for job in jobs:
+                job.cancel()
+            raise
 
 
-def _ready(parent: int) -> int:
-    """Import everything, and return the id of this process: loky ends one that grows by 300 MB after its first task."""
-    end_with(parent)
-    import runners.components  # noqa: F401
-    from runners.tracking.upload import mlflow_module
+class RayLauncher(JobLauncher):
+    """Runs jobs by Ray. See the settings of :class:`runners.config.schema.Ray`."""
 
-    mlflow_module()
-    return os.getpid()
+    def __init__(self, n_jobs: int, address: str | None, num_cpus: float, num_gpus: float) -> None:
+        super().__init__(n_jobs)
+        self.address, self.resources = address, {"num_cpus": num_cpus, "num_gpus": num_gpus}
+        self.local = address is None
+
+    @contextlib.contextmanager
+    def _opened(self, n_processes: int) -> Iterator[Submit]:
+        ray, jobs = _imported("ray", "ray", "ray"), list[Any]()
+        own: dict[str, Any] = {}
+        if self.local:  # with fewer CPUs than the jobs need, they would wait for ever
+            own = {"num_cpus": max(1, n_processes * self.resources["num_cpus"]), "include_dashboard": False}
+        try:
+            ray.init(self.address, logging_level="ERROR", log_to_driver=False, **own)
+        except ConnectionError as error:
+            raise ConfigError(f"hydra/launcher=ray: no cluster at {self.address} ({error})") from error
+        # one process for each job, and no second try by Ray, which knows nothing of runs
+        task = ray.remote(max_calls=1, max_retries=0, **self.resources)(work)
+
+        def submit(*job: Any) -> Future[int]:
+            jobs.append(task.remote(*job))
+            return jobs[-1].future()
+
+        try:
+            yield submit
+        finally:
+            for job in jobs:  # without effect on those that have ended
+                ray.cancel(job)
+            ray.shutdown()
 
 
-@contextlib.contextmanager
-def _processes(count: int) -> Iterator[list[_Process]]:
-    processes = [_Process(threads(count) | {PROGRAM_ENV: program()}) for _ in range(count)]
-    # loky warns when it ends a process because a job has left much in memory; the next job gets a new process
-    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
+def _imported(module: str, launcher: str, extra: str) -> Any:
     try:
-        yield processes
-    except BaseException:
-        for process in processes:
-            process.terminate()
-        wait([process.future for process in processes if process.future], timeout=GRACE_S)
-        for process in processes:
-            process.end(kill=True)
-        raise
-    for process in processes:
-        process.end()
+        return __import__(module)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"hydra/launcher={launcher}: {module} is not installed; pip install 'orbit-kernels[{extra}]'"
+        ) from error
 
 
 def threads(count: int) -> dict[str, str]:
@@ -205,6 +284,15 @@ def threads(count: int) -> dict[str, str]:
     return {name: str(max(1, cpu_count() // count)) for name in THREADS if name not in os.environ}
 
 
-def _lost() -> JobReturn:
-    """The result of a job whose process died: Hydra stops the sweep if it is an exception."""
-    return JobReturn(status=JobStatus.COMPLETED, _return_value=math.nan)
+@contextlib.contextmanager
+def _environment(added: Mapping[str, str]) -> Iterator[None]:
+    """Context manager with environment variables for processes that are started meanwhile."""
+    own = {"PYTHONPATH": python_path(), "PYTHONUNBUFFERED": "1", "RAY_USAGE_STATS_ENABLED": "0", PROGRAM_ENV: program()}
+    before = dict(os.environ)
+    os.environ.update({**added, **own})
+    try:
+        yield
+    finally:
+        for name in {*added, *own} - before.keys():
+            del os.environ[name]
+        os.environ.update(before)

@@ -29,7 +29,7 @@ def end_on_signals() -> None:
     interruption.clear()
     _ended.clear()
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, signal.SIG_IGN if _watching.is_set() else _interrupt)
         signal.signal(signal.SIGTERM, _interrupt)
 
 
@@ -41,8 +41,6 @@ def end_with(parent: int) -> None:
     if not _watching.is_set():
         _watching.set()
         end_on_signals()
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
         threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
 
 

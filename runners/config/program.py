@@ -23,8 +23,8 @@ TRIAL_ENV = "ORBIT_TRIAL"
 #: Beginnings of the settings of sweeps, which a single run does not take.
 OF_SWEEPS = ("hydra/sweeper", "hydra/launcher", "hydra.sweep", "hydra.launcher.")
 
-# Settings of one run or sweep, which another one cannot have: its folder, and its trial.
-_OF_ONE = ("hydra.mode", "hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", f"hydra.job.env_set.{TRIAL_ENV}")
+# Settings of one run or sweep, which another one cannot have: its folder, its number, and its trial.
+_OF_ONE = ("hydra.mode", "hydra.run.dir", "hydra.sweep.dir", "hydra.job.num", f"hydra.job.env_set.{TRIAL_ENV}")
 
 # A command in a comment, whose arguments follow.
 _COMMAND = re.compile(r"^(python run\.py|orbit)(?= (-m )?[\w./]+=)")
@@ -36,7 +36,12 @@ def program() -> str:
 
 
 def command(hydra: Any, overrides: Iterable[str], sweep: bool = False) -> str:
-    """The command line that repeats a run, a job of a sweep as a run of its own, or a sweep.
+    """The command line that repeats a run, a job of a sweep as a run of its own, or a sweep; see :func:`arguments`."""
+    return f"{program()} {shlex.join([*(['-m'] if sweep else []), *arguments(hydra, overrides, sweep)])}"
+
+
+def arguments(hydra: Any, overrides: Iterable[str], sweep: bool = False) -> list[str]:
+    """The arguments of a run, or those of a sweep and its jobs.
 
     Parameters
     ----------
@@ -50,8 +55,7 @@ def command(hydra: Any, overrides: Iterable[str], sweep: bool = False) -> str:
     left_out = _OF_ONE if sweep else (*_OF_ONE, *OF_SWEEPS)
     settings = [setting for setting in given(hydra.overrides.hydra) if not key_of(setting).startswith(left_out)]
     folders = [source.path for source in hydra.runtime.config_sources if source.provider == "command-line"]
-    options = [*(["-m"] if sweep else []), *(word for folder in folders for word in ("--config-dir", folder))]
-    return f"{program()} {shlex.join([*options, *settings, *overrides])}"
+    return [*(word for folder in folders for word in ("--config-dir", folder)), *settings, *overrides]
 
 
 def python_path() -> str:

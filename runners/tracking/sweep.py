@@ -78,7 +78,7 @@ class SweepCallback(Callback):
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Let Hydra write a dry run, wherever ``dry_run`` was set, to a folder that is not kept."""
-        if config.dry_run:
+        if config.dry_run and SWEEP_ENV not in os.environ:
             with read_write(config.hydra):
                 config.hydra.run.dir = _unkept_folder()
 
@@ -270,9 +270,11 @@ def nothing_left(reason: str) -> None:
 
 
 def job_lost(number: int, overrides: Sequence[str]) -> None:
-    """Record, in the sweep of this process, that the process of a job has died."""
+    """Record, in the sweep of this process, that the process of a job has died; nothing for a dry run."""
     from runners.tracking.recovery import recover
 
+    if not _open_sweeps:
+        return
     sweep = _open_sweeps[-1]
     path = next(sweep.folder.path.glob(f"{number}-*"), sweep.folder.path / f"{number}-lost")
     if not Pending(sweep.outputs).wait_until_free(path, _LONGEST_END_S):

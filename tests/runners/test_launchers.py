@@ -125,7 +125,7 @@ def test_parallel_jobs_share_the_cores(monkeypatch):
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch, tmp_path):
-    from runners.app.remote import RayLauncher, SubmititLauncher
+    from runners.app.launcher import RayLauncher, SubmititLauncher
 
     for module in ("ray", "submitit"):
         monkeypatch.setitem(sys.modules, module, None)
