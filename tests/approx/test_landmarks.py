@@ -27,18 +27,15 @@ def _one_thread():
 
 
 class TestKMeans(LandmarksContract):
-    def create(self, **params):
-        return KMeans(**params)
+    component = KMeans
 
 
 class TestLeverage(LandmarksContract):
-    def create(self, **params):
-        return Leverage(**params)
+    component = Leverage
 
 
 class TestRPCholesky(LandmarksContract):
-    def create(self, **params):
-        return RPCholesky(**params)
+    component = RPCholesky
 
 
 def clustered(n, rng):

@@ -73,17 +73,13 @@ def write_qm7(folder: Path, monkeypatch, per_fold: int = 10, atoms: int = 4) -> 
 
 
 class TestDigits(DatasetContract):
+    component = Digits
     sizes = (1000, 797)
-
-    def create(self, **params):
-        return Digits(**params)
 
 
 class TestRotatedDigits(DatasetContract):
+    component = RotatedDigits
     sizes = (1000, 797)
-
-    def create(self, **params):
-        return RotatedDigits(**params)
 
 
 class TestArrays(DatasetContract):
@@ -120,6 +116,7 @@ class TestArraysOfNpyFiles(DatasetContract):
 
 
 class TestMNIST(DatasetContract):
+    component = MNIST
     sizes = (40, 20)
 
     @pytest.fixture(autouse=True)
@@ -127,11 +124,9 @@ class TestMNIST(DatasetContract):
         write_mnist(tmp_path / "mnist", monkeypatch)
         monkeypatch.setenv("ORBIT_DATA", str(tmp_path))
 
-    def create(self, **params):
-        return MNIST(**params)
-
 
 class TestRotatedMNIST(DatasetContract):
+    component = RotatedMNIST
     sizes = (30, 20)
 
     @pytest.fixture(autouse=True)
@@ -139,20 +134,15 @@ class TestRotatedMNIST(DatasetContract):
         write_amat(tmp_path / "rotated_mnist")
         monkeypatch.setenv("ORBIT_DATA", str(tmp_path))
 
-    def create(self, **params):
-        return RotatedMNIST(**params)
-
 
 class TestQM7(DatasetContract):
+    component = QM7
     sizes = (40, 10)
 
     @pytest.fixture(autouse=True)
     def _file(self, tmp_path, monkeypatch):
         write_qm7(tmp_path / "qm7", monkeypatch)
         monkeypatch.setenv("ORBIT_DATA", str(tmp_path))
-
-    def create(self, **params):
-        return QM7(**params)
 
 
 # ---- digits ----------------------------------------------------------------------------------------------------------

@@ -30,10 +30,8 @@ from orbit.testing.samples import smooth_images
 
 
 class TestXPerm(DatasetContract):
+    component = XPerm
     sizes = (4000, 28_768)
-
-    def create(self, **params):
-        return XPerm(**params)
 
 
 def words(X: np.ndarray) -> list[str]:
@@ -80,15 +78,13 @@ def test_xperm_has_two_targets(targets):
 
 
 class TestMNISTLocal(DatasetContract):
+    component = MNISTLocal
     sizes = (40, 20)
 
     @pytest.fixture(autouse=True)
     def _files(self, tmp_path, monkeypatch):
         write_mnist(tmp_path / "mnist", monkeypatch)
         monkeypatch.setenv("ORBIT_DATA", str(tmp_path))
-
-    def create(self, **params):
-        return MNISTLocal(**params)
 
     def test_classes_have_equal_sizes(self):
         whole, data, other = self.create().load(0), self.create(per_class=3).load(0), self.create(per_class=3).load(1)
@@ -176,6 +172,7 @@ def write_batches(folder: Path, batches: dict[str, bytes]) -> None:
 
 
 class TestCIFAR10(DatasetContract):
+    component = CIFAR10
     sizes = (50, 10)
 
     @pytest.fixture(autouse=True)
@@ -183,9 +180,6 @@ class TestCIFAR10(DatasetContract):
         (tmp_path / "cifar10").mkdir()
         write_archive(tmp_path / "cifar10" / "cifar-10-python.tar.gz", cifar[2], monkeypatch)
         monkeypatch.setenv("ORBIT_DATA", str(tmp_path))
-
-    def create(self, **params):
-        return CIFAR10(**params)
 
 
 @pytest.mark.parametrize("form", ["archive", "batches", "npz"])
@@ -308,15 +302,13 @@ def write_recordings(folder: Path, contents: dict[str, bytes], zipped: bool = Fa
 
 
 class TestSpokenDigits(DatasetContract):
+    component = SpokenDigits
     sizes = (12, 30)
 
     @pytest.fixture(autouse=True)
     def _files(self, tmp_path, monkeypatch):
         write_recordings(tmp_path / "spoken_digits", recordings(), zipped=True)
         monkeypatch.setenv("ORBIT_DATA", str(tmp_path))
-
-    def create(self, **params):
-        return SpokenDigits(**params)
 
 
 @pytest.mark.parametrize("folder", ["spoken_digits/recordings", "spoken_digits", "fsdd/recordings", "."])

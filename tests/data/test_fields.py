@@ -11,10 +11,8 @@ from orbit.testing import DatasetContract
 
 
 class TestVectorField(DatasetContract):
+    component, params = VectorField, {"size": 60, "test_size": 40}
     sizes = (60, 40)
-
-    def create(self, **params):
-        return VectorField(size=60, test_size=40, **params)
 
     @pytest.mark.parametrize("field", ["curl_free", "divergence_free"])
     def test_field_is_the_gradient_of_five_bumps_or_its_rotation(self, rng, field):
@@ -33,10 +31,8 @@ class TestVectorField(DatasetContract):
 
 
 class TestLowRankMultitask(DatasetContract):
+    component, params = LowRankMultitask, {"size": 60, "test_size": 40, "n_waves": 100}
     sizes = (60, 40)
-
-    def create(self, **params):
-        return LowRankMultitask(size=60, test_size=40, n_waves=100, **params)
 
     def test_outputs_are_one_function(self):
         data = self.create().load(0)

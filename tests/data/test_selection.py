@@ -36,8 +36,7 @@ class TestNone(SelectionContract):
 
 
 class TestKFolds(SplittingContract):
-    def create(self, **params):
-        return KFolds(**params)
+    component = KFolds
 
     def test_every_point_validates_once_and_folds_are_stratified(self):
         splits = KFolds(folds=5).splits(self.data(), 0)
@@ -63,8 +62,7 @@ class TestKFolds(SplittingContract):
 
 
 class TestHoldOut(SplittingContract):
-    def create(self, **params):
-        return HoldOut(**params)
+    component = HoldOut
 
     def test_fraction(self):
         ((fit, validation),) = HoldOut(fraction=0.4).splits(self.data(), 0)
@@ -72,8 +70,7 @@ class TestHoldOut(SplittingContract):
 
 
 class TestGiven(SplittingContract):
-    def create(self, **params):
-        return GivenFolds(**params)
+    component = GivenFolds
 
     def test_folds_are_those_of_the_data(self):
         for fold, (_, validation) in enumerate(GivenFolds().splits(self.data())):

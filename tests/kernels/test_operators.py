@@ -753,33 +753,6 @@ def test_bounds_reject_kernels_that_they_do_not_cover():
     assert operator_uniform_bound(0.1, 10, 4, 4, 4.0, 6.0, 20.0, 5.0) == 1.0
 
 
-def test_error_falls_as_the_root_of_the_number_of_frequencies():
-    rng = np.random.default_rng(0)
-    delta, sizes = rng.uniform(-1, 1, (100, 4)) - rng.uniform(-1, 1, (100, 4)), [32, 128, 512, 2048]
-    for kernel in (Decomposable(lengthscale=1.0), CurlFree(lengthscale=1.0), DivergenceFree(lengthscale=1.0)):
-        exact = kernel.fit(delta).signatures(delta)
-        errors = [
-            np.mean(
-                [
-                    np.linalg.norm(
-                        kernel.estimate(delta, MonteCarlo().draw(kernel.base_, D, 4, np.random.default_rng(s))) - exact,
-                        ord=2,
-                        axis=(1, 2),
-                    ).max()
-                    for s in range(20)
-                ]
-            )
-            for D in sizes
-        ]
-        slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
-        assert -0.58 < slope < -0.42
-
-
-def test_the_names_build():
-    for name in ("decomposable", "curl_free", "divergence_free", "helmholtz"):
-        assert orbit.build("kernel", name).name == name
-
-
 def test_features_with_a_structure_are_not_changed_in_place(rng):
     features = OperatorRandomFourier(n_components=4, random_state=0).fit_transform(rng.random((6, 2)))
     before = np.array(features)

@@ -26,11 +26,9 @@ LAYERS = [{"kind": "conv", "size": 3, "stride": 2, "padding": 1}, {"kind": "conv
 
 
 class TestPoints(FeatureMapContract):
+    component, params = RawPoints, {"random_state": 0}
     gram_error = 1e-10
     random = False
-
-    def create(self, **params):
-        return RawPoints(**{"random_state": 0, **params})
 
     def evaluate(self, fitted, points, points_fit):
         return np.tensordot(fitted.orbit_.weights_, points, 1)
@@ -41,10 +39,8 @@ class TestPoints(FeatureMapContract):
 
 
 class TestNetworkClassifier(ClassifierContract):
+    component, params = NetworkClassifier, {"width": 24, "learning_rate": 0.05, "epochs": 15, "random_state": 0}
     float32_error = 0.05  # of logits, after many steps
-
-    def create(self, **params):
-        return NetworkClassifier(**{"width": 24, "learning_rate": 0.05, "epochs": 15, "random_state": 0, **params})
 
 
 def test_the_network_is_the_plain_formula(rng):
