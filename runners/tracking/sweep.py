@@ -108,6 +108,7 @@ class SweepCallback(Callback):
             # Hydra turns an exception of a callback into a warning; a sweep must not start without its parent run.
             if isinstance(error, OSError):
                 error = cannot_write(self.folder.path, error)
+            _leave_environment()
             print(f"error: {error}", file=sys.stderr)
             raise SystemExit(2) from error
         _open_sweeps.append(self)
@@ -322,6 +323,11 @@ def close_sweep(interrupted: bool = False, ended: bool = False, refused: bool = 
         sweep.discard()
     else:
         code = sweep.close(interrupted, ended)
+    _leave_environment()
+    return code
+
+
+def _leave_environment() -> None:
+    """Remove what tells jobs of the sweep that they are its own."""
     for name in (PARENT_ENV, SWEEP_ENV, SHARES_ENV):
         os.environ.pop(name, None)
-    return code
