@@ -17,7 +17,7 @@ from typing import Annotated, Any, get_args, get_origin
 import numpy as np
 import pytest
 from bad_command_lines import COMMAND_LINES, FILES
-from bad_data import DATA, PICTURES, csv_table, pictures, table
+from bad_data import CSV, DATA, PICTURES, pictures, table
 from bad_models import FOLDERS, POINTS
 from command_line import CONF, SMALL, composed, folders, quickly_composed, refused
 
@@ -124,7 +124,7 @@ def test_of_a_parameter(kind, name):
 #: The data set of a model -> what writes its data, and its settings.
 MODELS = {
     "digits": (lambda: None, ("dataset=digits", *SMALL[:-1])),
-    "table": (table(c=["u", "v"] * 20), csv_table("dataset.categories=onehot", SMALL[2])),
+    "table": (table(c=["u", "v"] * 20), (*CSV, "dataset.categories=onehot", SMALL[2])),
     "images": (pictures(), (*PICTURES, SMALL[2])),
 }
 
