@@ -452,10 +452,7 @@ FILES: list[tuple[str | bytes, str]] = [
         )
     ),
     *(
-        (
-            f"{GLOBAL}{section}: {value}",
-            f"experiment/mine.yaml: {section}: expected settings KEY: VALUE, found {shown}",
-        )
+        (f"{GLOBAL}{section}: {value}", f"experiment/mine.yaml: {section}: expected settings KEY: VALUE, found {shown}")
         for section, value, shown in (("orbit", "3", "3"), ("engine", "[1]", "[1]"), ("tracking", "mine", "'mine'"))
     ),
     *(

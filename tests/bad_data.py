@@ -180,11 +180,7 @@ DATA: list[Case] = [
         (arrays(X=holes(slice(7, 9), np.nan)), f"mine.npz: X has 6 {NOT_FINITE} (7, 0)"),
         (arrays(X=holes((3, 1), np.inf)), f"mine.npz: X has 1 {NOT_FINITE} (3, 1)"),
         (arrays(y=np.where(Y, 0.5, np.inf)), f"mine.npz: y has 20 {NOT_FINITE}"),
-        (
-            arrays(Xt=holes((0, 0), np.inf), yt=Y),
-            *TEST,
-            f"arrays (file mine.npz), test part: X has 1 {NOT_FINITE} (0",
-        ),
+        (arrays(Xt=holes((0, 0), np.inf), yt=Y), *TEST, f"arrays (file mine.npz), test part: X has 1 {NOT_FINITE} (0"),
         (
             arrays(Xt=np.ones((5, 4)), yt=np.arange(5)),
             *TEST,
@@ -216,11 +212,7 @@ DATA: list[Case] = [
             arrays(y=np.eye(2)[np.arange(N) % 2]),
             "give the class of each one-hot row, y.argmax(axis=1), or set dataset.task=regression",
         ),
-        (
-            arrays(),
-            "dataset.n_train=31",
-            "dataset.n_train: expected at most 30, the number of points in dataset=a",
-        ),
+        (arrays(), "dataset.n_train=31", "dataset.n_train: expected at most 30, the number of points in dataset=a"),
         *((write("mine.npz", content), NOT_READABLE) for content in (b"PK\x03\x04broken", b"no archive", b"")),
         (write("mine.npz", b"a,b"), f"{NOT_READABLE} without objects: it is"),
         (arrays(X=np.array([{"a": 1}] * N)), f"{NOT_READABLE} without objects"),
@@ -284,10 +276,7 @@ DATA: list[Case] = [
         (table(), "dataset.features=[a,y]", "features: y is a target, the weight or the group as well"),
         (table(), "dataset.weight=trust", "has no column trust"),
         (table(), "dataset.separator=';'", "has no column y. It has a,b,y; set target"),
-        (
-            csv("a,b;y", "1,2;0", "3,4;1"),
-            "has no column y. It has a, b;y; set target, or separator if these are sev",
-        ),
+        (csv("a,b;y", "1,2;0", "3,4;1"), "has no column y. It has a, b;y; set target, or separator if these are sev"),
         (
             csv("a;b;y", "1,5;2;0", "3;4;1"),
             "dataset.separator=';'",
@@ -309,10 +298,7 @@ DATA: list[Case] = [
         (csv("a,a,y", "1,2,0", "3,4,1"), "dataset.path: mine.csv: the table has several columns of one name: a"),
         (csv("a,y,y", "1,2,0", "3,4,1"), "dataset.path: mine.csv: the table has several columns of one name: y"),
         (write("mine.csv", b""), "path: mine.csv: expected a readable CSV file (No columns to parse from file)"),
-        (
-            csv("a,y", "1,1,5", "2,0,5"),
-            "mine.csv: expected a readable CSV file (its rows have more entries than the",
-        ),
+        (csv("a,y", "1,1,5", "2,0,5"), "mine.csv: expected a readable CSV file (its rows have more entries than the"),
         (csv('"a\nb",y', "x,1", "2,0"), "column a\\nb holds str, e.g. 'x' in row 0, expected numbers"),
         (
             lambda: (table()(), Path("t.csv").write_text("a,b,y\n1,0,cat\n2,1,dog\n")),
@@ -394,10 +380,7 @@ DATA: list[Case] = [
             "dataset.path: link X/more leads to ..: expected a part or another folder, found one that the link is in",
         ),
         (npy_parts(), "dataset.target=y", "dataset.path: target, features and shape are for Parquet, found .npy"),
-        (
-            npy_parts(Path("parts/y/p2.npy").unlink),
-            "y_path: expected parts of the same names as in path, found p2",
-        ),
+        (npy_parts(Path("parts/y/p2.npy").unlink), "y_path: expected parts of the same names as in path, found p2"),
         (
             npy_parts(save("parts/X/p2.npy", np.ones((10, 4)))),
             "expected parts of one form, found X float64 of shape (3,), y <i8 of shape () in p0.npy and X float64",
@@ -419,10 +402,7 @@ DATA: list[Case] = [
             "p1.npy is not a readable .npz or .npy file without objects: mmap length is greater than file size",
         ),
         (npy_parts(X=holes((23, 1), np.nan)), f"dataset=shards: part p2.npy: X has 1 {NOT_FINITE} (3, 1)"),
-        (
-            npy_parts(y=np.where(np.arange(N) == 31, np.inf, 0.5)),
-            f"part p3.npy: y has 1 {NOT_FINITE} (1,)",
-        ),
+        (npy_parts(y=np.where(np.arange(N) == 31, np.inf, 0.5)), f"part p3.npy: y has 1 {NOT_FINITE} (1,)"),
         (
             npy_parts(y=Y + 0.5),
             "dataset.task=classification",

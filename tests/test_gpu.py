@@ -21,10 +21,7 @@ from runners.config.plan import plan
 from runners.experiments.fitting import fit_and_score
 from runners.job.job import Stopwatch
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),
-]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")]
 
 TOLERANCE = {"float64": 1e-10, "float32": 1e-4}
 LAYERS = [{"kind": "conv", "size": 3, "stride": 2}, {"kind": "full"}]

@@ -25,11 +25,7 @@ def tiles(rng, dtype, spread: float = 4.0):
 @pytest.mark.parametrize("damped", [False, True])
 @pytest.mark.parametrize(
     ("dtype", "tolerance", "available"),
-    [
-        (np.float64, 1e-13, True),
-        (np.float32, 2e-6, False),
-        pytest.param(np.float32, 2e-6, True, marks=WITHOUT),
-    ],
+    [(np.float64, 1e-13, True), (np.float32, 2e-6, False), pytest.param(np.float32, 2e-6, True, marks=WITHOUT)],
     ids=["torch, f64", "torch, f32", "compiled"],
 )
 def test_sums_are_added_to_columns_of_a_wider_matrix(rng, monkeypatch, dtype, tolerance, available, damped):

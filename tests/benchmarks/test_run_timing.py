@@ -152,20 +152,14 @@ def test_nothing_to_time_is_refused(run):
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        (
-            ["runner.compare=direct"],
-            "runner.compare=direct needs approx=rf, found approx=nystrom: choose it, or exp",
-        ),
+        (["runner.compare=direct"], "runner.compare=direct needs approx=rf, found approx=nystrom: choose it, or exp"),
         (
             ["runner.compare=direct", "encoder=patches"],
             "runner.compare=direct needs encoder=none, found encoder=patches",
         ),
         (["runner.compare=hadamard"], "runner.compare=hadamard needs hyper=gaussian, found hyper=linear"),
         (["runner.compare=skeleton"], "runner.compare=skeleton needs approx=skeleton, found approx=nystrom"),
-        (
-            ["runner.compare=scipy", "approx=rf"],
-            "runner.compare=scipy needs a number as kernel.lengthscale",
-        ),
+        (["runner.compare=scipy", "approx=rf"], "runner.compare=scipy needs a number as kernel.lengthscale"),
         (
             ["runner.compare=direct", "approx=rf", "dataset=low_rank_multitask", "group=identity"],
             "this comparison needs images of one",

@@ -734,11 +734,7 @@ def test_the_first_points_are_the_training_part(arrays):
     [
         ({"split": ["train", "tst"] * 10}, {}, "split_key: expected 'train' or 'test', or 0 .* found 'tst'"),
         ({"split": ["test"] * 20}, {}, "split_key: expected points of both parts, found all 20 in one"),
-        (
-            {"split": [0, 1]},
-            {},
-            r"expected 'split' to have an integer or a string for each of the 20 points",
-        ),
+        ({"split": [0, 1]}, {}, r"expected 'split' to have an integer or a string for each of the 20 points"),
         ({"splt": [0, 1] * 10}, {"split_key": "split"}, "no array named 'split'; did you mean 'splt'"),
         ({"n_train": 20}, {}, "expected 'n_train' to be an integer from 1 to 19, found 20"),
         ({"n_train": [3, 4]}, {}, "expected 'n_train' to be an integer from 1 to 19"),

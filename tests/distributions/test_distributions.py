@@ -101,11 +101,7 @@ def test_uniform_gauss_rule_is_exact_for_polynomials_to_twice_its_size():
 
 
 def test_uniform_over_the_full_circle_is_haar():
-    for q in (
-        Uniform(-180, 180),
-        Uniform(0, 360),
-        Uniform(-np.pi, np.pi, unit="native"),
-    ):
+    for q in (Uniform(-180, 180), Uniform(0, 360), Uniform(-np.pi, np.pi, unit="native")):
         for got, expected in zip(q.quadrature(Circle(), 9, 0.2), Haar().quadrature(Circle(), 9, 0.2), strict=True):
             np.testing.assert_array_equal(got, expected)
 
@@ -253,11 +249,7 @@ def test_one_law_on_a_product_of_groups_is_refused_with_the_factors_to_give():
 
 
 def test_full_turn_in_degrees_is_not_a_rounding_error():
-    for q in (
-        Uniform(0, 360),
-        Uniform(-180, 180),
-        Uniform(-np.pi, np.pi, unit="native"),
-    ):
+    for q in (Uniform(0, 360), Uniform(-180, 180), Uniform(-np.pi, np.pi, unit="native")):
         Orbit(Rotation(), q).check()
 
 

@@ -392,15 +392,9 @@ def test_every_distribution_with_every_rule(distribution, rule):
     ("call", "message"),
     [
         (lambda: check(Translation(), Haar()), "distribution=haar is not defined on group=translation.*real vectors"),
-        (
-            lambda: check(Translation(), Uniform()),
-            "distribution=uniform has unit=degrees.*group=translation.*pixels",
-        ),
+        (lambda: check(Translation(), Uniform()), "distribution=uniform has unit=degrees.*group=translation.*pixels"),
         (lambda: check(Translation(), VonMises()), "distribution=von_mises is not defined on group=translation"),
-        (
-            lambda: check(Rotation(), Uniform(-4, 4, unit="native")),
-            "high: expected a range of at most one full turn",
-        ),
+        (lambda: check(Rotation(), Uniform(-4, 4, unit="native")), "high: expected a range of at most one full turn"),
         (
             lambda: check(Translation(step="pixel"), Uniform(0.2, 0.4, "native")),
             "no whole element of group=translation",

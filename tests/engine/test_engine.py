@@ -30,11 +30,7 @@ class Spy(Embedding):
     """
 
     def __init__(
-        self,
-        units: int,
-        broken_row: int | None = None,
-        error: type[BaseException] = RuntimeError,
-        pause: float = 0.0,
+        self, units: int, broken_row: int | None = None, error: type[BaseException] = RuntimeError, pause: float = 0.0
     ) -> None:
         self.units = self.width = self.n_outputs = units
         self.broken_row, self.error, self.pause = broken_row, error, pause

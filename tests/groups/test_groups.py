@@ -321,11 +321,7 @@ def test_images_whose_first_axis_seems_to_hold_channels_are_warned_of(group):
 @pytest.mark.parametrize(
     ("group", "shape", "advice"),
     [
-        (
-            Cyclic(),
-            (128, 3),
-            r"last axis, of 3, of points of shape \(128, 3\): .* set axis=0; axis=-1 confirms",
-        ),
+        (Cyclic(), (128, 3), r"last axis, of 3, of points of shape \(128, 3\): .* set axis=0; axis=-1 confirms"),
         (Translation(), (128, 3), None),
         (Translation("wrap"), (2, 50), r"both axes .* to the end: np.moveaxis\(X, 1, -1\)$"),
         (Rotation(), (16, 16, 16), r"with 16 channels; if they are volumes, choose one of the groups rotation3d"),

@@ -740,10 +740,7 @@ def test_product_acts_first_factor_first(rng):
             r"on vectors \(mode='entries'; mode='rows_columns' takes such arrays\)",
         ),
         (lambda: Permutation().for_shape((4, 2)), r"on vectors \(mode='entries'; mode='blocks' takes such arrays\)"),
-        (
-            lambda: Permutation("blocks").for_shape((12,)),
-            "mode='blocks' on vectors needs the number of blocks: set n",
-        ),
+        (lambda: Permutation("blocks").for_shape((12,)), "mode='blocks' on vectors needs the number of blocks: set n"),
         (lambda: Dihedral().for_shape((4, 5)), r"group=dihedral acts on square images.*found arrays of shape \(4, 5\)"),
         (lambda: Rotation().elements(), "group=rotation: a circle of angles cannot be listed"),
         (lambda: Cyclic().elements(), "group=cyclic: whole numbers .samples. modulo a period cannot be listed"),

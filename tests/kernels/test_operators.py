@@ -146,10 +146,7 @@ def test_differentiated_signatures_are_differences_of_the_kernel(rng, base):
     np.testing.assert_allclose(kernel.signatures(delta), expected, atol=2e-5)
 
 
-@pytest.mark.parametrize(
-    ("base", "expected"),
-    [(Gaussian(), 1.0), (Matern(nu=1.5), 3.0), (Matern(nu=2.5), 5 / 3)],
-)
+@pytest.mark.parametrize(("base", "expected"), [(Gaussian(), 1.0), (Matern(nu=1.5), 3.0), (Matern(nu=2.5), 5 / 3)])
 def test_signature_at_zero_is_the_second_moment(base, expected):
     """E w w^T: a square root must not spoil the second derivative there."""
     kernel = CurlFree(base, lengthscale=1.0).fit(np.zeros((1, 3)))
@@ -600,9 +597,7 @@ def jacobians(phi, learner, points):
 
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize(
-    "learner",
-    [SteinRegressor(1e-6), CGRegressor(1e-6, random_state=0), AdaGradRegressor(0.1, random_state=0)],
-    ids=str,
+    "learner", [SteinRegressor(1e-6), CGRegressor(1e-6, random_state=0), AdaGradRegressor(0.1, random_state=0)], ids=str
 )
 def test_fields_have_no_curl_or_no_divergence_to_rounding(rng, d, learner):
     X = rng.uniform(-1, 1, (60, d))

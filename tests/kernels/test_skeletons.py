@@ -232,13 +232,7 @@ def test_relu_degrees_follow_their_distribution_into_the_tail():
 
 # ---- random features -------------------------------------------------------------------------------------------------
 
-BASES = {
-    "circle": {},
-    "binary": {},
-    "gaussian": {"block": 2},
-    "categorical": {"categories": 4},
-    "sphere": {"block": 3},
-}
+BASES = {"circle": {}, "binary": {}, "gaussian": {"block": 2}, "categorical": {"categories": 4}, "sphere": {"block": 3}}
 
 
 def product_errors(kernel: SkeletonKernel, X: np.ndarray, draws: int, **params) -> np.ndarray:

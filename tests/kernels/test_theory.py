@@ -20,12 +20,7 @@ def test_the_error_of_distribution_features_is_that_of_hoeffdings_inequality(m, 
 
 @pytest.mark.parametrize(
     ("error", "size", "d", "variance", "m"),
-    [
-        (0.5, 9000, 2, 1.0, 3.0),
-        (0.3, 2_000_000, 5, 8.0, 9.0),
-        (0.1, 4_000_000, 3, 30.0, 31.0),
-        (2.0, 9000, 2, 9.0, 2),
-    ],
+    [(0.5, 9000, 2, 1.0, 3.0), (0.3, 2_000_000, 5, 8.0, 9.0), (0.1, 4_000_000, 3, 30.0, 31.0), (2.0, 9000, 2, 9.0, 2)],
 )
 def test_the_uniform_bound_is_the_least_over_radii_of_a_covering(error, size, d, variance, m):
     """A net of (2 l / r)^d balls, an error of half on its centres, and a Lipschitz constant that Markov bounds."""

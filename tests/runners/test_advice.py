@@ -40,12 +40,7 @@ def test_a_combination_without_its_property_is_warned_of(settings, message):
 
 @pytest.mark.parametrize(
     ("group", "centre", "warned"),
-    [
-        ("orthogonal", 3.0, True),
-        ("orthogonal", 0.4, False),
-        ("product", 3.0, True),
-        ("identity", 3.0, False),
-    ],
+    [("orthogonal", 3.0, True), ("orthogonal", 0.4, False), ("product", 3.0, True), ("identity", 3.0, False)],
 )
 def test_clouds_far_from_the_origin_of_their_rotations_are_warned_of(group, centre, warned, rng):
     X = rng.uniform(-1, 1, (20, 6, 3)) + centre

@@ -124,10 +124,7 @@ def test_a_curve_with_more_repeats_than_the_table_has_those_that_the_table_has_n
     assert {row.label: row.fits for row in rows(*table)} == {"A": 1, "c, all": 5}
 
 
-@pytest.mark.parametrize(
-    "experiment",
-    ["orff_error", pytest.param("xperm", marks=pytest.mark.slow), "invariance"],
-)
+@pytest.mark.parametrize("experiment", ["orff_error", pytest.param("xperm", marks=pytest.mark.slow), "invariance"])
 @pytest.mark.parametrize("size", ["small", "paper"])
 def test_experiments_on_generated_data_are_estimated(experiment, size):
     text = report(experiment, rows(f"experiment={experiment}", f"size={size}"))

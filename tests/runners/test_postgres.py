@@ -22,10 +22,7 @@ ROOT = Path(__file__).parents[2]
 SECRET = "pa55-w0rd-of-ann"
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not BINARIES, reason="needs PostgreSQL in /usr/lib/postgresql"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not BINARIES, reason="needs PostgreSQL in /usr/lib/postgresql")]
 
 
 @pytest.fixture

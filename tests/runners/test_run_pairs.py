@@ -101,10 +101,7 @@ def section(group: str, name: str) -> dict:
             {"kernel": {"name": "laplacian"}, "approx": {"name": "rf"}, "frequencies": {"name": "orthogonal"}},
             ("laplacian", "orthogonal"),
         ),
-        (
-            {"group": {"name": "permutation"}, "distribution": {"name": "noisy_sort"}},
-            ("noisy_sort", "permutation"),
-        ),
+        ({"group": {"name": "permutation"}, "distribution": {"name": "noisy_sort"}}, ("noisy_sort", "permutation")),
     ],
 )
 def test_an_impossible_pair_names_both_sides(base, changes, sides):

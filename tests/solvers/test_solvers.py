@@ -25,13 +25,7 @@ from orbit.solvers.least_squares import Dual, LeastSquares, Primal
 from orbit.solvers.moments import Moments, System
 from orbit.solvers.passes import StreamedSystem
 from orbit.solvers.repeats import Repeats, equal_rows
-from orbit.solvers.selection import (
-    DEFAULT_PATH,
-    best_of_path,
-    gcv_scores,
-    leave_one_out,
-    warn_at_end,
-)
+from orbit.solvers.selection import DEFAULT_PATH, best_of_path, gcv_scores, leave_one_out, warn_at_end
 from orbit.solvers.structure import Constant
 
 PATH = [1e-6, 1e-4, 1e-2, 1.0]
