@@ -1,5 +1,4 @@
 """Times and memory, measured: ``runner=timing``, ``runner=memory``, ``runner=budget`` and ``experiment=bench_...``.
 
-A package like any user's, but for a clone alone: ``orbit_benchmarks.dist-info`` beside it has the entry point of the
-group ``orbit.runners`` that an installation would write, so that it is known wherever the clone is imported from.
+A package like any user's, with an entry point of the group ``orbit.runners`` in ``pyproject.toml``; a wheel lacks it.
 """

@@ -17,6 +17,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from orbit.core.errors import InputError, ParameterError, UnknownNameError, choose_from, of_part, suggestion
@@ -34,6 +35,9 @@ PACKAGES = ("approx", "data", "distributions", "encoders", "groups", "kernels", 
 
 #: Entry-point groups of other packages.
 COMPONENTS, RUNNERS = "orbit.components", "orbit.runners"
+
+# Only a clone has it; the wheel has its entry point alone.
+_BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 #: Task -> kind of learner.
 TASKS = {"classification": "classifier", "regression": "regressor"}
@@ -106,7 +110,8 @@ def load_plugins(group: str = COMPONENTS) -> None:
 
 def plugins(*groups: str) -> list[metadata.EntryPoint]:
     """The entry points by which other packages add components: those of some groups, or of both."""
-    return [entry for group in groups or (COMPONENTS, RUNNERS) for entry in metadata.entry_points(group=group)]
+    found = [entry for group in groups or (COMPONENTS, RUNNERS) for entry in metadata.entry_points(group=group)]
+    return [entry for entry in found if entry.module != "benchmarks.components" or _BENCHMARKS.is_dir()]
 
 
 def available(kind: str | None = None) -> list[str]:
