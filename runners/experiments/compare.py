@@ -14,6 +14,7 @@ from runners.config.plan import Plan
 from runners.experiments.estimate import Fits, estimated
 from runners.experiments.fit import record_selection
 from runners.experiments.fitting import Fitted, fit_and_score
+from runners.experiments.references import log_references, references, what_next
 from runners.experiments.trials import settings
 from runners.experiments.without_group import without_group
 from runners.job.estimate import Estimate
@@ -28,8 +29,9 @@ class Compare(Runner):
     """Does the group help? The configured fit and the same with ``group=identity``, on the same points.
 
     Both predict the test points and are compared there: by McNemar's test for classes,
-    by the paired t test and Wilcoxon's test of squared errors for numbers. A selection
-    of settings is made for each of the two.
+    by the paired t test and Wilcoxon's test of squared errors for numbers. The table has the
+    references of ``runner=fit`` too: two models that are not better than the first of them are not
+    compared. A selection of settings is made for each of the two.
 
     Parameters
     ----------
@@ -66,14 +68,16 @@ class Compare(Runner):
     def run(self, job: Job) -> None:
         group, repeats = job.plan.config["group"]["name"], settings(self.repeats, "runner.repeats")
         pairs = self._pairs(job.plan)
-        found: list[_Row] = []
+        found: list[list[_Row]] = []
         with job.plan.progress(2 * len(pairs), "compare") as progress:
             for repeat, pair in zip(repeats, pairs, strict=True):
                 at = ", ".join(f"{key}={value}" for key, value in repeat.items())
-                found += _compare(job, pair, at, progress)
-        names = list(found[0].scores)
-        job.log_table("compare.md", ["", *names, "seconds", "paired test"], [row.cells() for row in found])
-        values = {label: [row.scores[names[0]] for row in found[i::2]] for i, label in enumerate(pairs[0])}
+                found.append(_compare(job, pair, at, progress))
+        names = list(found[0][0].scores)
+        job.log_table(
+            "compare.md", ["", *names, "seconds", "paired test"], [row.cells() for rows in found for row in rows]
+        )
+        values = {label: [rows[i].scores[names[0]] for rows in found] for i, label in enumerate(pairs[0])}
         job.log_metrics({f"test/{names[0]}": float(np.mean(values[f"group={group}"]))})
         job.log_figure("compare", figures.compared, values, f"test {names[0]}")
 
@@ -82,15 +86,15 @@ class Compare(Runner):
 class _Row:
     label: str
     scores: dict[str, float]
-    seconds: float
+    seconds: str
     tested: str
 
     def cells(self) -> list[str]:
-        return [self.label, *(f"{value:.4g}" for value in self.scores.values()), f"{self.seconds:.1f}", self.tested]
+        return [self.label, *(f"{value:.4g}" for value in self.scores.values()), self.seconds, self.tested]
 
 
 def _compare(job: Job, pair: dict[str, Plan], at: str, progress: Progress) -> list[_Row]:
-    """Fit both plans of a pair, and test the difference. ``at`` names the repeat."""
+    """Fit both plans of a pair, test the difference, and add rows of references. ``at`` names the repeat."""
     data = job.load(pair["group=identity"])
     fits: list[Fitted] = []
     seconds = []
@@ -106,10 +110,19 @@ def _compare(job: Job, pair: dict[str, Plan], at: str, progress: Progress) -> li
         progress.step()
     tested = paired_test(data.task, data.y_test, *(fitted.predicted for fitted in fits))
     job.log_metrics({f"{at}/paired/{key}".lstrip("/"): value for key, value in tested.items()})
-    texts = ", ".join(f"{key.replace('_', ' ')} {value:.3g}" for key, value in tested.items()), ""
-    scores = [
-        {name: fitted.metrics[f"test/{name}"] for name in METRICS[data.task] if f"test/{name}" in fitted.metrics}
-        for fitted in fits
+    text = ", ".join(f"{key.replace('_', ' ')} {value:.3g}" for key, value in tested.items())
+    beside = references(pair["group=identity"], data, fits[1])
+    log_references(job, beside, data, at)
+    if not any(beside[0].is_beaten(data, fitted.predicted) for fitted in fits):
+        text = f"neither is better than the {beside[0].name}"
+        job.row("warning", f"{at}: {text}; try {what_next(job.plan, data)}".removeprefix(": "))
+    scores = [fitted.metrics for fitted in fits] + [
+        {f"test/{name}": value for name, value in reference.metrics(data).items()} for reference in beside
     ]
-    labels = [f"{label}, {at}" if at else label for label in pair]
-    return [_Row(*row) for row in zip(labels, scores, seconds, texts, strict=True)]
+    labels = [f"{label}, {at}" if at else label for label in (*pair, *(reference.name for reference in beside))]
+    found = [{name: each[f"test/{name}"] for name in METRICS[data.task] if f"test/{name}" in each} for each in scores]
+    blank = [""] * len(beside)
+    return [
+        _Row(*row)
+        for row in zip(labels, found, [*map("{:.1f}".format, seconds), *blank], [text, "", *blank], strict=True)
+    ]

@@ -13,6 +13,7 @@ from runners.experiments.drawing import draw_fit
 from runners.experiments.estimate import Fits, estimated
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.experiments.importance import importance, is_cheap
+from runners.experiments.references import described, log_references, references, warning_about_learning
 from runners.experiments.selection import Selected
 from runners.experiments.training import Training
 from runners.experiments.without_group import warning_about_group
@@ -26,6 +27,10 @@ from runners.measure.metrics import METRICS, target_labels
 @register("runner", "fit")
 class Fit(Runner):
     """dataset -> representation -> features -> hyper -> learner, then metrics, figures and the model.
+
+    The summary has the metric of three references, on the same test points: the majority class or the mean, a linear
+    model and the nearest neighbour; a fit that is not better than the first is warned of (exact McNemar test, or paired
+    t test of squared errors, at 5 %).
 
     Parameters
     ----------
@@ -65,12 +70,17 @@ class Fit(Runner):
         if fitted.selected:
             record_selection(job, fitted.selected)
             job.row("selected", fitted.selected.describe())
+        with job.stage("references"):
+            beside = references(job.plan, data, fitted)
+        log_references(job, beside, data)
+        if (warning := warning_about_learning(job.plan, data, fitted, beside)) is not None:
+            job.row("warning", warning)
         if self.check_group:
             with job.stage("check_group"):
                 warning = warning_about_group(job.plan, data)
             if warning:
                 job.row("warning", warning)
-        _tabulate(job, data, fitted)
+        _tabulate(job, data, fitted, described(beside, data))
         training.draw()
         training.end()
 
@@ -93,13 +103,14 @@ def record_selection(job: Job, selected: Selected, name: str = "") -> None:
     job.record.params |= {f"selected{end}.{key}": value for key, value in selected.chosen.items()}
 
 
-def _tabulate(job: Job, data: Dataset, fitted: Fitted) -> None:
+def _tabulate(job: Job, data: Dataset, fitted: Fitted, references: str) -> None:
     if fitted.problem is not None:
         job.row("warning", fitted.problem)
     metrics, features, learner = job.metrics, fitted.model["features"], fitted.model["learner"]
     job.row("data", data.describe())
     for label, value in score_rows(metrics, data.task, data.targets):
         job.row(label, value)
+    job.row("references", references)
     if learner.path_parameter is not None:
         job.row(learner.path_parameter, _chosen(learner))
     for label, part in (("lengthscale", features), ("hyper.lengthscale", fitted.model["hyper"])):

@@ -1,0 +1,146 @@
+"""What a model is compared with: the majority class or the mean, a linear model, and the nearest neighbour."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from orbit.data import Dataset
+from orbit.learners import RidgeClassifier, RidgeRegressor
+from runners.config.plan import Plan
+from runners.experiments.fitting import Fitted
+from runners.job.job import Job
+from runners.measure.metrics import LOWER_IS_BETTER, METRICS, evaluate, paired_test
+
+# Multiplications of the linear model's Gram matrix and of the neighbours' distances: a tenth of a second each.
+_MOST_WORK = 2e9
+
+_SIGNIFICANT = 0.05
+
+_MODELS = {
+    "classification": {"linear": RidgeClassifier(), "nearest neighbour": KNeighborsClassifier(1)},
+    "regression": {"linear": RidgeRegressor(), "nearest neighbour": KNeighborsRegressor(1)},
+}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Predictions of a simple model for some test points.
+
+    Attributes
+    ----------
+    name : str
+    predicted : array, shape (m,) or (m, k)
+    test : int array, shape (m,)
+        The test points.
+    n_train : int
+        Number of training points that it is fitted to.
+    """
+
+    name: str
+    predicted: np.ndarray
+    test: np.ndarray
+    n_train: int
+
+    def metrics(self, data: Dataset) -> dict[str, float]:
+        """Metrics on its test points."""
+        return evaluate(data.task, data.y_test[self.test], self.predicted)
+
+    def p_value(self, data: Dataset, predicted: np.ndarray) -> float:
+        """Of the exact McNemar test, or of the paired t test of squared errors, against predictions of a model."""
+        if len(self.test) < 2:
+            return 1.0
+        tested = paired_test(data.task, data.y_test[self.test], predicted[self.test], self.predicted)
+        return tested["p_mcnemar" if data.task == "classification" else "p_t"]
+
+    def is_beaten(self, data: Dataset, predicted: np.ndarray) -> bool:
+        """Whether predictions of a model are better, with p below 5 %."""
+        metric = METRICS[data.task][0]
+        ours = evaluate(data.task, data.y_test[self.test], predicted[self.test])[metric]
+        gain = (ours - self.metrics(data)[metric]) * (-1 if metric in LOWER_IS_BETTER else 1)
+        return gain > 0 and self.p_value(data, predicted) < _SIGNIFICANT
+
+
+def references(plan: Plan, data: Dataset, fitted: Fitted) -> list[Reference]:
+    """The majority class (or the mean), then a linear model (ridge) and the nearest neighbour.
+
+    The last two take points in the representation of a fit, flattened and standardised. They are fitted to and tested
+    on at most sqrt(2e9 / d) points of d numbers, 1600 of 28 x 28 pixels, so that they cost a small part of a fit; a
+    stream gives them rows of its sample.
+    """
+    y, test = data.y_train[:], np.arange(len(data.y_test))
+    constant = DummyClassifier() if data.task == "classification" else DummyRegressor()
+    predicted = constant.fit(np.zeros((len(y), 1)), y).predict(np.zeros((len(test), 1)))
+    name = "majority class" if data.task == "classification" else "mean"
+    return [Reference(name, predicted, test, len(y)), *_of_points(plan, data, fitted)]
+
+
+def _of_points(plan: Plan, data: Dataset, fitted: Fitted) -> Iterator[Reference]:
+    def flat(X: Any) -> np.ndarray:
+        return fitted.model["representation"].transform(X).reshape(len(X), -1)
+
+    n, rng = len(data.X_train), np.random.default_rng(plan.seed("runner"))
+    most = max(2, int((_MOST_WORK / flat(data.X_test[:1]).size) ** 0.5))
+    rows = plan.sample(n) if plan.engine().stream else np.arange(n)
+    train, test = (np.sort(rng.permutation(some)[:most]) for some in (rows, np.arange(len(data.X_test))))
+    y = data.y_train[train]
+    if data.task == "classification" and len(np.unique(y)) < 2:  # of few points
+        return
+    X, X_test = flat(data.X_train[train]), flat(data.X_test[test])
+    for name, model in _MODELS[data.task].items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they would be about the reference, not the user's model
+            predicted = make_pipeline(StandardScaler(), clone(model)).fit(X, y).predict(X_test)
+        yield Reference(name, predicted, test, len(train))
+
+
+def log_references(job: Job, found: list[Reference], data: Dataset, at: str = "") -> None:
+    """Record the metrics of references, ``reference/linear/accuracy`` and so on; ``at`` names a repeat."""
+    for reference in found:
+        name = reference.name.replace(" ", "_")
+        job.log_metrics(
+            {f"{at}/reference/{name}/{key}".lstrip("/"): value for key, value in reference.metrics(data).items()}
+        )
+
+
+def described(found: list[Reference], data: Dataset) -> str:
+    """References in one line, with the main metric of each.
+
+    The number of points follows where there are fewer than those of the fit.
+    """
+    metric, form = METRICS[data.task][0], ".2%" if data.task == "classification" else ".4g"
+    texts = [f"{reference.name} {format(reference.metrics(data)[metric], form)}" for reference in found]
+    last = found[-1]
+    if last.n_train < len(data.X_train) or len(last.test) < len(data.X_test):
+        texts[-1] += f" ({last.n_train} training and {len(last.test)} test points)"
+    return ", ".join(texts)
+
+
+def warning_about_learning(plan: Plan, data: Dataset, fitted: Fitted, found: list[Reference]) -> str | None:
+    """A line if a fit is not better than the majority class or the mean; None otherwise."""
+    least = found[0]
+    if least.is_beaten(data, fitted.predicted):
+        return None
+    return (
+        f"not better than the {least.name} (p = {least.p_value(data, fitted.predicted):.2g}, {len(least.test)} test "
+        f"points); try {what_next(plan, data)}"
+    )
+
+
+def what_next(plan: Plan, data: Dataset) -> str:
+    """What may learn more than a plan from the same points."""
+    config, keys = plan.config, []
+    if config["encoder"]["name"] == "none" and data.X_train.ndim > 2:
+        keys.append("encoder=patches")
+    if config["kernel"].get("lengthscale", "auto") != "auto":
+        keys.append("kernel.lengthscale=auto")
+    return ", ".join([*keys, "another group"])

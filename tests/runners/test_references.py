@@ -1,0 +1,78 @@
+"""What the majority class, a linear model and the nearest neighbour reach, beside a fit and a comparison."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from command_line import folders
+from scipy import stats
+from sklearn.linear_model import LinearRegression
+
+from orbit.data import Dataset
+from runners.experiments import references as module
+from runners.tracking.record import RunFolder
+
+ARRAYS = ("dataset=arrays", "dataset.path=mine.npz", "approx.n_components=20", "orbit.size=4", "tracking.enabled=false")
+IN_FIT = ("runner.save_model=false", "runner.check_group=false")
+
+
+def write(rng, y, signal):
+    X = rng.standard_normal((len(y), 6, 6))
+    X[:, 2:4, 2:4] += signal * np.asarray(y, dtype=float)[:, None, None]
+    np.savez("mine.npz", X=X, y=y)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_fit_that_learned_nothing_says_so(run, tmp_path, rng, task):
+    y = rng.integers(3, size=200) if task == "classification" else rng.standard_normal(200)
+    for signal in (0, 5):
+        write(rng, y, signal)
+        code, out, _ = run(*ARRAYS, *IN_FIT, f"dataset.task={task}")
+        assert code == 0
+        least = "majority class" if task == "classification" else "mean"
+        assert re.search(f"references +{least} ", out)
+        warned = f"not better than the {least} (p = " in out
+        assert warned == (signal == 0)
+        assert ("50 test points); try encoder=patches, kernel.lengthscale=auto" in out) == warned
+    metrics = RunFolder(folders(tmp_path)[-1]).read_metrics()
+    name = "majority_class/accuracy" if task == "classification" else "mean/rmse"
+    assert {f"reference/{name}", f"reference/linear/{name.split('/')[1]}", "time/references_s"} < metrics.keys()
+
+
+def test_a_comparison_of_two_useless_models_is_none_of_groups(run, tmp_path, rng):
+    write(rng, rng.integers(3, size=200), 0)
+    code, out, _ = run("runner=compare", *ARRAYS)
+    assert code == 0
+    assert "neither is better than the majority class; try encoder=patches" in out
+    assert "p mcnemar" not in out
+    rows = [line.split("|")[1].strip() for line in (folders(tmp_path)[0] / "compare.md").read_text().splitlines()[2:]]
+    assert rows == ["group=rotation", "group=identity", "majority class", "linear", "nearest neighbour"]
+
+
+def test_p_values_are_those_of_exact_tests(rng):
+    X, y = rng.standard_normal((60, 2)), rng.integers(2, size=60)
+    data = Dataset("own", "classification", X, y, X, y, "generated")
+    found, ours = (
+        module.Reference("majority class", np.zeros(60, dtype=int), np.arange(60), 60),
+        rng.integers(2, size=60),
+    )
+    ours_only, theirs_only = ((ours == y) & (y != 0)).sum(), ((ours != y) & (y == 0)).sum()
+    assert found.p_value(data, ours) == stats.binomtest(ours_only, ours_only + theirs_only).pvalue
+    assert found.is_beaten(data, y)
+    assert not found.is_beaten(data, np.zeros(60, dtype=int))
+    assert not found.is_beaten(data, 1 - y)  # significantly worse
+
+
+def test_few_points_of_many_numbers(run, tmp_path, rng, monkeypatch):
+    write(rng, y := rng.standard_normal(200), 5)
+    monkeypatch.setattr(module, "_MOST_WORK", 36 * 40**2)
+    code, out, _ = run(*ARRAYS, *IN_FIT, "dataset.task=regression", "engine.stream=true")
+    assert code == 0
+    assert "(40 training and 40 test points)" in out
+    found = RunFolder(folders(tmp_path)[-1]).read_metrics()
+    X = np.load("mine.npz")["X"].reshape(200, -1)
+    rough = np.sqrt(np.square(LinearRegression().fit(X[:150], y[:150]).predict(X[150:]) - y[150:]).mean())
+    assert found["reference/linear/rmse"] < 3 * rough
+    assert found["reference/mean/rmse"] == pytest.approx(y.std(), rel=0.3)
