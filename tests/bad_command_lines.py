@@ -305,11 +305,7 @@ COMMAND_LINES: list[tuple[str, ...]] = [
     *(
         (f"runner={runner}", *settings, message)
         for runner, *settings, message in (
-            (
-                "timing",
-                "runner.sweep={N: [8, true]}",
-                "runner.sweep: expected lists of integers >= 1 for any of N, s, r",
-            ),
+            ("timing", "runner.sweep={N: [8, true]}", "runner.sweep: expected lists of integers >= 1 for any of"),
             ("timing", "runner.sweep={N: [8, true]}", "side, D, found N: [8, True]"),
             ("invariance", "runner.cases={a: 3}", "runner.cases.a: expected settings, found 3"),
             ("invariance", "runner.cases={a: {moves: 3}}", "runner.cases.a.moves: expected settings of orbit"),
@@ -367,11 +363,7 @@ COMMAND_LINES: list[tuple[str, ...]] = [
             ("runner.rows={2017: {}}", "runner.rows: expected texts as labels, found 2017; write it in quotes"),
             ("runner.rows={A/B: {}}", "runner.rows: expected labels with letters or digits, of up to 80 characters"),
             ("runner.rows={A: {}}", "runner.published={A: 3 %}", "runner.published.A: expected a number"),
-            (
-                "runner.rows={a: {}}",
-                "runner.few_repeats={a: true}",
-                "runner.few_repeats.a: expected an integer >= 1, fo",
-            ),
+            ("runner.rows={a: {}}", "runner.few_repeats={a: true}", "runner.few_repeats.a: expected an integer"),
             ("runner.curves={c: null}", "runner.curves.c: expected a section with along, series"),
             ("runner.curves={c: {alon: 3}}", "runner.curves.c.alon: no such key; did you mean 'along'? It has along,"),
             ("runner.curves={../c: {along: {seed: [0]}, series: {A: {}}}}", "runner.curves: expected labels with"),
@@ -419,24 +411,15 @@ FILES: list[tuple[str | bytes, str]] = [
     (f"{GLOBAL}a: &a [*a]", "experiment/mine.yaml: it is too deep, or leads back to itself"),
     (f"{GLOBAL}seed: *seed", "mine.yaml: expected YAML, found in line 2, column 7: found undefined alias 'seed'"),
     (f"{GLOBAL}defaults: [mine]", "experiment/mine.yaml: it is too deep, or leads back to itself"),
-    (
-        f"{GLOBAL}defaults: 3",
-        "experiment/mine.yaml: Invalid defaults list in 'experiment/mine', defaults must be a list",
-    ),
+    (f"{GLOBAL}defaults: 3", "experiment/mine.yaml: Invalid defaults list in 'experiment/mine', defaults must"),
     (f"{GLOBAL}defaults: [3]", "experiment/mine.yaml: Unsupported type in defaults : int"),
     (f"{GLOBAL}defaults: [null]", "experiment/mine.yaml: Unsupported type in defaults : NoneType"),
     (f"{GLOBAL}defaults: [gone]", "In 'experiment/mine': Could not load 'experiment/gone'."),
     ("# @package\nseed: 3", "experiment/mine.yaml: Expected header format: KEY VALUE, got '@package'"),
-    (
-        "seed: 3",
-        "experiment/mine.yaml: expected a first line '# @package _global_', because there is no key experiment",
-    ),
+    ("seed: 3", "experiment/mine.yaml: expected a first line '# @package _global_', because there is no key"),
     ("- a\n- b", "experiment/mine.yaml: expected a first line '# @package _global_'"),
     (f"{GLOBAL}grup: rotation", "experiment/mine.yaml: grup: no such key; did you mean 'group'?"),
-    (
-        f"{GLOBAL}kernel: {{lenght: 3}}",
-        "experiment/mine.yaml: kernel.lenght: no such key. Choose from name, lengthscale.",
-    ),
+    (f"{GLOBAL}kernel: {{lenght: 3}}", "experiment/mine.yaml: kernel.lenght: no such key. Choose from name"),
     (f"{GLOBAL}seed: [1]", "experiment/mine.yaml: seed: expected an integer >= 0, found [1]"),
     *(
         (
@@ -463,10 +446,7 @@ FILES: list[tuple[str | bytes, str]] = [
         (f"{GLOBAL}{section}: null", f"{section}: expected settings {section}.KEY=VALUE, found null")
         for section in ("orbit", "engine", "tracking")
     ),
-    (
-        f"{GLOBAL}kernel: {{name: null}}",
-        "experiment/mine.yaml: kernel.name: Incompatible value 'None' for field of type",
-    ),
+    (f"{GLOBAL}kernel: {{name: null}}", "experiment/mine.yaml: kernel.name: Incompatible value 'None' for"),
     (
         f"{GLOBAL}kernel: {{lengthscale: .nan}}",
         "kernel.lengthscale: expected a finite number > 0 or one of 'auto', 'median', found nan",
