@@ -104,12 +104,6 @@ def test_orthogonal_blocks_are_orthogonal(size):
         assert np.abs(W[:d] @ W[d : 2 * d].T).max() > 1e-3, "blocks are independent"
 
 
-def test_structured_blocks_are_orthogonal_before_padding_is_cut():
-    W = Structured().draw(Gaussian(1.0).fit(np.zeros((1, 32))), 64, 32, np.random.default_rng(0))
-    for block in (W[:32], W[32:]):
-        np.testing.assert_allclose(block @ block.T, np.diag(np.square(block).sum(1)), atol=1e-10)
-
-
 @pytest.mark.parametrize("kernel", ISOTROPIC, ids=str)
 def test_orthogonal_is_unbiased(kernel):
     """The error of the mean over draws decreases as the inverse square root of their number."""

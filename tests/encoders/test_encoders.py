@@ -56,14 +56,14 @@ def symmetric(rng, n, side):
 
 
 def kappa(t, options):
-    """The kernel on the sphere, of a number."""
-    t = min(1.0, max(-1.0, t))
+    """The kernel on the sphere."""
+    t = np.clip(t, -1, 1)
     if options["kernel"] == "exponential":
-        return math.exp(options["beta"] * (t - 1))
-    theta = math.acos(t)
+        return np.exp(options["beta"] * (t - 1))
+    theta = np.arccos(t)
     if options["kernel"] == "arccos0":
         return 1 - theta / math.pi
-    return (math.sin(theta) + (math.pi - theta) * t) / math.pi
+    return (np.sin(theta) + (math.pi - theta) * t) / math.pi
 
 
 def windows(options, length):
@@ -86,69 +86,28 @@ def windows(options, length):
     return [[weight / sum(row) for weight in row] for row in rows]
 
 
-def patch_kernel(k, positions, options, factors=lambda i, u: 1.0):
-    """The kernel of all pairs of pooled positions of two maps, from one of all pairs of positions of the maps before.
-
-    ``k[x][z]`` is a function of two positions. Everything by explicit sums, in float64.
-    """
+def layer_kernel(K, options):
+    """The kernel K[x, z, i, j, k, l] of x at (i, j) and z at (k, l) after a layer, from that of the maps before."""
     size, stride = options["size"], options["stride"]
-    rows, columns = ((side - size) // stride + 1 for side in positions)
-    offsets = [(i, j) for i in range(size) for j in range(size)]
-
-    def patch_product(x, z, u, v):
-        return sum(
-            k(x, z, (u[0] * stride + i, u[1] * stride + j), (v[0] * stride + i, v[1] * stride + j)) for i, j in offsets
-        )
-
-    places = [(i, j) for i in range(rows) for j in range(columns)]
-    down, across = windows(options, rows), windows(options, columns)
-
-    def norm(x, u, known={}):  # noqa: B006  a cache
-        key = id(k), x, u
-        if key not in known:
-            known[key] = math.sqrt(max(0.0, patch_product(x, x, u, u)))
-        return known[key]
-
-    def feature_product(x, z, u, v):
-        lengths = norm(x, u) * norm(z, v)
-        if lengths == 0:
-            return 0.0
-        return (lengths if options["homogeneous"] else 1.0) * kappa(patch_product(x, z, u, v) / lengths, options)
-
-    def pooled(x, z, c, e):
-        return sum(
-            down[c[0]][u[0]] * across[c[1]][u[1]] * down[e[0]][v[0]] * across[e[1]][v[1]] * feature_product(x, z, u, v)
-            for u in places
-            if down[c[0]][u[0]] * across[c[1]][u[1]] > 0
-            for v in places
-            if down[e[0]][v[0]] * across[e[1]][v[1]] > 0
-        )
-
-    return pooled, (len(down), len(across))
+    rows, columns = ((side - size) // stride + 1 for side in K.shape[2:4])
+    down, across = (slice(None, n * stride, stride) for n in (rows, columns))
+    moved = (K[:, :, i:, j:, i:, j:][:, :, down, across, down, across] for i in range(size) for j in range(size))
+    products = sum(moved)
+    norms = np.sqrt(np.einsum("xxijij->xij", products).clip(0))
+    lengths = np.einsum("xij,zkl->xzijkl", norms, norms)
+    cosines = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
+    values = np.where(lengths > 0, kappa(cosines, options) * (lengths if options["homogeneous"] else 1), 0)
+    R, C = np.array(windows(options, rows)), np.array(windows(options, columns))
+    return np.einsum("ai,bj,ck,dl,xzijkl->xzabcd", R, C, R, C, values, optimize=True)
 
 
 def exact_gram(X, layers):
-    """sum_c k(x, z; c, c) of the last layer, by explicit sums over positions."""
+    """sum_c k(x, z; c, c) over positions c of the last layer."""
     images = X if X.ndim == 4 else X[..., None]
-
-    def pixels(x, z, u, v):
-        return float(images[x][u] @ images[z][v])
-
-    k, sides = pixels, images.shape[1:3]
+    K = np.einsum("xijc,zklc->xzijkl", images, images)
     for options in layers:
-        k, sides = patch_kernel(k, sides, options)
-        table = {}
-
-        def remembered(x, z, u, v, k=k, table=table):
-            key = x, z, u, v
-            if key not in table:
-                table[key] = k(x, z, u, v)
-            return table[key]
-
-        k = remembered
-    places = [(i, j) for i in range(sides[0]) for j in range(sides[1])]
-    n = len(X)
-    return np.array([[sum(k(x, z, c, c) for c in places) for z in range(n)] for x in range(n)])
+        K = layer_kernel(K, options)
+    return np.einsum("xzijij->xz", K)
 
 
 ONE_LAYER = [
@@ -351,7 +310,7 @@ def test_features_of_whitened_patches_with_kmeans_landmarks_pooled_over_cells(ke
     if kernel == "rectified":
         features = np.concatenate([np.maximum(products - 0.1, 0), np.maximum(-products - 0.1, 0)], axis=1)
     else:
-        gram, values = (np.vectorize(lambda t: kappa(t, changes))(each) for each in (Z @ Z.T, products))
+        gram, values = (kappa(each, changes) for each in (Z @ Z.T, products))
         lengths, vectors = np.linalg.eigh(gram)
         features = np.einsum("az,xzij->xaij", (vectors / np.sqrt(lengths)).T, values)
     if homogeneous:
@@ -394,15 +353,7 @@ def test_features_do_not_depend_on_the_batch_or_the_precision(rng):
     single = encoded(encoder, X.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, whole, atol=2e-4)
-
-
-def test_fits_with_one_seed_are_equal_and_survive_pickling(rng):
-    X = smooth_images(rng, 20, 10, 10).astype(np.float32)
-    first, second = (patches_of(n_components=9).fit(X, random_state=3) for _ in range(2))
-    np.testing.assert_array_equal(encoded(first, X), encoded(second, X))
-    np.testing.assert_array_equal(encoded(pickle.loads(pickle.dumps(first)), X), encoded(first, X))
-    other = patches_of(n_components=9).fit(X, random_state=4)
-    assert not np.allclose(encoded(other, X), encoded(first, X))
+    assert not np.allclose(encoded(patches_of(layers=layers).fit(X, random_state=1), X), whole)
 
 
 @pytest.mark.parametrize("normalization", ["norm", "mean", "contrast", "whitening"])
@@ -568,12 +519,6 @@ def test_points_without_such_patches_are_refused(shape, options, message):
         patches_of(**options).fit(np.zeros((3, *shape)))
 
 
-def test_points_of_another_shape_are_refused_after_the_fit(rng):
-    encoder = patches_of(n_components=2).fit(rng.random((3, 8, 8)), 0)
-    with pytest.raises(InputError, match=r"was fitted on points of shape \(8, 8\), found \(8, 9\)"):
-        encoder.encode(torch.zeros(1, 8, 9))
-
-
 def test_no_encoder_flattens():
     X = np.arange(8.0).reshape(2, 2, 2)
     np.testing.assert_array_equal(encoded(NoEncoder().fit(X), X), X.reshape(2, 4))
@@ -706,12 +651,6 @@ def test_the_kernel_of_principal_components_is_that_of_moved_points_but_for_the_
     assert np.all(encoded >= plain - 1e-10)  # distances never grow
 
 
-def test_equal_points_have_no_principal_components(rng):
-    encoder = PrincipalComponents(n_components=3).fit(np.ones((5, 4)), 0)
-    np.testing.assert_array_equal(encoded(encoder, np.ones((2, 4))), 0.0)
-    np.testing.assert_array_equal(encoder.explained_variance_ratio_, 0.0)
-
-
 class TestNoEncoder(EncoderContract):
     component = NoEncoder
 
@@ -789,3 +728,4 @@ def test_principal_components_are_precise_far_from_the_origin(rng):
 def test_points_equal_but_for_rounding_have_no_components(rng, dtype):
     X = (100 * (1 + np.finfo(dtype).eps * rng.integers(-1, 2, (50, 5)))).astype(dtype)
     np.testing.assert_array_equal(encoded(PrincipalComponents(n_components=3).fit(X, 0), X), 0)
+    np.testing.assert_array_equal(PrincipalComponents(n_components=3).fit(X[[0] * 5], 0).explained_variance_ratio_, 0)
