@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from bad_data import claiming
+from samples import draw
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -163,6 +165,15 @@ POINTS: list[tuple[str, Callable[[], object], str, str]] = [
         )
         for value, found in ((200, " (uint8), found 200 to 200"), (-5.0, " (uint8), found -5 to -5"))
     ),
+    ("digits", lambda: np.savez("new.npz", x=ONES), "new.npz", "new.npz has no array named 'X'; did you mean 'x'"),
+    ("images", array(np.zeros((2, 6, 8, 3))), "new.npy", "new.npy: expected points of shape (6, 8), found (6, 8, 3)"),
+    (
+        "images",
+        lambda: draw(Path("new.png"), np.zeros((5, 7), np.uint8)),
+        "new.png",
+        "new.png has 5 x 7 pixels, the model was fitted to 6 x 8",
+    ),
+    ("images", claiming(60_000, 60_000, "new.png"), "new.png", "new.png is not a readable picture (Image size (36000"),
     ("images", lambda: Path("new.png").write_bytes(b""), "new.png", "new.png is not a readable picture"),
     ("images", lambda: Path("new").mkdir(), "new", "new: expected a folder with .png or .jpg files"),
 ]

@@ -1,15 +1,19 @@
-"""Small data for tests of whole runs."""
+"""Small data for tests."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 from sklearn.datasets import load_digits
+
+from orbit.data import Dataset, Table
 
 
 def noisy_digits(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -76,3 +80,21 @@ def points_in_clusters(rng, n):
     points[~isolated] = np.repeat(rng.standard_normal((n // 50, 3)), 25, axis=0)
     points[~isolated] += 0.01 * rng.standard_normal((n // 2, 3))
     return points, np.sin(points[:, 0]) + np.where(isolated, 0.7, 0.02) * rng.standard_normal(n)
+
+
+FEATURES = ["height", "width", "legs"]
+
+
+def frame(n: int = 40) -> pd.DataFrame:
+    """A table of numbers FEATURES, ``price`` and ``trust``, and of strings ``kind``."""
+    rng = np.random.default_rng(0)
+    columns = {"height": rng.normal(size=n), "width": rng.normal(size=n), "legs": rng.integers(0, 9, n)}
+    return pd.DataFrame(
+        columns
+        | {"kind": np.array(["owl", "cat"])[np.arange(n) % 2], "price": rng.normal(size=n), "trust": rng.random(n)}
+    )
+
+
+def new_rows(loader: Table, data: Dataset, path: str) -> np.ndarray:
+    """The numbers of the rows of a new file, for a model of this data; its form is kept as JSON."""
+    return loader.read_points(path, json.loads(json.dumps(data.form)), data.encoder).X

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import os
 import struct
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +14,8 @@ from scipy import io, ndimage, stats
 from sklearn.datasets import load_digits
 
 from orbit.core.errors import DataFileError, InputError, ParameterError
-from orbit.data import MNIST, QM7, Arrays, Dataset, Digits, Points, RotatedDigits, RotatedMNIST, files, mnist, qm7
-from orbit.data.base import check_arrays, real_numbers
+from orbit.data import MNIST, QM7, Dataset, Digits, Points, RotatedDigits, RotatedMNIST, files, mnist, qm7
 from orbit.data.move import rotate_randomly
-from orbit.data.rows import NpyFile, Rows
 from orbit.testing import DatasetContract
 from orbit.testing.samples import smooth_images
 
@@ -80,39 +76,6 @@ class TestDigits(DatasetContract):
 class TestRotatedDigits(DatasetContract):
     component = RotatedDigits
     sizes = (1000, 797)
-
-
-class TestArrays(DatasetContract):
-    sizes = (45, 15)
-    path: str | None = None
-
-    @pytest.fixture(autouse=True)
-    def _file(self, tmp_path):
-        self.path = str(tmp_path / "mine.npz")
-        np.savez(self.path, X=np.random.default_rng(0).random((60, 3, 4)), y=np.arange(60) % 3)
-
-    def create(self, **params):
-        return Arrays(self.path, **params)
-
-
-class TestArraysOfNpyFiles(DatasetContract):
-    sizes = (45, 15)
-    paths: Mapping[str, str] = {}
-
-    @pytest.fixture(autouse=True)
-    def _files(self, tmp_path):
-        self.paths = {"path": str(tmp_path / "X.npy"), "y_path": str(tmp_path / "y.npy")}
-        np.save(self.paths["path"], np.random.default_rng(0).integers(0, 256, (60, 3, 4)).astype(np.uint8))
-        np.save(self.paths["y_path"], np.arange(60) % 3)
-
-    def create(self, **params):
-        return Arrays(**self.paths, **params)
-
-    def test_points_are_left_in_the_file_on_request(self):
-        held, left = self.create().load(0), self.create().load(0, lazy=True)
-        assert isinstance(held.X_train, np.ndarray)
-        assert isinstance(left.X_train.source, NpyFile)
-        assert left.X_train.dtype == held.X_train.dtype == np.float32
 
 
 class TestMNIST(DatasetContract):
@@ -197,38 +160,10 @@ def test_random_turns_are_cubic_and_clipped(rng, monkeypatch, together):
     assert rotate_randomly(rng.random((5, 9, 9)), 0).max() <= 1
 
 
-def test_integers_that_float32_does_not_hold_stay_different():
-    times = 1_700_000_000 + 10 * np.arange(40)
-    assert len(np.unique(real_numbers(times, "X"))) == 40
-    assert real_numbers(-times, "X").dtype == np.float64
-    assert real_numbers(np.arange(5), "X").dtype == real_numbers(np.zeros(0, int), "X").dtype == np.float32
-
-
-@pytest.mark.parametrize(
-    ("dtype", "expected"),
-    [
-        (">f8", np.float64),
-        (">f4", np.float32),
-        (np.longdouble, np.float64),
-        (np.float16, np.float32),
-        ("u1", np.float32),
-    ],
-)
-def test_numbers_keep_their_precision_in_any_order_of_bytes(dtype, expected):
-    X = real_numbers(np.array([1, 3], dtype) / 7 if np.dtype(dtype).kind == "f" else np.array([1, 3], dtype), "X")
-    assert X.dtype == expected
-    assert X.dtype.isnative
-
-
-@pytest.mark.parametrize("largest", [2**24 + 3, 2**24])
-def test_integers_of_a_file_by_rows_are_float32_with_a_warning_if_they_are_rounded(tmp_path, largest):
-    np.save(tmp_path / "X.npy", largest - np.arange(40).reshape(20, 2))
-    np.save(tmp_path / "y.npy", np.arange(20) % 2)
-    X = Arrays(path=str(tmp_path / "X.npy"), y_path=str(tmp_path / "y.npy")).load(0, lazy=True).X_train
-    assert isinstance(X, Rows)
-    rounded = pytest.warns(UserWarning, match=r"X\.npy: integers larger than 16,777,216 are rounded to float32")
-    with rounded if largest > 2**24 else contextlib.nullcontext():
-        assert X[np.arange(len(X))].dtype == np.float32
+def test_a_data_set_describes_itself_on_one_line_without_its_values():
+    parts = "X_train=float32 (20, 8, 8), y_train=int64 (20,), X_test=float32 (5, 8, 8), y_test=int64 (5,)"
+    assert repr(Digits(n_train=20, n_test=5).load(0)) == f"Dataset(digits, classification, {parts})"
+    assert repr(Points(np.zeros((3, 2)), ["a", "b", "c"])) == "Points(X=float64 (3, 2))"
 
 
 # ---- MNIST -----------------------------------------------------------------------------------------------------------
@@ -278,11 +213,6 @@ def test_error_for_a_corrupt_file_has_both_digests(tmp_path, monkeypatch):
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     for part in (str(path), mnist.TEST_IMAGES.sha256, found, "ossci-datasets"):
         assert part in str(error.value)
-
-
-def test_real_digests_are_pinned():
-    for file in (mnist.TRAIN_IMAGES, mnist.TRAIN_LABELS, mnist.TEST_IMAGES, mnist.TEST_LABELS):
-        assert len(bytes.fromhex(file.sha256)) == 32
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 3), (2, 3, 4)])
@@ -434,133 +364,3 @@ def test_real_qm7():
     assert data.y_test.shape == (1433,)
     assert -2200 < data.y_train.min() < data.y_train.max() < -400
     np.testing.assert_allclose(data.X_train, data.X_train.transpose(0, 2, 1), rtol=1e-5)
-
-
-# ---- a user's own arrays ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def save(tmp_path):
-    """``save(X=..., y=...)`` -> the path of an .npz."""
-
-    def write(name: str = "mine.npz", **arrays) -> str:
-        np.savez(tmp_path / name, **arrays)
-        return str(tmp_path / name)
-
-    return write
-
-
-X20 = np.random.default_rng(0).random((20, 3))
-Y20 = np.arange(20) % 2
-TEST_KEYS = {"x_test_key": "T", "y_test_key": "t"}
-
-
-def test_arrays_under_any_names(save):
-    path = save(inputs=X20, labels=Y20)
-    data = Arrays(path, x_key="inputs", y_key="labels").load(0)
-    assert (data.X_train.shape, data.X_test.shape) == ((15, 3), (5, 3))
-    assert data.source == "file mine.npz"
-
-
-def test_arrays_with_a_test_part_of_their_own(save):
-    path = save(X=X20, y=Y20, X_test=X20[:4] + 1, y_test=Y20[:4])
-    data = Arrays(path, x_test_key="X_test", y_test_key="y_test").load(0)
-    np.testing.assert_array_equal(data.X_train, X20)
-    np.testing.assert_array_equal(data.X_test, X20[:4] + 1)
-
-
-def test_arrays_from_two_npy_files(tmp_path):
-    np.save(tmp_path / "X.npy", X20)
-    np.save(tmp_path / "y.npy", Y20)
-    data = Arrays(str(tmp_path / "X.npy"), y_path=str(tmp_path / "y.npy"), test_fraction=0.5).load(0)
-    assert len(data.X_train) == len(data.X_test) == 10
-    assert {tuple(x) for x in np.concatenate([data.X_train, data.X_test])} == {tuple(x) for x in X20}
-
-
-def test_arrays_from_an_npz_with_targets_elsewhere(tmp_path, save):
-    """The array called ``x_key`` is X, whatever else the file holds before it."""
-    np.save(tmp_path / "y.npy", Y20)
-    path = save(A=np.zeros((20, 3)), X=X20)
-    data = Arrays(path, y_path=str(tmp_path / "y.npy")).load(0)
-    assert np.abs(data.X_train).max() > 0
-
-
-def test_arrays_in_the_home_folder(save, tmp_path, monkeypatch):
-    save(X=X20, y=Y20)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert len(Arrays("~/mine.npz").load(0).X_train) == 15
-
-
-@pytest.mark.parametrize(
-    ("y", "task"),
-    [
-        (Y20, "classification"),
-        (Y20.astype(bool), "classification"),
-        (np.array(["owl", "cat"])[Y20], "classification"),
-        (Y20.astype(float), "classification"),
-        (Y20[:, None], "classification"),
-        (Y20 + 0.5, "regression"),
-        (X20[:, 0], "regression"),
-        (X20[:, :1], "regression"),
-        (X20, "regression"),
-    ],
-    ids=["int", "bool", "str", "whole floats", "column", "halves", "floats", "float column", "two outputs"],
-)
-def test_task_is_guessed(save, y, task):
-    data = Arrays(save(X=X20, y=y)).load(0)
-    assert data.task == task
-    assert data.y_train.ndim == (2 if y.ndim == 2 and y.shape[1] > 1 else 1)
-
-
-def test_task_may_be_given(save):
-    assert Arrays(save(X=X20, y=Y20), task="regression").load(0).task == "regression"
-
-
-@pytest.mark.parametrize(
-    ("given", "kept"), [("f4", "f4"), ("f8", "f8"), ("u1", "f4"), ("i8", "f4"), ("?", "f4"), ("f2", "f4")]
-)
-def test_precision_of_arrays(save, given, kept):
-    assert Arrays(save(X=(X20 * 9).astype(given), y=Y20)).load(0).X_train.dtype == kept
-
-
-def test_classes_are_split_evenly(save):
-    y = np.repeat([0, 1, 2], [60, 30, 10])
-    data = Arrays(save(X=np.random.default_rng(0).random((100, 2)), y=y), test_fraction=0.3).load(0)
-    np.testing.assert_array_equal(np.bincount(data.y_test), [18, 9, 3])
-
-
-def test_classes_too_small_to_split_evenly_are_split_anyway(save):
-    y = np.array([0] * 10 + [1] * 9 + [2])
-    data = Arrays(save(X=X20, y=y)).load(0)
-    assert len(data.X_train) == 15
-
-
-def test_large_finite_values_are_accepted():
-    """Their sum is infinite, they are not."""
-    with np.errstate(over="ignore"):
-        check_arrays(np.full((3, 2), 1e308), np.arange(3), "classification", "here")
-
-
-def test_pickled_objects_are_not_loaded(tmp_path):
-    """A pickle from a stranger would run code."""
-
-    class Trap:
-        def __reduce__(self):
-            return (os.mkdir, (str(tmp_path / "sprung"),))
-
-    np.savez(tmp_path / "trap.npz", X=np.array([[Trap()]], dtype=object), y=Y20)
-    with pytest.raises(DataFileError, match=r"trap\.npz is not a readable .npz or .npy file without objects"):
-        Arrays(str(tmp_path / "trap.npz")).load(0)
-    assert not (tmp_path / "sprung").exists()
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0, -0.5, "half"])
-def test_invalid_test_fractions_are_rejected(save, value):
-    with pytest.raises(ParameterError, match="test_fraction: expected a finite number > 0 and < 1"):
-        Arrays(save(X=X20, y=Y20), test_fraction=value).load(0)
-
-
-def test_a_data_set_describes_itself_on_one_line_without_its_values():
-    parts = "X_train=float32 (20, 8, 8), y_train=int64 (20,), X_test=float32 (5, 8, 8), y_test=int64 (5,)"
-    assert repr(Digits(n_train=20, n_test=5).load(0)) == f"Dataset(digits, classification, {parts})"
-    assert repr(Points(np.zeros((3, 2)), ["a", "b", "c"])) == "Points(X=float64 (3, 2))"

@@ -1,0 +1,18 @@
+"""Fixtures of tests of data."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+
+@pytest.fixture
+def save(tmp_path):
+    """``save(frame, "mine.csv")`` -> its path."""
+
+    def write(table: pd.DataFrame, name: str = "mine.csv", **how) -> str:
+        path = tmp_path / name
+        table.to_parquet(path) if path.suffix == ".parquet" else table.to_csv(path, index=False, **how)
+        return str(path)
+
+    return write
