@@ -26,11 +26,10 @@ from orbit.version import __version__
 if TYPE_CHECKING:  # for editors and type checkers; __getattr__ imports what is used
     from orbit import approx, data, distributions, encoders, engine, groups, kernels, learners, representations
     from orbit.approx import *  # noqa: F403
-    from orbit.approx.hyper import GaussianLayer, LinearLayer  # noqa: F401
     from orbit.core.models import load, save
     from orbit.data import *  # noqa: F403
     from orbit.distributions import *  # noqa: F403
-    from orbit.encoders import Onnx, Patches  # noqa: F401
+    from orbit.encoders import *  # noqa: F403
     from orbit.engine import Engine
     from orbit.groups import *  # noqa: F403
     from orbit.kernels import *  # noqa: F403
@@ -63,59 +62,32 @@ __all__ = [
     "save",
 ]
 
-# Module -> its classes that are attributes of this package too, imported when they are first used. `Gradients` is a
-# representation and an encoder, and has no place here.
-_CLASSES = {
-    "approx": (
-        *("CumulativeDistribution", "Exact", "Nystrom", "OperatorExact", "OperatorRandomFourier", "RandomFourier"),
-        *("RandomSkeleton", "RawPoints"),
-    ),
-    "approx.hyper": ("GaussianLayer", "LinearLayer"),
-    "data": (
-        *("Arrays", "CIFAR10", "Dataset", "Digits", "Images", "LowRankMultitask", "MNIST", "MNISTLocal", "QM7"),
-        *("RotatedDigits", "RotatedMNIST", "Shards", "Sounds", "SpokenDigits", "Table", "VectorField", "XPerm"),
-    ),
-    "distributions": (
-        *("Delta", "GaussianDistribution", "Haar", "LogNormal", "NoisySort", "ProductDistribution", "Uniform"),
-        "VonMises",
-    ),
-    "encoders": ("MelSpectrogram", "NoEncoder", "Onnx", "Patches", "PrincipalComponents", "UpperTriangle"),
-    "groups": (
-        *("Affine", "Amplitude", "Cyclic", "Dihedral", "Identity", "Octahedral", "Offset", "Orthogonal", "Permutation"),
-        *("PitchTempo", "ProductGroup", "Reflection", "Rotation", "Rotation3D", "Scaling", "Shear", "SmallMoves"),
-        *("TimeWarp", "Translation"),
-    ),
-    "kernels": (
-        *("ArcCos", "CDF", "CurlFree", "Decomposable", "DivergenceFree", "Exponential", "Gaussian", "Helmholtz"),
-        *("Laplacian", "Matern", "Polynomial", "RationalQuadratic", "SkeletonKernel"),
-    ),
-    "learners": (
-        *("AdaGradClassifier", "AdaGradRegressor", "CGRegressor", "GaussianProcess", "KernelRidgeRegressor"),
-        *("KernelSVMClassifier", "KernelSVMRegressor", "LogisticClassifier", "NeighborsClassifier"),
-        *("NeighborsRegressor", "NetworkClassifier", "RidgeClassifier", "RidgeRegressor", "SVMClassifier"),
-        *("SteinClassifier", "SteinRegressor"),
-    ),
-    "representations": (
-        *("Bag", "BagOfBonds", "Coulomb", "Crop", "ImageAugmentation", "ManyBody", "NoAugmentation", "PatchPCA"),
-        *("Centre", "Polar", "Raw", "Standardize", "UnitNorm"),
-    ),
-}
-_MODULES = {name: module for module, names in _CLASSES.items() for name in names}
-_MODULES |= {"Engine": "engine", "Orbit": "orbits", "load": "core.models", "save": "core.models"}
-
+# Where the rest of this package's names are. A class of two packages, a representation and an encoder, has no place.
+_MODULES = {"Engine": "engine", "Orbit": "orbits", "load": "core.models", "save": "core.models"}
 _PACKAGES = (*PACKAGES, "engine", "plots")
+_TWICE = {"Gradients"}
 
 
 def __getattr__(name: str) -> Any:
     """``orbit.Nystrom`` is ``orbit.approx.Nystrom``; packages and classes are imported when they are first used."""
     if name in _PACKAGES:
         return importlib.import_module(f"orbit.{name}")
-    if name not in _MODULES:
+    if name in _MODULES:
+        found = getattr(importlib.import_module(f"orbit.{_MODULES[name]}"), name)
+    else:
+        found = next((classes[name] for classes in map(_classes, PACKAGES) if name in classes), None)
+    if found is None:
         raise AttributeError(f"module 'orbit' has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"orbit.{_MODULES[name]}"), name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PACKAGES, *_MODULES})
+    return sorted({*globals(), *_PACKAGES, *_MODULES, *(name for package in PACKAGES for name in _classes(package))})
+
+
+def _classes(package: str) -> dict[str, type]:
+    """The public classes of a package by name."""
+    module = importlib.import_module(f"orbit.{package}")
+    public = {name: getattr(module, name) for name in module.__all__ if name not in _TWICE}
+    return {name: found for name, found in public.items() if isinstance(found, type)}

@@ -30,8 +30,8 @@ T = TypeVar("T", bound=type)
 
 _classes: dict[str, dict[str, type]] = {}
 
-#: Packages of orbit whose import registers their components.
-PACKAGES = ("approx", "data", "distributions", "encoders", "groups", "kernels", "learners", "representations")
+#: Packages of orbit whose import registers their components, each before those that import it.
+PACKAGES = ("groups", "distributions", "kernels", "representations", "encoders", "approx", "data", "learners")
 
 #: Entry-point groups of other packages.
 COMPONENTS, RUNNERS = "orbit.components", "orbit.runners"

@@ -5,6 +5,7 @@ from orbit.approx.base import AveragedMap, FeatureMap
 from orbit.approx.cdf import CumulativeDistribution
 from orbit.approx.diagnosis import diagnose
 from orbit.approx.exact import Exact
+from orbit.approx.hyper import GaussianLayer, LinearLayer
 from orbit.approx.nystrom import Nystrom
 from orbit.approx.orbit_errors import orbit_errors, orbit_rules, reference_map
 from orbit.approx.orff import OperatorRandomFourier
@@ -18,6 +19,8 @@ __all__ = [
     "CumulativeDistribution",
     "Exact",
     "FeatureMap",
+    "GaussianLayer",
+    "LinearLayer",
     "Nystrom",
     "OperatorExact",
     "OperatorRandomFourier",

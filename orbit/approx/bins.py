@@ -95,7 +95,6 @@ class BinCounts(ProjectedEmbedding):
     def __init__(
         self, templates: Tensor, bins: Bins, scale: Tensor, sketch: CountSketch | None, centre: Tensor | None
     ) -> None:
-        super().__init__()
         self._templates, self.bins, self.scale = templates, bins, scale
         self.sketch, self.centre = sketch, centre
         self.units, self.bins_a_unit = len(templates), bins.count + 1

@@ -240,7 +240,7 @@ class Exact(FeatureMap):
         symmetric = Z is X
         # orbit points, centred copies, Fourier coefficients, and the same amount for the tiles
         bytes_per_row = 10 * len(self.orbit_.weights_) * self.encoder_.n_outputs_ * Z.itemsize
-        width = _symmetric_width(len(Z)) if symmetric else len(Z)
+        width = max(NARROWEST_BLOCK, -(-len(Z) // _SYMMETRIC_BLOCKS)) if symmetric else len(Z)
         for batch in self.engine_.row_batches(len(Z), bytes_per_row, at_most=width):
             rows = slice(0, batch.stop if symmetric else None)
             columns = self._orbit_columns(Z[batch])
@@ -262,17 +262,9 @@ class Exact(FeatureMap):
 
     def _has_single_sum(self) -> bool:
         """Whether the sum over g of k(g x, h z) is the same for every h, so that a sum over one orbit suffices."""
-        return self.encode is flatten and _is_single_sum(self.kernel_, self.orbit_, self.shape_in_)
-
-
-def _is_single_sum(kernel: Kernel, orbit: Orbit, shape: tuple[int, ...]) -> bool:
-    group = orbit.group_
-    return kernel.is_invariant_under(group, shape) and orbit.is_whole_group and group.is_closed(shape)
-
-
-def _symmetric_width(n: int) -> int:
-    """Columns of a block of a symmetric matrix of side ``n``."""
-    return max(NARROWEST_BLOCK, -(-n // _SYMMETRIC_BLOCKS))
+        group, shape, orbit = self.orbit_.group_, self.shape_in_, self.orbit_
+        is_invariant = self.encode is flatten and self.kernel_.is_invariant_under(group, shape)
+        return is_invariant and orbit.is_whole_group and group.is_closed(shape)
 
 
 class OrbitColumns(Embedding):
@@ -312,10 +304,6 @@ class ProjectedOrbitColumns(OrbitColumns, ProjectedEmbedding):
 
     needs_squares = True
     columns: ProjectedKernelValues
-
-    def __init__(self, columns: ProjectedKernelValues, weights: np.ndarray, n_points: int) -> None:
-        ProjectedEmbedding.__init__(self)
-        super().__init__(columns, weights, n_points)
 
     def templates(self, units: slice) -> Tensor:
         return self.columns.points[units]

@@ -8,7 +8,7 @@ from abc import abstractmethod
 import numpy as np
 from scipy.stats import qmc
 
-from orbit.approx.hadamard import HadamardBlocks, blocks_cost
+from orbit.approx.hadamard import HadamardBlocks
 from orbit.core.component import Component
 from orbit.core.errors import InputError
 from orbit.core.threads import threads_for
@@ -31,6 +31,9 @@ _SOBOL_BITS = 30
 
 _TINY = float(np.finfo(np.float64).epsneg)
 
+# Frequencies, as a float64 array of shape (size, n_features) or as its factors.
+Drawn = np.ndarray | HadamardBlocks
+
 
 class Frequencies(Component):
     """A rule that draws frequencies for random Fourier features.
@@ -51,28 +54,21 @@ class Frequencies(Component):
         InputError
             If the kernel has no spectrum, or this rule cannot draw from it.
         """
+        drawn = self.draw_factored(kernel, size, n_features, rng)
+        return drawn.dense() if isinstance(drawn, HadamardBlocks) else drawn
+
+    def draw_factored(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> Drawn:
+        """The frequencies of ``draw``, as fast factors if the rule gives them."""
         self.check_kernel(kernel)
         return self._draw(kernel, size, n_features, rng)
-
-    def blocks(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks | None:
-        """The frequencies of ``draw`` as fast factors; None if the rule does not give factors."""
-        self.check_kernel(kernel)
-        return self._blocks(kernel, size, n_features, rng)
-
-    def _blocks(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks | None:
-        return None
-
-    def product_cost(self, kernel: Kernel, size: int, n_features: int) -> float:
-        """Cost of the product of a point with a frequency, one of ``size``, in operations of a dense product."""
-        return 2.0 * n_features
 
     def bytes_drawn(self, size: int, n_features: int) -> int:
         """Bytes that drawing takes at least: the frequencies in float64, before and after scaling."""
         return 2 * 8 * size * n_features
 
     @abstractmethod
-    def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
-        """``draw``, for a kernel that has been checked."""
+    def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> Drawn:
+        """``draw_factored``, for a kernel that has been checked."""
 
 
 @register("frequencies", "monte_carlo")
@@ -202,16 +198,10 @@ class Structured(IsotropicFrequencies):
     (100, 64)
     """
 
-    def product_cost(self, kernel: Kernel, size: int, n_features: int) -> float:
-        return min(2.0 * n_features, blocks_cost(size, 1 << (n_features - 1).bit_length()) / size)
-
     def bytes_drawn(self, size: int, n_features: int) -> int:
         return 8 * size  # their lengths
 
-    def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
-        return self._blocks(kernel, size, n_features, rng).dense()
-
-    def _blocks(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks:
+    def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks:
         length = 1 << (n_features - 1).bit_length()
         if length < _STRUCTURED_MIN_LENGTH:
             warnings.warn(
@@ -247,18 +237,12 @@ class Automatic(Frequencies):
             return Orthogonal() if n_features <= _ORTHOGONAL_MAX_FEATURES else Structured()
         return QuasiMonteCarlo() if kernel.spectrum_dim(n_features) <= qmc.Sobol.MAXDIM else MonteCarlo()
 
-    def product_cost(self, kernel: Kernel, size: int, n_features: int) -> float:
-        return self.choice(kernel, n_features).product_cost(kernel, size, n_features)
-
     def bytes_drawn(self, size: int, n_features: int) -> int:
         rule = Orthogonal() if n_features <= _ORTHOGONAL_MAX_FEATURES else Structured()
         return rule.bytes_drawn(size, n_features)
 
-    def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
-        return self.choice(kernel, n_features).draw(kernel, size, n_features, rng)
-
-    def _blocks(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> HadamardBlocks | None:
-        return self.choice(kernel, n_features).blocks(kernel, size, n_features, rng)
+    def _draw(self, kernel: Kernel, size: int, n_features: int, rng: np.random.Generator) -> Drawn:
+        return self.choice(kernel, n_features).draw_factored(kernel, size, n_features, rng)
 
 
 def _orthonormal_rows(count: int, d: int, rng: np.random.Generator) -> np.ndarray:

@@ -53,7 +53,8 @@ class HadamardBlocks:
     @property
     def cost(self) -> float:
         """Cost of the products with one point, as the number of operations of a dense product of equal time."""
-        return blocks_cost(len(self), self.block)
+        passes = -(-(self.block.bit_length() - 1) // 3) + 1
+        return len(self.signs) * (_BLOCK_COST + 3 * self.block * passes * _PASS_COST)
 
     def dense(self) -> np.ndarray:
         """The dense matrix, float64, shape ``(size, n_features)``."""
@@ -142,12 +143,6 @@ class FastProjection:
             outer *= len(kept)
             source, target = target, source
         return [source, target]
-
-
-def blocks_cost(size: int, block: int) -> float:
-    """:attr:`HadamardBlocks.cost` of ``size`` rows in blocks of ``block``."""
-    passes = -(-(block.bit_length() - 1) // 3) + 1
-    return -(-size // block) * (_BLOCK_COST + 3 * block * passes * _PASS_COST)
 
 
 def _sides(length: int) -> list[int]:

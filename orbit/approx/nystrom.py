@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
-
 import numpy as np
-import torch
-from torch import Tensor
 
 from orbit.approx.base import AveragedMap
+from orbit.approx.kernel_sums import kernel_sums
 from orbit.approx.landmarks import Landmarks, Uniform, select
 from orbit.core.linalg import pivoted_root
 from orbit.core.params import NonNegativeFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.encoders import Encoder
 from orbit.engine import Engine
-from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, add_weighted
-from orbit.engine.memory import slices
+from orbit.engine.embedding import Embedding
 from orbit.kernels import Kernel
-from orbit.kernels.base import KernelValues, ProjectedKernelValues, RestrictedKernelValues
 from orbit.orbits import Orbit
 from orbit.registry import register
-
-# Rows of a block of the linear map.
-_LINEAR_ROWS = 1024
 
 
 @register("approx", "nystrom")
@@ -123,67 +114,4 @@ class Nystrom(AveragedMap):
     def _embedding(self, dtype: np.dtype) -> Embedding:
         tensor = self.engine_.tensor
         columns, linear = self.kernel_.against(tensor(self.landmarks_, dtype)), tensor(self.normalization_, dtype)
-        kind = ProjectedKernelColumns if isinstance(columns, ProjectedKernelValues) else KernelColumns
-        return kind(columns, linear, is_triangular=self._is_triangular)
-
-
-class KernelColumns(Embedding):
-    """k(x, z_j) for fixed points z_j, then a linear map L: the embedding of Nyström features.
-
-    Parameters
-    ----------
-    columns : the kernel against the z_j
-    linear : tensor L, shape (n_outputs, m)
-    is_triangular : whether L is lower triangular
-    """
-
-    def __init__(self, columns: KernelValues, linear: Tensor, is_triangular: bool) -> None:
-        self.columns, self.linear, self.is_triangular = columns, linear, is_triangular
-        self.n_outputs, self.units = linear.shape
-        self.width = self.units
-
-    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
-        values = self.columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
-        total[:, units].add_(values, alpha=weight)
-
-    @property
-    def restricts(self) -> bool:
-        return isinstance(self.columns, RestrictedKernelValues)
-
-    def restricted(self, columns: Tensor) -> Embedding:
-        assert isinstance(self.columns, RestrictedKernelValues)
-        narrow = copy.copy(self)
-        narrow.columns = self.columns.restricted(columns)
-        return narrow
-
-    def finish(self, total: Tensor) -> Tensor:
-        if not self.is_triangular:
-            return total @ self.linear.T
-        out = total.new_empty(len(total), self.n_outputs)
-        for rows in _blocks(self.n_outputs):
-            torch.mm(total[:, : rows.stop], self.linear[rows, : rows.stop].T, out=out[:, rows])
-        return out
-
-
-def _blocks(n_rows: int) -> Iterator[slice]:
-    """The rows of a triangular matrix in blocks; only the columns up to the last row of a block are not zero."""
-    return slices(n_rows, _LINEAR_ROWS)
-
-
-class ProjectedKernelColumns(KernelColumns, ProjectedEmbedding):
-    """:class:`KernelColumns` of a kernel whose values follow from projections on the z_j."""
-
-    needs_squares = True
-    columns: ProjectedKernelValues
-
-    def __init__(self, columns: ProjectedKernelValues, linear: Tensor, is_triangular: bool) -> None:
-        ProjectedEmbedding.__init__(self)
-        super().__init__(columns, linear, is_triangular)
-
-    def templates(self, units: slice) -> Tensor:
-        return self.columns.points[units]
-
-    def add_projected(
-        self, projections: Tensor, squares: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
-    ) -> None:
-        add_weighted(total[:, units], self.columns.from_projections(projections, squares, units), weights)
+        return kernel_sums([columns], len(self.landmarks_), linear, self._is_triangular)

@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from orbit.approx.base import AveragedMap
-from orbit.approx.frequencies import Automatic, Frequencies
+from orbit.approx.frequencies import Automatic, Drawn, Frequencies
 from orbit.approx.hadamard import FastProjection, HadamardBlocks
 from orbit.approx.waves import add_damped_waves, add_waves
 from orbit.core.params import PositiveInt
@@ -79,7 +79,7 @@ class RandomFourier(AveragedMap):
     (20, 100)
     """
 
-    _drawn: np.ndarray | HadamardBlocks
+    _drawn: Drawn
 
     def __init__(
         self,
@@ -114,13 +114,10 @@ class RandomFourier(AveragedMap):
         return (self.frequencies or Automatic()).bytes_drawn(self.n_components, d)
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
-        rng = np.random.default_rng(random_state)
-        rule = self.frequencies or Automatic()
-        arguments = self._scalar_kernel(self.kernel_), self.n_components, self.encoder_.n_outputs_, rng
-        blocks = rule.blocks(*arguments)
-        self._drawn = rule.draw(*arguments) if blocks is None else blocks
+        rng, rule, d = np.random.default_rng(random_state), self.frequencies or Automatic(), self.encoder_.n_outputs_
+        self._drawn = rule.draw_factored(self._scalar_kernel(self.kernel_), self.n_components, d, rng)
         self.offsets_ = rng.uniform(0, 2 * math.pi, self.n_components) if self.variant == "offset" else None
-        self._n_features_out = self.n_columns(len(X), self.encoder_.n_outputs_)
+        self._n_features_out = self.n_columns(len(X), d)
 
     @property
     def frequencies_(self) -> np.ndarray:
@@ -151,7 +148,6 @@ class _Waves(ProjectedEmbedding):
     mirrored = True
 
     def __init__(self, frequencies: Tensor | FastProjection) -> None:
-        super().__init__()
         self.frequencies, self.units = frequencies, len(frequencies)
         if isinstance(frequencies, FastProjection):
             self.unit_tile = frequencies.block

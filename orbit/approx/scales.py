@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from orbit.approx.kernel_sums import KernelSums, ProjectedKernelSums
 from orbit.core.linalg import pivoted_root
-from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch, add_weighted
+from orbit.engine.embedding import Embedding, ProjectedEmbedding
 from orbit.kernels import OperatorKernel
 from orbit.kernels.base import ProjectedKernelValues
 from orbit.kernels.operator_valued import FieldKernel
@@ -95,46 +95,10 @@ def choose_lengthscale(kernel: Any, features: Features, y: np.ndarray, clusters:
     return ScaleChoice("lengthscale", multiple * kernel.lengthscale_, multiple, _MULTIPLES, errors)
 
 
-class KernelSums(Embedding):
-    """sum_i w_i k(g_i x, z_j) for several kernels k and points z_j: columns are ordered by kernel."""
+class _SharedProjections(ProjectedKernelSums):
+    """Sums of several kernels, each projection computed once."""
 
-    sums_are_features = True
-
-    def __init__(self, columns: list[Any], n_points: int) -> None:
-        self.columns, self.units = columns, n_points
-        self.width = self.n_outputs = len(columns) * n_points
-
-    def add(self, points: Tensor, weight: float, units: slice, total: Tensor, scratch: Scratch) -> None:
-        for columns, sums in self._of_kernels(total, units):
-            values = columns(points, units, scratch.matrix(0, len(points), units.stop - units.start))
-            sums.add_(values, alpha=weight)
-
-    def _of_kernels(self, total: Tensor, units: slice) -> list[tuple[Any, Tensor]]:
-        """Each kernel with its part of the sum."""
-        parts = total.view(len(total), len(self.columns), self.units)[:, :, units].unbind(1)
-        return list(zip(self.columns, parts, strict=True))
-
-
-class ProjectedKernelSums(KernelSums, ProjectedEmbedding):
-    """:class:`KernelSums` of kernels whose values follow from the same projections on the z_j."""
-
-    needs_squares = True
-    columns: list[ProjectedKernelValues]
     add = ProjectedEmbedding.add
-
-    def __init__(self, columns: list[ProjectedKernelValues], n_points: int) -> None:
-        ProjectedEmbedding.__init__(self)
-        super().__init__(columns, n_points)
-
-    def templates(self, units: slice) -> Tensor:
-        return self.columns[0].points[units]
-
-    def add_projected(
-        self, projections: Tensor, squares: Tensor, weights: Tensor, units: slice, total: Tensor, scratch: Scratch
-    ) -> None:
-        for columns, sums in self._of_kernels(total, units):
-            values = scratch.like(0, projections).copy_(projections)
-            add_weighted(sums, columns.from_projections(values, squares, units), weights)
 
 
 def kernel_features(kernel: Any, landmarks: np.ndarray, average: Callable[[Embedding], np.ndarray]) -> Features:
@@ -153,7 +117,7 @@ def kernel_features(kernel: Any, landmarks: np.ndarray, average: Callable[[Embed
         kernels = [scalar.rescaled(multiple) for multiple in multiples]
         columns: list[Any] = [kernel.against(points) for kernel in kernels]
         are_projected = all(isinstance(each, ProjectedKernelValues) for each in columns)
-        sums = average((ProjectedKernelSums if are_projected else KernelSums)(columns, len(points)))
+        sums = average((_SharedProjections if are_projected else KernelSums)(columns, len(points)))
         for of_kernel, each in zip(np.split(sums, len(kernels), axis=1), kernels, strict=True):
             pivots, root = pivoted_root(each.gram(landmarks), precision=precision)
             yield of_kernel[:, pivots] @ root.T

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -74,29 +73,6 @@ def write_new(path: Path, content: bytes) -> None:
             os.link(new, path)
     finally:
         new.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def replacing_folder(path: Path) -> Iterator[Path]:
-    """A new folder that takes the place of ``path`` when the body succeeds; until then the old one is kept."""
-    new, old = _beside(path), _beside(path)
-    try:
-        new.mkdir(parents=True)
-        yield new
-        for written in filter(Path.is_file, new.rglob("*")):
-            with open(written, "rb") as file:
-                os.fsync(file.fileno())
-        if path.exists():
-            os.replace(path, old)
-        try:
-            os.replace(new, path)
-        except BaseException:
-            if old.exists():
-                os.replace(old, path)
-            raise
-    finally:
-        for folder in (new, old):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _beside(path: Path) -> Path:

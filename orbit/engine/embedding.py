@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -67,17 +68,14 @@ class Embedding(ABC):
         Whether :meth:`finish` is the identity, so that sums can be accumulated in the result.
     needs_squares : bool
         Whether a projected embedding uses ``|g_i x|^2``.
-    is_projected : bool
-        Whether it is a :class:`ProjectedEmbedding`.
     """
 
     units: int
     width: int
     n_outputs: int
     unit_tile: int | None = None
-    sums_are_features: ClassVar[bool] = False
+    sums_are_features: bool = False
     needs_squares: bool = False
-    is_projected: bool = False
 
     def parts(self, units: int) -> list[list[slice]]:
         """All units, in slices of at most ``units``; those in different lists add to different columns of the sum."""
@@ -137,10 +135,10 @@ class ProjectedEmbedding(Embedding):
     """
 
     mirrored: ClassVar[bool] = False
-    is_projected = True
 
-    def __init__(self) -> None:
-        self.fourier = Lru[Any, Any](most=1)
+    @cached_property
+    def fourier(self) -> Lru[Any, Any]:
+        return Lru(most=1)
 
     @abstractmethod
     def templates(self, units: slice) -> Tensor:
@@ -189,8 +187,8 @@ def nbytes(part: object) -> int:
 def _tensors(part: object) -> Iterator[Tensor]:
     if isinstance(part, Tensor):
         yield part
-    elif hasattr(part, "__dict__") and not isinstance(part, type):
-        for each in vars(part).values():
+    elif isinstance(part, list) or (hasattr(part, "__dict__") and not isinstance(part, type)):
+        for each in part if isinstance(part, list) else vars(part).values():
             yield from _tensors(each)
 
 

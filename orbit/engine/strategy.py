@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from orbit.core.errors import InputError
-from orbit.engine.embedding import Embedding, Encode, flatten
+from orbit.engine.embedding import Embedding, Encode, ProjectedEmbedding, flatten
 from orbit.engine.memory import Workspace
 from orbit.orbits import Orbit
 
@@ -129,7 +129,7 @@ class Task:
     @property
     def is_projected(self) -> bool:
         """Whether the embedding needs only projections of the unencoded points, by any method."""
-        return self.embedding.is_projected and self.weights is None and self.encode is flatten
+        return isinstance(self.embedding, ProjectedEmbedding) and self.weights is None and self.encode is flatten
 
 
 class Cost(NamedTuple):

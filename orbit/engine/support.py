@@ -69,7 +69,7 @@ class Support:
     >>> X = torch.eye(6, dtype=torch.float64)
     >>> embedding = nystrom.fit(X.numpy())._embedding(np.dtype(np.float64))
     >>> narrow, points = Support(embedding).narrowed(X[:3])
-    >>> points.shape, narrow.columns.points.shape
+    >>> points.shape, narrow.columns[0].points.shape
     (torch.Size([3, 3]), torch.Size([5, 3]))
     """
 

@@ -244,9 +244,9 @@ class RidgeStream:
 
 def _solution(choice: Choice, structure: Independent, kept: slice | np.ndarray = slice(None)) -> Solution:
     operator = choice.problem.operator
-    known = isinstance(structure, Structure) and isinstance(operator, Constant)
     W, b = structure.for_features(*choice.problem.solve(choice.value), kept)
-    output_matrix = operator.output_matrix if known else None  # type: ignore[attr-defined]
+    known = isinstance(operator, Constant) and isinstance(structure, Structure)
+    output_matrix = operator.output_matrix if known else None  # type: ignore[union-attr]
     return Solution(W, b, choice.value, choice.path, choice.scores, choice.below_float32, output_matrix)
 
 

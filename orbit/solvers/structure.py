@@ -12,7 +12,6 @@ Independent outputs are the special case of B_j = I.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,80 +25,20 @@ from orbit.kernels.operator_valued import Decomposable, OperatorKernel
 Moments = Callable[[np.ndarray], np.ndarray]  # columns V, shape (F, c), to psi^T psi V
 
 
-class Operator(ABC):
+@dataclass(frozen=True)
+class Constant:
     """The map C from parameters theta, shape ``(F, q)``, to coefficients, shape ``(F, p)``, of F scalar features.
 
-    Solvers take parameters as the columns of systems (s_k A + lambda I) z_k = r_k: one
-    column for each output fitted independently, or a single column of all parameters.
-
-    Attributes
-    ----------
-    factors : B_j, shape (F, p, q), or (1, p, q) where all are the same
-    scales : s_k, one for each column
-    n_coupled : outputs that share a column
-    """
-
-    n_coupled: int
-    scales: np.ndarray
-    factors: np.ndarray
-
-    @abstractmethod
-    def coefficients(self, theta: np.ndarray) -> np.ndarray:
-        """C(theta): rows ``B_j theta_j``."""
-
-    @abstractmethod
-    def adjoint(self, V: np.ndarray) -> np.ndarray:
-        """C*(V): rows ``B_j^T v_j``, shape ``(F, q)``."""
-
-    @abstractmethod
-    def parameters(self, coefficients: np.ndarray) -> np.ndarray:
-        """The parameters of least norm with these coefficients: rows ``B_j^+ c_j``, shape ``(F, q)``."""
-
-    @abstractmethod
-    def n_parameters(self, n_features: int) -> int:
-        """Rows of the system in the parameters, for ``n_features`` features."""
-
-    @abstractmethod
-    def n_rows(self, n: int) -> int:
-        """Rows of the system in ``n`` points, whose matrix is a Gram matrix."""
-
-    @abstractmethod
-    def normal_matrix(self, G: np.ndarray) -> np.ndarray:
-        """A of the system in the parameters, for second moments G = psi^T psi."""
-
-    @abstractmethod
-    def normal_product(self, moments: Moments, V: np.ndarray) -> np.ndarray:
-        """A V without A, for columns V, shape (m, c)."""
-
-    @abstractmethod
-    def columns(self, cross: np.ndarray) -> np.ndarray:
-        """Right-hand sides of the system in the parameters, for psi^T Y, shape (F, p)."""
-
-    @abstractmethod
-    def from_columns(self, z: np.ndarray) -> np.ndarray:
-        """Coefficients, shape (F, p), of a solution of the system in the parameters."""
-
-    @abstractmethod
-    def powers(self, power: np.ndarray) -> np.ndarray:
-        """|Y|^2 of the targets that each column fits, from Y^T Y, shape (p, p)."""
-
-    @abstractmethod
-    def row_columns(self, Y: np.ndarray) -> np.ndarray:
-        """Right-hand sides of the system in the points, for targets, shape (n, p)."""
-
-    @abstractmethod
-    def rows_to_outputs(self, z: np.ndarray) -> np.ndarray:
-        """A solution of the system in the points by output, shape (n, p)."""
-
-
-@dataclass(frozen=True)
-class Constant(Operator):
-    """One B for all features: the decomposable kernels. B is V s^(1/2) for A = V s V^T, which decouples the outputs.
+    Here it is one B for all features, as of decomposable kernels: V s^(1/2) for A = V s V^T, which decouples the
+    outputs. Solvers take parameters as the columns of systems (s_k A + lambda I) z_k = r_k: one column for each output
+    fitted independently, or a single column of all parameters.
 
     Attributes
     ----------
     scales : eigenvalues s of A, shape (p,)
     basis : eigenvectors V, shape (p, p)
+    factors : B_j, shape (F, p, q), or (1, p, q) where all are the same
+    n_coupled : outputs that share a column
     """
 
     scales: np.ndarray
@@ -117,7 +56,7 @@ class Constant(Operator):
         return cls(np.ones(p), np.eye(p))
 
     @property
-    def factors(self) -> np.ndarray:  # type: ignore[override]
+    def factors(self) -> np.ndarray:
         return (self.basis * np.sqrt(self.scales))[None]
 
     @property
@@ -126,55 +65,74 @@ class Constant(Operator):
         return (self.basis * self.scales) @ self.basis.T
 
     def coefficients(self, theta: np.ndarray) -> np.ndarray:
+        """C(theta): rows ``B_j theta_j``."""
         return (theta * np.sqrt(self.scales)) @ self.basis.T
 
     def adjoint(self, V: np.ndarray) -> np.ndarray:
+        """C*(V): rows ``B_j^T v_j``, shape ``(F, q)``."""
         return (V @ self.basis) * np.sqrt(self.scales)
 
     def parameters(self, coefficients: np.ndarray) -> np.ndarray:
+        """The parameters of least norm with these coefficients: rows ``B_j^+ c_j``, shape ``(F, q)``."""
         kept = self.scales > np.finfo(float).eps * len(self.scales) * self.scales.max()
         return (coefficients @ self.basis) * np.where(kept, 1 / np.sqrt(np.where(kept, self.scales, 1.0)), 0.0)
 
     def n_parameters(self, n_features: int) -> int:
+        """Rows of the system in the parameters, for ``n_features`` features."""
         return n_features
 
     def n_rows(self, n: int) -> int:
+        """Rows of the system in ``n`` points, whose matrix is a Gram matrix."""
         return n
 
     def normal_matrix(self, G: np.ndarray) -> np.ndarray:
+        """A of the system in the parameters, for second moments G = psi^T psi."""
         return G
 
     def normal_product(self, moments: Moments, V: np.ndarray) -> np.ndarray:
+        """A V without A, for columns V, shape (m, c)."""
         return moments(V)
 
     def columns(self, cross: np.ndarray) -> np.ndarray:
+        """Right-hand sides of the system in the parameters, for psi^T Y, shape (F, p)."""
         return self.adjoint(cross)
 
     def from_columns(self, z: np.ndarray) -> np.ndarray:
+        """Coefficients, shape (F, p), of a solution of the system in the parameters."""
         return self.coefficients(z)
 
     def powers(self, power: np.ndarray) -> np.ndarray:
+        """|Y|^2 of the targets that each column fits, from Y^T Y, shape (p, p)."""
         return (self.basis * (power @ self.basis)).sum(0)
 
     def row_columns(self, Y: np.ndarray) -> np.ndarray:
+        """Right-hand sides of the system in the points, for targets, shape (n, p)."""
         return Y @ self.basis
 
     def rows_to_outputs(self, z: np.ndarray) -> np.ndarray:
+        """A solution of the system in the points by output, shape (n, p)."""
         return z @ self.basis.T
 
 
 @dataclass(frozen=True)
-class Blocks(Operator):
-    """A B_j for each feature, shape (F, p, q): curl-free and divergence-free kernels. All outputs share a column."""
+class Blocks:
+    """The map with a B_j for each feature, as of curl-free and divergence-free kernels: its methods are Constant's.
+
+    All outputs share a column.
+
+    Attributes
+    ----------
+    factors : B_j, shape (F, p, q)
+    """
 
     factors: np.ndarray
 
     @property
-    def scales(self) -> np.ndarray:  # type: ignore[override]
+    def scales(self) -> np.ndarray:
         return np.ones(1)
 
     @property
-    def n_coupled(self) -> int:  # type: ignore[override]
+    def n_coupled(self) -> int:
         return self.factors.shape[1]
 
     def coefficients(self, theta: np.ndarray) -> np.ndarray:
@@ -230,6 +188,10 @@ class Blocks(Operator):
         return z.reshape(-1, self.factors.shape[1])
 
 
+#: The map C of a least-squares problem.
+Operator = Constant | Blocks
+
+
 class Independent:
     """Outputs that are fitted one by one to plain features; base class of the other structures.
 
@@ -254,7 +216,7 @@ class Independent:
         """Features and targets, shapes (n, F) and (n, p), of the least-squares problem of the points ``kept``."""
         return X[kept], Y[kept]
 
-    def operator(self, Y: np.ndarray, weights: np.ndarray | None = None) -> Constant | Blocks:
+    def operator(self, Y: np.ndarray, weights: np.ndarray | None = None) -> Operator:
         """The operator for training targets ``Y``, shape (n, p), from :meth:`rows`, with weights, shape (n,)."""
         return Constant.identity(Y.shape[1])
 
@@ -318,7 +280,7 @@ class Structure(Independent):
         scale = np.sqrt(self.stacked).astype(X.dtype)
         return scale * X.reshape(len(X) * self.stacked, -1), scale * Y.reshape(-1, 1)
 
-    def operator(self, Y: np.ndarray, weights: np.ndarray | None = None) -> Constant | Blocks:
+    def operator(self, Y: np.ndarray, weights: np.ndarray | None = None) -> Operator:
         if self.stacked is not None or self.kernel is None:
             return Constant.identity(Y.shape[1])
         if isinstance(self.kernel, Decomposable):

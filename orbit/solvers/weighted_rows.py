@@ -10,7 +10,7 @@ from orbit.core.random import RandomState, hold_out
 from orbit.solvers.least_squares import Dual, Gram, LeastSquares, Primal
 from orbit.solvers.moments import Centering, System
 from orbit.solvers.selection import normalized_weights, positive, subset_weights
-from orbit.solvers.structure import Blocks, Constant, GramStructure, Independent
+from orbit.solvers.structure import GramStructure, Independent, Operator
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class WeightedRows:
         return fit, validation
 
     @property
-    def operator(self) -> Constant | Blocks:
+    def operator(self) -> Operator:
         return self.structure.operator(self.Y, self.weights)
 
     def centering(self, wanted: Centering) -> Centering:

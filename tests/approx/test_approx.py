@@ -484,7 +484,7 @@ def test_equivariant_features_of_points_of_one_orbit_are_their_own():
 @pytest.mark.parametrize("rows", [1, 5, 8, 1024])
 @pytest.mark.parametrize("tolerance", [None, 1e-9])
 def test_the_linear_map_of_nystrom_features_is_multiplied_in_blocks(rng, monkeypatch, rows, tolerance):
-    monkeypatch.setattr("orbit.approx.nystrom._LINEAR_ROWS", rows)
+    monkeypatch.setattr("orbit.approx.kernel_sums._LINEAR_ROWS", rows)
     X = rng.standard_normal((30, 4))
     phi = Nystrom(Gaussian(1.5), n_components=13, rank_tolerance=tolerance, random_state=0).fit(X)
     expected = phi.kernel_.gram(X, phi.landmarks_) @ phi.normalization_.T

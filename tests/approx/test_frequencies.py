@@ -177,7 +177,7 @@ def test_fast_products_are_those_with_the_matrix(rng, monkeypatch, available, si
     if not available:
         monkeypatch.setattr("orbit.approx.hadamard.loops", lambda *args, **kwargs: None)
     kernel, rule = Matern(2.0).fit(np.zeros((1, d))), Structured()
-    blocks = rule.blocks(kernel, size, d, np.random.default_rng(3))
+    blocks = rule.draw_factored(kernel, size, d, np.random.default_rng(3))
     W = signs_and_hadamard(blocks)
     np.testing.assert_allclose(blocks.dense(), W, atol=1e-11 * np.abs(W).max())
     np.testing.assert_array_equal(rule.draw(kernel, size, d, np.random.default_rng(3)), blocks.dense())
@@ -243,7 +243,7 @@ def test_other_paths_use_the_matrix_of_the_hadamard_factors(rng, path):
 
 
 def test_large_second_layers_store_no_matrix():
-    blocks = Structured().blocks(Gaussian(1.0).fit(np.zeros((1, 2))), 17_000, 14_000, np.random.default_rng(0))
+    blocks = Structured().draw_factored(Gaussian(1.0).fit(np.zeros((1, 2))), 17_000, 14_000, np.random.default_rng(0))
     assert blocks.signs.nbytes + blocks.lengths.nbytes < 300_000
 
 

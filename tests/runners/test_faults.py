@@ -23,7 +23,7 @@ from command_line import SMALL, folders, mlflow_runs
 from sqlalchemy.exc import OperationalError
 
 from orbit.core import files
-from orbit.core.files import NO_ROOM, replacing, replacing_folder, write_new, write_whole
+from orbit.core.files import NO_ROOM, replacing, write_new, write_whole
 from runners.job.job import Stopwatch
 from runners.tracking import stores
 from runners.tracking.pending import Pending
@@ -79,16 +79,6 @@ class TestReplacing:
         assert (tmp_path / "key").read_bytes() == b"first"
         assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
         assert len(list(tmp_path.iterdir())) == 1
-
-    def test_a_folder_is_replaced_whole_or_not_at_all(self, tmp_path, monkeypatch):
-        for content in ("old", "new"):
-            with replacing_folder(tmp_path / "report") as folder:
-                write_whole(folder / "page", content)
-        monkeypatch.setattr(os, "fsync", no_room)
-        with pytest.raises(OSError, match=FULL), replacing_folder(tmp_path / "report") as folder:
-            (folder / "page").write_text("newest")
-        assert [path.name for path in tmp_path.iterdir()] == ["report"]
-        assert (tmp_path / "report" / "page").read_text() == "new"
 
     def test_nothing_else_renames_files(self):
         texts = {path: path.read_text() for folder in ("orbit", "runners") for path in (ROOT / folder).rglob("*.py")}
