@@ -106,13 +106,6 @@ def test_uniform_over_the_full_circle_is_haar():
             np.testing.assert_array_equal(got, expected)
 
 
-def test_delta_is_one_identity_whatever_the_size():
-    for size in (1, 32):
-        nodes, weights = Delta().quadrature(Circle(), size, 0.7)
-        np.testing.assert_array_equal(nodes, [0.0])
-        np.testing.assert_array_equal(weights, [1.0])
-
-
 @pytest.mark.parametrize("concentration", [1e3, 1e5, 1e8])
 @pytest.mark.parametrize("phase", [0.0, 0.5])
 def test_quadrature_of_a_peak_far_narrower_than_a_step_stays_a_distribution(concentration, phase):
@@ -223,13 +216,9 @@ def test_range_across_the_half_turn_is_on_the_circle():
     [
         (Uniform(20, -20), "high: expected a number > low=20, found -20"),
         (Uniform(5, 5), "high: expected a number > low=5, found 5"),
-        (Uniform(-200, 200), "high: expected a range of at most one full turn, found 200"),
+        (Uniform(-180, 180.1), "high: expected a range of at most one full turn, found 180.1"),
         (Uniform(-3.2, 3.2, unit="native"), "high: expected a range of at most one full turn, found 3.2"),
-        (Uniform(unit="turns"), "unit: expected one of 'native', 'degrees', found 'turns'"),  # type: ignore[arg-type]
-        (Uniform(low=float("nan")), "low: expected a finite number, found nan"),
         (VonMises(-0.1), "concentration: expected a finite number >= 0 and <= 1e+12, found -0.1"),
-        (VonMises(float("inf")), "concentration: expected a finite number >= 0 and <= 1e+12, found inf"),
-        (VonMises("high"), "concentration: expected a finite number >= 0 and <= 1e+12, found 'high'"),  # type: ignore[arg-type]
     ],
     ids=repr,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from orbit.groups.domains import Circle, Finite, Line, OrthogonalMatrices, Point, wrap
+from orbit.groups.domains import Circle, Finite, Line, OrthogonalMatrices, Permutations, Point, Torus, wrap
 
 
 def test_wrap_is_half_open_and_changes_only_angles():
@@ -22,10 +22,17 @@ def test_wrap_takes_any_period():
     np.testing.assert_allclose(wrap(np.array([0.0, 0.6, 1.2]), period=1.0), [0.0, -0.4, 0.2])
 
 
-@pytest.mark.parametrize("domain", [Point(), Circle()])
-def test_descriptions_of_domains(domain):
-    assert str(domain).startswith("a ")
-    assert domain == type(domain)()
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(Point, Circle, Permutations, Line),
+        *(lambda: Line(2, "pixels", 1.0), lambda: Torus(1, "samples", 1.0), lambda: Finite(3)),
+        lambda: OrthogonalMatrices(3),
+    ],
+)
+def test_domains_are_described_and_equal_by_their_parameters(make):
+    assert "object at" not in str(make())
+    assert make() == make()
 
 
 @pytest.mark.parametrize(

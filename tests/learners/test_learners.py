@@ -140,13 +140,6 @@ class TestGaussianProcess(PathContract, RegressorContract):
 # ---- ridge: solutions ------------------------------------------------------------------------------------------------
 
 
-def test_the_intercept_is_not_regularised(rng):
-    X, y = rng.standard_normal((40, 3)), rng.standard_normal(40)
-    near, far = (RidgeRegressor(regularization=0.5).fit(X + shift, y + 1e3) for shift in (0, 50.0))
-    np.testing.assert_allclose(near.coef_, far.coef_, atol=1e-8)
-    assert near.intercept_ == pytest.approx(1e3, rel=0.01)
-
-
 @pytest.mark.parametrize("selection", ["gcv", "hold_out"])
 @pytest.mark.parametrize("d", [40, 600], ids=["primal", "dual"])
 def test_large_systems_choose_as_small_ones_do(rng, monkeypatch, selection, d):

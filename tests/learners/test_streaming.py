@@ -11,7 +11,6 @@ import torch
 from command_line import composed
 from samples import batches, noisy_digits, npy_files, points_in_clusters
 from sklearn.base import clone
-from sklearn.linear_model import SGDClassifier
 
 from orbit.approx import AveragedMap, RandomFourier
 from orbit.core.errors import InputError
@@ -146,13 +145,6 @@ class TestRidge:
         np.testing.assert_allclose(first, RidgeRegressor(PATH).fit(X[:150], Y[:150]).predict(X), atol=1e-8)
         stream.partial_fit(X[150:], Y[150:])
         np.testing.assert_allclose(stream.predict(X), RidgeRegressor(PATH).fit(X, Y).predict(X), atol=1e-8)
-
-    def test_weights_count_points(self, problem, rng):
-        X, Y = problem
-        times = rng.integers(0, 3, len(X))
-        weighted = RidgeRegressor(1e-3).partial_fit(X, Y, sample_weight=times).finalize()
-        repeated = RidgeRegressor(1e-3).fit(np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0))
-        np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-9)
 
     def test_an_unknown_label_is_refused(self):
         for learner in (RidgeClassifier(), AdaGradClassifier()):
@@ -418,12 +410,6 @@ class TestAdaGrad:
         learner = AdaGradClassifier(learning_rate=[0.1, 1.0], epochs=20, random_state=0).fit(X, y)
         assert learner.score(X, y) > 0.95  # learnt by heart
         assert np.all(np.abs(learner.path_scores_ - 0.5) < 0.1)
-
-    def test_accuracy_is_near_that_of_sgd_classifier(self, digits):
-        X, y = digits
-        ours = AdaGradClassifier(random_state=0).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:])
-        other = SGDClassifier(loss="log_loss", random_state=0).fit(X[:1200], y[:1200]).score(X[1200:], y[1200:])
-        assert ours > other - 0.02
 
 
 class TestStream:

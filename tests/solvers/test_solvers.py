@@ -78,13 +78,6 @@ def test_factorisations_in_blocks_are_the_eigendecomposition(
             np.testing.assert_allclose(freedom, exact_freedom, rtol=max(tolerance, 1e-6))
 
 
-def test_moments_are_summed_in_blocks(rng, monkeypatch):
-    X, Y = rng.standard_normal((50, 4)), rng.standard_normal((50, 1))
-    expected = factorised(X, Y).solve(0.1)[0]
-    monkeypatch.setattr("orbit.solvers.moments.BLOCK_ROWS", 7)
-    np.testing.assert_allclose(factorised(X, Y).solve(0.1)[0], expected, atol=1e-13)
-
-
 @pytest.mark.parametrize(("n", "d"), [(300, 100), (100, 300)], ids=["primal", "dual"])
 @pytest.mark.parametrize("regularization", [1e-4, 1e-7, 1e-10])
 def test_float32_features_cost_their_own_rounding_only(rng, n, d, regularization):
@@ -384,25 +377,19 @@ def test_the_estimate_holds_where_cross_validation_does_not(seed, monkeypatch):
         assert estimated(value) == pytest.approx(exact(value), rel=0.25)  # of 20 other draws the worst is 0.16
 
 
-def test_leave_one_out_of_repeated_rows_is_that_of_their_weighted_means(system, rng):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_leave_one_out_of_repeated_rows_is_that_of_their_weighted_means(system, rng, weighted):
     X, Y = system
-    counts = rng.integers(1, 4, len(X))
-    rows = rng.permutation(np.repeat(np.arange(len(X)), counts))
+    rows = rng.permutation(np.repeat(np.arange(len(X)), rng.integers(1, 4, len(X))))
     noisy = Y[rows] + 0.1 * rng.standard_normal((len(rows), 2))
-    means = np.array([noisy[rows == i].mean(0) for i in range(len(X))])
-    w, weights = counts / counts.mean(), rng.random(len(rows)) + 0.2
-    problem = factorised(X[rows], noisy)
-    found = leave_one_out(problem, X[rows], noisy, None, Repeats.find(X[rows], noisy, None))
-    merged = leave_one_out(factorised(X, means, w), X, means, w)
-    for value in PATH[1:]:
-        assert found(value) == pytest.approx(merged(value), rel=1e-6)
-    weights /= weights.mean()
-    of_groups = np.bincount(rows, weights)
-    means = np.array([np.average(noisy[rows == i], axis=0, weights=weights[rows == i]) for i in range(len(X))])
-    repeats = Repeats.find(X[rows], noisy, weights)
-    found = leave_one_out(factorised(X[rows], noisy, weights), X[rows], noisy, weights, repeats)
-    w = of_groups / of_groups.mean()
-    merged = leave_one_out(factorised(X, means, w), X, means, w)
+    w = rng.random(len(rows)) + 0.2 if weighted else np.ones(len(rows))
+    w /= w.mean()
+    given = w if weighted else None
+    found = leave_one_out(factorised(X[rows], noisy, given), X[rows], noisy, given, Repeats.find(X[rows], noisy, given))
+    means = np.array([np.average(noisy[rows == i], axis=0, weights=w[rows == i]) for i in range(len(X))])
+    of_groups = np.bincount(rows, w)
+    of_groups /= of_groups.mean()
+    merged = leave_one_out(factorised(X, means, of_groups), X, means, of_groups)
     for value in PATH[1:]:
         assert found(value) == pytest.approx(merged(value), rel=1e-6)
 
