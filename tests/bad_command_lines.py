@@ -210,6 +210,8 @@ COMMAND_LINES: list[tuple[str, ...]] = [
     ("run_name=a/b", "run_name: expected a name without /"),
     *wrong("orbit.rule", "one of 'monte_carlo', 'qmc', 'quadrature' or null", "simpson -> 'simpson'"),
     *wrong("engine.path", "one of 'auto', 'direct', 'template', 'spectral'", "fast -> 'fast'"),
+    *wrong("engine.device", "one of 'auto', 'cpu', 'cuda'", "tpu -> 'tpu'"),
+    *wrong("engine.progress", "true or false", "1"),
     *wrong("engine.dtype", "one of 'auto', 'float32', 'float64'", "float16 -> 'float16'"),
     ("representation=unit_norm", "representation.norm=tall", "representation.norm: expected one of"),
     # ---- components that do not go together

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from orbit_rules import OrbitRuleContract
-from scipy.stats import qmc
 
 from orbit.approx import RandomFourier
 from orbit.approx.frequencies import MonteCarlo
@@ -15,7 +14,7 @@ from orbit.data import RotatedDigits
 from orbit.distributions import Delta, GaussianDistribution, Haar, NoisySort, Uniform, VonMises
 from orbit.groups import Dihedral, Identity, Orthogonal, Permutation, ProductGroup, Rotation, Translation
 from orbit.kernels import Gaussian
-from orbit.orbits import Orbit, random_orbit_points, sobol
+from orbit.orbits import Orbit, random_orbit_points
 from orbit.representations import Polar
 from orbit.testing.samples import smooth_images, unit_mean_norm
 
@@ -256,10 +255,3 @@ def test_random_orbit_points_are_of_distinct_points_moved_by_many_elements(rng):
     assert len(set(found)) == len(moved) == 200
     every = group.act(group.elements(), X[found]) == moved
     assert np.unique(np.argmax(every.all((2, 3)), axis=0)).size == group.order
-
-
-def test_sobol_sequences_have_as_many_dimensions_as_scipys():
-    most = qmc.Sobol.MAXDIM
-    assert sobol(1, (most,), np.random.default_rng(0)).shape == (1, most)
-    with pytest.raises(InputError, match=f"^rule='qmc': an element takes {most + 1} numbers"):
-        sobol(1, (most + 1,), np.random.default_rng(0))

@@ -36,44 +36,6 @@ settings.load_profile("orbit")
 
 SEEDS = st.integers(0, 2**32 - 1)
 
-GROUPS = {
-    "affine": (orbit.build("group", "affine"), (8, 8)),
-    "cyclic": (orbit.build("group", "cyclic", length=6, axis=1), (4, 6)),
-    "dihedral": (orbit.build("group", "dihedral"), (5, 5)),
-    "identity": (orbit.build("group", "identity"), (3,)),
-    "orthogonal": (orbit.build("group", "orthogonal"), (4, 3)),
-    "permutation": (orbit.build("group", "permutation"), (5,)),
-    "rows_columns": (orbit.build("group", "permutation", mode="rows_columns"), (4, 4)),
-    "reflection": (orbit.build("group", "reflection"), (4, 5)),
-    "rotation": (orbit.build("group", "rotation"), (8, 8)),
-    "polar": (orbit.build("group", "rotation", sampling="polar"), (3, 8)),
-    "scaling": (orbit.build("group", "scaling"), (8, 8)),
-    "shear": (orbit.build("group", "shear"), (8, 8)),
-    "translation": (orbit.build("group", "translation"), (6, 6)),
-}
-
-
-@pytest.mark.parametrize("name", GROUPS)
-@settings(max_examples=8)
-@given(
-    seed=SEEDS, size=st.integers(1, 40), rule=st.sampled_from(["monte_carlo", "qmc", "quadrature"]), phase=st.booleans()
-)
-def test_weights_of_orbits_are_probabilities(name, seed, size, rule, phase):
-    group, shape = GROUPS[name]
-    made = orbit.Orbit(group, size=size, rule=rule, random_phase=phase, random_state=seed)
-    try:
-        fitted = made.fit(np.zeros((1, *shape)))
-    except InputError:  # this q has no such rule on this group
-        assume(False)
-    assert len(fitted.elements_) == len(fitted.weights_)
-    assert (fitted.weights_ >= 0).all()
-    assert fitted.weights_.sum() == pytest.approx(1, abs=1e-12)
-    assert np.isfinite(fitted.elements_).all()
-    again = orbit.Orbit(group, size=size, rule=rule, random_phase=phase, random_state=seed).fit(np.zeros((1, *shape)))
-    np.testing.assert_array_equal(again.elements_, fitted.elements_)
-    if rule != "quadrature" and name != "identity":
-        np.testing.assert_array_equal(fitted.weights_, np.full(size, 1 / size))
-
 
 def points(n_features: int = 3) -> st.SearchStrategy[np.ndarray]:
     """Up to seven points, some equal, some zero, with entries of sizes 1e-3 to 1e3."""

@@ -23,7 +23,7 @@ from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.learners import LogisticClassifier, RidgeClassifier, SVMClassifier
 from orbit.orbits import Orbit
-from orbit.representations import Polar, Raw, Standardize, UnitNorm
+from orbit.representations import Polar, Standardize, UnitNorm
 
 KINDS = ("approx", "hyper", "representation", "classifier", "regressor")
 PARAMS = {
@@ -166,13 +166,6 @@ def test_feature_maps_take_and_give_data_frames(table, approx):
     np.testing.assert_allclose(fitted.transform(X), again.transform(X.to_numpy()), rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="feature names"):
         fitted.transform(X.rename(columns=str.upper))
-
-
-@pytest.mark.parametrize("representation", [Standardize(), UnitNorm(), Raw()], ids=repr)
-def test_representations_of_vectors_keep_their_columns(table, representation):
-    frame = clone(representation).set_output(transform="pandas").fit_transform(table[0])
-    assert list(frame.columns) == list(table[0].columns)
-    np.testing.assert_allclose(frame, clone(representation).fit_transform(table[0].to_numpy()), rtol=1e-5)
 
 
 def test_images_are_no_data_frames_in_a_pipeline_that_makes_them(rng):

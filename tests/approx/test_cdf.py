@@ -10,7 +10,7 @@ from live_bytes import LiveBytes
 from scipy import integrate, stats
 
 from orbit.approx import CumulativeDistribution, Exact
-from orbit.approx.bins import BinCounts, QuantileBins, UniformBins, trapezoid_widths, uniform_thresholds
+from orbit.approx.bins import BinCounts, UniformBins, trapezoid_widths
 from orbit.approx.frequencies import MonteCarlo, Orthogonal
 from orbit.approx.sketch import CountSketch
 from orbit.core.errors import InputError
@@ -207,18 +207,6 @@ def test_features_of_zero_points_are_finite():
 
 
 # ---- bins ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n", [1, 4, 25])
-def test_bins_are_comparisons_with_thresholds(rng, n):
-    thresholds, _ = uniform_thresholds(1.3, n)
-    projections = torch.from_numpy(np.concatenate([rng.uniform(-2, 2, (50, 3)), [[0.0, -1e300, 1e300]]]))
-    expected = (projections.numpy()[..., None] > thresholds).sum(-1)
-    np.testing.assert_array_equal(UniformBins(n, 1.3)(projections.clone(), slice(0, 3)), expected)
-    own = np.sort(rng.uniform(-1, 1, (5, 2 * n + 1)))
-    bins = QuantileBins(torch.from_numpy(own))
-    expected = (projections.numpy()[..., None] > own[2:5]).sum(-1)
-    np.testing.assert_array_equal(bins(projections.clone(), slice(2, 5)), expected)
 
 
 def test_orbit_points_are_counted_equally_in_batches_and_one_by_one(rng):

@@ -208,14 +208,6 @@ def test_configuration_fields_have_their_choices_in_the_order_of_the_class():
     assert config_fields(Other)["choice"].annotation.__args__ == ("two", "one")
 
 
-@pytest.mark.parametrize("kind", orbit.available())
-def test_every_component_has_a_usable_signature(kind):
-    for name in orbit.available(kind):
-        for key, parameter in parameters(orbit.get(kind, name)).items():
-            assert parameter.default is not inspect.Parameter.empty, f"{kind}={name}.{key} has no default"
-            assert parameter.annotation is not Any, f"{kind}={name}.{key} has no annotation"
-
-
 @pytest.mark.parametrize(
     ("bounds", "inside", "outside", "text"),
     [

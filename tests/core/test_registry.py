@@ -124,10 +124,6 @@ class TestLearners:
         with pytest.raises(InputError, match="task: expected one of 'classification', 'regression', found 'both'"):
             orbit.build("learner", "gp", task="both")
 
-    def test_an_unknown_name_is_rejected(self):
-        with pytest.raises(UnknownNameError, match="learner=rigde: no such learner; did you mean 'ridge'"):
-            orbit.build("learner", "rigde")
-
 
 def test_kernels_of_several_outputs_are_kernels():
     assert {"gaussian", "curl_free"} <= set(orbit.available("kernel"))

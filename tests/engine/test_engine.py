@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from orbit.approx import Exact, Nystrom, RandomFourier
+from orbit.approx import RandomFourier
 from orbit.core.errors import ParameterError
 from orbit.distributions import VonMises
 from orbit.engine import Engine, direct
@@ -182,25 +182,6 @@ def test_an_error_stops_the_tiles_that_have_not_started():
     assert len({row for row, _, _ in spy.seen}) < 200
 
 
-@pytest.mark.parametrize("tile", [(1, 1, 1), (7, 3, 2), (64, 50, 40)], ids=str)
-def test_results_do_not_depend_on_tile_sizes(rng, monkeypatch, tile):
-    X = signals(rng, 24 if tile[0] > 1 else 5, (5, 6))
-    orb = Orbit(Rotation(), size=11)
-    for feature_map in (
-        RandomFourier(Gaussian(0.6), orb, 30, random_state=0),
-        RandomFourier(Gaussian(0.6), orb, 30, "offset", random_state=0),
-        Nystrom(Gaussian(0.6), orb, 8, random_state=0),
-        Exact(Gaussian(0.6), orb),
-    ):
-        fitted = feature_map.fit(X[:8])
-        expected = fitted.transform(X)
-        with monkeypatch.context() as patch:
-            rows, units, elements = tile
-            for kind in ("SINGLE", "BATCHED"):
-                patch.setattr(direct, kind, engine_memory.Tiling(rows, elements, units))
-            np.testing.assert_allclose(fitted.transform(X), expected, atol=1e-11)
-
-
 def test_elements_of_zero_weight_are_skipped():
     X = numbered(5)
     orb = Orbit(Rotation("polar"), size=4).fit(X)
@@ -257,21 +238,3 @@ def test_cuda_without_a_gpu_is_rejected_before_fit():
     for call in (Engine(device="cuda").check, RandomFourier(engine=Engine(device="cuda")).check):
         with pytest.raises(ParameterError, match="^device: expected 'cpu' or 'auto' on a machine without a CUDA GPU"):
             call()
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"memory": 0.0}, "memory: expected a finite number > 0 and <= 1e+06, found 0.0"),
-        ({"memory": float("inf")}, "memory: expected a finite number > 0 and <= 1e+06, found inf"),
-        ({"workers": 0}, "workers: expected an integer >= 1 or null, found 0"),
-        ({"device": "tpu"}, "device: expected one of 'auto', 'cpu', 'cuda', found 'tpu'"),
-        ({"dtype": "float16"}, "dtype: expected one of 'auto', 'float32', 'float64', found 'float16'"),
-        ({"progress": 1}, "progress: expected true or false, found 1"),
-    ],
-    ids=str,
-)
-def test_invalid_parameters_are_rejected(params, message):
-    with pytest.raises(ParameterError) as error:
-        Engine(**params).check()
-    assert str(error.value) == message

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from live_bytes import LiveBytes
 
 from orbit.approx import Exact, Nystrom, RandomFourier
@@ -14,16 +13,6 @@ from orbit.groups import Rotation
 from orbit.kernels import Gaussian
 from orbit.orbits import Orbit
 from orbit.testing.samples import signals
-
-
-def test_the_measure_of_memory_measures():
-    with torch.inference_mode(), LiveBytes() as memory:
-        kept = torch.zeros(1000)
-        for _ in range(5):
-            torch.ones(500).sin_().reshape(50, 10)
-        torch.stack([kept, kept])
-    assert memory.most == 4000 + 8000
-    assert memory.total == 4000
 
 
 @pytest.mark.parametrize("factor", [1, 64], ids=["tiles of a processor", "of a GPU"])

@@ -330,31 +330,6 @@ def test_rings_without_high_modes_have_fewer_coefficients(rng, make, dtype, tole
 # ---- pieces ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("orb", "shape"), CYCLIC.values(), ids=CYCLIC)
-def test_the_response_is_the_action_of_elements_on_coefficients(rng, orb, shape):
-    X = torch.from_numpy(signals(rng, 3, shape))
-    fitted = Orbit(**orb.get_params(deep=False)).fit(X.numpy())
-    group, elements = fitted.group_, fitted.elements_
-    axes = fourier.CyclicAxes(shape, group.cyclic_axes(shape))
-    response = axes.response(group, elements)
-    for i in range(len(elements)):
-        moved = axes.coefficients(group.act(elements[i : i + 1], X)[0])
-        expected = torch.from_numpy(response[i])[:, None, None] * axes.coefficients(X)
-        np.testing.assert_allclose(moved, expected, atol=1e-10)
-    energies = axes.energies(X) * torch.from_numpy(axes.multiplicity)
-    np.testing.assert_allclose(energies.sum(1), X.flatten(1).square().sum(1))
-
-
-@pytest.mark.parametrize(("orb", "shape"), CYCLIC.values(), ids=CYCLIC)
-def test_aliases_have_the_response_of_their_class_up_to_a_factor(orb, shape):
-    fitted = Orbit(**orb.get_params(deep=False)).fit(np.zeros((1, *shape)))
-    group, elements = fitted.group_, fitted.elements_
-    response = fourier.CyclicAxes(shape, group.cyclic_axes(shape)).response(group, elements)
-    found = fourier.aliases(response)
-    expected = np.where(found.conjugate, response.conj(), response)
-    np.testing.assert_allclose(found.factors * found.response[:, found.classes], expected, atol=1e-8)
-
-
 @pytest.mark.parametrize(("size", "n_classes"), [(1, 1), (2, 2), (7, 5), (8, 5), (16, 9), (64, 33)])
 def test_turns_equally_apart_cannot_tell_more_modes_apart_than_half_their_number(size, n_classes):
     """33 modes; at an odd number of turns the highest is a class of its own, because it has no sine on the grid."""

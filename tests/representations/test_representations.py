@@ -11,21 +11,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError
 from orbit.groups import Rotation
-from orbit.representations import (
-    Bag,
-    BagOfBonds,
-    Centre,
-    Coulomb,
-    ManyBody,
-    Polar,
-    Raw,
-    Standardize,
-    UnitNorm,
-    mean_norm,
-    scale,
-)
+from orbit.representations import Bag, BagOfBonds, Centre, Coulomb, ManyBody, Polar, Raw, Standardize, UnitNorm
 from orbit.testing import RepresentationContract
 from orbit.testing.samples import smooth_images
 
@@ -243,23 +231,6 @@ def test_polar_rejects_points_other_than_images(shape):
         Polar().fit(np.ones((2, *shape)))
 
 
-@pytest.mark.parametrize(
-    ("representation", "message"),
-    [
-        (Polar(n_radii=0), "n_radii: expected an integer >= 1 or null, found 0"),
-        (Polar(radius=-1.0), "radius: expected a finite number > 0 or null, found -1.0"),
-        (Polar(norm="max"), "norm: expected one of 'none', 'mean', 'each', found 'max'"),  # type: ignore[arg-type]
-        (UnitNorm("none"), "norm: expected one of 'mean', 'each', found 'none'"),  # type: ignore[arg-type]
-        (Coulomb("random"), "order: expected one of 'raw', 'sorted', found 'random'"),  # type: ignore[arg-type]
-    ],
-    ids=repr,
-)
-def test_invalid_parameters_are_rejected(representation, message):
-    with pytest.raises(ParameterError) as error:
-        representation.fit(np.ones((2, 5, 5)))
-    assert str(error.value) == message
-
-
 # ---- Coulomb matrices ------------------------------------------------------------------------------------------------
 
 
@@ -331,12 +302,6 @@ def test_bags_of_bonds_by_a_loop(rng):
                 ]
             expected += sorted(bag, reverse=True) + [0] * (length - len(bag))
         np.testing.assert_allclose(row, expected)
-
-
-def test_bags_of_bonds_do_not_depend_on_the_order_of_atoms(rng):
-    X, p = molecules(rng), rng.permutation(5)
-    fitted = BagOfBonds().fit(X)
-    np.testing.assert_array_equal(fitted.transform(X[:, p][:, :, p]), fitted.transform(X))
 
 
 def test_what_no_training_molecule_has_is_left_out_with_a_warning(rng):
@@ -440,9 +405,6 @@ def test_a_bag_needs_rows():
         Bag().fit(np.ones((3, 4)))
 
 
-# ---- helpers ---------------------------------------------------------------------------------------------------------
-
-
 # ---- scikit-learn's names and containers -----------------------------------------------------------------------------
 
 
@@ -481,14 +443,6 @@ def test_numbers_of_other_points_are_named_in_the_order_of_flattening(rng, repre
 def test_a_bag_of_words_comes_as_a_data_frame(rng):
     counts = Bag().set_output(transform="pandas").fit_transform(rng.random((6, 5, 3)))
     assert list(counts.columns) == ["bag0", "bag1", "bag2"]
-
-
-def test_mean_norm_and_scale(rng):
-    X = rng.random((5, 3, 2))
-    assert mean_norm(X) == pytest.approx(np.mean([np.linalg.norm(x) for x in X]))
-    assert mean_norm(np.zeros((2, 3))) == 1.0
-    np.testing.assert_array_equal(scale(X, "none", 2.0), X)
-    np.testing.assert_allclose(scale(X, "mean", 2.0), X / 2)
 
 
 @pytest.mark.parametrize("radius", [0.01, 0.2])
