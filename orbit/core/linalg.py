@@ -121,6 +121,17 @@ def mean_and_deviation(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first + moved.mean(0), moved.std(0)
 
 
+def standardization(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and inverse standard deviation of each column; 0 in place of the inverse for one that is constant.
+
+    >>> standardization(np.array([[1.0, 0.1], [5.0, 0.1]]))
+    (array([3. , 0.1]), array([0.5, 0. ]))
+    """
+    mean, deviation = mean_and_deviation(X)
+    constant = is_constant(deviation, mean, X.dtype)
+    return mean, np.where(constant, 0.0, 1 / np.where(constant, 1.0, deviation))
+
+
 def row_norms(X: np.ndarray) -> np.ndarray:
     """The Euclidean norms of the points ``X``, shape (n, *shape), also where squares overflow or underflow.
 

@@ -9,6 +9,7 @@ from orbit.data.images import Images
 from orbit.data.mnist import MNIST, MNISTLocal, RotatedMNIST
 from orbit.data.multi_output import LowRankMultitask, VectorField
 from orbit.data.qm7 import QM7
+from orbit.data.shapes import Shapes
 from orbit.data.shards import Shards
 from orbit.data.sounds import Sounds
 from orbit.data.spoken_digits import SpokenDigits
@@ -29,6 +30,7 @@ __all__ = [
     "Points",
     "RotatedDigits",
     "RotatedMNIST",
+    "Shapes",
     "Shards",
     "Sounds",
     "SpokenDigits",

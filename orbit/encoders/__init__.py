@@ -7,6 +7,7 @@ from orbit.encoders.normalization import ContrastNormalization, MeanRemoval, Whi
 from orbit.encoders.onnx import Onnx
 from orbit.encoders.patches import Patches
 from orbit.encoders.pca import PrincipalComponents
+from orbit.encoders.point_pairs import PointPairs
 from orbit.encoders.pooling import GaussianPooling, GridPooling, MeanPooling, NoPooling, Pooling
 from orbit.encoders.spectrogram import MelSpectrogram
 from orbit.encoders.sphere import Rectified
@@ -26,6 +27,7 @@ __all__ = [
     "NoPooling",
     "Onnx",
     "Patches",
+    "PointPairs",
     "Pooling",
     "PrincipalComponents",
     "Rectified",

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from orbit.core.errors import InputError, ParameterError, of_part, suggestion
 from orbit.core.grid import grid_axes
-from orbit.core.linalg import eigh, is_constant, mean_and_deviation
+from orbit.core.linalg import eigh, standardization
 from orbit.core.params import Parameter, PositiveInt, Range, checked_values
 from orbit.core.random import RandomState, generator
 from orbit.core.threads import in_threads, threads_for
@@ -229,7 +229,8 @@ class Patches(Encoder):
             self._stages.append([each.fit(maps, self.n_patches, rng) for each in layer.by_dilation()])
         self.n_outputs_ = math.prod(self._shape_of_maps())
         if self.standardize:
-            self.mean_, self.scale_ = self._standard(points)
+            vectors = self._maps(points[:_STANDARD_POINTS]).flatten(0, -2).T
+            self.mean_, self.scale_ = standardization(vectors.numpy())
         self.directions_ = None if self.reduce is None else self._principal_directions(X, points, self.reduce, rng)
 
     @property
@@ -287,13 +288,6 @@ class Patches(Encoder):
             if len(stages) == len(self._stages) and all(run.fits(step, like) for runs in stages for run in runs):
                 return stages
         return [[LayerRun(layer, like, step) for layer in stage] for stage in self._stages]
-
-    def _standard(self, points: Tensor) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and inverse standard deviation of each coordinate of the maps of a sample."""
-        vectors = self._maps(points[:_STANDARD_POINTS]).flatten(0, -2).T.numpy()
-        mean, deviation = mean_and_deviation(vectors)
-        constant = is_constant(deviation, mean, vectors.dtype)
-        return mean, np.where(constant, 0.0, 1 / np.where(constant, 1.0, deviation))
 
     def _principal_directions(self, X: np.ndarray, points: Tensor, size: int, rng: np.random.Generator) -> np.ndarray:
         """Leading right singular vectors of the vectors of a sample, scaled; sets ``n_outputs_``."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from scipy.stats import friedmanchisquare
 
+from orbit.groups import Orthogonal
 from orbit.groups.resampled import Resampled
 from runners.config.plan import Plan
 
@@ -15,12 +17,16 @@ _EXAMINED = 1000
 # corner at the origin is 1.73.
 _OUTSIDE = 1.5
 
+# The order of points is taken to be arbitrary unless a test rejects it at this level.
+_LEVEL = 0.01
+
 _FIELDS = ("curl_free", "divergence_free", "helmholtz")
 
 
 def warn_about_combinations(plan: Plan, point_axes: int) -> None:
     """Issue a warning for each such combination in a plan whose points have that many axes."""
-    names = {kind: plan.config[kind]["name"] for kind in ("representation", "group", "kernel", "approx", "learner")}
+    kinds = ("representation", "group", "encoder", "kernel", "approx", "learner")
+    names = {kind: plan.config[kind]["name"] for kind in kinds}
     if names["representation"] == "standardize" and point_axes == 1:
         if names["kernel"] in _FIELDS and names["approx"] in ("orff", "ovk"):
             _warn(
@@ -38,6 +44,11 @@ def warn_about_combinations(plan: Plan, point_axes: int) -> None:
             f"group={names['group']} moves pixels, and representation={names['representation']} replaces them by other "
             "samples; choose representation=raw"
         )
+    if names["encoder"] == "point_pairs" and isinstance(group, Orthogonal):
+        _warn(
+            f"group={names['group']} does not change the vectors of encoder=point_pairs, and takes time; choose "
+            "group=identity"
+        )
     if names["learner"] == "gp" and names["approx"] == "nystrom":
         _warn(
             "approx=nystrom: the standard deviations of learner=gp vanish far from the landmarks; choose approx=exact "
@@ -46,24 +57,35 @@ def warn_about_combinations(plan: Plan, point_axes: int) -> None:
 
 
 def warn_about_points(plan: Plan, X: np.ndarray) -> None:
-    """Issue a warning if the plan's group rotates clouds about an origin far outside of them.
+    """Issue a warning for clouds that the plan's group cannot handle: far from the origin, or in arbitrary order.
 
     Parameters
     ----------
     X : represented points, shape (n, *shape)
     """
-    if not plan.component("group").clouds or X.ndim != 3:
+    group = plan.component("group")
+    if not group.clouds or X.ndim != 3:
         return
-    clouds = X[:_EXAMINED].astype(np.float64)
+    clouds, name = X[:_EXAMINED].astype(np.float64), plan.config["group"]["name"]
     centres = clouds.mean(1, keepdims=True)
     spread = np.sqrt(np.square(clouds - centres).sum(2).mean())
     distance = np.sqrt(np.square(centres).sum(2).mean())
     if 0 < _OUTSIDE * spread < distance:
         _warn(
-            f"group={plan.config['group']['name']} rotates about the origin, and the clouds of points have centres "
-            f"at {distance:.3g} from it, with a radius of {spread:.3g}; unless the origin means something, choose "
-            "representation=centre"
+            f"group={name} rotates about the origin, and the clouds of points have centres at {distance:.3g} from it, "
+            f"with a radius of {spread:.3g}; unless the origin means something, choose representation=centre"
         )
+    if isinstance(group, Orthogonal) and plan.config["encoder"]["name"] == "none" and _in_any_order(clouds):
+        _warn(
+            f"group={name} does not change the order of the points of a cloud, which seems to be arbitrary, and the "
+            "kernel compares points of the same number; choose encoder=point_pairs group=identity"
+        )
+
+
+def _in_any_order(clouds: np.ndarray) -> bool:
+    """Whether distances of pairs of points, which no turn changes, do not depend on the place of the pair."""
+    pairs = np.linalg.norm(clouds[:, 1::2] - clouds[:, : clouds.shape[1] // 2 * 2 : 2], axis=2)
+    return min(pairs.shape) > 2 and not friedmanchisquare(*pairs.T).pvalue < _LEVEL
 
 
 def _warn(text: str) -> None:

@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.io import wavfile
+from scipy.spatial import ConvexHull
 from test_data import has, write_mnist
 
 import orbit
 from orbit.core.errors import DataFileError, InputError, ParameterError
-from orbit.data import CIFAR10, MNISTLocal, SpokenDigits, XPerm, cifar10
+from orbit.data import CIFAR10, MNISTLocal, Shapes, SpokenDigits, XPerm, cifar10
 from orbit.data.move import jitter_randomly
 from orbit.data.spoken_digits import RATE
 from orbit.testing import DatasetContract
@@ -31,6 +32,34 @@ from orbit.testing import DatasetContract
 class TestXPerm(DatasetContract):
     component = XPerm
     sizes = (4000, 28_768)
+
+
+class TestShapes(DatasetContract):
+    component, params = Shapes, {"n_points": 20, "per_class": 5, "test_per_class": 4}
+    sizes = (30, 24)
+
+
+class TestShapesAsVolumes(TestShapes):
+    params = TestShapes.params | {"form": "volume", "side": 8}
+
+
+def test_clouds_of_shapes_lie_on_their_convex_hulls_but_those_of_tori():
+    data = Shapes(per_class=5, test_per_class=1, noise=0.0, n_points=2000).load(0)
+    X = data.X_train.astype(float)
+    assert sorted(set(data.y_train)) == ["box", "cone", "cylinder", "ellipsoid", "tetrahedron", "torus"]
+    np.testing.assert_allclose(X.mean(1), 0, atol=1e-6)
+    np.testing.assert_allclose(np.square(X).sum(2).mean(1), 1, rtol=1e-5)
+    planes = [ConvexHull(cloud).equations for cloud in X]
+    depths = np.stack([-(cloud @ each[:, :3].T + each[:, 3]).max(1) for cloud, each in zip(X, planes, strict=True)])
+    assert depths[data.y_train != "torus"].max() < 0.1
+    assert depths[data.y_train == "torus"].max(1).min() > 0.15
+
+
+def test_volumes_of_shapes_are_the_cells_of_their_surfaces():
+    X = Shapes("volume", per_class=3, test_per_class=1, side=16).load(0).X_train
+    assert set(np.unique(X)) == {0.0, 1.0}
+    assert 0.02 < X.mean() < 0.2
+    assert X[:, [0, -1]].sum() == 0  # no surface reaches the boundary
 
 
 def words(X: np.ndarray) -> list[str]:

@@ -27,6 +27,7 @@ from orbit.encoders import (
     NoPooling,
     Onnx,
     Patches,
+    PointPairs,
     PrincipalComponents,
     Rectified,
     UpperTriangle,
@@ -523,7 +524,7 @@ def test_no_encoder_flattens():
     X = np.arange(8.0).reshape(2, 2, 2)
     np.testing.assert_array_equal(encoded(NoEncoder().fit(X), X), X.reshape(2, 4))
     assert orbit.available("encoder") == [
-        *("gradients", "mel_spectrogram", "none", "onnx", "patches", "pca", "upper_triangle")
+        *("gradients", "mel_spectrogram", "none", "onnx", "patches", "pca", "point_pairs", "upper_triangle")
     ]
 
 
@@ -618,6 +619,48 @@ def test_upper_triangles_of_moved_matrices_that_are_not_symmetric_are_refused(rn
         RandomFourier(orbit=orb, encoder=UpperTriangle()).fit(symmetric(rng, 8, 5))
 
 
+def pairs_by_loops(cloud, ranks, neighbors):
+    """The numbers of the pairs of points, by their definition."""
+    order = [sorted(range(len(cloud)), key=lambda j, x=x: np.linalg.norm(x - cloud[j])) for x in cloud]
+    normals = [np.linalg.svd(cloud[near[:neighbors]] - cloud[near[:neighbors]].mean(0))[2][-1] for near in order]
+    found = []
+    for i, rank in itertools.product(range(len(cloud)), ranks):
+        j = order[i][rank]
+        distance = np.linalg.norm(cloud[j] - cloud[i])
+        angles = [abs(normal @ (cloud[j] - cloud[i])) / distance for normal in (normals[i], normals[j])]
+        found.append([distance, max(angles), min(angles), abs(normals[i] @ normals[j])])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_products_of_clouds_are_the_mean_kernel_of_their_pairs(rng, d):
+    X = rng.standard_normal((4, 30, d))
+    vectors = encoded(PointPairs(n_components=20_000, n_ranks=3, n_neighbors=6, lengthscale=1.5).fit(X, 0), X)
+    pairs = np.stack([pairs_by_loops(cloud, (1, 15, 29), 6) for cloud in X])
+    pairs = (pairs - pairs.mean((0, 1))) / pairs.std((0, 1))
+    expected = [[Gaussian(1.5).gram(s, t).mean() for t in pairs] for s in pairs]
+    np.testing.assert_allclose(vectors @ vectors.T, expected, atol=5 * 20_000**-0.5)
+
+
+@pytest.mark.parametrize(("any_size", "factor"), [(False, 1.0), (True, 1.0), (True, 7.0)])
+def test_clouds_have_the_same_vector_in_any_order_at_any_place_turned_and_mirrored(rng, any_size, factor):
+    X = rng.standard_normal((3, 300, 3))  # more points than a block
+    moved = X[:, rng.permutation(300)] @ np.linalg.qr(rng.standard_normal((3, 3)))[0] + rng.standard_normal(3)
+    encoder = PointPairs(n_components=16, any_size=any_size).fit(X, 0)
+    np.testing.assert_allclose(encoded(encoder, factor * moved), encoded(encoder, X), atol=1e-10)
+
+
+@pytest.mark.parametrize("cloud", [np.ones((6, 3)), np.repeat(np.eye(3), 2, axis=0)])
+def test_equal_points_of_a_cloud_have_finite_vectors(cloud):
+    assert np.isfinite(encoded(PointPairs(any_size=True).fit(cloud[None], 0), cloud[None])).all()
+
+
+@pytest.mark.parametrize(("shape", "found"), [((5,), "vectors of length 5"), ((3, 3), "points of shape"), ((9, 1), "")])
+def test_point_pairs_need_clouds_of_more_points_than_coordinates(shape, found):
+    with pytest.raises(InputError, match=f"encoder=point_pairs takes clouds .* of two or more coordinates.*{found}"):
+        PointPairs().fit(np.ones((4, *shape)))
+
+
 @pytest.mark.parametrize("n", [12, 60])
 def test_principal_components_are_those_of_the_centred_points(rng, n):
     X = rng.random((n, 6, 5)) * np.linspace(0.1, 3.0, 5) + 7
@@ -676,6 +719,10 @@ class TestMelSpectrogram(EncoderContract):
 
 class TestPrincipalComponents(EncoderContract):
     component, params = PrincipalComponents, {"n_components": 3}
+
+
+class TestPointPairs(EncoderContract):
+    component, params, shape = PointPairs, {"n_components": 8}, (20, 3)
 
 
 class TestUpperTriangle(EncoderContract):

@@ -27,6 +27,8 @@ FIELD = ("dataset=vector_field", "group=identity", "approx=orff", "learner=stein
         (("representation=polar", "group=identity"), None),
         *((("representation=unit_norm", f"group={group}"), None) for group in ("rotation", "affine", "small_moves")),
         (("dataset=xperm", "group=permutation"), None),
+        (("dataset=shapes", "encoder=point_pairs", "group=orthogonal"), "does not change the vectors of encoder=point"),
+        (("dataset=shapes", "encoder=point_pairs"), None),
         (("dataset=vector_field", "group=identity", "learner=gp", "approx=exact"), None),
         ((), None),
     ],
@@ -45,7 +47,7 @@ def test_a_combination_without_its_property_is_warned_of(settings, message):
 def test_clouds_far_from_the_origin_of_their_rotations_are_warned_of(group, centre, warned, rng):
     X = rng.uniform(-1, 1, (20, 6, 3)) + centre
     product = ["group.factors=[{name: orthogonal}, {name: reflection}]"] if group == "product" else []
-    made = plan(composed(f"group={group}", *product))
+    made = plan(composed(f"group={group}", *product, "encoder=point_pairs"))
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         warn_about_points(made, X)
@@ -53,3 +55,22 @@ def test_clouds_far_from_the_origin_of_their_rotations_are_warned_of(group, cent
         warn_about_points(made, X - X.mean(1, keepdims=True))
         warn_about_points(made, np.ones((2, 3, 3)))
     assert ["representation=centre" in str(each.message) for each in found] == [True] * warned
+
+
+@pytest.mark.parametrize(
+    ("settings", "ordered", "warned"),
+    [
+        (("group=orthogonal",), False, True),
+        (("group=orthogonal",), True, False),
+        (("group=orthogonal", "encoder=point_pairs"), False, False),
+        (("group=identity",), False, False),
+        (("group=product", "group.factors=[{name: permutation, mode: blocks}, {name: orthogonal}]"), False, False),
+    ],
+)
+def test_turns_of_clouds_in_arbitrary_order_are_warned_of(settings, ordered, warned, rng):
+    X = rng.standard_normal((30, 12, 3)) * (np.linspace(0.1, 1, 12)[:, None] if ordered else 1)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        warn_about_points(plan(composed(*settings)), X)
+        warn_about_points(plan(composed(*settings)), np.ones((5, 2, 3)))
+    assert ["choose encoder=point_pairs" in str(each.message) for each in found] == [True] * warned
