@@ -1,8 +1,8 @@
 """Orbit = group + q + rule + size -> elements and weights, fixed at fit.
 
 Every approximation averages over the same object: psi(x) = sum_i w_i phi(g_i x)
-(LGIKA eqs. 7 and 8). The papers draw the g_i at random with w_i = 1/r; ``qmc``
-and ``quadrature`` need fewer elements, which LGIKA mentions as future work.
+(Raj et al. 2017, eqs. 7 and 8). The papers draw the g_i at random with w_i = 1/r; ``qmc``
+and ``quadrature`` need fewer elements, which Raj et al. 2017 mentions as future work.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from benchmarks.comparisons.base import Comparison, represented_images, slices
 from orbit.core.errors import InputError
 from orbit.core.threads import in_threads
 from orbit.encoders import Patches
-from orbit.encoders.layer import Layer, LayerRun
+from orbit.encoders.layer import Layer
+from orbit.encoders.layer_run import LayerRun
 from orbit.engine.buffers import Reused
 from orbit.kernels import Gaussian
 from runners.config.plan import Plan

@@ -37,7 +37,7 @@ _ENCODER_POINTS = 2000
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Base class of the feature maps psi with ``<psi(x), psi(z)>`` close to ``k_{q,G}(x, z)`` (LGIKA eq. 3).
+    """Base class of the feature maps psi with ``<psi(x), psi(z)>`` close to ``k_{q,G}(x, z)`` (Raj et al. 2017, eq. 3).
 
     To add one, write these two methods: ``_fit_map``, which draws frequencies, landmarks or templates once orbit and
     kernel are fitted, and ``_average``, which gives psi(x). The example holds all moved points in memory; in place of
@@ -300,7 +300,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
 
 class AveragedMap(FeatureMap):
-    """A base map phi averaged over the orbit by the engine: psi(x) = sum_i w_i phi(g_i x) (LGIKA eqs. 7 and 8).
+    """A base map phi averaged over the orbit: psi(x) = sum_i w_i phi(g_i x) (Raj et al. 2017, eqs. 7 and 8).
 
     The spectral path uses the Fourier coefficients in which the points of ``fit`` have energy, so the features do not
     depend on how points are divided into batches.

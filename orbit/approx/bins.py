@@ -14,7 +14,7 @@ from orbit.engine.embedding import ProjectedEmbedding, Scratch
 
 
 def uniform_thresholds(s: float, n_bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """tau_k = s k / n for k = -n..n, and their widths s / n (GICDF section 2).
+    """tau_k = s k / n for k = -n..n, and their widths s / n (Mroueh et al. 2015, section 2).
 
     >>> uniform_thresholds(1.0, 2)[0]
     array([-1. , -0.5,  0. ,  0.5,  1. ])

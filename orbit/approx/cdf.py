@@ -1,4 +1,4 @@
-"""Cumulative distribution features: the distribution of projections over the orbit (GICDF section 2)."""
+"""Cumulative distribution features: the distribution of projections over the orbit (Mroueh et al. 2015, section 2)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class CumulativeDistribution(AveragedMap):
 
     The c_jk are the shares of the thresholds in an integral over tau, so that inner
     products approximate E_t (s - max(<g x, t>, <g' z, t>)) averaged over the orbits:
-    ``kernel_``, a falling function of the mean distance of orbit points (GICDF Theorem
+    ``kernel_``, a falling function of the mean distance of orbit points (Mroueh et al. 2015, Theorem
     1). Projections are sorted into bins by arithmetic or bisection and counted; one
     cumulative sum at the end gives all thresholds.
 
@@ -91,7 +91,7 @@ class CumulativeDistribution(AveragedMap):
     norm : {"each", "radius"}
         ``each`` scales every point to norm one, before the group acts; with an
         encoder, the vector of every moved point. ``radius`` keeps points, or vectors,
-        unchanged and scales s by the largest norm of the training points (GICDF
+        unchanged and scales s by the largest norm of the training points (Mroueh et al. 2015
         Remark 3); projections of longer points may exceed s and all thresholds.
     epsilon : float in (0, 1)
         s is (1 + epsilon) times the norm of the points.

@@ -32,7 +32,7 @@ _RESIDUAL_ROUNDING = 1e-9
 
 @register("approx", "exact")
 class Exact(FeatureMap):
-    """k_{q,G}(x, z) = sum_ij v_i v_j k(g_i x, g_j z), with no approximation (LGIKA eq. 3).
+    """k_{q,G}(x, z) = sum_ij v_i v_j k(g_i x, g_j z), with no approximation (Raj et al. 2017, eq. 3).
 
     :meth:`gram` gives the kernel matrix, for kernel machines and for measuring
     errors. :meth:`transform` gives coordinates in the span of the training

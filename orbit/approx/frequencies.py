@@ -73,7 +73,7 @@ class Frequencies(Component):
 
 @register("frequencies", "monte_carlo")
 class MonteCarlo(Frequencies):
-    """Independent draws: unbiased for every shift-invariant kernel (LGIKA eq. 6).
+    """Independent draws: unbiased for every shift-invariant kernel (Raj et al. 2017, eq. 6).
 
     Examples
     --------

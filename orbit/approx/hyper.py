@@ -1,4 +1,4 @@
-"""The second layer: a kernel on top of orbit-averaged features (LGIKA remark 3)."""
+"""The second layer: a kernel on top of orbit-averaged features (Raj et al. 2017, remark 3)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class LinearLayer(OneToOneFeatureMixin, SecondLayer):
 class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
     """Features of exp(-|psi(x) - psi(z)|^2 / (2 lengthscale^2)), a kernel on the embeddings of orbits.
 
-    The distance of psi(x) and psi(z) is that of the orbits' mean embeddings (LGIKA
+    The distance of psi(x) and psi(z) is that of the orbits' mean embeddings (Raj et al. 2017,
     section 2.1), so this layer distinguishes orbit distributions that no linear
     function of the embeddings does. ``fit`` needs only the rows for the median and
     the landmarks; ``transform`` may be applied in batches.

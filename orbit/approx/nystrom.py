@@ -1,4 +1,4 @@
-"""Nyström features, averaged over the orbit (LGIKA section 2.2.2)."""
+"""Nyström features, averaged over the orbit (Raj et al. 2017, section 2.2.2)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Nystrom(AveragedMap):
 
     With landmarks Z and L such that K_ZZ^-1 = L^T L,
 
-        psi(x) = L sum_i v_i k(Z, g_i x)                                   (LGIKA eq. 8)
+        psi(x) = L sum_i v_i k(Z, g_i x)                                   (Raj et al. 2017, eq. 8)
 
     Landmarks z whose k(z, .) is in the span of others, up to rounding, are left out, so
     that smooth kernels give fewer features than ``n_components``.

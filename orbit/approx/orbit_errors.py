@@ -30,8 +30,8 @@ def orbit_errors(
     """Mean square feature errors |psi_r(x) - psi(x)|^2 / |psi(x)|^2 for each rule and orbit size r.
 
     psi is the average over a fine rule. With an integer ``random_state`` of the feature map, frequencies and landmarks
-    are the same for every r and rule, so the error is that of the orbit average alone (for random elements, LGIKA's
-    proposition on r bounds it by 1/sqrt(r)).
+    are the same for every r and rule, so the error is that of the orbit average alone (for random elements, the
+    proposition on r of Raj et al. 2017 bounds it by 1/sqrt(r)).
 
     Parameters
     ----------

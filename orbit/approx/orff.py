@@ -1,4 +1,4 @@
-"""Operator-valued random Fourier features, averaged over the orbit (ORFF section 2.3)."""
+"""Operator-valued random Fourier features, averaged over the orbit (Brault et al. 2016, section 2.3)."""
 
 from __future__ import annotations
 

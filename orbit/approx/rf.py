@@ -1,4 +1,4 @@
-"""Random Fourier features, averaged over the orbit (LGIKA section 2.2.1)."""
+"""Random Fourier features, averaged over the orbit (Raj et al. 2017, section 2.2.1)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RandomFourier(AveragedMap):
 
     With frequencies w_j from the kernel's spectral distribution and orbit
     elements g_i of weight v_i, the default ``pairs`` are the real and imaginary
-    parts of LGIKA eq. 7,
+    parts of Raj et al. 2017, eq. 7,
 
         psi(x) = s^(-1/2) [ sum_i v_i cos<w_j, g_i x> ; sum_i v_i sin<w_j, g_i x> ]_j,
 

@@ -1,4 +1,4 @@
-"""Random features of compositional kernels, averaged over the orbit (RFS, Daniely et al. 2017)."""
+"""Random features of compositional kernels, averaged over the orbit (Daniely et al. 2017)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from orbit.registry import register
 class RandomSkeleton(AveragedMap):
     """Random features of a skeleton's kernel: products of a few base features, drawn along random paths.
 
-    A draw walks down from the output of the skeleton (RFS Algorithm 1): at a node
+    A draw walks down from the output of the skeleton (Daniely et al. 2017, Algorithm 1): at a node
     it takes l factors with the probability of the activation's degree l, and each
     continues at a random parent. Equal draws are one feature of weight
     sqrt(count / total), and drawing continues until there are ``n_components``
@@ -47,7 +47,7 @@ class RandomSkeleton(AveragedMap):
         all those found within ``max_draws`` are used.
     variant : {"pairs", "phase"}
         ``pairs`` has two columns a feature, R cos(theta) and R sin(theta). ``phase`` has
-        one, 2^(1/2) R cos(theta + b) with b = 0 or pi/2 (RFS comment 1). Features of
+        one, 2^(1/2) R cos(theta + b) with b = 0 or pi/2 (Daniely et al. 2017, comment 1). Features of
         ``base="binary"`` are real: one column in both variants.
     deduplicate : bool
         Whether equal draws share columns. False: exactly ``n_components`` draws, each
@@ -55,7 +55,7 @@ class RandomSkeleton(AveragedMap):
     bottom : {"paths", "fourier"}
         ``fourier`` stops at the nodes above the inputs, which must be ``exp`` on
         circles, and draws random Fourier features of their whole patches: the
-        baseline of RFS section 6.
+        baseline of Daniely et al. 2017, section 6.
     max_draws : int >= 1
         Largest number of draws per distinct feature.
     engine : Engine or None
@@ -67,7 +67,7 @@ class RandomSkeleton(AveragedMap):
         Exponents, counts and the number of draws.
     n_components_ : int
     complexity_ : float
-        C(S), the expected number of base factors of a draw (RFS eq. 11);
+        C(S), the expected number of base factors of a draw (Daniely et al. 2017, eq. 11);
         ``features_.mean_factors`` is the mean of the draws.
     orbit_, kernel_ : the fitted parts
 

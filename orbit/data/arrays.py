@@ -11,7 +11,8 @@ import numpy as np
 from orbit.core.errors import InputError, shortened, suggestion
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState
-from orbit.data.base import Dataset, Loader, Task, check_arrays, real_dtype, real_numbers
+from orbit.data.base import Dataset, Loader
+from orbit.data.checks import Task, check_arrays, real_dtype, real_numbers
 from orbit.data.files import existing, existing_file, read_arrays
 from orbit.data.rows import NpyFile, Rows, subset
 from orbit.data.splits import check_groups, guess_task, split_off_test

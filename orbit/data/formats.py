@@ -19,7 +19,7 @@ from pyarrow import fs, parquet
 from orbit.core.errors import DataFileError, InputError, shortened, suggestion
 from orbit.core.fingerprint import Fingerprint, of_listing
 from orbit.core.paths import user_path
-from orbit.data.base import check_finite, real_dtype
+from orbit.data.checks import check_finite, real_dtype
 from orbit.data.files import read_arrays
 from orbit.data.rows import as_real
 

@@ -159,7 +159,7 @@ class RotatedMNIST(MNIST):
 
 @register("dataset", "mnist_local")
 class MNISTLocal(MNIST):
-    """MNIST by the protocol of GICDF Figure 2: few training images per class, small rotations and shifts.
+    """MNIST by the protocol of Mroueh et al. 2015, Figure 2: few training images per class, small rotations and shifts.
 
     In the paper the rotations and shifts move the templates, which is the group ``product`` or ``affine`` here, and
     the images are those of MNIST: that is the default. ``jitter`` moves the images themselves, to measure the

@@ -28,7 +28,7 @@ class VectorField(Loader):
     """The gradient of five Gaussian bumps, three positive and two negative, or that gradient rotated by 90 degrees.
 
     Points are uniform on the square [-2, 2]^2; the bumps sit at the origin and one
-    unit up, down (positive) and left, right (negative). ORFF section 4.2 and Figure 7,
+    unit up, down (positive) and left, right (negative). Brault et al. 2016, section 4.2 and Figure 7,
     which do not give the width of the bumps.
 
     Parameters
@@ -95,7 +95,7 @@ class VectorField(Loader):
 
 @register("dataset", "low_rank_multitask")
 class LowRankMultitask(Loader):
-    """Twenty outputs that are multiples of one function of twenty inputs (ORFF appendix D.2, Table 3).
+    """Twenty outputs that are multiples of one function of twenty inputs (Brault et al. 2016, appendix D.2, Table 3).
 
     The function is a random-feature model with ``n_waves`` Gaussian frequencies and
     parameters uniform on [-1, 1]; A has rank one and spectral norm one. The paper's

@@ -9,7 +9,7 @@ import numpy as np
 
 from orbit.core import distributed, interruption
 from orbit.core.errors import InputError
-from orbit.data.base import Task, check_arrays
+from orbit.data.checks import Task, check_arrays
 from orbit.data.formats import Format, Header, check_equal
 from orbit.data.rows import AllBut, SharedSource, Source
 from orbit.data.splits import guess_task

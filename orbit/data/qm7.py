@@ -11,7 +11,8 @@ from scipy import io
 from orbit.core.errors import DataFileError, ParameterError
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
-from orbit.data.base import Dataset, FileLoader, real_numbers
+from orbit.data.base import Dataset, FileLoader
+from orbit.data.checks import real_numbers
 from orbit.data.files import DataFile
 from orbit.registry import register
 
@@ -32,7 +33,7 @@ class QM7(FileLoader):
     """Coulomb matrices (23 x 23) and atomisation energies in kcal/mol (Rupp et al. 2012).
 
     The published five folds split the data: one is the test part, the other four
-    are the training part, as in LGIKA Table 1, and the folds of an inner
+    are the training part, as in Raj et al. 2017, Table 1, and the folds of an inner
     cross-validation.
 
     Parameters

@@ -13,7 +13,8 @@ from orbit.core.errors import InputError, ParameterError
 from orbit.core.fingerprint import Fingerprint
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState, generator, part_size, spawn
-from orbit.data.base import Dataset, Loader, Points, Task
+from orbit.data.base import Dataset, Loader, Points
+from orbit.data.checks import Task
 from orbit.data.rows import AllBut, Rows
 from orbit.registry import register
 

@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupShuffleSplit
 
 from orbit.core.errors import InputError, ParameterError, shortened
 from orbit.core.random import RandomState, hold_out, part_size, spawn
-from orbit.data.base import Task, are_labels, are_one_hot
+from orbit.data.checks import Task, are_labels, are_one_hot
 
 #: Different integers up to which they are taken for classes.
 MOST_CLASSES = 100
@@ -26,7 +26,7 @@ def guess_task(y: np.ndarray, n: int | None = None) -> Task:
     """Classification for strings, booleans and at most 100 distinct integers; regression otherwise.
 
     Floating-point numbers are taken for integers if they are exact ones; of several columns only one-hot rows are,
-    which :func:`~orbit.data.base.check_arrays` refuses. ``y`` may be the different values among ``n`` targets.
+    which :func:`~orbit.data.checks.check_arrays` refuses. ``y`` may be the different values among ``n`` targets.
 
     >>> guess_task(np.array([0.0, 1.0])), guess_task(np.array([0.5, 1.0])), guess_task(np.arange(200))
     ('classification', 'regression', 'regression')

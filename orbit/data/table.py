@@ -13,7 +13,8 @@ from orbit.core.errors import InputError, ParameterError, located
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
-from orbit.data.base import Dataset, Loader, Points, Task
+from orbit.data.base import Dataset, Loader, Points
+from orbit.data.checks import Task
 from orbit.data.files import existing, existing_file
 from orbit.data.splits import check_groups, guess_task, split_off_test
 from orbit.registry import register

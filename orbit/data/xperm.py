@@ -1,4 +1,4 @@
-"""X_perm: sequences of letters whose label does not depend on their order (GICDF section 6 and appendix D.1)."""
+"""X_perm: letters whose label does not depend on their order (Mroueh et al. 2015, section 6 and appendix D.1)."""
 
 from __future__ import annotations
 

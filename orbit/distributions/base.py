@@ -1,7 +1,7 @@
 """The base class of probability distributions q on a group, in the coordinates of the group's domain.
 
-q = delta gives the base kernel, q = Haar full invariance (GICDF eq. 1), a unimodal
-q around the identity local invariance (LGIKA eq. 3).
+q = delta gives the base kernel, q = Haar full invariance (Mroueh et al. 2015, eq. 1), a unimodal
+q around the identity local invariance (Raj et al. 2017, eq. 3).
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def _legendre() -> Rule:
 class VonMises(Distribution):
     """Density proportional to ``exp(concentration cos(theta))``, with its mode at the identity.
 
-    LGIKA section 4.2 prints ``exp(-kappa cos(theta))``, a misprint: that mode is
+    Raj et al. 2017, section 4.2 prints ``exp(-kappa cos(theta))``, a misprint: that mode is
     the half turn.
 
     Parameters

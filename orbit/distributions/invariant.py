@@ -13,7 +13,7 @@ from orbit.registry import register
 
 @register("distribution", "delta")
 class Delta(Distribution):
-    """The point mass at the identity, which gives the base kernel (LGIKA section 2.1).
+    """The point mass at the identity, which gives the base kernel (Raj et al. 2017, section 2.1).
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Delta(Distribution):
 
 @register("distribution", "haar")
 class Haar(Distribution):
-    """The uniform distribution of a compact or finite group: full invariance (GICDF eq. 1).
+    """The uniform distribution of a compact or finite group: full invariance (Mroueh et al. 2015, eq. 1).
 
     Examples
     --------

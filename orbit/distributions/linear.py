@@ -157,7 +157,7 @@ class AxisLaw(Distribution):
 
 @register("distribution", "uniform")
 class Uniform(AxisLaw):
-    """Uniform on the range ``[low, high]`` of every axis: the truncated Haar measure of GICDF section 5.
+    """Uniform on the range ``[low, high]`` of every axis: the truncated Haar measure of Mroueh et al. 2015, section 5.
 
     If only whole steps are elements (whole pixels), every step in the range is
     equally likely: ``low=-3, high=3`` are 7 x 7 shifts of an image.
@@ -327,7 +327,7 @@ class GaussianDistribution(_Normal):
 
 @register("distribution", "lognormal")
 class LogNormal(_Normal):
-    """A scale whose logarithm is normal (LGIKA section 4.3: mean 0, sigma 0.3).
+    """A scale whose logarithm is normal (Raj et al. 2017, section 4.3: mean 0, sigma 0.3).
 
     The density is with respect to ``ds / s``, the invariant measure of scales.
 

@@ -17,7 +17,7 @@ from orbit.registry import build_sections, register
 
 @register("distribution", "product")
 class ProductDistribution(Distribution):
-    """Independent factors, each with its own q, for products of groups and for affine maps (LGIKA section 4.3).
+    """Independent factors, each with its own q, for products of groups and affine maps (Raj et al. 2017, section 4.3).
 
     Parameters
     ----------

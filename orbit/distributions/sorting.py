@@ -22,7 +22,7 @@ class NoisySort(Distribution):
 
     The randomly sorted Coulomb matrices of Montavon et al., "Learning invariant
     representations of molecules for atomization energy prediction", 2012, which
-    LGIKA Table 1 uses: ``sigma=0`` is the sorted matrix, a large ``sigma`` is
+    Raj et al. 2017, Table 1 uses: ``sigma=0`` is the sorted matrix, a large ``sigma`` is
     Haar. The noise vectors are drawn once and shared by all points, so the
     features are a fixed function of the point.
 

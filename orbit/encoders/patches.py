@@ -18,7 +18,8 @@ from orbit.core.params import Parameter, PositiveInt, Range, checked_values
 from orbit.core.random import RandomState, generator
 from orbit.core.threads import in_threads, threads_for
 from orbit.encoders.base import Encoder
-from orbit.encoders.layer import Layer, LayerRun
+from orbit.encoders.layer import Layer
+from orbit.encoders.layer_run import LayerRun
 from orbit.registry import register
 
 # Number of points from which patches are drawn: more only take more time.

@@ -11,8 +11,8 @@ from torch import Tensor
 from orbit.engine.buffers import Reused
 from orbit.engine.embedding import Embedding, ProjectedEmbedding, Scratch
 from orbit.engine.memory import TILE_ROWS, Tiling, Workspace, slices
+from orbit.engine.nonzero_columns import NonzeroColumns, by_nonzero_columns, has_zeros
 from orbit.engine.strategy import Cost, Route, Strategy, Task
-from orbit.engine.support import Support, by_support, has_zeros
 
 # Tiles where one orbit element is processed at a time.
 SINGLE = Tiling(rows=TILE_ROWS, elements=4, units=512)
@@ -58,8 +58,8 @@ class Direct(Strategy):
             total = out[rows] if in_result else points.new_zeros(len(points), embedding.width)
             if in_result and workspace.halves_tiles:
                 total.zero_()  # it may have some sums of a tile that found no memory
-            support = None if order is None else Support(embedding)
-            tile = _TileSum(task, workspace, total, tiling.units, scratch(), support)
+            nonzero = None if order is None else NonzeroColumns(embedding)
+            tile = _TileSum(task, workspace, total, tiling.units, scratch(), nonzero)
             add_moved = tile.add_batch if batched else tile.add_each
             for elements in slices(len(weights), tiling.elements):
                 add_moved(task.orbit.points(points, elements), weights[elements])
@@ -80,7 +80,7 @@ class Direct(Strategy):
         # each thread copies the columns that are not zero
         if _COPIES * workspace.workers * embedding.units * task.n_features * task.X.itemsize > workspace.cached_bytes:
             return None
-        order = by_support(task.X, TILE_ROWS, n_elements)
+        order = by_nonzero_columns(task.X, TILE_ROWS, n_elements)
         if order is None:
             return None
         # a group may spread zeros over all columns
@@ -124,7 +124,7 @@ class _TileSum:
     total : tensor, shape (n, width)
     units : units that are computed at once
     scratch : Scratch
-    support : Support or None
+    nonzero : NonzeroColumns or None
         Leaves out the columns of the points that are zero, if it is given.
     is_zero : whether ``total`` is still zero
     """
@@ -134,7 +134,7 @@ class _TileSum:
     total: Tensor
     units: int
     scratch: Scratch
-    support: Support | None
+    nonzero: NonzeroColumns | None
     is_zero: bool = True
 
     def add_batch(self, moved: Tensor, weights: np.ndarray) -> None:
@@ -159,6 +159,6 @@ class _TileSum:
             self.is_zero = False
 
     def _narrowed(self, moved: Tensor) -> tuple[Embedding, Tensor]:
-        """The embedding and encoded points, without columns that are zero if there is a support."""
+        """The embedding and encoded points, without the columns that are zero if ``nonzero`` is given."""
         points = self.task.encode(moved)
-        return (self.task.embedding, points) if self.support is None else self.support.narrowed(points)
+        return (self.task.embedding, points) if self.nonzero is None else self.nonzero.narrowed(points)

@@ -1,6 +1,6 @@
 """The engine's options, and the average over an orbit that computes every feature map.
 
-    psi(x) = finish( sum_i w_i embed(g_i x) )                 (LGIKA eqs. 7 and 8)
+    psi(x) = finish( sum_i w_i embed(g_i x) )                 (Raj et al. 2017, eqs. 7 and 8)
 
 An approximation defines an :class:`~orbit.engine.embedding.Embedding`, which adds the
 features of a tile of points to a sum; the map and its points are a

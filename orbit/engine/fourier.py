@@ -129,7 +129,7 @@ class Analysis:
         return real, real + self.axes.n_modes
 
 
-class LeftOut:
+class OmittedShare:
     """Computes the share of a point's norm that lies in the omitted coefficients.
 
     Parameters

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from orbit.engine.buffers import Reused
 from orbit.engine.embedding import ProjectedEmbedding, Scratch, nbytes
-from orbit.engine.fourier import Analysis, Block, CyclicAxes, LeftOut, band, synthesis
+from orbit.engine.fourier import Analysis, Block, CyclicAxes, OmittedShare, band, synthesis
 from orbit.engine.memory import Workspace, even_step, slices
 from orbit.engine.strategy import Cost, Route, Strategy
 from orbit.orbits import Orbit
@@ -169,7 +169,7 @@ class SpectralProjection:
             self.pair_weights.append(tensor(made.mirrored_weights))
             self.mirrored = embedding.mirrored and torch.equal(*self.pair_weights)
         self._analysis = Analysis(plan.axes, made.conjugate, self.even)
-        self._left_out = LeftOut(self._analysis, plan.kept)
+        self._omitted = OmittedShare(self._analysis, plan.kept)
         self._blocks = [_PlacedBlock(block, self._analysis, tensor) for block in made.blocks]
         self._gains = [tensor(gain) for gain in plan.gains()] if embedding.needs_squares else None
         self._tiles: dict[int, list[Tensor]] = {}
@@ -196,7 +196,7 @@ class SpectralProjection:
             energies = self.plan.axes.energies(points)
             squares = tuple(gain @ energies.T for gain in self._gains)
         coefficients = self._analysis(points)
-        lost = self._left_out.share(points, coefficients)
+        lost = self._omitted.share(points, coefficients)
         return Spectrum(tuple(block.of_points(coefficients) for block in self._blocks), lost, squares)
 
     def add(self, spectrum: Spectrum, total: Tensor, buffers: Buffers) -> None:

@@ -1,4 +1,4 @@
-"""Affine maps of 2-D images as products of simple maps, with a single resampling: LGIKA section 4.3."""
+"""Affine maps of 2-D images as products of simple maps, with a single resampling: Raj et al. 2017, section 4.3."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Affine(PlanarMap):
     shear : bool
         Include shear and stretch.
     unitary : bool
-        Divide intensities by the scale, ``|J|^(-1/2)`` of LGIKA Lemma 2.1.
+        Divide intensities by the scale, ``|J|^(-1/2)`` of Raj et al. 2017, Lemma 2.1.
     fill : {"zero", "edge", "reflect", "mean"}
         What is read outside of the image: zeros, the nearest pixel, mirrored pixels,
         or the mean of the image, per channel.
@@ -60,7 +60,7 @@ class Affine(PlanarMap):
         return ProductDomain(parts[:count], names[:count])
 
     def factor_distributions(self) -> list[dict[str, Any]]:
-        """The distributions of LGIKA section 4.3; slope and log stretch are normal with standard deviation 0.1."""
+        """Those of Raj et al. 2017, section 4.3; slope and log stretch are normal with standard deviation 0.1."""
         rest = [{"name": "gaussian", "sigma": 0.1}] * 2 if self.shear else []
         return [
             {"name": "von_mises", "concentration": 9.0},

@@ -1,7 +1,7 @@
 """The base class of groups that act on arrays.
 
 A group has elements, which are rows of a float64 array, and acts on arrays of
-shape ``(n, *shape)``, in most cases linearly: see LGIKA section 2 for the action and
+shape ``(n, *shape)``, in most cases linearly: see Raj et al. 2017, section 2 for the action and
 Lemma 2.1 for unitarity. The adjoint, ``<w, g x> = <g* w, x>``, moves a linear
 action exactly from the data to the templates.
 """

@@ -1,4 +1,4 @@
-"""Permutations: of entries, of blocks (GICDF's X_perm), of rows and columns together (Coulomb matrices)."""
+"""Permutations: of entries, of blocks (as in Mroueh et al. 2015), of rows and columns together (Coulomb matrices)."""
 
 from __future__ import annotations
 

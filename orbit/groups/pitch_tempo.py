@@ -1,4 +1,4 @@
-"""Pitch and speaking rate of audio: GICDF section 6."""
+"""Pitch and speaking rate of audio: Mroueh et al. 2015, section 6."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class PitchTempo(AdditiveGroup):
         return self.mode == "resample"
 
     def factor_distributions(self) -> list[dict[str, Any]]:
-        """The ranges of GICDF section 6: 400 cents up or down, half to double speed."""
+        """The ranges of Mroueh et al. 2015, section 6: 400 cents up or down, half to double speed."""
         limit = math.log(2.0)
         return [
             {"name": "uniform", "low": -400.0, "high": 400.0, "unit": "native"},

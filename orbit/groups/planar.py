@@ -1,6 +1,6 @@
 """Image maps given by a matrix and an offset: the base class of rotation, scaling, shift, shear and affine.
 
-LGIKA Lemma 2.1: the action ``T_g[I](u) = |J_g|^(-1/2) I(g^-1 u)`` on images is
+Raj et al. 2017, Lemma 2.1: the action ``T_g[I](u) = |J_g|^(-1/2) I(g^-1 u)`` on images is
 unitary, where J_g is the matrix of g. Reading the image at ``g^-1 u`` by bilinear
 interpolation makes it an explicit sparse matrix: one resampling for any
 composition g.

@@ -1,4 +1,4 @@
-"""Isotropic scaling of 2-D images about their centre: LGIKA section 4.3."""
+"""Isotropic scaling of 2-D images about their centre: Raj et al. 2017, section 4.3."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Scaling(AdditiveGroup, PlanarMap):
     Parameters
     ----------
     unitary : bool
-        Divide intensities by the scale, ``|J|^(-1/2)`` of LGIKA Lemma 2.1, which
+        Divide intensities by the scale, ``|J|^(-1/2)`` of Raj et al. 2017, Lemma 2.1, which
         preserves inner products up to interpolation error and content that leaves
         the image.
     fill : {"zero", "edge", "reflect", "mean"}

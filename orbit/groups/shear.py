@@ -18,7 +18,7 @@ class Shear(AdditiveGroup, PlanarMap):
     """Rows (or columns) of an image shifted in proportion to their distance from the centre.
 
     Elements are slopes: shift in pixels per pixel of distance. The matrix has
-    determinant one, so no intensity factor is needed (LGIKA Lemma 2.1).
+    determinant one, so no intensity factor is needed (Raj et al. 2017, Lemma 2.1).
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ class Kernel(Component):
         raise self.no_spectrum("frequencies")
 
     def sample_spectrum(self, size: int, n_features: int, rng: np.random.Generator) -> np.ndarray:
-        """Independent draws from the spectral distribution (LGIKA eq. 5), shape ``(size, n_features)``."""
+        """Independent draws from the spectral distribution (Raj et al. 2017, eq. 5), shape ``(size, n_features)``."""
         uniforms = rng.random((size, self.spectrum_dim(n_features)))
         return self.spectrum_ppf(np.maximum(uniforms, _SMALLEST_UNIFORM))
 

@@ -24,7 +24,7 @@ class CDF(Kernel):
 
     With s = radius (1 + epsilon) and c of :func:`orbit.kernels.cdf_theory.cdf_slope`, about
     (2 pi d)^(-1/2). It is positive definite on points of norm at most ``radius``.
-    Averaged over the orbit by ``Exact`` it is the group-invariant kernel K_s of GICDF Theorem 1.
+    Averaged over the orbit by ``Exact`` it is the group-invariant kernel K_s of Mroueh et al. 2015, Theorem 1.
 
     Parameters
     ----------

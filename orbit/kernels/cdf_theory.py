@@ -20,7 +20,7 @@ def cdf_slope(n_features: int, templates: Templates = "gaussian", epsilon: float
         E_t (s - max(<x, t>, <z, t>)) = s - |x - z| E|<e, t>| / 2   for any unit vector e:
 
     which is the distance kernel whose high-dimensional limit, s - (2 pi d)^(-1/2) |x - z|,
-    GICDF Theorem 1 proves. The slope is E|<e, t>| / 2 for templates
+    Mroueh et al. 2015, Theorem 1 proves. The slope is E|<e, t>| / 2 for templates
     uniform on the sphere, or from N(0, I/d) given that |t|^2 < 1 + epsilon.
 
     >>> round(cdf_slope(1000, "sphere") * math.sqrt(2 * math.pi * 1000), 3)
@@ -47,7 +47,7 @@ def cdf_acceptance(n_features: int, epsilon: float) -> float:
 
 
 def cdf_deviation_bounds(n_features: int, epsilon: float, radius: float = 1.0) -> tuple[float, float]:
-    """Bounds on K_s(x, z) - (s - d_G(x, z)), least and largest, of GICDF Theorem 1, eqs. 3 and 4.
+    """Bounds on K_s(x, z) - (s - d_G(x, z)), least and largest, of Mroueh et al. 2015, Theorem 1, eqs. 3 and 4.
 
     Here s = radius (1 + epsilon), d_G = (2 pi d)^(-1/2) mean |gx - g'z|, and K_s is
     the kernel of the paper, in which the features of a rejected template are zero: the
@@ -67,7 +67,7 @@ def cdf_deviation_bounds(n_features: int, epsilon: float, radius: float = 1.0) -
 def cdf_error_bound(n_components: int, n_bins: int, s: float, confidence: float) -> float:
     """A bound, with probability ``confidence``, on the error of <Phi(x), Phi(z)> for one pair of points.
 
-    GICDF Theorem 2 leaves its constants open. For uniform thresholds and a given
+    Mroueh et al. 2015, Theorem 2 leaves its constants open. For uniform thresholds and a given
     orbit, one template's sum over thresholds is its integral plus 0 to s/n, and
     lies in [0, 2s + s/n], so Hoeffding's inequality gives
 

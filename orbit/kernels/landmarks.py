@@ -34,7 +34,7 @@ class Landmarks(Component):
     ----------
     source : {"data", "orbit"}
         ``data``: landmarks are data points. ``orbit``: each is a data point moved
-        by a random orbit element (LGIKA section 2.2.2 allows both).
+        by a random orbit element (Raj et al. 2017, section 2.2.2 allows both).
     points_each : int
         Number of points that a sample of the data should have for each landmark.
     uses_vectors : bool
@@ -175,7 +175,7 @@ class RPCholesky(Landmarks):
 
     def choose(self, candidates: np.ndarray, kernel: Kernel, size: int, rng: np.random.Generator) -> np.ndarray:
         size = min(size, len(candidates))
-        pivots = _random_pivots(_Rows(candidates, kernel), kernel.diagonal(candidates), size, rng)
+        pivots = _random_pivots(_KernelRows(candidates, kernel), kernel.diagonal(candidates), size, rng)
         # a kernel matrix of lower rank has fewer pivots; the other landmarks are drawn uniformly
         others = rng.permutation(np.setdiff1d(np.arange(len(candidates)), pivots))
         return candidates[np.concatenate([pivots, others[: size - len(pivots)]])]
@@ -213,7 +213,7 @@ class Leverage(Landmarks):
         n = len(candidates)
         if size >= n:
             return candidates[rng.permutation(n)]
-        rows, diagonal, order = _Rows(candidates, kernel), kernel.diagonal(candidates), rng.permutation(n)
+        rows, diagonal, order = _KernelRows(candidates, kernel), kernel.diagonal(candidates), rng.permutation(n)
         chosen, chance = order[:size], np.ones(size)
         for level in reversed(range(int(np.log2(n / size)) + 1)):
             points = order[: max(size, n >> level)]
@@ -223,7 +223,7 @@ class Leverage(Landmarks):
         return candidates[chosen]
 
 
-class _Rows:
+class _KernelRows:
     """Rows of the kernel matrix of a set of points, in float64, computed on demand."""
 
     def __init__(self, points: np.ndarray, kernel: Kernel) -> None:
@@ -235,7 +235,7 @@ class _Rows:
         return self.columns(self.points[torch.from_numpy(indices)], slice(0, len(self.points)), out).numpy()
 
 
-def _random_pivots(rows: _Rows, diagonal: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+def _random_pivots(rows: _KernelRows, diagonal: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
     """At most ``size`` pivots; fewer if the numerical rank of the kernel matrix is lower."""
     residual = diagonal.copy()
     factor = np.empty((size, len(diagonal)))  # F with K close to F^T F
@@ -268,7 +268,7 @@ def _accept(missing: np.ndarray, proposal: np.ndarray, least: np.ndarray, rng: n
 
 
 def _leverage_scores(
-    rows: _Rows, diagonal: np.ndarray, points: np.ndarray, chosen: np.ndarray, chance: np.ndarray
+    rows: _KernelRows, diagonal: np.ndarray, points: np.ndarray, chosen: np.ndarray, chance: np.ndarray
 ) -> np.ndarray:
     """Approximate ridge leverage scores of ``points`` from the dictionary ``chosen``, drawn with ``chance``.
 

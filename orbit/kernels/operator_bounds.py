@@ -11,7 +11,9 @@ from orbit.kernels.operator_valued import CurlFree, Decomposable, DivergenceFree
 
 
 def operator_variance_bound(kernel: OperatorKernel, delta: np.ndarray, n_components: int) -> float:
-    """A bound on |E[(K~(delta) - K0(delta))^2]|_2 for D independent frequencies (ORFF propositions 3.1 and C.1).
+    """A bound on |E[(K~(delta) - K0(delta))^2]|_2 for D independent frequencies.
+
+    Brault et al. 2016, propositions 3.1 and C.1:
 
         (1 / 2D) ( |(K0(2 delta) + K0(0)) E[A] - 2 K0(delta)^2|_2 + 2 |V[A]|_2 ),   V[A] = E[(A - E[A])^2].
 
@@ -61,7 +63,9 @@ def _spectral_mean_and_variance(kernel: OperatorKernel, d: int) -> tuple[float, 
 def operator_uniform_bound(
     error: float, n_components: int, d: int, p: int, diameter: float, variance: float, m: float, sigma: float
 ) -> float:
-    """A bound on P(sup |K~ - K|_2 >= error) over a compact set of that diameter (ORFF theorem 3.1), at most 1.
+    """A bound on P(sup |K~ - K|_2 >= error) over a compact set of that diameter, at most 1.
+
+    See Brault et al. 2016, theorem 3.1.
 
     Parameters
     ----------
@@ -108,7 +112,9 @@ def decomposable_uniform_bound(
 
 
 def gamma_orlicz_norm(d: int, lengthscale: float) -> float:
-    """The Orlicz norm psi_1 of |A(w)|_2 = |w|^2 for Gaussian curl-free and divergence-free kernels (ORFF section 3.1).
+    """The Orlicz norm psi_1 of |A(w)|_2 = |w|^2 for Gaussian curl-free and divergence-free kernels.
+
+    See Brault et al. 2016, section 3.1.
 
     |w|^2 lengthscale^2 is chi-squared with d degrees of freedom, so E exp(|w|^2 / C) = 2 at
     C = 2 / (lengthscale^2 (1 - 4^(-1/d))).

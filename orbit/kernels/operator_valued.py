@@ -2,7 +2,7 @@
 
 All are built from a scalar shift-invariant kernel k0 with frequencies w ~ mu,
 
-    K(x, z) = E_w[ cos<w, x - z> A(w) ],   A(w) = B(w) B(w)^T             (ORFF eq. 7),
+    K(x, z) = E_w[ cos<w, x - z> A(w) ],   A(w) = B(w) B(w)^T             (Brault et al. 2016, eq. 7),
 
 so a subclass implements B, and the exact signature K0(delta) = K(x, x - delta).
 """
@@ -154,7 +154,7 @@ class OperatorKernel(Component):
         """K0(delta) of the fitted kernel, exactly, for differences ``(m, d)``: float64, shape ``(m, p, p)``."""
 
     def estimate(self, delta: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        """The random-feature estimate of :meth:`signatures`: the mean of cos<w, delta> A(w) (ORFF section 2.3)."""
+        """The random-feature estimate of :meth:`signatures` (Brault et al. 2016, section 2.3)."""
         A = self.spectral_matrices(frequencies)
         waves = torch.from_numpy(delta @ frequencies.T).cos_().numpy()  # several times as fast as numpy's
         return (waves @ A.reshape(len(A), -1) / len(A)).reshape(len(delta), *A.shape[1:])
@@ -181,7 +181,7 @@ Output = Literal["identity", "covariance", "low_rank", "graph", "simplex", "lear
 
 @register("kernel", "decomposable")
 class Decomposable(OperatorKernel):
-    """K(x, z) = k(x, z) A with one matrix A for all points (ORFF definition 2.1).
+    """K(x, z) = k(x, z) A with one matrix A for all points (Brault et al. 2016, definition 2.1).
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ class FieldKernel(OperatorKernel):
 
 @register("kernel", "curl_free")
 class CurlFree(FieldKernel):
-    """K0 = -Hessian of k0: all fields of its space are gradients (ORFF definition 2.2).
+    """K0 = -Hessian of k0: all fields of its space are gradients (Brault et al. 2016, definition 2.2).
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ class CurlFree(FieldKernel):
 
 @register("kernel", "divergence_free")
 class DivergenceFree(FieldKernel):
-    """K0 = (Hessian - Laplacian I) of k0: all fields of its space are divergence free (ORFF definition 2.2).
+    """K0 = (Hessian - Laplacian I) of k0: fields of its space are divergence free (Brault et al. 2016, definition 2.2).
 
     Example 2.3 of the paper misprints A(w); its next line, |w|^2 I - w w^T, is right.
 
@@ -360,7 +360,7 @@ class DivergenceFree(FieldKernel):
 
 @register("kernel", "helmholtz")
 class Helmholtz(FieldKernel):
-    """A convex combination of the curl-free and the divergence-free kernel: any smooth field (ORFF section 2.3).
+    """A convex combination of the curl-free and the divergence-free kernel (Brault et al. 2016, section 2.3).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compositional kernels: skeletons of activations over base spaces (RFS section 5)."""
+"""Compositional kernels: skeletons of activations over base spaces (Daniely et al. 2017, section 5)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_VALUES = 1_000_000
 
 @register("kernel", "skeleton")
 class SkeletonKernel(Kernel):
-    """The kernel of a skeleton, by its recursion (RFS section 5):
+    """The kernel of a skeleton, by its recursion (Daniely et al. 2017, section 5):
 
         k_v = base kernel at inputs,   k_v = sigma_v( mean of k_u over u in in(v) ) at internal nodes.
 

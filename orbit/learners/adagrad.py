@@ -1,4 +1,4 @@
-"""Linear models trained by AdaGrad on streamed features, as RFS section 5 trains its classifiers."""
+"""Linear models trained by AdaGrad on streamed features, as Daniely et al. 2017, section 5 trains its classifiers."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class AdaGradRegressor(MultiOutputMixin, RegressorMixin, _AdaGrad):
     """Least squares by AdaGrad (Duchi et al. 2011): (1/n) sum_i |W^T x_i + b - y_i|^2 + lambda |W|^2.
 
     On features of ``OperatorRandomFourier`` the steps update the parameters theta of
-    their operator instead of W (ORFF section 4.1); an output matrix that depends on
+    their operator instead of W (Brault et al. 2016, section 4.1); an output matrix that depends on
     targets is computed from those of the first batch. Steps are those for targets less their mean and divided by their
     standard deviation, in a stream those of the first batch; outputs of an operator have one deviation in common.
 

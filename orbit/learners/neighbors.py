@@ -52,7 +52,7 @@ class _Neighbors(SolverLearner):
 
 @register("classifier", "knn")
 class NeighborsClassifier(ClassifierMixin, _Neighbors):
-    """The vote of the nearest training points by Euclidean distance of features (GICDF theorem 2).
+    """The vote of the nearest training points by Euclidean distance of features (Mroueh et al. 2015, theorem 2).
 
     Distances of orbit-averaged features are those of the kernel's mean embeddings of the orbits.
 

@@ -1,4 +1,4 @@
-"""The neural network of a skeleton, for comparison with its kernel (RFS section 6)."""
+"""The neural network of a skeleton, for comparison with its kernel (Daniely et al. 2017, section 6)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, spawn
 from orbit.engine import Engine
 from orbit.kernels.skeletons.activations import ReLU, Series
-from orbit.kernels.skeletons.builders import Layer, read_layers
+from orbit.kernels.skeletons.builders import StackLayer, read_layers
 from orbit.learners.epochs import EpochClassifier
 from orbit.learners.targets import indices
 from orbit.registry import register
@@ -25,12 +25,14 @@ from orbit.registry import register
 _PREDICTED_TOGETHER = 1024
 
 
-def make_network(layers: Sequence[Layer], shape: Sequence[int], channels: int, width: int, n_outputs: int) -> nn.Module:
+def make_network(
+    layers: Sequence[StackLayer], shape: Sequence[int], channels: int, width: int, n_outputs: int
+) -> nn.Module:
     """The network of a stack of layers: every node replicated, and a linear output.
 
     Parameters
     ----------
-    layers : list of Layer, from :func:`orbit.kernels.skeletons.builders.read_layers`
+    layers : list of StackLayer, from :func:`orbit.kernels.skeletons.builders.read_layers`
     shape : of a point, (height, width, channels), (height, width) or (d,); the network takes points flattened
     channels, width : copies of a node of a convolution and of a full layer
 
@@ -149,7 +151,7 @@ class NetworkClassifier(EpochClassifier):
         for i, layer in enumerate(self._layers()):
             _nonlinearity(layer, i)
 
-    def _layers(self) -> list[Layer]:
+    def _layers(self) -> list[StackLayer]:
         return read_layers([{"kind": "full"}] if self.layers is None else self.layers, "relu")
 
     def _begin(self, X: np.ndarray, k: int) -> None:
@@ -245,7 +247,7 @@ class _Images(nn.Module):
         return points.view(len(points), *self.shape).permute(0, 3, 1, 2)
 
 
-def _nonlinearity(layer: Layer, i: int) -> list[nn.Module]:
+def _nonlinearity(layer: StackLayer, i: int) -> list[nn.Module]:
     if isinstance(layer.activation, ReLU):
         return [nn.ReLU()]
     if layer.activation == Series((0.0, 1.0)):

@@ -1,6 +1,6 @@
 """Least squares with operator-valued features, in closed form.
 
-Both learners minimise (1/n) sum_i w_i |P(x_i) theta + b - y_i|^2 + lambda |theta|^2 (ORFF
+Both learners minimise (1/n) sum_i w_i |P(x_i) theta + b - y_i|^2 + lambda |theta|^2 (Brault et al. 2016,
 eq. 10, whose weights w are one; its eq. 11 and the condition under it drop the 1/n) from
 second moments of the scalar features alone, which can be summed over batches of rows.
 Sample weights are scaled to a mean of one, as in ridge regression.
@@ -85,7 +85,7 @@ class SteinClassifier(_Stein, LeastSquaresClassifier):
     """Least squares on one-hot targets with an operator-valued kernel, in closed form.
 
     With the kernel ``Decomposable(output="simplex")`` classes are coded by the corners
-    of a simplex, as ORFF section 4.2 does for MNIST; other kernels are for regressors.
+    of a simplex, as Brault et al. 2016, section 4.2 does for MNIST; other kernels are for regressors.
 
     Parameters
     ----------

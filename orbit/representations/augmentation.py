@@ -43,7 +43,7 @@ class NoAugmentation(Augmentation):
 
 @register("augmentation", "image")
 class ImageAugmentation(Augmentation):
-    """Images shifted, mirrored, and changed in brightness, contrast and saturation independently (RFS section 6).
+    """Images shifted, mirrored, and changed in brightness, contrast and saturation (Daniely et al. 2017, section 6).
 
     A shift followed by the ``Crop`` representation is a random crop. The paper shifts
     images of 32 x 32 pixels by up to 4 and crops them to 24 x 24; it does not state the

@@ -24,7 +24,7 @@ def is_symmetric(X: np.ndarray) -> bool:
 
 @register("representation", "coulomb")
 class Coulomb(Representation):
-    """Coulomb matrices, or other symmetric matrices with one row per atom (LGIKA section 4.1).
+    """Coulomb matrices, or other symmetric matrices with one row per atom (Raj et al. 2017, section 4.1).
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Coulomb(Representation):
 
 @register("representation", "bag")
 class Bag(Representation):
-    """The sum of each point's rows, independent of their order: a bag of words for one-hot rows (GICDF appendix D.1).
+    """The sum of each point's rows: a bag of words for one-hot rows (Mroueh et al. 2015, appendix D.1).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Crops of images, and principal components of their patches (RFS section 6)."""
+"""Crops of images, and principal components of their patches (Daniely et al. 2017, section 6)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PatchPCA(ImageRepresentation):
     """Grids of principal components of image patches; each image is centred and scaled first.
 
     Replaces a first convolution of the same size and stride: the skeleton then begins
-    with ``{kind: conv, size: 1}``. RFS section 6 takes the central 24 x 24 pixels and
+    with ``{kind: conv, size: 1}``. Daniely et al. 2017, section 6 takes the central 24 x 24 pixels and
     10, 12 and 16 components of patches of size 4, 5 and 6.
 
     Parameters

@@ -11,7 +11,8 @@ import torch
 from scipy.linalg import lapack
 
 from orbit.core.linalg import eigh
-from orbit.core.threads import in_threads, single_threaded, threads_for
+from orbit.core.threads import in_threads, threads_for
+from orbit.solvers.reflections import add_product, apply_update, panels, reflections
 
 # Above this size products of float32 rows are taken in float32.
 LARGE = 3000
@@ -320,17 +321,17 @@ class Band(Factorisation):
         """
         A, update = self._A, None
         for i, block in enumerate(self._blocks):
-            _apply(update, A, block)
+            apply_update(update, A, block)
             self._diagonal[i, : block.stop - block.start, : block.stop - block.start] = A[block, block]
             beside, rest = A[block, block.stop :], len(A) - block.stop
             if rest <= self._size:
                 self._beside[i, : len(beside), :rest] = beside
                 continue
-            V, T, self._beside[i] = _reflections(beside)
+            V, T, self._beside[i] = reflections(beside)
             product = torch.zeros_like(V)
-            for rows in _panels(block.stop, len(A), self._panel):
-                _apply(update, A, rows)  # here and not at once, so that they are read once
-                _add_product(V, A, rows, product)
+            for rows in panels(block.stop, len(A), self._panel):
+                apply_update(update, A, rows)  # here and not at once, so that they are read once
+                add_product(V, A, rows, product)
             S = T.T @ product
             W = torch.addmm(S, S @ V.T @ T, V, alpha=-0.5)
             update = torch.cat([V, W]), torch.cat([W, V])
@@ -395,47 +396,6 @@ def _indefinite(shift: float) -> np.linalg.LinAlgError:
         f"the second moments plus {shift:g} are not positive definite in floating point: "
         "raise the smallest regularization"
     )
-
-
-def _reflections(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """V^T and T of reflections I - V T V^T that make the transpose of ``rows`` upper triangular, and rows after them.
-
-    Parameters
-    ----------
-    rows : tensor, shape (b, m), with b < m; the first b columns of the result are returned, the others are zero
-    """
-    with single_threaded():
-        reflected, tau = torch.geqrf(rows.T)
-        triangle = reflected[: len(rows)].triu().T
-        V = reflected.T.contiguous()
-        V[:, : len(rows)].triu_(1).diagonal().fill_(1.0)
-        # T^-1 is the upper triangle of V^T V with 1 / tau on the diagonal; written for tau = 0 too
-        identity = torch.eye(len(rows), dtype=rows.dtype)
-        inverse = torch.linalg.solve_triangular((V @ V.T).triu(1) * tau + identity, identity, upper=True)
-        return V, tau[:, None] * inverse, triangle
-
-
-def _panels(start: int, size: int, panel: int) -> list[slice]:
-    """Rows from ``start``, in panels that end at multiples of ``panel``."""
-    return [slice(max(start, first), min(first + panel, size)) for first in range(start - start % panel, size, panel)]
-
-
-def _apply(update: tuple[torch.Tensor, torch.Tensor] | None, A: torch.Tensor, rows: slice) -> None:
-    """Subtract left^T right, of the last rows and columns of A, from the part of ``rows`` right of their start."""
-    if update is None:
-        return
-    left, right = update
-    first = len(A) - left.shape[1]
-    inside = slice(rows.start - first, rows.stop - first)
-    A[rows, rows.start :].addmm_(left[:, inside].T, right[:, inside.start :], alpha=-1)
-
-
-def _add_product(V: torch.Tensor, A: torch.Tensor, rows: slice, product: torch.Tensor) -> None:
-    """Add what ``rows`` contribute to V times the last rows and columns of A, of which it reads the upper triangle."""
-    first = len(A) - V.shape[1]
-    inside = slice(rows.start - first, rows.stop - first)
-    product[:, inside.start :].addmm_(V[:, inside], A[rows, rows.start :])
-    product[:, inside].addmm_(V[:, inside.stop :], A[rows, rows.stop :].T)
 
 
 class Cholesky(Factorisation):

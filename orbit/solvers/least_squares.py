@@ -3,7 +3,7 @@
 All problems minimise (1/n) sum_i w_i |y_i - b - C(theta)^T x_i|^2 + lambda |theta|^2 over
 theta and, if it is not fixed, b. C maps parameters to coefficients of scalar features
 (:mod:`orbit.solvers.structure`): the identity for independent outputs, and a small matrix
-for each feature with operator-valued kernels (ORFF eq. 10; its eq. 11 drops the 1/n). The
+for each feature with operator-valued kernels (Brault et al. 2016, eq. 10; its eq. 11 drops the 1/n). The
 outputs of a constant C decouple in its eigenbasis, so that in each case the problem is
 
     (s_k A + lambda I) z_k = r_k,    for every column k.

@@ -1,6 +1,6 @@
 """The structure of operator-valued features: a linear map from parameters to coefficients of scalar features.
 
-With Phi(x)^T theta = sum_j phi_j(x) B_j theta_j (ORFF section 4.1), a model is the
+With Phi(x)^T theta = sum_j phi_j(x) B_j theta_j (Brault et al. 2016, section 4.1), a model is the
 scalar features psi(x) times coefficients C whose rows are B_j theta_j. So P, P^T and
 P^T P of the paper's Table 1 need the scalar features and these maps only, and nothing
 of size n x D x p is ever formed:

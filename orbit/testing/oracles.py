@@ -52,7 +52,7 @@ def gaussian(x: np.ndarray, z: np.ndarray, lengthscale: float) -> float:
 
 
 def exact_gram(points_x, points_z, weights: np.ndarray, lengthscale: float) -> np.ndarray:
-    """sum_ij w_i w_j k(g_i x, g_j z) (LGIKA eq. 3), shape ``(n, m)``."""
+    """sum_ij w_i w_j k(g_i x, g_j z) (Raj et al. 2017, eq. 3), shape ``(n, m)``."""
     out = np.zeros((points_x.shape[1], points_z.shape[1]))
     for a in range(out.shape[0]):
         for b in range(out.shape[1]):
@@ -63,7 +63,7 @@ def exact_gram(points_x, points_z, weights: np.ndarray, lengthscale: float) -> n
 
 
 def fourier_pairs(points: np.ndarray, weights: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-    """s^(-1/2) [sum_i w_i cos<w_j, g_i x>; sum_i w_i sin<w_j, g_i x>] (LGIKA eq. 7)."""
+    """s^(-1/2) [sum_i w_i cos<w_j, g_i x>; sum_i w_i sin<w_j, g_i x>] (Raj et al. 2017, eq. 7)."""
     s = len(frequencies)
     out = np.zeros((points.shape[1], 2 * s))
     for a in range(points.shape[1]):
@@ -87,7 +87,7 @@ def fourier_offset(points, weights: np.ndarray, frequencies: np.ndarray, offsets
 
 
 def landmark_columns(points, weights: np.ndarray, landmarks: np.ndarray, lengthscale: float) -> np.ndarray:
-    """sum_i w_i k(z_j, g_i x), of which Nyström features are a linear map (LGIKA eq. 8), shape ``(n, m)``."""
+    """sum_i w_i k(z_j, g_i x), which Nyström features map linearly (Raj et al. 2017, eq. 8), shape ``(n, m)``."""
     out = np.zeros((points.shape[1], len(landmarks)))
     for a in range(points.shape[1]):
         for j, z in enumerate(landmarks):

@@ -106,7 +106,7 @@ def test_random_pivots_are_those_of_the_plain_algorithm():
         residual[i] = 0
         expected[i] = K[i, i] / np.trace(K) * residual / residual.sum()
     draws, counts = 4000, np.zeros((5, 5))
-    rows = landmarks._Rows(X, Polynomial(2, gamma=0.5).fit(X))
+    rows = landmarks._KernelRows(X, Polynomial(2, gamma=0.5).fit(X))
     rng = np.random.default_rng(0)
     for _ in range(draws):
         i, j = landmarks._random_pivots(rows, np.diag(K), 2, rng)
@@ -118,7 +118,9 @@ def test_random_pivots_are_those_of_the_plain_algorithm():
 def test_random_pivots_reproduce_a_matrix_of_small_rank():
     X = np.random.default_rng(0).standard_normal((80, 3))
     kernel = Polynomial(2).fit(X)  # ten monomials of three variables up to degree two
-    pivots = landmarks._random_pivots(landmarks._Rows(X, kernel), kernel.diagonal(X), 40, np.random.default_rng(0))
+    pivots = landmarks._random_pivots(
+        landmarks._KernelRows(X, kernel), kernel.diagonal(X), 40, np.random.default_rng(0)
+    )
     assert len(pivots) == 10
     assert trace_error(X, X[pivots], kernel) < 1e-9
     assert len(np.unique(select("rpcholesky", X, kernel, 40, 0), axis=0)) == 40
@@ -128,7 +130,9 @@ def test_leverage_scores_are_the_exact_ones_when_the_dictionary_is_everything():
     X = np.random.default_rng(0).standard_normal((30, 3))
     kernel = Gaussian(1.0).fit(X)
     K, everything = kernel.gram(X), np.arange(30)
-    scores = landmarks._leverage_scores(landmarks._Rows(X, kernel), np.diag(K), everything, everything, np.ones(30))
+    scores = landmarks._leverage_scores(
+        landmarks._KernelRows(X, kernel), np.diag(K), everything, everything, np.ones(30)
+    )
     values = np.linalg.eigvalsh(K)[::-1]
     ridge = values[30 // 4 :].sum() / (30 // 4)
     np.testing.assert_allclose(scores, np.diag(K @ np.linalg.inv(K + ridge * np.eye(30))), rtol=1e-9)
@@ -136,13 +140,13 @@ def test_leverage_scores_are_the_exact_ones_when_the_dictionary_is_everything():
 
 def test_random_pivots_do_not_compute_the_whole_matrix(monkeypatch):
     asked = []
-    original = landmarks._Rows.__call__
+    original = landmarks._KernelRows.__call__
 
     def count(self, indices):
         asked.append(len(indices))
         return original(self, indices)
 
-    monkeypatch.setattr(landmarks._Rows, "__call__", count)
+    monkeypatch.setattr(landmarks._KernelRows, "__call__", count)
     X = np.random.default_rng(0).standard_normal((3000, 4))
     for name in ("rpcholesky", "leverage"):
         asked.clear()

@@ -12,7 +12,7 @@ import pytest
 
 from orbit.core.errors import DataFileError
 from orbit.data import MNIST, Arrays
-from orbit.data.base import check_arrays, real_numbers
+from orbit.data.checks import check_arrays, real_numbers
 from orbit.data.rows import NpyFile, Rows
 from orbit.data.splits import guess_task
 from orbit.data.validation import KFolds

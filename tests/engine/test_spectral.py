@@ -181,7 +181,7 @@ def of_modes(axes: fourier.CyclicAxes, modes) -> np.ndarray:
 def share_left_out(axes: fourier.CyclicAxes, kept: np.ndarray, points: torch.Tensor) -> float:
     conjugate = np.arange(axes.n_modes) % 2 == 0
     analysis = fourier.Analysis(axes, conjugate, torch.zeros(0, dtype=points.dtype))
-    return fourier.LeftOut(analysis, kept).share(points, analysis(points))
+    return fourier.OmittedShare(analysis, kept).share(points, analysis(points))
 
 
 @pytest.mark.parametrize("magnitude", [1e-30, 1e-20, 1e20])

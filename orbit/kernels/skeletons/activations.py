@@ -1,7 +1,8 @@
 """Conjugate activations: power series with coefficients that are a probability distribution over degrees.
 
-At a node of a skeleton, ``sigma(rho) = sum_l a_l rho^l`` with ``a_l >= 0`` and ``sum_l a_l = 1`` (RFS section 5).
-The coefficients define the kernel of the node and the number of factors of a random feature there.
+At a node of a skeleton, ``sigma(rho) = sum_l a_l rho^l`` with ``a_l >= 0`` and ``sum_l a_l = 1``
+(Daniely et al. 2017, section 5). The coefficients define the kernel of the node and the number of factors of a random
+feature there.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SUM_TOLERANCE = 1e-9
 
 
 class Activation:
-    """A normalised positive semidefinite function on [-1, 1] (RFS section 2)."""
+    """A normalised positive semidefinite function on [-1, 1] (Daniely et al. 2017, section 2)."""
 
     @abstractmethod
     def apply_(self, rho: Tensor) -> Tensor:
@@ -44,7 +45,7 @@ class Activation:
 
 @dataclass(frozen=True)
 class Exp(Activation):
-    """sigma(rho) = exp(c (rho - 1)): degrees are Poisson with mean c. RFS section 6 has c = 1/4.
+    """sigma(rho) = exp(c (rho - 1)): degrees are Poisson with mean c. Daniely et al. 2017, section 6 has c = 1/4.
 
     >>> Exp(0.25).mean_degree
     0.25

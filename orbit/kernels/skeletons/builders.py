@@ -25,7 +25,7 @@ def full(n_inputs: int, activation: Any = "relu") -> Skeleton:
 
 
 def stack(layers: Sequence[Any], shape: tuple[int, int, int], default_activation: Any = "relu") -> Skeleton:
-    """Convolutions one after the other, and a fully connected layer at the end (RFS section 6).
+    """Convolutions one after the other, and a fully connected layer at the end (Daniely et al. 2017, section 6).
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def stack(layers: Sequence[Any], shape: tuple[int, int, int], default_activation
     return Skeleton(n_inputs, levels, labels)
 
 
-class Layer(NamedTuple):
+class StackLayer(NamedTuple):
     """One layer of a stack; ``size`` is None for a fully connected one."""
 
     activation: Activation
@@ -77,7 +77,7 @@ class Layer(NamedTuple):
     padding: tuple[int, int] = (0, 0)
 
 
-def read_layers(layers: Sequence[Any], default_activation: Any) -> list[Layer]:
+def read_layers(layers: Sequence[Any], default_activation: Any) -> list[StackLayer]:
     """The layers, with all checks that need no data. See :func:`stack`."""
     if not layers:
         raise InputError("layers: expected a list with at least one layer, found an empty one")
@@ -86,12 +86,12 @@ def read_layers(layers: Sequence[Any], default_activation: Any) -> list[Layer]:
         where = f"layers[{i}]"
         kind, activation = _kind(layer, where, default_activation)
         if kind == "full":
-            read.append(Layer(activation))
+            read.append(StackLayer(activation))
             continue
         size, stride, padding = (_pair(layer, key, where) for key in ("size", "stride", "padding"))
         if any(p >= s for p, s in zip(padding, size, strict=True)):
             raise InputError(f"{where}: padding: expected less than the size {size}, found {padding}")
-        read.append(Layer(activation, size, stride, padding))
+        read.append(StackLayer(activation, size, stride, padding))
     return read
 
 

@@ -1,4 +1,4 @@
-"""Skeletons: directed acyclic graphs whose inputs are base spaces and whose nodes are activations (RFS section 5)."""
+"""Skeletons (Daniely et al. 2017, section 5): acyclic graphs, base spaces as inputs and activations as nodes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Skeleton:
         return self.n_nodes - 1
 
     def complexity(self) -> float:
-        """C(S), the expected number of base factors of a random feature (RFS eq. 11).
+        """C(S), the expected number of base factors of a random feature (Daniely et al. 2017, eq. 11).
 
         >>> from orbit.kernels.skeletons.builders import full
         >>> full(7, "relu").complexity()

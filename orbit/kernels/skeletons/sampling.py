@@ -1,4 +1,6 @@
-"""Random features of a skeleton, drawn level by level, with equal features merged (RFS Algorithm 1, section 6).
+"""Random features of a skeleton, drawn level by level, with equal features merged.
+
+See Daniely et al. 2017, Algorithm 1 and section 6.
 
 A feature is a row of a sparse matrix of exponents. Each step processes the factors of all draws at once, from the
 output down: a recursion per feature would take minutes for a million features.
@@ -59,7 +61,7 @@ class Sampler:
     bottom : int
         Levels that the recursion skips: 0, or 1 if whole patches are drawn at once.
     with_phase : bool
-        Draw one phase, 0 or pi/2, for each feature (RFS comment 1).
+        Draw one phase, 0 or pi/2, for each feature (Daniely et al. 2017, comment 1).
     """
 
     def __init__(self, skeleton: Skeleton, space: Space, bottom: int = 0, with_phase: bool = False) -> None:

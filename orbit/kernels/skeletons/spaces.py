@@ -1,4 +1,4 @@
-"""Base spaces of the inputs of a skeleton, with their kernels and random features (RFS section 4).
+"""Base spaces of the inputs of a skeleton, with their kernels and random features (Daniely et al. 2017, section 4).
 
 Every base feature is ``exp(i t)`` or ``r exp(i t)`` with ``t`` a multiple of a number that depends on the point only.
 A product of base features has the phase ``<e, angles(x)>`` with a sparse vector ``e`` of exponents, so the phases of
@@ -87,7 +87,7 @@ class Space:
 
 
 class CircleSpace(Space):
-    """z = exp(i scale x), k = cos(scale (x - x')), features z and its conjugate (RFS example 2)."""
+    """z = exp(i scale x), k = cos(scale (x - x')), features z and its conjugate (Daniely et al. 2017, example 2)."""
 
     def __init__(self, n_inputs: int, block: int, scale: float) -> None:
         super().__init__(n_inputs, block)
@@ -105,7 +105,7 @@ class CircleSpace(Space):
 
 
 class BinarySpace(Space):
-    """The sign of x, -1 below zero and +1 from zero on; k = x x', the feature is x itself (RFS example 1)."""
+    """The sign of x, -1 below zero and +1 from zero on; k = x x', the feature is x (Daniely et al. 2017, example 1)."""
 
     is_real = True
     modulus = 2
@@ -123,7 +123,7 @@ class BinarySpace(Space):
 class CategoricalSpace(Space):
     """x rounded to an integer modulo n, one of n classes; k = 1 for equal classes, else 0.
 
-    Features exp(2 pi i w x / n), w uniform on 0 .. n - 1: RFS example 4, where the denominator is misprinted as 2 pi n.
+    Features exp(2 pi i w x / n), w uniform on 0 .. n - 1: Daniely et al. 2017, example 4, which misprints 2 pi n below.
     """
 
     modulus: int
@@ -144,7 +144,10 @@ class CategoricalSpace(Space):
 
 
 class GaussianSpace(Space):
-    """Blocks of reals, k = exp(-scale^2 |x - x'|^2 / 2), features exp(i scale <w, x>), w normal (RFS example 3)."""
+    """Blocks of reals, k = exp(-scale^2 |x - x'|^2 / 2), features exp(i scale <w, x>), w normal.
+
+    Example 3 of Daniely et al. 2017.
+    """
 
     def __init__(self, n_inputs: int, block: int, scale: float) -> None:
         super().__init__(n_inputs, block)
@@ -171,9 +174,11 @@ class GaussianSpace(Space):
 
 
 class SphereSpace(Space):
-    """Blocks scaled to the unit sphere of R^d, k = <x, x'>, features sqrt(d/2) (x_j +- i x_(j+1)) (RFS example 5).
+    """Blocks scaled to the unit sphere of R^d, k = <x, x'>, features sqrt(d/2) (x_j +- i x_(j+1)).
 
-    The largest size of a feature is sqrt(d/2), the least possible for d >= 3 (RFS theorem 6). A block of zeros has
+    Example 5 of Daniely et al. 2017.
+
+    The largest size of a feature is sqrt(d/2), the least possible for d >= 3 (theorem 6). A block of zeros has
     kernel values and features zero.
     """
 
@@ -197,7 +202,9 @@ class SphereSpace(Space):
 
 
 class PatchFourier(Space):
-    """Random Fourier features of whole patches, for nodes exp(c (rho - 1)) on circles: the baseline of RFS section 6.
+    """Random Fourier features of whole patches, for nodes exp(c (rho - 1)) on circles.
+
+    The baseline of Daniely et al. 2017, section 6.
 
     On the circle ``rho = 1 - |z - z'|^2 / (2 k)`` for a patch of k inputs, z their points in the plane, so such a
     node is a Gaussian kernel of z, and exp(i <w, z>) with w ~ N(0, c / k) is the feature of Rahimi and Recht.

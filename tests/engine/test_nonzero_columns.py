@@ -12,7 +12,7 @@ from orbit.distributions import NoisySort
 from orbit.engine import Engine
 from orbit.engine import direct as direct_module
 from orbit.engine.embedding import Embedding
-from orbit.engine.support import Support
+from orbit.engine.nonzero_columns import NonzeroColumns
 from orbit.groups import Permutation
 from orbit.kernels import Gaussian, Laplacian, Matern, RationalQuadratic
 from orbit.orbits import Orbit
@@ -39,14 +39,14 @@ def maps(**parts):
 @pytest.fixture
 def narrowed(monkeypatch) -> list[tuple[int, int]]:
     """The number of columns of the points that were narrowed, and of those that were left."""
-    found, narrow = list[tuple[int, int]](), Support.narrowed
+    found, narrow = list[tuple[int, int]](), NonzeroColumns.narrowed
 
     def noted(self, points):
         embedding, left = narrow(self, points)
         found.append((points.shape[1], left.shape[1]))
         return embedding, left
 
-    monkeypatch.setattr(Support, "narrowed", noted)
+    monkeypatch.setattr(NonzeroColumns, "narrowed", noted)
     return found
 
 
@@ -58,7 +58,7 @@ def test_features_are_those_of_whole_points(rng, monkeypatch, narrowed, dtype, t
         psi = feature_map.fit(X).transform(X)
         assert any(left < columns for columns, left in narrowed), "columns are left out of some tiles"
         with monkeypatch.context() as patch:
-            patch.setattr(direct_module, "by_support", lambda X, rows, n_elements: None)
+            patch.setattr(direct_module, "by_nonzero_columns", lambda X, rows, n_elements: None)
             narrowed.clear()
             expected = feature_map.transform(X)
             assert not narrowed
@@ -93,7 +93,7 @@ def test_columns_grow_with_the_elements_until_none_is_left_out():
             return Noted()
 
     whole = Noted()
-    support, points = Support(whole), torch.zeros(2, 10)
+    support, points = NonzeroColumns(whole), torch.zeros(2, 10)
     for column, width in ((0, 1), (3, 2), (0, 2)):
         points[:] = 0
         points[1, column] = 1

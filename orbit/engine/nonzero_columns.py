@@ -24,7 +24,7 @@ _FEWEST_ORBIT_POINTS = 2048
 _SAMPLE, _BLOCK = 256, 4096
 
 
-def by_support(X: np.ndarray, rows: int, n_elements: int) -> np.ndarray | None:
+def by_nonzero_columns(X: np.ndarray, rows: int, n_elements: int) -> np.ndarray | None:
     """Indices of the points, shape (n,), sorted by their number of non-zero entries; None if that would gain nothing.
 
     Parameters
@@ -38,9 +38,9 @@ def by_support(X: np.ndarray, rows: int, n_elements: int) -> np.ndarray | None:
     Examples
     --------
     >>> X = np.array([[1.0, 2.0, 0.0, 3.0], [0.0, 0.0, 0.0, 4.0], [0.0, 5.0, 0.0, 6.0]])
-    >>> by_support(X, rows=3, n_elements=1000)
+    >>> by_nonzero_columns(X, rows=3, n_elements=1000)
     array([1, 2, 0])
-    >>> print(by_support(X, rows=3, n_elements=10))
+    >>> print(by_nonzero_columns(X, rows=3, n_elements=10))
     None
     """
     if min(rows, len(X)) * n_elements < _FEWEST_ORBIT_POINTS or not X.size or not has_zeros(X[:_SAMPLE]):
@@ -55,7 +55,7 @@ def has_zeros(entries: np.ndarray) -> bool:
     return bool(np.count_nonzero(entries) <= _WORTHWHILE * entries.size)
 
 
-class Support:
+class NonzeroColumns:
     """The columns of a tile that are not zero, which grow with the elements that move its points.
 
     Parameters
@@ -68,7 +68,7 @@ class Support:
     >>> nystrom = build("approx", "nystrom", n_components=5, random_state=0)
     >>> X = torch.eye(6, dtype=torch.float64)
     >>> embedding = nystrom.fit(X.numpy())._embedding(np.dtype(np.float64))
-    >>> narrow, points = Support(embedding).narrowed(X[:3])
+    >>> narrow, points = NonzeroColumns(embedding).narrowed(X[:3])
     >>> points.shape, narrow.columns[0].points.shape
     (torch.Size([3, 3]), torch.Size([5, 3]))
     """
