@@ -49,7 +49,11 @@ BOXES = {
 }
 #: Half -> packages that import many others; their arrows are left out.
 TOP = {
-    "orbit": {"testing": "contract tests for every component, also outside of orbit", "plots": "figures"},
+    "orbit": {
+        "testing": "contract tests, also outside of orbit",
+        "discovery": "groups compared by their errors",
+        "plots": "figures",
+    },
     "runners": {},
 }
 #: Half -> packages that most others import; arrows to them are left out.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # for editors and type checkers; __getattr__ imports what is 
     from orbit.approx import *  # noqa: F403
     from orbit.core.models import load, save
     from orbit.data import *  # noqa: F403
+    from orbit.discovery import Discovery, discover
     from orbit.distributions import *  # noqa: F403
     from orbit.encoders import *  # noqa: F403
     from orbit.engine import Engine
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # for editors and type checkers; __getattr__ imports what is 
 
 __all__ = [
     "DataFileError",
+    "Discovery",
     "Engine",
     "InputError",
     "Orbit",
@@ -49,6 +51,7 @@ __all__ = [
     "available",
     "build",
     "data",
+    "discover",
     "distributions",
     "encoders",
     "engine",
@@ -63,7 +66,8 @@ __all__ = [
 ]
 
 # Where the rest of this package's names are. A class of two packages, a representation and an encoder, has no place.
-_MODULES = {"Engine": "engine", "Orbit": "orbits", "load": "core.models", "save": "core.models"}
+_MODULES = {"Discovery": "discovery", "discover": "discovery"}
+_MODULES |= {"Engine": "engine", "Orbit": "orbits", "load": "core.models", "save": "core.models"}
 _PACKAGES = (*PACKAGES, "engine", "plots")
 _TWICE = {"Gradients"}
 

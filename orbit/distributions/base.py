@@ -118,6 +118,10 @@ class Distribution(Component):
         """The size of a quadrature if none is given, on a group whose default is ``size``."""
         return size
 
+    def scaled(self, factor: float, domain: Domain) -> Distribution | None:
+        """This distribution with elements ``factor`` times as far from the identity; None if it has no such width."""
+        return None
+
     def move(self, group: Group, draws: np.ndarray, X: Tensor) -> Tensor:
         """Points ``(n, *shape)`` moved by the elements, which may differ by point: shape ``(r, n, *shape)``."""
         return group.act(draws, X)

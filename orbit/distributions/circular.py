@@ -56,6 +56,9 @@ class VonMises(Distribution):
     def __init__(self, concentration: Concentration = 0.2) -> None:
         self.concentration = concentration
 
+    def scaled(self, factor: float, domain: Domain) -> Distribution | None:
+        return type(self)(self.concentration / factor**2) if self.concentration else None
+
     def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
         kappa = self.concentration
         # i0e is exp(-kappa) I0(kappa): no overflow at a large concentration

@@ -7,7 +7,8 @@ import sys
 import numpy as np
 
 from orbit.distributions.base import Distribution
-from orbit.groups.domains import Domain, Finite, Line, OrthogonalMatrices, Permutations, ProductDomain
+from orbit.distributions.linear import Uniform
+from orbit.groups.domains import Domain, Finite, Line, OrthogonalMatrices, Permutations, ProductDomain, Torus
 from orbit.registry import register
 
 
@@ -66,6 +67,13 @@ class Haar(Distribution):
 
     def ppf(self, domain: Domain, u: np.ndarray) -> np.ndarray:
         return domain.haar(np.asarray(u))
+
+    def scaled(self, factor: float, domain: Domain) -> Distribution | None:
+        """Around a circle uniform on a part of it."""
+        if not isinstance(domain, Torus) or domain.n_axes > 1 or factor >= 1:
+            return None
+        half = factor * domain.known_periods()[0] / 2
+        return Uniform(-half, half, "native")
 
     def quadrature(self, domain: Domain, size: int, phase: float) -> tuple[np.ndarray, np.ndarray]:
         return domain.haar_rule(size, phase)

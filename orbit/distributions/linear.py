@@ -14,6 +14,7 @@ from typing import Literal, cast
 
 import numpy as np
 from scipy import special
+from sklearn.base import clone
 
 from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import PositiveFloat
@@ -186,6 +187,9 @@ class Uniform(AxisLaw):
         self.high = high
         self.unit = unit
 
+    def scaled(self, factor: float, domain: Domain) -> Distribution | None:
+        return type(self)(factor * self.low, factor * self.high, self.unit)
+
     def check(self) -> None:
         super().check()
         if self.low >= self.high:
@@ -251,6 +255,11 @@ class Uniform(AxisLaw):
 
 class _Normal(AxisLaw):
     """Base class of the Gaussian and the log-normal: a normal law with a mean and a standard deviation."""
+
+    sigma: float
+
+    def scaled(self, factor: float, domain: Domain) -> Distribution | None:
+        return clone(self).set_params(sigma=factor * self.sigma)
 
     @abstractmethod
     def _moments(self) -> tuple[float, float]:

@@ -46,6 +46,15 @@ class ProductDistribution(Distribution):
         """The factors' distributions, built."""
         return build_sections("distribution", "factors", self.factors or [])
 
+    def scaled(self, factor: float, domain: Domain, only: int | None = None) -> Distribution | None:
+        """With all factors that have a width scaled, or only one; None if there is none."""
+        changed = [
+            part.scaled(factor, space) if only in (None, i) else None
+            for i, (part, space) in enumerate(self._pairs(domain))
+        ]
+        parts = [new or old for new, old in zip(changed, self.parts(), strict=True)]
+        return type(self)([*parts]) if any(changed) else None
+
     def check(self) -> None:
         """Raise ``InputError`` for an invalid parameter, also of a factor, named e.g. ``factors[1].sigma``."""
         super().check()

@@ -59,6 +59,9 @@ class NoisySort(Distribution):
     def has_quadrature(self, domain: Domain) -> bool:
         return False
 
+    def scaled(self, factor: float, domain: Domain) -> Distribution | None:
+        return type(self)(factor * self.sigma)
+
     def density(self, domain: Domain, coordinates: np.ndarray) -> np.ndarray:
         """The density of the noise vectors (Lebesgue measure); the permutations have no density in closed form."""
         if self.sigma == 0:

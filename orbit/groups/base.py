@@ -40,6 +40,10 @@ class Group(Component):
         Whether every element acts linearly. Only then is there an adjoint.
     clouds : bool
         Whether inputs are point clouds, and drawn as such in plots.
+    compared_on : int or None
+        The number of axes of time or space of the points on which :func:`orbit.discover` tries the group; None is any.
+    limits : tuple of str
+        Parameters that are proportional to how far its default q moves points, if they define that q.
     default_distribution, default_rule, default_size
         The q, orbit rule and number of elements used when none is given. The rule is for q with more elements than
         the orbit; others are listed.
@@ -47,6 +51,8 @@ class Group(Component):
 
     default_distribution: ClassVar[dict[str, Any]] = {"name": "haar"}
     default_size: ClassVar[int] = 32
+    compared_on: ClassVar[int | None] = None
+    limits: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abstractmethod
@@ -86,6 +92,14 @@ class Group(Component):
         for name, value in params.items():
             setattr(made, name, value)
         return made
+
+    @classmethod
+    def variants(cls, shape: tuple[int, ...]) -> list[Group]:
+        """The groups of this class that :func:`orbit.discover` tries on points of a shape: one for each axis, say.
+
+        Those that do not act on points of the shape are left out later. By default one, with default parameters.
+        """
+        return [cls()]
 
     def canonical(self, X: np.ndarray) -> np.ndarray | None:
         """A point of the orbit of each point, the same one for all points of an orbit, shape ``(n, *shape)``.

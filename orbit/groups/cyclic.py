@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from orbit.core.grid import grid_axes
 from orbit.core.params import PositiveInt
-from orbit.groups.base import AdditiveGroup
+from orbit.groups.base import AdditiveGroup, Group
 from orbit.groups.domains import Torus
 from orbit.groups.reordering import Reordering
 from orbit.registry import register
@@ -45,6 +46,10 @@ class Cyclic(AdditiveGroup, Reordering):
     def __init__(self, axis: int | None = None, length: PositiveInt | None = None) -> None:
         self.axis = axis
         self.length = length
+
+    @classmethod
+    def variants(cls, shape: tuple[int, ...]) -> list[Group]:
+        return [cls(axis=axis) for axis in range(grid_axes(shape))]
 
     @property
     def _axis(self) -> int:

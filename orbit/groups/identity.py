@@ -26,6 +26,10 @@ class Identity(Group):
     domain = Point()
     default_size = 1
 
+    @classmethod
+    def variants(cls, shape: tuple[int, ...]) -> list[Group]:
+        return []
+
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.zeros(np.broadcast_shapes(self._rows(left).shape, self._rows(right).shape))
 

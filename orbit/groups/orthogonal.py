@@ -14,6 +14,9 @@ from orbit.groups.base import Group
 from orbit.groups.domains import OrthogonalMatrices
 from orbit.registry import register
 
+# The plane and space: more coordinates are hardly those of one point.
+_SPACES = (2, 3)
+
 
 @register("group", "orthogonal")
 class Orthogonal(Group):
@@ -45,6 +48,10 @@ class Orthogonal(Group):
     def __init__(self, dim: Annotated[int, Range(low=2)] = 3, special: bool = True) -> None:
         self.dim = dim
         self.special = special
+
+    @classmethod
+    def variants(cls, shape: tuple[int, ...]) -> list[Group]:
+        return [cls(dim=shape[-1])] if shape[-1] in _SPACES else []
 
     @property
     def domain(self) -> OrthogonalMatrices:

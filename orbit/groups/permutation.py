@@ -12,6 +12,7 @@ from torch import Tensor
 from orbit.core.distinct import as_bytes
 from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
+from orbit.groups.base import Group
 from orbit.groups.domains import Permutations
 from orbit.groups.reordering import Reordering
 from orbit.registry import register
@@ -55,6 +56,10 @@ class Permutation(Reordering):
     ) -> None:
         self.mode = mode
         self.n = n
+
+    @classmethod
+    def variants(cls, shape: tuple[int, ...]) -> list[Group]:
+        return [cls("entries"), cls("rows_columns"), *([cls("blocks")] if len(shape) > 1 else [])]
 
     @property
     def domain(self) -> Permutations:

@@ -25,6 +25,8 @@ class PlanarMap(Resampled):
     error and content that leaves the image. A subclass implements ``_inverse_map``.
     """
 
+    compared_on = 2
+
     @abstractmethod
     def _inverse_map(self, element: np.ndarray) -> np.ndarray:
         """``g^-1`` as matrix and offset, ``[A, b]``, shape (2, 3).

@@ -53,6 +53,10 @@ class ProductGroup(Group):
     ) -> None:
         self.factors = factors
 
+    @classmethod
+    def variants(cls, shape: tuple[int, ...]) -> list[Group]:
+        return []  # factors are chosen among all groups
+
     def parts(self) -> list[Group]:
         """The factors, built."""
         return build_sections("group", "factors", self.factors)

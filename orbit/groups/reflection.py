@@ -10,6 +10,7 @@ from torch import Tensor
 
 from orbit.core.grid import grid_axes
 from orbit.core.params import Range
+from orbit.groups.base import Group
 from orbit.groups.domains import Finite
 from orbit.groups.reordering import Reordering
 from orbit.registry import register
@@ -40,6 +41,10 @@ class Reflection(Reordering):
 
     def __init__(self, axis: Annotated[int, Range(low=0)] | None = None) -> None:
         self.axis = axis
+
+    @classmethod
+    def variants(cls, shape: tuple[int, ...]) -> list[Group]:
+        return [cls(axis=axis) for axis in range(grid_axes(shape))]
 
     def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return np.mod(np.add(self._rows(left), self._rows(right)), 2.0)
@@ -86,6 +91,7 @@ class Dihedral(Reordering):
             [3., 2.]]])
     """
 
+    compared_on = 2
     default_size = 8
 
     def __init__(self, mirror: bool = True) -> None:

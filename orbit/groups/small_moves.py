@@ -45,6 +45,7 @@ class SmallMoves(Affine):
 
     default_size = 32
     shear = False
+    limits = ("angle", "shift", "scale")
 
     def __init__(
         self,

@@ -49,6 +49,7 @@ class Octahedral(Reordering):
     (24, True)
     """
 
+    compared_on = 3
     default_size = 48
 
     def __init__(self, mirror: bool = False) -> None:
@@ -104,6 +105,7 @@ class Rotation3D(Resampled):
     True
     """
 
+    compared_on = 3
     domain = OrthogonalMatrices(_AXES)
     default_size = 64
 

@@ -9,6 +9,7 @@ from orbit.plots.curves import budgets, convergence, costs, curves, epochs, grow
 from orbit.plots.fields import field
 from orbit.plots.orbits import orbit_error, orbit_examples
 from orbit.plots.predictions import confusion, error_examples, predicted_against_true, reliability
+from orbit.plots.ranking import ranking
 from orbit.plots.selection import grid_scores, selection_curve
 from orbit.plots.skeletons import locality, skeleton
 
@@ -28,6 +29,7 @@ __all__ = [
     "orbit_examples",
     "panels",
     "predicted_against_true",
+    "ranking",
     "reliability",
     "selection_curve",
     "short",

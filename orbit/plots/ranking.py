@@ -1,0 +1,68 @@
+"""The figure of a comparison of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from orbit.orbits import Orbit
+from orbit.plots.axes import bars_from_top, figure_of, plain
+from orbit.plots.orbits import orbit_examples
+
+_NORMAL = 1.96  # standard errors in an interval of 95 %
+
+
+def ranking(
+    labels: Sequence[str],
+    errors: np.ndarray,
+    standard_errors: np.ndarray,
+    helps: Sequence[bool],
+    baseline: float,
+    orbit: Orbit,
+    X: np.ndarray,
+    ax: Axes | None = None,
+) -> Figure:
+    """Leave-one-out errors of groups as bars, those that help in another colour; below them points on an orbit.
+
+    Parameters
+    ----------
+    labels : the groups, from top to bottom
+    errors, standard_errors : arrays, shape (m,)
+        Bars, and standard errors of their differences from the baseline, drawn as intervals of 95 %.
+    helps : whether each is lower than the baseline by more than chance
+    baseline : the error without a group, a dotted line
+    orbit : fitted
+    X : array, shape (n, *shape)
+        Points that are drawn moved by the orbit, in a new figure.
+    ax : Axes or None
+        Axes to draw the bars into, without the points; None makes a new figure.
+
+    Examples
+    --------
+    >>> import orbit
+    >>> X = np.random.default_rng(0).random((1, 8, 8))
+    >>> turns = orbit.Orbit(orbit.Rotation()).fit(X)
+    >>> errors, deviations = np.array([0.1, 0.2]), np.array([0.01, 0.0])
+    >>> figure = ranking(["rotation", "identity"], errors, deviations, [True, False], 0.2, turns, X)
+    >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    ['rotation', 'identity']
+    """
+    below = None
+    if ax is None:
+        height = 0.3 * len(labels) + 0.9
+        figure = Figure(figsize=(7, height + 1.5), layout="constrained")
+        ax, below = figure.subplots(2, 1, height_ratios=(height, 1.5))
+    rows = np.arange(len(labels))
+    ax.barh(rows, errors, color=["C2" if each else "0.6" for each in helps], height=0.7)
+    ax.errorbar(errors, rows, xerr=_NORMAL * standard_errors, fmt="none", ecolor="k", capsize=3)
+    ax.axvline(baseline, color="k", ls=":", lw=1)
+    ax.set_yticks(rows, [plain(label) for label in labels], fontsize=8)
+    bars_from_top(ax, len(labels))
+    ax.set_xlim(left=0)
+    ax.set_xlabel("leave-one-out error, as a share of the variance of y")
+    if below is not None:
+        orbit_examples(orbit, X, ax=below)
+    return figure_of(ax)

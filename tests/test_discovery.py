@@ -1,0 +1,124 @@
+"""Groups compared by leave-one-out errors: the right one is found, and none where there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import orbit
+from orbit import Cyclic, Exact, Gaussian, InputError, Orbit, Permutation, Reflection, Rotation, discover
+from orbit.discovery import candidates
+from orbit.kernels.base import median_distance
+from orbit.orbits import random_orbit_points
+from orbit.solvers.left_out import encoded_targets, left_out
+
+
+def digits(loader, n=150):
+    data = loader.load(random_state=0)
+    return data.X_train[:n], data.y_train[:n]
+
+
+def waves(rng, n=60):
+    """Sines and squares, each shifted cyclically, with noise, and which of them they are."""
+    y, time = rng.integers(2, size=n), np.arange(32)
+    shapes = np.where(y[:, None] == 1, np.sin(time), np.sign(np.sin(time / 2)))
+    return np.stack([np.roll(each, rng.integers(32)) for each in shapes]) + rng.normal(size=(n, 32)), y
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("loader", "expected"),
+    [(orbit.RotatedDigits(), {"rotation"}), (orbit.Digits(), {"small_moves", "translation", "affine"})],
+)
+def test_the_group_of_digits_is_found(loader, expected):
+    found = discover(*digits(loader, 300))
+    assert found.best.orbit.group.name in expected
+    assert found.table["group"][0].split()[0] in expected
+    assert found.best.error < found.identity.error
+    assert "The answer does not depend on" in str(found)
+
+
+def test_shuffled_labels_have_no_group(rng):
+    X, y = digits(orbit.RotatedDigits())
+    found = discover(X, rng.permutation(y), groups=[Rotation(), Reflection(axis=0)])
+    assert found.orbit.group is None
+    assert found.settings == {"group": {"name": "identity"}}
+    assert found.sentence.startswith("No group helps: of 3 choices none")
+
+
+def test_numbers_that_no_order_changes_have_the_permutations(rng):
+    X = rng.standard_normal((100, 5))
+    found = discover(X, np.sort(X, axis=1)[:, -2:], refine=False)
+    assert found.best.label == "permutation"
+    assert "accuracy" not in found.table
+    assert "points are right" not in found.sentence
+
+
+def test_errors_are_those_of_the_exact_averaged_kernel(rng):
+    X = rng.standard_normal((40, 6))
+    y = X[:, 0] * X[:, 5] + 0.3 * rng.standard_normal(40)
+    trial = next(one for one in discover(X, y, groups=[Reflection(axis=0)]).trials if not one.is_identity)
+    mirrored = Orbit(Reflection(axis=0))
+    some = random_orbit_points(mirrored.fit(X), X, 2000, 0)
+    kernel = Gaussian(trial.multiple * median_distance(some))
+    gram = Exact(kernel, mirrored, precomputed=True).fit(X).transform(X)
+    targets, _ = encoded_targets(y)
+    predicted, _ = left_out(gram, targets)
+    np.testing.assert_allclose(trial.errors, np.square(predicted - targets).sum(1), rtol=1e-3, atol=1e-4)
+
+
+def test_results_are_repeatable(rng):
+    X, y = waves(rng)
+    state = np.random.get_state()[1].copy()
+    one, two = (
+        discover(X, y, max_points=50, groups=[Cyclic(axis=0), Permutation()]).table.drop(columns="seconds")
+        for _ in range(2)
+    )
+    assert one.equals(two)
+    assert (np.random.get_state()[1] == state).all()
+
+
+def test_points_of_a_cluster_are_left_out_together(rng):
+    clusters = np.repeat(np.arange(20), 4)
+    X = (rng.standard_normal((20, 6)).repeat(4, axis=0) + 0.01 * rng.standard_normal((80, 6))).astype(np.float32)
+    y = rng.integers(2, size=20).repeat(4)
+    alone, together = (discover(X, y, clusters=each, groups=[]).identity.error for each in (None, clusters))
+    assert alone < 0.1
+    assert together > 0.8
+
+
+def test_equal_points_are_a_cluster(rng):
+    X, y = rng.standard_normal((20, 3)).repeat(2, axis=0), rng.integers(2, size=20).repeat(2)
+    assert discover(X, y, groups=[]).identity.error > 0.8
+
+
+def test_too_few_points_are_refused(rng):
+    with pytest.raises(InputError, match="X: expected at least 10 different points or clusters, found 3"):
+        discover(rng.standard_normal((30, 4)), rng.random(30), clusters=np.arange(30) % 3)
+
+
+def test_an_orbit_can_be_moved_further_or_less_far():
+    orbits = candidates((8, 8), [orbit.SmallMoves(), Rotation(), orbit.Affine(), orbit.Dihedral()])
+    labels = [repr(one.group) if one.distribution is None else repr(one.distribution) for one in orbits]
+    assert labels[:5] == [
+        "SmallMoves()",
+        "SmallMoves(angle=7.5, shift=1.0, scale=0.05)",
+        "SmallMoves(angle=30.0, shift=4.0, scale=0.2)",
+        "Rotation()",
+        "Uniform(low=-1.5707963267948966, high=1.5707963267948966, unit='native')",
+    ]
+    assert labels[-1] == "Dihedral()"
+
+
+@pytest.mark.parametrize("shape", [(32,), (8, 8), (8, 8, 3), (8, 8, 8), (10, 3)])
+def test_all_candidates_act_on_the_points(rng, shape):
+    for each in candidates(shape):
+        assert each.fit(rng.standard_normal((2, *shape))).weights_.sum() == pytest.approx(1)
+
+
+def test_the_figure_has_a_bar_for_each_group_and_a_moved_point(rng):
+    found = discover(*waves(rng), groups=[Cyclic(axis=0), Reflection(axis=0)])
+    bars, moved = found.plot().axes[:2]
+    assert bars.get_yticklabels()[0].get_text().split(",")[0] == "cyclic axis=0"
+    assert len(bars.patches) == 3
+    assert moved.get_title().startswith("cyclic")
