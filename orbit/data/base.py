@@ -239,6 +239,8 @@ class Loader(Component):
         The task; None if it depends on the data.
     pixels : bool
         Whether points are images with values in [0, 1], so that arrays of bytes are divided by 255.
+    ink : bool
+        Whether large values of images are drawn dark, as those of digits written in ink, and spectrograms.
     x_key : str
         Name of the array of points in an .npz file with new points.
     reading : tuple of str
@@ -254,6 +256,7 @@ class Loader(Component):
     default_group: ClassVar[dict[str, Any]] = {"name": "rotation"}
     fixed_task: ClassVar[Task | None] = "classification"
     pixels: ClassVar[bool] = False
+    ink: ClassVar[bool] = False
     x_key: str = "X"
     reading: ClassVar[tuple[str, ...]] = ()
     ignored_keys: ClassVar[Mapping[str, Any]] = {"root": str | None}

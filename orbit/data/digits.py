@@ -33,6 +33,8 @@ class Digits(Loader):
     (100, 8, 8)
     """
 
+    ink = True
+
     def __init__(self, n_train: PositiveInt | None = None, n_test: PositiveInt | None = None) -> None:
         self.n_train = n_train
         self.n_test = n_test

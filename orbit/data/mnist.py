@@ -75,7 +75,7 @@ class MNIST(FileLoader):
     """
 
     folder = "mnist"
-    pixels = True
+    pixels = ink = True
 
     def files(self) -> list[DataFile]:
         return [TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS]

@@ -69,6 +69,7 @@ class Sounds(ClassFolders):
 
     default_representation = {"name": "unit_norm", "norm": "each"}
     default_group = {"name": "translation"}
+    ink = True
     reading = "rate", "duration"
     thing, suffixes, shown = "recording", (".wav",), ".wav"
 

@@ -78,6 +78,7 @@ class SpokenDigits(FileLoader):
     folder = "spoken_digits"
     default_representation = {"name": "unit_norm", "norm": "each"}
     default_group = {"name": "translation"}
+    ink = True
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from orbit.core.errors import encodable
+from orbit.core.grid import grid_axes
 
 MARKERS = "osv^D<>"
 
@@ -94,8 +95,9 @@ class Sample:
     Attributes
     ----------
     x : array
-        A signal (length,), an image (height, width), a colour image (height, width, 3 or 4), an image with
-        several numbers a pixel, of which the first is drawn, or points of a cloud (n, 2 or 3).
+        A signal (length,) or (length, channels), an image (height, width), a colour image (height, width, 3 or 4),
+        an image with several numbers a pixel, of which the first is drawn, a volume, of which a slice is drawn (see
+        :func:`slice_shown`), or points of a cloud (n, 2 or 3).
     reference : array, the shape of x
         The sample that sets the ranges of axes and colours, the same for all moved copies of it.
     """
@@ -104,6 +106,20 @@ class Sample:
     reference: np.ndarray
     above: str = ""
     below: str = ""
+    ink: bool = False  # large values of an image are dark
+
+
+def slice_shown(shape: Sequence[int]) -> str:
+    """The slice of a volume (depth, height, width) that is drawn; empty for other points.
+
+    >>> slice_shown((13, 12, 12)), slice_shown((12, 12, 3))
+    ('slice 7 of 13 in depth', '')
+    """
+    return f"slice {shape[0] // 2 + 1} of {shape[0]} in depth" if _is_volume(shape) else ""
+
+
+def _is_volume(shape: Sequence[int]) -> bool:
+    return len(shape) > 2 and grid_axes(tuple(shape)) == 3
 
 
 def draw_samples(ax: Axes, samples: Sequence[Sample], n_columns: int, fontsize: float = 8, cloud: bool = False) -> None:
@@ -142,7 +158,7 @@ def _most_lines(texts: Iterable[str]) -> int:
 def _draw_sample(ax: Axes, sample: Sample, square: tuple[float, float, float], cloud: bool) -> None:
     """Draw a sample into a square of the axes: left, bottom, side."""
     left, bottom, side = square
-    if not cloud and sample.x.ndim > 1:
+    if not cloud and grid_axes(sample.x.shape) > 1:
         _draw_image(ax, sample, (left, left + side, bottom, bottom + side))
         ax.add_patch(Rectangle((left, bottom), side, side, fill=False, edgecolor="0.6", linewidth=0.5))
         return
@@ -154,12 +170,14 @@ def _draw_sample(ax: Axes, sample: Sample, square: tuple[float, float, float], c
 
 def _draw_image(ax: Axes, sample: Sample, extent: tuple[float, float, float, float]) -> None:
     x, reference = sample.x, sample.reference
+    if _is_volume(x.shape):
+        x, reference = x[len(x) // 2], reference[len(x) // 2]
     low, high = reference.min(), reference.max()
     if x.ndim == 3 and x.shape[2] in (3, 4):
         ax.imshow(np.clip((x - low) / ((high - low) or 1.0), 0, 1), extent=extent)
         return
     x, reference = (each.reshape(*each.shape[:2], -1)[:, :, 0] for each in (x, reference))
-    ax.imshow(x, cmap="gray_r", vmin=reference.min(), vmax=reference.max(), extent=extent)
+    ax.imshow(x, cmap="gray_r" if sample.ink else "gray", vmin=reference.min(), vmax=reference.max(), extent=extent)
 
 
 def _draw_signal(ax: Axes, x: np.ndarray, reference: np.ndarray) -> None:

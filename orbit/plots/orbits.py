@@ -10,12 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from orbit.orbits import Orbit
-from orbit.plots.axes import Sample, axes_or_new, draw_samples, figure_of, plain
+from orbit.plots.axes import Sample, axes_or_new, draw_samples, figure_of, plain, slice_shown
 from orbit.plots.curves import convergence
 
 
-def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8, ax: Axes | None = None) -> Figure:
-    """Samples moved by elements of an orbit: a row for each sample, a column for each element, weights below.
+def orbit_examples(
+    orbit: Orbit, X: np.ndarray, n_elements: int = 8, ax: Axes | None = None, ink: bool = False
+) -> Figure:
+    """Samples moved by elements of an orbit: a row for each sample, a column for each element.
+
+    Weights are below, or in the title if they are equal.
 
     Parameters
     ----------
@@ -23,11 +27,13 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8, ax: Axes | 
         A fitted orbit.
     X : array, shape (n, *shape)
         A few signals, images, matrices or point clouds. Of images with channels that are not colours, the first
-        channel is drawn.
+        channel is drawn, of volumes the slice that the title names.
     n_elements : int
         The largest number of elements shown, evenly spaced in the orbit.
     ax : Axes or None
         Axes to draw into; None makes a new figure.
+    ink : bool
+        Draw large values of images dark.
 
     Examples
     --------
@@ -45,19 +51,23 @@ def orbit_examples(orbit: Orbit, X: np.ndarray, n_elements: int = 8, ax: Axes | 
     points = torch.from_numpy(np.array(X))
     moved = [orbit.points(points, slice(i, i + 1))[0].numpy() for i in shown]
     ax = axes_or_new(ax, 1.1 * len(shown), 1.1 * len(X) + 0.9)
-    ax.set_title(plain(orbit.label()), fontsize=9)
-    last = len(X) - 1
+    weights, cloud = orbit.weights_, orbit.group_.clouds
+    are_equal = np.allclose(weights, weights[0])
+    title = [orbit.label(), f"each w={weights[0]:.3g}" if are_equal else "", "" if cloud else slice_shown(X.shape[1:])]
+    ax.set_title(plain(", ".join(filter(None, title))), fontsize=9)
+    last = -1 if are_equal else len(X) - 1  # the row with weights below
     samples = [
         Sample(
             moved[j][i],
             x,
             above="" if i else orbit.describe(element),
-            below="" if i < last else f"w={orbit.weights_[element]:.3f}",
+            below=f"w={weights[element]:.3f}" if i == last else "",
+            ink=ink,
         )
         for i, x in enumerate(X)
         for j, element in enumerate(shown)
     ]
-    draw_samples(ax, samples, len(shown), cloud=orbit.group_.clouds)
+    draw_samples(ax, samples, len(shown), cloud=cloud)
     return figure_of(ax)
 
 

@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 from sklearn.metrics import confusion_matrix
 
 from orbit.learners.calibration import reliability as binned
-from orbit.plots.axes import Sample, axes_or_new, cut, draw_samples, figure_of, plain, short
+from orbit.plots.axes import Sample, axes_or_new, cut, draw_samples, figure_of, plain, short, slice_shown
 
 _MAX_ERRORS = 24
 _MAX_TARGETS = 12
 _MAX_LABELLED_CLASSES = 20
+_LONGEST_ABOVE = 19  # characters above a sample, as wide as it
 _LONGEST_CLASS, _MOST_BESIDE = 24, 36  # characters of a name, and of all names that stand beside each other
 
 
@@ -134,7 +135,7 @@ def reliability(y: np.ndarray, probabilities: np.ndarray, classes: np.ndarray, a
     return figure_of(ax)
 
 
-def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: str) -> Figure | None:
+def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: str, ink: bool = False) -> Figure | None:
     """The samples with the worst predictions, each with its target and prediction; at most 24.
 
     For classification the first errors in the order of the data; for regression the samples with the largest
@@ -146,6 +147,8 @@ def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: st
         Images are drawn as images, vectors and signals as lines.
     y, predicted : arrays, shape (n,) or (n, k)
     task : {"classification", "regression"}
+    ink : bool
+        Draw large values of images dark.
 
     Returns
     -------
@@ -157,14 +160,22 @@ def error_examples(X: np.ndarray, y: np.ndarray, predicted: np.ndarray, task: st
         return None
     n_columns = min(6, len(worst))
     n_rows = -(-len(worst) // n_columns)
-    separator, size = (" ", 8) if y.ndim == 1 else ("\n", 5)  # several outputs need a line each
-    samples = [Sample(X[i], X[i], f"{short(y[i])}{separator}→ {short(predicted[i])}") for i in worst]
+    size = 8 if y.ndim == 1 else 5
+    samples = [Sample(X[i], X[i], _above(y[i], predicted[i]), ink=ink) for i in worst]
     ax = axes_or_new(None, 1.5 * n_columns, 1.6 * n_rows + 0.5)
     draw_samples(ax, samples, n_columns, size)
     classes = task == "classification"
     shown = f"{len(worst)} of {len(order)} errors" if classes else f"the {len(worst)} largest residuals"
-    ax.set_title(f"{shown}: true → predicted", fontsize=9)
+    part = slice_shown(X.shape[1:])
+    ax.set_title(f"{shown}: true → predicted" + (part and f"; {part}"), fontsize=9)
     return figure_of(ax)
+
+
+def _above(truth: np.ndarray, predicted: np.ndarray) -> str:
+    """Target and prediction above a sample, in two lines if they are long, as several outputs are."""
+    names = [cut(short(value), _LONGEST_ABOVE - 2) if truth.ndim == 0 else short(value) for value in (truth, predicted)]
+    in_one = truth.ndim == 0 and sum(map(len, names)) + 3 <= _LONGEST_ABOVE
+    return f"{names[0]}{' ' if in_one else chr(10)}→ {names[1]}"
 
 
 def worst_first(y: np.ndarray, predicted: np.ndarray, task: str, standardize: bool = False) -> np.ndarray:

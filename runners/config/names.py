@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,14 @@ from orbit.core.errors import ParameterError
 
 # In bytes: names of files have at most 255, and a run's folder is named by its time too.
 _LONGEST = 200
-_LONGEST_DEFAULT = 120
+_LONGEST_DEFAULT = 60
 _LONGEST_VALUE = 24
+
+#: Environment variable with the keys that differ between the jobs of a sweep, separated by commas.
+VARIED_ENV = "ORBIT_SWEEP_VARIES"
+
+# Parameters of components that say where something is, not what.
+_PLACES = re.compile(r"(dataset|encoder|runner)[.](\w*_)?(path|key|root|input|model)")
 
 # All others have a meaning in a shell, a path or a setting of the command line.
 _NOT_LEGAL = re.compile(r"[^A-Za-z0-9.+_-]+")
@@ -24,6 +31,8 @@ _NOT_LEGAL = re.compile(r"[^A-Za-z0-9.+_-]+")
 
 def default_name(parts: Iterable[str], overrides: Iterable[str], hidden: Collection[str], seed: int | None) -> str:
     """The parts, the values of the overrides, and the seed, which tell the jobs of a sweep apart.
+
+    Paths, and keys of files, are left out, and in a job of a sweep what all its jobs have in common.
 
     Parameters
     ----------
@@ -45,6 +54,45 @@ def default_name(parts: Iterable[str], overrides: Iterable[str], hidden: Collect
     # the seed may be out of range, which is reported later
     end = "" if seed is None else f"-s{_cut(str(seed), _LONGEST_VALUE)}"
     return _cut(name, _LONGEST_DEFAULT - len(end)) + end
+
+
+def data_name(dataset: Mapping[str, Any]) -> str:
+    """The data's own name: that of the file or folder that is read, else that of the data set.
+
+    Parameters
+    ----------
+    dataset : mapping
+        The section of the configuration.
+
+    >>> data_name({"name": "table", "path": "/data/my wine.csv"}), data_name({"name": "digits"})
+    ('my_wine', 'digits')
+    """
+    if not (path := dataset.get("path")):
+        return str(dataset["name"])
+    place = Path(str(path)).absolute()
+    own = _legal(place.name if place.is_dir() else place.stem)
+    return _cut(own, _LONGEST_VALUE) or _legal(place.parent.name) or str(dataset["name"])
+
+
+def sweep_name(data: str, varied: Sequence[str], time: str) -> str:
+    """The data of a sweep, the keys that differ between its jobs, and the time.
+
+    Parameters
+    ----------
+    data : str
+        Unless the data differ.
+    varied : sequence of str
+        Overrides in which the jobs differ.
+    time : str
+
+    >>> sweep_name("gunpoint", ["group=cyclic,identity", "orbit.size=8,16"], "10:09")
+    'gunpoint group,size 10:09'
+    """
+    values = dict(map(split_override, varied))
+    of_data = [key for key in ("dataset.path", "dataset", "experiment") if key in values]
+    what = f"{values[of_data[0]].count(',') + 1} data sets" if of_data else data
+    keys = ",".join(key.rpartition(".")[2] for key in values if key not in of_data)
+    return " ".join(filter(None, [what, _cut(keys, _LONGEST_DEFAULT - len(f"{what}  {time}")), time]))
 
 
 def given(overrides: Sequence[str]) -> list[str]:
@@ -109,17 +157,23 @@ OmegaConf.register_new_resolver("orbit_checked", checked_run_name, replace=True)
 
 
 def _is_hidden(override: str, hidden: Collection[str]) -> bool:
-    section, dot, _ = key_of(override).partition(".")
-    return key_of(override) in hidden or section + dot in hidden
+    key = key_of(override)
+    section, dot, _ = key.partition(".")
+    in_common = VARIED_ENV in os.environ and key not in os.environ[VARIED_ENV].split(",")
+    return in_common or key in hidden or section + dot in hidden or _PLACES.fullmatch(key) is not None
 
 
 def _change(override: str) -> str:
     """``n_components_100`` for the parameter of a component, ``krr`` for a component."""
-    value = _cut(_NOT_LEGAL.sub("_", override.partition("=")[2]).strip("_"), _LONGEST_VALUE)
+    value = _cut(_legal(override.partition("=")[2]), _LONGEST_VALUE)
     _, dot, parameter = key_of(override).rpartition(".")
     if override.startswith("~"):
         return f"no_{parameter}"
     return f"{parameter}_{value}" if dot or value[:1].isdigit() else value
+
+
+def _legal(text: str) -> str:
+    return _NOT_LEGAL.sub("_", text).strip("_")
 
 
 def _cut(text: str, longest: int) -> str:

@@ -28,7 +28,7 @@ from omegaconf import OmegaConf
 from orbit.core.errors import InputError, ParameterError, UnknownNameError, shortened
 from orbit.core.params import Parameter, Range, check_params, parameters
 from runners.config.config_dirs import PluginFolders
-from runners.config.names import checked_run_name, default_name, given, split_override
+from runners.config.names import checked_run_name, data_name, default_name, given, split_override
 from runners.config.program import program
 from runners.config.signatures import KINDS, Signature, names, signature
 
@@ -48,7 +48,7 @@ HIDDEN_SETTINGS = (
     *NOT_IN_HASH,
     "tracking.",
     *(f"engine.{key}" for key in ENGINE_NOT_IN_HASH),
-    *("dataset.root", "dataset.download", "runner.save_model"),
+    *("dataset.download", "runner.save_model"),
 )
 
 # The password, token or secret of a URI: before the @, or in its query.
@@ -346,39 +346,34 @@ def chosen(kind: str, section: Any) -> str:
     raise UnknownNameError(f"{kind}: expected {{name: NAME}} with a NAME of {', '.join(names(kind))}, found {found}")
 
 
-def run_name(
-    runner: Any, dataset: Any, group: Any, encoder: Any, approx: Any, kernel: Any, learner: Any, seed: int
-) -> str:
-    """The default name of a run, ``rotated_digits-rotation-nystrom-gaussian-n_components_100-s0``, from its sections.
+def run_name(runner: Any, dataset: Any, group: Any, encoder: Any, approx: Any, seed: int) -> str:
+    """The default name of a run, ``rotated_digits-rotation-nystrom-n_components_100-s0``, from its sections.
 
-    It starts with the experiment or, without one, the runner unless it is ``fit``, the data set, the group, the
-    encoder if there is one, the features and, where it is a choice, the kernel. Settings that were given follow,
-    except for those that do not change results. A run that is not tracked has the name of its runner.
+    It starts with the experiment or, without one, the runner unless it is ``fit``, the data, the group, the encoder if
+    there is one, and the features. Settings that were given follow, except for those that do not change results. A run
+    that is not tracked has the name of its runner.
 
     Raises
     ------
     UnknownNameError
         For a section without a name, such as null.
     """
-    shown = {"runner": runner, "dataset": dataset, "group": group, "encoder": encoder, "approx": approx}
-    sections = {**shown, "kernel": kernel, "learner": learner}
+    sections = {"runner": runner, "dataset": dataset, "group": group, "encoder": encoder, "approx": approx}
     name = {kind: chosen(kind, section) for kind, section in sections.items()}
     overrides = given(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
     experiment = dict(map(split_override, overrides)).get("experiment", "null")
     hidden = ["experiment", "seed", *HIDDEN_SETTINGS]
     if experiment != "null":
         return default_name([experiment], overrides, hidden, seed)
-    has_kernel = True
     with contextlib.suppress(UnknownNameError):  # reported with its key once the configuration is composed
         if name["group"] == "auto":
             name["group"] = signature("dataset", name["dataset"]).default_choices["group"]["name"]
         if not signature("runner", name["runner"]).tracked:
             return name["runner"]
-        has_kernel = kernel_is_a_choice(name["approx"], name["kernel"], name["learner"])
+    name["dataset"] = data_name(dataset)
     left_out = {"runner": "fit", "encoder": "none"}
-    parts = ["" if name[kind] == left_out.get(kind) else name[kind] for kind in shown]
-    parts += [name["kernel"]] if has_kernel else []
-    return default_name(parts, overrides, [*hidden, *shown, "kernel"], seed)
+    parts = ["" if name[kind] == left_out.get(kind) else name[kind] for kind in sections]
+    return default_name(parts, overrides, [*hidden, *sections], seed)
 
 
 OmegaConf.register_new_resolver("orbit_run_name", run_name, replace=True)

@@ -20,7 +20,7 @@ def draw_fit(job: Job, data: Dataset, fitted: Fitted) -> None:
     """Draw orbit, skeleton, predictions, errors and the learner's own selection."""
     model, predicted = fitted.model, fitted.predicted
     features, learner = model["features"], model["learner"]
-    job.log_orbit(features.orbit_, model["representation"].transform(data.X_test[:EXAMPLES]))
+    job.log_orbit(features.orbit_, model["representation"].transform(data.X_test[_examples(data)]))
     job.log_skeleton(features.kernel_)
     if data.task == "classification":
         job.log_figure("confusion", plots.confusion, data.y_test, predicted)
@@ -31,6 +31,13 @@ def draw_fit(job: Job, data: Dataset, fitted: Fitted) -> None:
     _draw_errors(job, data, predicted)
     if (curve := learner.selection_curve()) is not None:
         job.log_figure("selection", plots.selection_curve, curve)
+
+
+def _examples(data: Dataset) -> np.ndarray:
+    """Test points whose orbits are drawn: of different classes."""
+    if data.task == "regression":
+        return np.arange(min(EXAMPLES, len(data.X_test)))
+    return np.sort(np.unique(data.y_test, return_index=True)[1])[:EXAMPLES]
 
 
 def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
@@ -45,7 +52,7 @@ def _draw_errors(job: Job, data: Dataset, predicted: np.ndarray) -> None:
     elif data.X_test.shape[1:] == data.y_test.shape[1:] == (2,):
         job.log_figure("field", plots.field, data.X_test, data.y_test, predicted, "test points")
     else:
-        job.log_figure("errors", plots.error_examples, data.X_test, data.y_test, predicted, data.task)
+        job.log_figure("errors", plots.error_examples, data.X_test, data.y_test, predicted, data.task, job.ink)
 
 
 def _errors_csv(data: Dataset, columns: dict[str, np.ndarray], predicted: np.ndarray) -> str:

@@ -17,6 +17,7 @@ from orbit import plots
 from orbit.core import interruption
 from orbit.data import Dataset
 from orbit.orbits import Orbit
+from runners.config.names import data_name
 from runners.config.plan import Plan
 from runners.measure.results import Result
 from runners.measure.tables import markdown_table
@@ -70,7 +71,8 @@ class Job(Stopwatch):
     def load(self, plan: Plan | None = None, announce: bool = True) -> Dataset:
         """Load the data set of the job's plan or of another one, record it, and log it where ``announce`` says so."""
         data = (plan or self.plan).load()
-        self.record.dataset = {"name": data.name, "source": data.source, "description": data.describe()}
+        name = data_name((plan or self.plan).config["dataset"])
+        self.record.dataset = {"name": name, "source": data.source, "description": data.describe()}
         self.record.dataset["form"] = data.form
         log.log(logging.INFO if announce else logging.DEBUG, "%s (%s)", data.describe(), data.source)
         return data
@@ -79,6 +81,11 @@ class Job(Stopwatch):
         """Record metrics. They are written to the run folder immediately, so a later failure does not lose them."""
         self.metrics.update({key: float(value) for key, value in metrics.items()})
         self.folder.write_metrics(self.metrics)
+
+    @property
+    def ink(self) -> bool:
+        """Whether large values of images are drawn dark."""
+        return self.plan.component("dataset").ink
 
     def add_earlier(self, seconds: float, processor_s: float) -> None:
         """Count the time of a part of the work that an earlier run, which was stopped, has done."""
@@ -103,7 +110,7 @@ class Job(Stopwatch):
     def log_orbit(self, orbit: Orbit, X: np.ndarray, label: str = "") -> None:
         """Draw the first few represented points on a fitted orbit; nothing for vectors under the identity."""
         if X.ndim > 2 or orbit.group_.name != "identity":
-            self.log_figure(f"orbit{suffix(label)}", plots.orbit_examples, orbit, X[:EXAMPLES])
+            self.log_figure(f"orbit{suffix(label)}", plots.orbit_examples, orbit, X[:EXAMPLES], ink=self.ink)
 
     def log_skeleton(self, kernel: Any, label: str = "") -> None:
         """Draw the skeleton of a fitted kernel, if it has one, once; ``label`` is part of the file name."""

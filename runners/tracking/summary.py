@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from runners.config.names import split_override
+from runners.config.names import data_name, split_override
 from runners.measure import figures
 from runners.measure.metrics import MAIN_METRICS, paired_values_test
 from runners.measure.tables import markdown_table, mean_and_spread, number
@@ -18,6 +18,7 @@ from runners.tracking.record import RECORD, Record, RunFolder, SweepFolder
 _SHOWN_METRICS = (*MAIN_METRICS, "features/dim", "time/total_s")
 
 _SEED = "seed"
+_DATA_KEYS = "dataset.path", "dataset", "experiment"
 
 Jobs = list[tuple[Record, dict[str, float]]]  # each job's record and metrics
 
@@ -30,7 +31,7 @@ def write_summary(folder: SweepFolder, jobs: Jobs) -> None:
     metric = _main_metric(jobs)
     if metric is not None:
         search = folder.search()
-        folder.write_metrics(search["metrics"] if search else {f"best/{metric}": _best(jobs, metric)[1][metric]})
+        folder.write_metrics(search["metrics"] if search else _best_metrics(jobs, metric))
         folder.write_view(_view(jobs, metric))
         folder.draw("summary", _figure, jobs, metric)
 
@@ -40,7 +41,7 @@ def summary(jobs: Jobs) -> str:
     metric = _main_metric(jobs)
     parts = []
     if metric is not None:
-        parts.append(_best_line(jobs, metric))
+        parts += [_best_line(own, metric, name) for name, own in _by_data(jobs, metric).items()]
         if _SEED in _varied(jobs):
             parts += [_over_seeds(jobs), _paired(jobs, metric)]
     return "\n\n".join([*filter(None, parts), _jobs_table(jobs)])
@@ -118,12 +119,35 @@ def _best(jobs: Jobs, metric: str) -> tuple[Record, dict[str, float]]:
     return (max if MAIN_METRICS[metric] else min)(_with_finite(jobs, metric), key=lambda job: job[1][metric])
 
 
-def _best_line(jobs: Jobs, metric: str) -> str:
+def _by_data(jobs: Jobs, metric: str) -> dict[str, Jobs]:
+    """The jobs with a metric, by their data set if there are several; otherwise all jobs, under an empty name."""
+    names = {_data(record) for record, _ in jobs}
+    if len(names) == 1:
+        return {"": jobs}
+    found: dict[str, Jobs] = {}
+    for job in _with_finite(jobs, metric):
+        found.setdefault(_data(job[0]), []).append(job)
+    return found
+
+
+def _data(record: Record) -> str:
+    """The name of the data that a job differs in; empty if it differs in none."""
+    values = _overrides(record)
+    return next((_value(record, key) for key in _DATA_KEYS if key in values), "")
+
+
+def _best_metrics(jobs: Jobs, metric: str) -> dict[str, float]:
+    """The best value, of each data set: ``best/test/accuracy`` or ``best/gunpoint/test/accuracy``."""
+    names = {"/".join(filter(None, ["best", name, metric])): own for name, own in _by_data(jobs, metric).items()}
+    return {name: _best(own, metric)[1][metric] for name, own in names.items()}
+
+
+def _best_line(jobs: Jobs, metric: str, name: str) -> str:
     record, metrics = _best(jobs, metric)
     settings = ", ".join(f"{key}={_value(record, key)}" for key in _varied(jobs))
-    return f"Best {metric} of {len(jobs)} jobs: {metrics[metric]:.4g}, job {record.job}" + (
-        settings and f" ({settings})"
-    )
+    chosen = ", chosen by the test part" if metric.startswith("test/") else ""
+    best = f"Best {metric} of {len(jobs)} jobs{f' on {name}' if name else ''}{chosen}: {metrics[metric]:.4g}"
+    return f"{best}, job {record.job}" + (settings and f" ({settings})")
 
 
 def _figure(jobs: Jobs, metric: str) -> Figure | None:
@@ -131,8 +155,11 @@ def _figure(jobs: Jobs, metric: str) -> Figure | None:
     if not _settings(jobs):
         return None
     known, varied = _with_finite(jobs, metric), _varied(jobs)
-    settings = [{key: _value(record, key) for key in varied} for record, _ in known]
-    return figures.setting_effects(settings, [metrics[metric] for _, metrics in known], metric)
+    has_rows = not set(_settings(jobs)) <= set(_DATA_KEYS)  # one for each data set
+    shown = [key for key in varied if key not in _DATA_KEYS] if has_rows else varied
+    settings = [{key: _value(record, key) for key in shown} for record, _ in known]
+    data = [_data(record) for record, _ in known] if shown != varied else None
+    return figures.setting_effects(settings, [metrics[metric] for _, metrics in known], metric, data=data)
 
 
 def _overrides(record: Record) -> dict[str, str]:
@@ -140,8 +167,9 @@ def _overrides(record: Record) -> dict[str, str]:
 
 
 def _value(record: Record, key: str) -> str:
-    """The value that an override gives a key; empty if there is none."""
-    return _overrides(record).get(key, "")
+    """The value that an override gives a key, of a path its own name; empty if there is none."""
+    value = _overrides(record).get(key, "")
+    return data_name({"name": value, "path": value}) if key == "dataset.path" and value else value
 
 
 def _varied(jobs: Jobs) -> list[str]:

@@ -24,9 +24,8 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, read_write
 
 from orbit.core.errors import InputError
-from runners.config.names import default_name, given, key_of
+from runners.config.names import VARIED_ENV, data_name, given, key_of, split_override, sweep_name
 from runners.config.program import command
-from runners.config.schema import HIDDEN_SETTINGS
 from runners.config.settings import check_tracking, resolved
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import MULTIRUN, RECORD, SWEEP_RECORD, WRITTEN, Record, RunFolder, SweepFolder
@@ -70,6 +69,7 @@ class SweepCallback(Callback):
         self.begun = time.monotonic()
         self.hydra: Any = None  # its section of the configuration
         self.complete = ""  # why there is no job, if there is none to run
+        self.varied: list[str] = []  # overrides
         self.problems: dict[str, None] = {}  # in the order in which they were found
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -94,7 +94,9 @@ class SweepCallback(Callback):
         self.hydra, self.folder = config.hydra, SweepFolder(Path(config.hydra.sweep.dir))
         self.outputs = Path(config.outputs)
         os.environ[SWEEP_ENV] = "/".join(self.folder.path.parts[-2:])
-        if _shares_features(config.hydra):
+        self.varied = _varied(config.hydra)
+        os.environ[VARIED_ENV] = ",".join(map(key_of, self.varied))
+        if _shares_features(self.varied):
             os.environ[SHARES_ENV] = "1"
         try:
             _check_numbers(config.hydra)
@@ -195,8 +197,9 @@ class SweepCallback(Callback):
         tracking = resolved(config.tracking)
         check_tracking(tracking)
         overrides = given(config.hydra.overrides.task)
+        experiment = dict(map(split_override, overrides)).get("experiment")
         self.record = Record(
-            default_name([f"sweep-{self.folder.path.name.replace('-sweep', '')}"], overrides, HIDDEN_SETTINGS, None),
+            sweep_name(experiment or data_name(config.dataset), self.varied, time.strftime("%H:%M")),
             overrides=overrides,
             command=command(config.hydra, overrides, sweep=True),
             tags=environment_tags() | {"sweep": os.environ[SWEEP_ENV]},
@@ -302,11 +305,15 @@ def open_folder() -> Path | None:
     return _open_sweeps[-1].folder.path.absolute() if _open_sweeps else None
 
 
-def _shares_features(hydra_config: DictConfig) -> bool:
-    """Whether jobs of a sweep differ in the learner, and in no number that a search draws anew for every job."""
+def _varied(hydra_config: DictConfig) -> list[str]:
+    """The overrides, and parameters of a search, in which the jobs of a sweep differ."""
     overrides = OverridesParser.create().parse_overrides(list(hydra_config.overrides.task))
     varied = [str(override.input_line) for override in overrides if override.is_sweep_override()]
-    varied += [f"{key}={values}" for key, values in (hydra_config.sweeper.get("params") or {}).items()]
+    return varied + [f"{key}={values}" for key, values in (hydra_config.sweeper.get("params") or {}).items()]
+
+
+def _shares_features(varied: list[str]) -> bool:
+    """Whether jobs of a sweep differ in the learner, and in no number that a search draws anew for every job."""
     learner = [one for one in varied if re.match(r"learner[.=]", one)]
     return bool(learner) and not any("interval(" in one for one in varied if one not in learner)
 
@@ -329,5 +336,5 @@ def close_sweep(interrupted: bool = False, ended: bool = False, refused: bool = 
 
 def _leave_environment() -> None:
     """Remove what tells jobs of the sweep that they are its own."""
-    for name in (PARENT_ENV, SWEEP_ENV, SHARES_ENV):
+    for name in (PARENT_ENV, SWEEP_ENV, SHARES_ENV, VARIED_ENV):
         os.environ.pop(name, None)

@@ -74,7 +74,7 @@ def _created(tag: str, value: str) -> int | None:
         return None
     try:
         content = json.loads(value)
-        return int(content["createdAt"]) if content["name"].startswith("sweep-") else None
+        return int(content["createdAt"]) if "tags.sweep" in content["state"] else None
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 

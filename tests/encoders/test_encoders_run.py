@@ -30,7 +30,7 @@ def test_a_fit_names_its_encoder_and_its_model_predicts(run, tmp_path):
     code, _, err = run(*PATCHES, *SMALL[:-1])
     assert code == 0, err
     (folder,) = folders(tmp_path)
-    assert "-rotation-patches-nystrom-gaussian-" in folder.name
+    assert "-rotation-patches-nystrom-" in folder.name
     record = json.loads((folder / "run.json").read_text())
     assert record["params"]["encoder.name"] == "patches"
     assert record["params"]["encoder.n_components"] == 4

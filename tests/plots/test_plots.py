@@ -14,7 +14,7 @@ from matplotlib.text import Text
 
 from orbit import plots
 from orbit.distributions import VonMises
-from orbit.groups import Reflection, Rotation
+from orbit.groups import Identity, Reflection, Rotation
 from orbit.kernels.skeletons import stack
 from orbit.learners.base import Curve
 from orbit.orbits import Orbit
@@ -51,6 +51,30 @@ def test_orbit_examples(rng, draw):
     assert len(set(titles)) == 4
     assert len(weights) == 4
     assert all(weight.startswith("w=0.") for weight in weights)
+
+
+def test_equal_weights_stand_in_the_title_and_so_does_the_slice_of_volumes(rng, draw):
+    X = rng.random((2, 9, 10, 11))
+    (ax,) = draw(plots.orbit_examples(Orbit(Identity()).fit(X), X)).axes
+    assert ax.get_title().endswith("each w=1, slice 5 of 9 in depth")
+    assert not [text for text in texts(ax) if "w=" in text]
+    np.testing.assert_array_equal(ax.images[1].get_array(), X[1, 4])
+
+
+@pytest.mark.parametrize("ink", [False, True])
+def test_dark_is_dark_unless_the_data_are_ink(rng, draw, ink):
+    y = np.array([f"stratified squamous epithelium of kind {i}" for i in range(20)])
+    figure = draw(plots.error_examples(rng.random((20, 8, 8)), y, np.roll(y, 1), "classification", ink))
+    (ax,) = figure.axes
+    assert {image.get_cmap().name for image in ax.images} == {"gray_r" if ink else "gray"}
+    assert not overlap(ax.texts[:6])
+    assert texts(ax)[0].splitlines() == ["stratifi…f kind 0", "→ stratifi… kind 19"]
+
+
+def test_series_with_channels_are_lines(rng, draw):
+    X = rng.random((1, 40, 3))
+    (ax,) = draw(plots.orbit_examples(Orbit(Identity()).fit(X), X)).axes
+    assert len(ax.child_axes[0].lines) == 3
 
 
 def test_orbit_examples_of_one_element(rng, draw):

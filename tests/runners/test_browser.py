@@ -84,7 +84,7 @@ def test_a_sweep_opens_on_its_jobs_and_its_description(run, tmp_path, server):
 
     page = rendered(f"{address}/#/experiments/{parent.info.experiment_id}/runs/{parent.info.run_id}", tmp_path)
     best = max(job.data.metrics["test/accuracy"] for job in runs.values())
-    assert f"Best test/accuracy of 4 jobs: {best:.4g}" in page
+    assert f"Best test/accuracy of 4 jobs, chosen by the test part: {best:.4g}" in page
     assert "best/test/accuracy" in page
     assert f"python run.py -m {SMALL[0]}" in re.sub(r"<[^>]*>", "", page)
     assert parent.data.tags["git.commit"][:7] in page

@@ -137,7 +137,7 @@ def test_experiments_on_generated_data_are_estimated(experiment, size):
 def test_nothing_is_written(run_with_figures, tmp_path):
     code, out, error = run_with_figures("dry_run=true")
     assert (code, error) == (0, "")
-    assert out.startswith("rotated_digits-rotation-nystrom-gaussian-s0: 1 fit; ")
+    assert out.startswith("rotated_digits-rotation-nystrom-s0: 1 fit; ")
     assert len(out.splitlines()) == 1
     code, out, error = run_with_figures("-m", "seed=0,1", "group=identity", "dry_run=true")
     assert (code, error) == (0, "")

@@ -22,7 +22,7 @@ from orbit.core.warned import with_warnings
 from runners.job import file_store
 from runners.job.file_store import FEATURES, FileStore
 from runners.tracking.record import RunFolder
-from runners.tracking.sweep import _shares_features
+from runners.tracking.sweep import _shares_features, _varied
 
 UNTRACKED = (*SMALL, "tracking.enabled=false", "runner.check_group=false")
 SWEEP = ("-m", *UNTRACKED, "learner.regularization=0.1,1,10")
@@ -111,7 +111,7 @@ class TestSweep:
 )
 def test_which_sweeps_share_features(overrides, params, shares):
     config = OmegaConf.create({"overrides": {"task": overrides}, "sweeper": {"params": params}})
-    assert _shares_features(config) == shares
+    assert _shares_features(_varied(config)) == shares
 
 
 @pytest.mark.parametrize("value", ["-1", "2e6", "much"])

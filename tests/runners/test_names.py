@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from runners.config.names import default_name
+from runners.config.names import VARIED_ENV, default_name, split_override, sweep_name
 from runners.config.schema import HydraConfig, run_name
 from runners.measure import figures
 from runners.tracking import views
 from runners.tracking.record import Record
-from runners.tracking.summary import summary
+from runners.tracking.summary import _best_metrics, _figure, summary
 
 
 class TestNames:
@@ -23,7 +23,8 @@ class TestNames:
         def name(*overrides: str, runner: str = "fit") -> str:
             cfg = OmegaConf.create({"hydra": {"overrides": {"task": list(overrides)}}})
             monkeypatch.setattr(HydraConfig.instance(), "cfg", cfg)
-            sections = [{"name": name} for name in (runner, "digits", "rotation", "none", "rf", "gaussian", "ridge")]
+            sections = [{"name": name} for name in (runner, "digits", "rotation", "none", "rf")]
+            sections[1] |= {"path": dict(map(split_override, overrides)).get("dataset.path")}
             return run_name(*sections, 0)
 
         return name
@@ -31,25 +32,43 @@ class TestNames:
     @pytest.mark.parametrize(
         ("overrides", "expected"),
         [
-            ((), "digits-rotation-rf-gaussian-s0"),
-            (("dataset=digits", "group=rotation", "seed=0"), "digits-rotation-rf-gaussian-s0"),
-            (("approx.n_components=300", "learner=krr"), "digits-rotation-rf-gaussian-n_components_300-krr-s0"),
+            ((), "digits-rotation-rf-s0"),
+            (("dataset=digits", "group=rotation", "seed=0"), "digits-rotation-rf-s0"),
+            (("approx.n_components=300", "learner=krr"), "digits-rotation-rf-n_components_300-krr-s0"),
             (
                 ("outputs=/tmp/x", "tracking.uri=a://b", "engine.workers=2", "resume=true"),
-                "digits-rotation-rf-gaussian-s0",
+                "digits-rotation-rf-s0",
             ),
-            (("group.max_angle=[1,2]", "~selection.grid.a"), "digits-rotation-rf-gaussian-max_angle_1_2-no_a-s0"),
+            (("group.max_angle=[1,2]", "~selection.grid.a"), "digits-rotation-rf-max_angle_1_2-no_a-s0"),
             (("experiment=qm7", "size=paper", "approx=rf"), "qm7-paper-rf-s0"),
-            (("size=1,2",), "digits-rotation-rf-gaussian-size_1_2-s0"),
-            (("experiment=null",), "digits-rotation-rf-gaussian-s0"),
+            (("kernel=matern", "engine.path=direct"), "digits-rotation-rf-matern-path_direct-s0"),
+            (("dataset.path=/a/tmp/s1.npz", "dataset.x_test_key=X", "kernel.nu=1"), "s1-rotation-rf-nu_1-s0"),
+            (("dataset.path=.",), "of_mine-rotation-rf-s0"),
+            (("dataset.path=parts/*.parquet",), "parts-rotation-rf-s0"),
+            (("dataset.path=https://a.b/c/d.parquet",), "d-rotation-rf-s0"),
+            (("size=1,2",), "digits-rotation-rf-size_1_2-s0"),
+            (("experiment=null",), "digits-rotation-rf-s0"),
         ],
     )
-    def test_have_the_data_set_and_the_changes(self, named, overrides, expected):
+    def test_have_the_data_and_the_changes(self, named, overrides, expected, tmp_path, monkeypatch):
+        (tmp_path / "of mine").mkdir()
+        monkeypatch.chdir(tmp_path / "of mine")
         assert named(*overrides) == expected
 
     def test_have_the_runner_unless_it_fits_once(self, named):
-        assert named(runner="compare") == "compare-digits-rotation-rf-gaussian-s0"
+        assert named(runner="compare") == "compare-digits-rotation-rf-s0"
         assert named("seed=3", runner="sync") == "sync"
+
+    def test_jobs_of_a_sweep_leave_out_what_they_have_in_common(self, named, monkeypatch):
+        monkeypatch.setenv(VARIED_ENV, "kernel,seed")
+        assert named("kernel=matern", "approx.n_components=300") == "digits-rotation-rf-matern-s0"
+
+    def test_a_sweep_is_named_by_data_keys_and_time(self):
+        assert (
+            sweep_name("gunpoint", ["group=cyclic,identity", "approx=rf,cdf"], "10:09") == "gunpoint group,approx 10:09"
+        )
+        assert sweep_name("gunpoint", ["seed=0,1", "dataset.path=a/b,c/d,e"], "10:09") == "3 data sets seed 10:09"
+        assert len(sweep_name("gunpoint", [f"group.parameter_{i}=0,1" for i in range(9)], "10:09")) <= 60
 
     def test_a_long_seed_leaves_the_name_short(self):
         assert len(default_name(["digits"], [], (), 10**400)) < 40
@@ -59,7 +78,7 @@ class TestNames:
         names = {default_name(["digits"], [*overrides, f"a.b={last}"], (), 0) for last in ("x", "y" * 500, "y" * 501)}
         assert len(names) == 3
         for name in names:
-            assert re.fullmatch(r"[A-Za-z0-9.+_-]{1,120}", name)
+            assert re.fullmatch(r"[A-Za-z0-9.+_-]{1,60}", name)
             assert name.endswith("-s0")
 
 
@@ -91,7 +110,7 @@ class TestSummary:
             "0.0572",
             "0.25",
         ]
-        assert text.startswith("Best test/accuracy of 7 jobs: 0.8, job 4 (group=b, seed=1)")
+        assert text.startswith("Best test/accuracy of 7 jobs, chosen by the test part: 0.8, job 4 (group=b, seed=1)")
 
     def test_one_pair_is_not_tested(self):
         assert "Wilcoxon" not in summary(jobs({("a", 0): 0.5, ("b", 0): 0.6, ("b", 1): 0.6}))
@@ -107,6 +126,24 @@ class TestSummary:
         assert [text.get_text() for text in number.get_legend().get_texts()] == ["group=a", "group=b"]
         assert [text.get_text() for text in name.get_xticklabels()] == ["a", "b"]
         np.testing.assert_allclose(number.lines[0].get_xdata(), [10, 100])
+
+    def test_data_sets_have_a_best_job_and_a_row_of_panels_each(self):
+        found = [
+            (
+                Record("run", job=job, overrides=[f"dataset.path=/a/{name}.npz", f"group={group}"]),
+                {"test/accuracy": value},
+            )
+            for job, (name, group, value) in enumerate(
+                [("p", "a", 0.5), ("p", "b", 0.6), ("q", "a", 0.9), ("q", "b", 0.8)]
+            )
+        ]
+        first, second, *_ = summary(found).split("\n\n")
+        assert first == "Best test/accuracy of 2 jobs on p, chosen by the test part: 0.6, job 1 (group=b)"
+        assert second.startswith("Best test/accuracy of 2 jobs on q, chosen by the test part: 0.9, job 2 ")
+        assert _best_metrics(found, "test/accuracy") == {"best/p/test/accuracy": 0.6, "best/q/test/accuracy": 0.9}
+        axes = _figure(found, "test/accuracy").axes
+        assert [ax.get_ylabel() for ax in axes] == ["p: test/accuracy", "q: test/accuracy"]
+        assert axes[1].get_xlabel() == "group"
 
     def test_figure_of_many_settings_has_one_line_of_means(self):
         settings = [{"a": str(a), "b": str(b)} for a in range(10) for b in range(3)]
@@ -137,7 +174,9 @@ class TestViews:
         client.tags["mlflow.sharedViewState.mine"] = json.dumps({"name": "mine", "createdAt": 0, "state": "{}"})
         client.tags["mlflow.sharedViewState.other"] = "deflate;abc"
         for number in range(25):
-            views.save(client, "1", f"key{number}", f"sweep-{number}", float(number), {})
+            views.save(
+                client, "1", f"key{number}", f"sweep {number}", float(number), {"searchFilter": "tags.sweep = ''"}
+            )
         kept = {f"mlflow.sharedViewState.key{number}" for number in range(5, 25)}
         assert set(client.tags) == {"mlflow.sharedViewState.mine", "mlflow.sharedViewState.other", *kept}
 

@@ -384,5 +384,5 @@ class TestSweepSummary:
     def test_without_seeds_there_is_one_table(self):
         jobs = self.jobs(0.5, 0.7, 0.9, 0.9)[::2]
         best, table = summary(jobs).split("\n\n")
-        assert best.startswith("Best test/accuracy of 2 jobs: 0.9")
+        assert best.startswith("Best test/accuracy of 2 jobs, chosen by the test part: 0.9")
         assert table.startswith("| job | run")

@@ -140,7 +140,7 @@ class TestSearch:
         assert study.trials[3].params == died
 
         logged = mlflow_runs(tmp_path)
-        last, first = (r for r in logged if r.info.run_name.startswith("sweep-"))
+        last, first = (r for r in logged if "job" not in r.data.tags)
         jobs = {r.data.tags["job"]: r for r in logged if "job" in r.data.tags}
         assert {number: r.data.tags["mlflow.parentRunId"] for number, r in jobs.items()} == {
             **dict.fromkeys(("0", "1"), first.info.run_id),

@@ -18,12 +18,18 @@ _Lines = dict[str, dict[str, list[float]]]  # label -> value of the setting -> m
 
 
 def setting_effects(
-    settings: Sequence[dict[str, str]], values: Sequence[float], metric: str, repeat: str = "seed"
+    settings: Sequence[dict[str, str]],
+    values: Sequence[float],
+    metric: str,
+    repeat: str = "seed",
+    data: Sequence[str] | None = None,
 ) -> Figure:
     """A metric against each setting: one panel for each, whose vertical axis spans the values found.
 
     A line joins runs that differ in this setting only. Its points are means, with standard deviations, over the runs
     that differ in ``repeat``. Where that would be more than eight lines, the means are over all other settings.
+
+    Data sets have a row of panels each.
 
     Parameters
     ----------
@@ -35,6 +41,8 @@ def setting_effects(
         Its name.
     repeat : str
         The setting that has no panel.
+    data : sequence of str or None
+        The data set of every run.
 
     Examples
     --------
@@ -44,12 +52,18 @@ def setting_effects(
     [[0.81, 0.905]]
     """
     keys = [key for key in settings[0] if key != repeat]
-    figure, axes = row_of_axes(len(keys), 4.8, 3.6)
-    for ax, key in zip(axes, keys, strict=True):
-        _draw(ax, _lines(key, [other for other in keys if other != key], settings, values))
-        ax.set(xlabel=plain(key), ylabel=plain(metric))
-        ax.ticklabel_format(axis="y", useOffset=False)
-        ax.grid(alpha=0.3)
+    names = [""] * len(values) if data is None else data
+    rows = list(dict.fromkeys(names))
+    figure = Figure(figsize=(4.8 * len(keys), 3.6 * len(rows)), layout="constrained")
+    panels = figure.subplots(len(rows), len(keys), squeeze=False)
+    for name, axes in zip(rows, panels, strict=True):
+        own = [i for i, other in enumerate(names) if other == name]
+        for ax, key in zip(axes, keys, strict=True):
+            others = [other for other in keys if other != key]
+            _draw(ax, _lines(key, others, [settings[i] for i in own], [values[i] for i in own]))
+            ax.set(xlabel=plain(key), ylabel=plain(f"{name}: {metric}" if name else metric))
+            ax.ticklabel_format(axis="y", useOffset=False)
+            ax.grid(alpha=0.3)
     return figure
 
 
@@ -121,7 +135,7 @@ def _draw(ax: Axes, lines: _Lines) -> None:
     elif is_geometric(numbers):
         set_log_ticks(ax, np.sort(numbers))
     if len(lines) > 1:
-        ax.legend(fontsize=7)
+        ax.legend(fontsize=7, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)  # above the data
     elif any(lines):
         ax.set_title(plain(next(iter(lines))), fontsize=8)
 
