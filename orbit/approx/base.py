@@ -31,6 +31,7 @@ from orbit.engine.strategy import Task
 from orbit.kernels import Gaussian, Kernel
 from orbit.kernels.operator_valued import FieldKernel
 from orbit.orbits import Orbit, random_orbit_points
+from orbit.solvers.structure import GramStructure, Structure, StructuredFeatures
 
 # Number of moved points to which an encoder, and the kernel of its vectors, are fitted.
 _ENCODER_POINTS = 2000
@@ -58,6 +59,8 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         themselves.
     chosen_scale_ : ScaleChoice or None
         The choice of a lengthscale that is ``auto``; None if nothing was chosen.
+    structure_ : Structure, GramStructure or None
+        What :meth:`transform` attaches to the features; None for plain ones.
 
     Examples
     --------
@@ -94,6 +97,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     kernel: Kernel | None
     encoder: Encoder | None = None
     chosen_scale_: ScaleChoice | None = None
+    structure_: Structure | GramStructure | None = None
     orbit: Orbit | None
     engine: Engine | None
     random_state: RandomState
@@ -263,12 +267,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
         Returns
         -------
-        array, shape (n, n_outputs), float32 or float64 (see ``Engine.dtype``)
+        array or StructuredFeatures, shape (n, n_outputs), float32 or float64 (see ``Engine.dtype``)
         """
         check_is_fitted(self)
         features = self._average(self._validate(X, reset=False))
         self.kernel_.check_finite(features, "features")
-        return features
+        return features if self.structure_ is None else StructuredFeatures(features, self.structure_)
 
     @abstractmethod
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,35 +40,28 @@ def trapezoid_widths(thresholds: np.ndarray) -> np.ndarray:
     return widths
 
 
-class Bins(ABC):
+class UniformBins:
     """Sorts projections into bins: bin k holds those above threshold k - 1 and not above threshold k.
+
+    Here bins are uniform, found by arithmetic: <t, x> <= s k / n if and only if k >= n <t, x> / s.
 
     Attributes
     ----------
     count : number of thresholds; projections above all of them are in bin ``count``
     """
 
-    count: int
-
-    @abstractmethod
-    def __call__(self, projections: Tensor, units: slice) -> Tensor:
-        """Bins of ``projections`` (n, units), which may be overwritten: int64, same shape."""
-
-
-class UniformBins(Bins):
-    """Uniform bins, found by arithmetic: <t, x> <= s k / n if and only if k >= n <t, x> / s."""
-
     def __init__(self, n_bins: int, s: float) -> None:
         self.n_bins, self.s = n_bins, s
         self.count = 2 * n_bins + 1
 
     def __call__(self, projections: Tensor, units: slice) -> Tensor:
+        """Bins of ``projections`` (n, units), which may be overwritten: int64, same shape."""
         steps = projections.mul_(self.n_bins / self.s).ceil_()
         return steps.clamp_(-self.n_bins, self.n_bins + 1).add_(self.n_bins).long()
 
 
-class QuantileBins(Bins):
-    """Bins found by bisection among each template's own thresholds, shape (units, count)."""
+class QuantileBins:
+    """:class:`UniformBins` of any widths, by bisection among each template's own thresholds, shape (units, count)."""
 
     def __init__(self, thresholds: Tensor) -> None:
         self.thresholds = thresholds
@@ -79,13 +71,16 @@ class QuantileBins(Bins):
         return torch.searchsorted(self.thresholds[units], projections.T.contiguous()).T
 
 
+Bins = UniformBins | QuantileBins
+
+
 class BinCounts(ProjectedEmbedding):
     """Weights counted by template and bin; cumulative sums of the counts are distribution functions.
 
     Parameters
     ----------
     templates : tensor, shape (m, d)
-    bins : Bins
+    bins : UniformBins or QuantileBins
     scale : tensor, shape (count,), (m, count) or (1,)
         Factors of the distribution functions.
     sketch, centre
@@ -93,7 +88,12 @@ class BinCounts(ProjectedEmbedding):
     """
 
     def __init__(
-        self, templates: Tensor, bins: Bins, scale: Tensor, sketch: CountSketch | None, centre: Tensor | None
+        self,
+        templates: Tensor,
+        bins: UniformBins | QuantileBins,
+        scale: Tensor,
+        sketch: CountSketch | None,
+        centre: Tensor | None,
     ) -> None:
         self._templates, self.bins, self.scale = templates, bins, scale
         self.sketch, self.centre = sketch, centre

@@ -19,7 +19,7 @@ from orbit.kernels import Kernel
 from orbit.kernels.base import KernelValues, ProjectedKernelValues
 from orbit.orbits import Orbit
 from orbit.registry import register
-from orbit.solvers.structure import GramStructure, StructuredFeatures
+from orbit.solvers.structure import GramStructure
 
 # A symmetric matrix in b blocks of columns takes a share (1 + 1/b) / 2 of its entries, but every block moves the
 # points along the orbit again, and blocks narrower than a tile cost more than they save.
@@ -129,8 +129,7 @@ class Exact(FeatureMap):
             For values that are NaN or infinite in the engine's precision, also by :meth:`gram`.
         """
         X, _ = self._fit_parts(X, y, clusters)
-        self._forget_root()
-        self.X_fit_ = X
+        self._set_points(X)
         K = self._training_gram(X)
         self.kernel_.check_finite(K, "kernel matrix")
         return K
@@ -151,14 +150,14 @@ class Exact(FeatureMap):
     def min_fit_points(self, n: int) -> int:
         return n
 
-    def _forget_root(self) -> None:
-        """Drop the coordinates of an earlier fit, to other points."""
+    def _set_points(self, X: np.ndarray) -> None:
+        """Keep the training points, and drop the coordinates of an earlier fit, to others."""
+        self.X_fit_, self.structure_ = X, GramStructure(len(X), bool(self.residual)) if self.precomputed else None
         for name in {"pivots_", "normalization_"} & set(vars(self)):
             delattr(self, name)
 
     def _fit_map(self, X: np.ndarray, random_state: int) -> None:
-        self._forget_root()
-        self.X_fit_ = X
+        self._set_points(X)
         if self.precomputed:
             self._n_features_out = len(X) + bool(self.residual)
             return
@@ -169,13 +168,6 @@ class Exact(FeatureMap):
     def _training_gram(self, X: np.ndarray) -> np.ndarray:
         K = self._gram(X, X, "kernel matrix")
         return (K + K.T) / 2
-
-    def transform(self, X):
-        """Coordinates, shape (n, rank), or with ``precomputed`` the kernel values, for ``X``, shape (n, *shape)."""
-        features = super().transform(X)
-        if not self.precomputed:
-            return features
-        return StructuredFeatures(features, GramStructure(len(self.X_fit_), bool(self.residual)))
 
     def _average(self, X: np.ndarray) -> np.ndarray:
         # small pivots magnify rounding, so this product is taken in float64

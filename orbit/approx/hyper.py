@@ -179,7 +179,7 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
         return self
 
     def transform(self, X):
-        """Features of the hyperkernel, shape (n, n_outputs), for features ``X``, shape (n, d)."""
+        """Features of the second layer, shape (n, n_outputs), for features ``X``, shape (n, d)."""
         check_is_fitted(self)
         return self.map_.transform(self._validate(X, reset=False))
 

@@ -19,7 +19,7 @@ from orbit.engine.strategy import Task
 from orbit.kernels import Decomposable, Kernel, OperatorKernel
 from orbit.orbits import Orbit
 from orbit.registry import register
-from orbit.solvers.structure import Structure, StructuredFeatures
+from orbit.solvers.structure import Structure
 
 
 @register("approx", "orff")
@@ -116,10 +116,6 @@ class OperatorRandomFourier(RandomFourier):
     def _factors(self, frequencies: np.ndarray) -> np.ndarray:
         kernel = self._parts()[1]
         return (kernel if isinstance(kernel, OperatorKernel) else Decomposable()).factors(frequencies)
-
-    def transform(self, X) -> StructuredFeatures:
-        """psi(x), averaged over the orbit, with the structure of the outputs, for ``X``, shape (n, *shape)."""
-        return StructuredFeatures(super().transform(X), self.structure_)
 
     def _embedding(self, dtype: np.dtype) -> Embedding:
         if not self.equivariant:

@@ -13,7 +13,7 @@ from orbit.engine import Engine
 from orbit.kernels import Decomposable, Kernel, OperatorKernel
 from orbit.orbits import Orbit
 from orbit.registry import register
-from orbit.solvers.structure import Structure, StructuredFeatures
+from orbit.solvers.structure import Structure
 
 
 @register("approx", "ovk")
@@ -105,10 +105,6 @@ class OperatorExact(FeatureMap):
         self._n_features_out = _outputs(operator, d) * len(self.normalization_)
         stacked = None if _is_scalar(operator) else d
         self.structure_ = Structure(operator, None, self._n_features_out, stacked, stacked)
-
-    def transform(self, X) -> StructuredFeatures:
-        """psi(x) with the structure of the outputs, for ``X``, shape (n, *shape)."""
-        return StructuredFeatures(super().transform(X), self.structure_)
 
     def _average(self, X: np.ndarray) -> np.ndarray:
         # small pivots magnify rounding, so the product is taken in float64

@@ -15,7 +15,7 @@ from orbit.data.base import Dataset, Loader
 from orbit.data.checks import Task, check_arrays, real_dtype, real_numbers
 from orbit.data.files import existing, existing_file, read_arrays
 from orbit.data.rows import NpyFile, Rows, subset
-from orbit.data.splits import check_groups, guess_task, split_off_test
+from orbit.data.splits import check_clusters, guess_task, split_off_test
 from orbit.registry import register
 
 Split = tuple[np.ndarray, np.ndarray]  # indices of training and test points
@@ -135,16 +135,16 @@ class Arrays(Loader):
         self._warn_about_others(arrays)
         source, where = f"file {Path(self.path).name}", f"{self.label()}, {self.path}"
         check_arrays(X, y, task, where)
-        groups = self._of_points(arrays, self.group_key, _GROUPS, len(X))
+        clusters = self._of_points(arrays, self.group_key, _GROUPS, len(X))
         if self.x_test_key is not None and self.y_test_key is not None:
             X_test, y_test = self._pair(arrays, self.x_test_key, self.y_test_key)
-            return Dataset(self.name, task, X, y, X_test, y_test, source, groups=groups)
+            return Dataset(self.name, task, X, y, X_test, y_test, source, clusters=clusters)
         split = self._given_split(arrays, len(X))
-        train, test = split or split_off_test(y, task, self.test_fraction, random_state, self.path, groups)
-        if groups is not None:
-            check_groups(groups[train], groups[test], "group_key")
-            groups = groups[train]
-        return Dataset(self.name, task, subset(X, train), y[train], subset(X, test), y[test], source, groups=groups)
+        train, test = split or split_off_test(y, task, self.test_fraction, random_state, self.path, clusters)
+        if clusters is not None:
+            check_clusters(clusters[train], clusters[test], "group_key")
+            clusters = clusters[train]
+        return Dataset(self.name, task, subset(X, train), y[train], subset(X, test), y[test], source, clusters=clusters)
 
     def _warn_about_others(self, arrays: dict[str, np.ndarray]) -> None:
         """Warn about arrays that no key names, such as a test part."""

@@ -42,9 +42,9 @@ class Dataset:
         The published folds of the training part, for :class:`~orbit.data.validation.GivenFolds`.
     sample_weight : array, shape (n_train,), or None
         Weights of the training points.
-    groups : array, shape (n_train,), or None
-        The group of each training point: loaders and ``selection=k_fold`` do not divide points of one group between two
-        parts. The own rule by which a learner chooses from a path knows no groups.
+    clusters : array, shape (n_train,), or None
+        The cluster of each training point, such as its patient: loaders and ``selection=k_fold`` do not divide the
+        points of one between two parts. The own rule by which a learner chooses from a path knows no clusters.
     encoder : TableEncoder or None
         The fitted step that turns the columns of a table into X; None for other data.
     test_rows : int array, shape (n_test,), or None
@@ -62,7 +62,7 @@ class Dataset:
     source: str
     folds: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
-    groups: np.ndarray | None = None
+    clusters: np.ndarray | None = None
     encoder: Any = None
     test_rows: np.ndarray | None = None
     reading: dict[str, Any] = field(default_factory=dict)
@@ -71,10 +71,10 @@ class Dataset:
         for part in ("train", "test"):
             where = f"{self.name} ({self.source}), {part} part"
             check_arrays(getattr(self, f"X_{part}"), getattr(self, f"y_{part}"), self.task, where)
-        for values in (self.folds, self.sample_weight, self.groups):
+        for values in (self.folds, self.sample_weight, self.clusters):
             if values is not None and values.shape != (len(self.X_train),):
                 raise InputError(
-                    f"{self.name}: folds, sample weights and groups must have shape ({len(self.X_train)},), one for "
+                    f"{self.name}: folds, sample weights and clusters must have shape ({len(self.X_train)},), one for "
                     f"each training point, found {values.shape}"
                 )
         if self.sample_weight is not None and not np.any(self.sample_weight > 0):
@@ -123,7 +123,7 @@ class Dataset:
             y_test=subset(self.y_test, test),
             folds=_part(self.folds, train),
             sample_weight=_part(self.sample_weight, train),
-            groups=_part(self.groups, train),
+            clusters=_part(self.clusters, train),
             test_rows=_part(self.test_rows, test),
         )
 

@@ -18,8 +18,8 @@ MOST_CLASSES = 100
 # meant as numbers.
 _FEW_CLASSES, _FEW_POINTS = 10, 10
 
-# Random splits of groups that are tried; the one with the best sizes is taken.
-_GROUP_SPLITS = 10
+# Random splits of clusters that are tried; the one with the best sizes is taken.
+_CLUSTER_SPLITS = 10
 
 
 def guess_task(y: np.ndarray, n: int | None = None) -> Task:
@@ -53,9 +53,9 @@ def split_off_test(
     test_fraction: float,
     random_state: RandomState,
     path: str,
-    groups: np.ndarray | None = None,
+    clusters: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random indices of a training and a test part, stratified by class as far as possible, or by :func:`split_groups`.
+    """Random indices of a training and a test part, stratified by class as far as possible, or of whole clusters.
 
     Raises
     ------
@@ -63,53 +63,53 @@ def split_off_test(
         If there are too few points, naming the file ``path``.
     """
     labels = y if task == "classification" else None
-    if groups is not None:
-        return split_groups(groups, test_fraction, spawn(random_state, 1)[0], labels)
+    if clusters is not None:
+        return split_clusters(clusters, test_fraction, spawn(random_state, 1)[0], labels)
     n = len(y)
     if n < 2:
         raise InputError(f"path: {path} has {n} points, too few to split; expected at least 2")
     return hold_out(n, test_fraction, labels, random_state)
 
 
-def split_groups(
-    groups: np.ndarray, fraction: float, random_state: RandomState, labels: np.ndarray | None = None
+def split_clusters(
+    clusters: np.ndarray, fraction: float, random_state: RandomState, labels: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random indices of two parts, neither empty, that have no group in common.
+    """Random indices of two parts, neither empty, that have no cluster in common.
 
-    Groups may have different sizes and classes: of ten random splits (scikit-learn's GroupShuffleSplit) it is the first
-    whose first part lacks the fewest classes, and whose second part has a share of the points of each class that is
+    Clusters may have different sizes and classes: of ten random splits (scikit-learn's GroupShuffleSplit) it is the
+    first whose first part lacks the fewest classes, and whose second part has a share of the points of each class that is
     closest to ``fraction``.
 
     Raises
     ------
     InputError
-        If there is only one group.
+        If there is only one cluster.
 
     Examples
     --------
-    >>> groups = np.array(["a", "b", "b", "c", "c", "c"])
-    >>> one, two = split_groups(groups, 0.5, random_state=0)
-    >>> len(two), set(groups[one]) & set(groups[two])
+    >>> clusters = np.array(["a", "b", "b", "c", "c", "c"])
+    >>> one, two = split_clusters(clusters, 0.5, random_state=0)
+    >>> len(two), set(clusters[one]) & set(clusters[two])
     (3, set())
     """
-    n_groups = len(np.unique(groups))
-    if n_groups < 2:
-        raise InputError(f"all {len(groups)} points are of one group: expected at least 2 groups to split them")
-    size = part_size(n_groups, fraction)
-    splits = GroupShuffleSplit(_GROUP_SPLITS, test_size=size, random_state=spawn(random_state, 1)[0])
-    classes = np.zeros(len(groups), int) if labels is None else np.unique(labels, return_inverse=True)[1]
+    n_clusters = len(np.unique(clusters))
+    if n_clusters < 2:
+        raise InputError(f"all {len(clusters)} points are of one group: expected at least 2 groups to split them")
+    size = part_size(n_clusters, fraction)
+    splits = GroupShuffleSplit(_CLUSTER_SPLITS, test_size=size, random_state=spawn(random_state, 1)[0])
+    classes = np.zeros(len(clusters), int) if labels is None else np.unique(labels, return_inverse=True)[1]
     counts = np.bincount(classes)
 
     def distance(parts: tuple[np.ndarray, np.ndarray]) -> tuple[int, float]:
         of_two = np.bincount(classes[parts[1]], minlength=len(counts))
         return int((of_two == counts).sum()), float(np.abs(of_two - fraction * counts).sum())
 
-    one, two = min(splits.split(groups, groups=groups), key=distance)
+    one, two = min(splits.split(clusters, groups=clusters), key=distance)
     return one, two
 
 
-def check_groups(train: np.ndarray | None, test: np.ndarray | None, name: str) -> None:
-    """Raise ``InputError`` for a group in both parts, naming the parameter ``name``; None is no groups."""
+def check_clusters(train: np.ndarray | None, test: np.ndarray | None, name: str) -> None:
+    """Raise ``InputError`` for a cluster in both parts, naming the parameter ``name``; None is no clusters."""
     if train is None or test is None:
         return
     if len(both := np.intersect1d(train, test)):

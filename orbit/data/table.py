@@ -16,7 +16,7 @@ from orbit.core.random import RandomState
 from orbit.data.base import Dataset, Loader, Points
 from orbit.data.checks import Task
 from orbit.data.files import existing, existing_file
-from orbit.data.splits import check_groups, guess_task, split_off_test
+from orbit.data.splits import check_clusters, guess_task, split_off_test
 from orbit.registry import register
 
 if TYPE_CHECKING:  # pandas is imported when a table is read
@@ -169,13 +169,13 @@ class Table(Loader):
         with located(f"path: {path}"):
             table = self._read(path, self._given_texts(), labels)
             features = self._features(table)
-            y, groups = targets(table, names, self.task), self._groups(table)
+            y, clusters = targets(table, names, self.task), self._clusters(table)
             weight = None if self.weight is None else weights(table, self.weight)
             encoder = TableEncoder(self.missing, self.categories).fit(table[features])  # whose errors know all rows
         task: Task = guess_task(y) if self.task == "auto" else self.task
         train, test = np.arange(len(y)), None
         if self.test_path is None:
-            train, test = split_off_test(y, task, self.test_fraction, random_state, path, groups)
+            train, test = split_off_test(y, task, self.test_fraction, random_state, path, clusters)
         with located(f"path: {path}"):
             encoder.fit(table[features].iloc[train])
             X = np.asarray(encoder.transform(table))
@@ -187,7 +187,7 @@ class Table(Loader):
                 tested = self._read(str(self.test_path), [*self._given_texts(), *strings])
                 y_test = targets(tested, names, task)
                 X_test, test = np.asarray(encoder.transform(tested)), np.arange(len(tested))
-                check_groups(groups, self._groups(tested), "group_column")
+                check_clusters(clusters, self._clusters(tested), "group_column")
         return Dataset(
             self.name,
             task,
@@ -196,7 +196,7 @@ class Table(Loader):
             X_test,
             y_test,
             f"file {Path(path).name}",
-            groups=None if groups is None else groups[train],
+            clusters=None if clusters is None else clusters[train],
             sample_weight=None if weight is None else weight[train],
             encoder=encoder,
             test_rows=test,
@@ -226,7 +226,7 @@ class Table(Loader):
         of_categories = self.categories if isinstance(self.categories, list) else []
         return [*of_categories, *([] if self.group_column is None else [self.group_column])]
 
-    def _groups(self, table: pd.DataFrame) -> np.ndarray | None:
+    def _clusters(self, table: pd.DataFrame) -> np.ndarray | None:
         from orbit.data.frames import as_texts, refuse_missing, require
 
         if self.group_column is None:

@@ -15,7 +15,7 @@ from orbit.core.errors import InputError, ParameterError
 from orbit.core.params import Fraction, Range
 from orbit.core.random import RandomState, hold_out, spawn
 from orbit.data.base import Dataset
-from orbit.data.splits import split_groups
+from orbit.data.splits import split_clusters
 from orbit.registry import register
 
 Folds = Annotated[int, Range(low=2)]
@@ -78,7 +78,7 @@ class NoSelection(Component):
         return []
 
 
-# The folds of data with or without groups, stratified or not.
+# The folds of data with or without clusters, stratified or not.
 _FOLDS = {
     (False, False): KFold,
     (False, True): StratifiedKFold,
@@ -91,7 +91,7 @@ _FOLDS = {
 class KFolds(Selection):
     """k random folds, each the validation part once, stratified by class: scikit-learn's.
 
-    For data with groups, all points of a group are in one fold. Classes of fewer than k points are in as many folds as
+    For data with clusters, all points of one are in one fold. Classes of fewer than k points are in as many folds as
     they have points; folds are not stratified if all classes are so small.
 
     Parameters
@@ -113,21 +113,21 @@ class KFolds(Selection):
         self.folds = folds
 
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
-        y, groups = data.y_train, data.groups
-        n, what = (len(y), "training points") if groups is None else (len(np.unique(groups)), "groups")
+        y, clusters = data.y_train, data.clusters
+        n, what = (len(y), "training points") if clusters is None else (len(np.unique(clusters)), "groups")
         if self.folds > n:
             raise ParameterError("folds", f"at most {n}, the number of {what}", self.folds)
         stratified = data.task == "classification" and np.unique(y, return_counts=True)[1].max() >= self.folds
-        kind = _FOLDS[groups is not None, stratified]
+        kind = _FOLDS[clusters is not None, stratified]
         folds = kind(self.folds, shuffle=True, random_state=spawn(random_state, 1)[0])
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The least populated class")
-            return list(folds.split(y, y, groups))
+            return list(folds.split(y, y, clusters))
 
 
 @register("selection", "hold_out")
 class HoldOut(Selection):
-    """One random validation part, stratified by class, or of whole groups: the cheapest selection.
+    """One random validation part, stratified by class, or of whole clusters: the cheapest selection.
 
     Parameters
     ----------
@@ -142,8 +142,8 @@ class HoldOut(Selection):
 
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
         labels = data.y_train if data.task == "classification" else None
-        if data.groups is not None:
-            return [split_groups(data.groups, self.fraction, random_state, labels)]
+        if data.clusters is not None:
+            return [split_clusters(data.clusters, self.fraction, random_state, labels)]
         return [hold_out(len(data.X_train), self.fraction, labels, random_state)]
 
 

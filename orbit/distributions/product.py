@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError, of_part
 from orbit.distributions.base import Distribution
 from orbit.groups.base import Group
 from orbit.groups.domains import MAX_ELEMENTS, Domain, Line, ProductDomain
@@ -59,10 +59,8 @@ class ProductDistribution(Distribution):
         """Raise ``InputError`` for an invalid parameter, also of a factor, named e.g. ``factors[1].sigma``."""
         super().check()
         for i, part in enumerate(self.parts()):
-            try:
+            with of_part(f"factors[{i}]"):
                 part.check()
-            except ParameterError as error:
-                raise error.prefixed(f"factors[{i}]") from None
             if part.data_dependent:
                 raise InputError(f"factors[{i}]: {part.label()} depends on the data and cannot be a factor")
 
@@ -81,10 +79,8 @@ class ProductDistribution(Distribution):
                 f"({', '.join(domain.names)}): give factors one section for each"
             )
         for i, (part, space, name) in enumerate(zip(parts, domain.parts, domain.names, strict=True)):
-            try:
+            with of_part(f"factors[{i}]"):
                 part.check_domain(space, f"factor {name} of {owner}")
-            except InputError as error:
-                raise InputError(f"factors[{i}]: {error}") from None
 
     def atoms(self, domain: Domain) -> int | None:
         atoms = [part.atoms(space) for part, space in self._pairs(domain)]

@@ -257,6 +257,16 @@ class AdditiveGroup(Group):
         return self.domain.wrapped(np.negative(self._rows(elements)))
 
 
+class MatrixGroup(Group):
+    """A group of orthogonal matrices, which are composed by matrix products."""
+
+    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return self._rows(left) @ self._rows(right)
+
+    def inverse(self, elements: np.ndarray) -> np.ndarray:
+        return np.swapaxes(self._rows(elements), -1, -2).copy()
+
+
 def _tensor(X: np.ndarray) -> Tensor:
     X = X if X.dtype.kind == "f" else X.astype(np.float32)
     return torch.from_numpy(np.ascontiguousarray(X if X.flags.writeable else X.copy()))

@@ -162,6 +162,7 @@ class Line(Domain):
 
     n_axes: int = 1
     unit: str = "units"
+    compact: ClassVar[bool] = False
     step: float | None = None
     largest: float = field(default=1e5, kw_only=True)
 
@@ -172,10 +173,6 @@ class Line(Domain):
     @property
     def dim(self) -> int:
         return self.n_axes
-
-    @property
-    def compact(self) -> bool:
-        return False
 
     def __str__(self) -> str:
         kind = "whole" if self.step else "real"
@@ -201,15 +198,12 @@ class Torus(Line):
         period is a whole number of steps, and the group is finite.
     """
 
+    compact: ClassVar[bool] = True
     periods: tuple[float, ...] | None = None
 
     @property
     def dim(self) -> int:
         return 0 if self.step else self.n_axes
-
-    @property
-    def compact(self) -> bool:
-        return True
 
     @property
     def order(self) -> int | None:
@@ -298,16 +292,13 @@ class Permutations(Domain):
         The kind of item; used in messages, and by distributions that are defined on one kind only.
     """
 
+    compact: ClassVar[bool] = True
     n: int | None = None
     of: str = "entries"
 
     @property
     def shape(self) -> tuple[int, ...]:
         return (self.known_n(),)
-
-    @property
-    def compact(self) -> bool:
-        return True
 
     @property
     def order(self) -> int | None:
@@ -347,6 +338,7 @@ class OrthogonalMatrices(Domain):
     normal matrix, signs fixed so that it is unique (Mezzadri 2007).
     """
 
+    compact: ClassVar[bool] = True
     d: int
     special: bool = True
 
@@ -363,10 +355,6 @@ class OrthogonalMatrices(Domain):
     @property
     def dim(self) -> int:
         return self.d * (self.d - 1) // 2
-
-    @property
-    def compact(self) -> bool:
-        return True
 
     def identity(self) -> np.ndarray:
         return np.eye(self.d)[None]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from orbit.core.params import Range
-from orbit.groups.base import Group
+from orbit.groups.base import MatrixGroup
 from orbit.groups.domains import OrthogonalMatrices
 from orbit.registry import register
 
@@ -19,7 +19,7 @@ _SPACES = (2, 3)
 
 
 @register("group", "orthogonal")
-class Orthogonal(Group):
+class Orthogonal(MatrixGroup):
     """SO(d) or O(d) acting on clouds of points about the origin; elements are matrices ``(d, d)``.
 
     Points are arrays ``(n_points, d)``, one row per point of the cloud, or single
@@ -60,12 +60,6 @@ class Orthogonal(Group):
     @property
     def default_rule(self) -> str:
         return "quadrature" if self.domain.has_haar_rule else "qmc"
-
-    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return self._rows(left) @ self._rows(right)
-
-    def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return np.swapaxes(self._rows(elements), -1, -2).copy()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) not in (1, 2) or shape[-1] != self.dim:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError, ParameterError, of_part
 from orbit.groups.base import Group
 from orbit.groups.domains import ProductDomain
 from orbit.registry import build_sections, register
@@ -67,10 +67,8 @@ class ProductGroup(Group):
         if not self.factors:
             raise ParameterError("factors", "at least one section {name: ...}", self.factors)
         for i, part in enumerate(self.parts()):
-            try:
+            with of_part(f"factors[{i}]"):
                 part.check()
-            except ParameterError as error:
-                raise error.prefixed(f"factors[{i}]") from None
 
     @property
     def domain(self) -> ProductDomain:

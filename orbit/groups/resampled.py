@@ -39,7 +39,8 @@ class Resampled(Group):
 
     The action is an explicit sparse matrix: linear with an exact adjoint, for every
     ``fill``; unitary and a homomorphism up to interpolation error and content that
-    leaves the grid. A subclass implements ``_grid``, ``_positions`` and ``_key``.
+    leaves the grid. A subclass implements ``_grid`` and ``_positions``,
+    and ``_key`` if positions depend on parameters too.
 
     Attributes
     ----------
@@ -57,9 +58,9 @@ class Resampled(Group):
     def _positions(self, element: np.ndarray, grid: tuple[int, ...]) -> list[np.ndarray]:
         """``g^-1 u`` for every sample u of the grid: one array for each axis, in samples."""
 
-    @abstractmethod
     def _key(self, element: np.ndarray) -> Hashable:
-        """All that the positions depend on, beside the grid."""
+        """All that the positions depend on, beside the class and the grid."""
+        return tuple(np.ravel(element).tolist())
 
     def _intensity(self, element: np.ndarray) -> float:
         """A factor of the values, such as |J_g|^(-1/2), which preserves norms."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -117,9 +116,6 @@ class Translation(AdditiveGroup, Resampled):
 
     def _grid(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape[: self._n_axes]
-
-    def _key(self, element: np.ndarray) -> Hashable:
-        return tuple(np.ravel(element).tolist())
 
     def _positions(self, element: np.ndarray, grid: tuple[int, ...]) -> list[np.ndarray]:
         return [axis - shift for axis, shift in zip(np.indices(grid), np.ravel(element), strict=True)]

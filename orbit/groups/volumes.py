@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable
 
 import numpy as np
 from torch import Tensor
 
 from orbit.core.grid import grid_axes
-from orbit.groups.base import Group
+from orbit.groups.base import Group, MatrixGroup
 from orbit.groups.domains import Finite, OrthogonalMatrices
 from orbit.groups.reordering import Reordering
 from orbit.groups.resampled import Fill, Resampled
@@ -81,7 +80,7 @@ class Octahedral(Reordering):
 
 
 @register("group", "rotation3d")
-class Rotation3D(Resampled):
+class Rotation3D(MatrixGroup, Resampled):
     """SO(3) acting on volumes about their centre; elements are rotation matrices ``(3, 3)``.
 
     Volumes are ``(depth, height, width)`` or ``(depth, height, width, channels)``;
@@ -112,12 +111,6 @@ class Rotation3D(Resampled):
     def __init__(self, fill: Fill = "zero") -> None:
         self.fill = fill
 
-    def compose(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return self._rows(left) @ self._rows(right)
-
-    def inverse(self, elements: np.ndarray) -> np.ndarray:
-        return np.swapaxes(self._rows(elements), -1, -2).copy()
-
     def check_shape(self, shape: tuple[int, ...]) -> None:
         _check(self, shape, "volumes")
 
@@ -126,9 +119,6 @@ class Rotation3D(Resampled):
 
     def _grid(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape[:_AXES]
-
-    def _key(self, element: np.ndarray) -> Hashable:
-        return tuple(np.ravel(element).tolist())
 
     def _positions(self, element: np.ndarray, grid: tuple[int, ...]) -> list[np.ndarray]:
         centre = (np.array(grid) - 1) / 2

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from orbit.core.linalg import polar
 from orbit.core.params import Range
-from orbit.groups.base import Group
 from orbit.kernels.base import Kernel, KernelValues
 from orbit.kernels.radial import RadialColumns
 from orbit.registry import register
@@ -46,6 +45,7 @@ class ArcCos(Kernel):
     """
 
     is_zonal: ClassVar[bool] = True
+    is_rotation_invariant: ClassVar[bool] = True
 
     def __init__(self, order: Annotated[int, Range(low=0, high=1)] = 1) -> None:
         self.order = order
@@ -60,9 +60,6 @@ class ArcCos(Kernel):
             return t.copy_(share)
         sine = t.square().neg_().add_(1).sqrt_()
         return t.mul_(share).add_(sine, alpha=1 / math.pi)
-
-    def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
-        return group.is_unitary(shape)
 
 
 class _ArcCosColumns:

@@ -80,6 +80,8 @@ class Kernel(Component):
     spectral_moments : float
         E |w|^m is finite for m < spectral_moments: the number of derivatives of
         the kernel, which operator-valued kernels need.
+    is_rotation_invariant : bool
+        Whether k(Q x, Q z) = k(x, z) for every orthogonal matrix Q.
     is_zonal : bool
         Whether k(u, z) of unit vectors depends on <u, z> only, as :meth:`of_cosines` gives it.
     skeleton_ : Skeleton or None
@@ -89,6 +91,7 @@ class Kernel(Component):
     has_spectrum: ClassVar[bool] = False
     is_isotropic: ClassVar[bool] = False
     is_zonal: ClassVar[bool] = False
+    is_rotation_invariant: ClassVar[bool] = False
     skeleton_: Skeleton | None = None
 
     @property
@@ -174,7 +177,7 @@ class Kernel(Component):
 
     def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
         """Whether ``k(g x, g z) = k(x, z)`` for every element of the group on points of this shape."""
-        return False
+        return self.is_rotation_invariant and group.is_unitary(shape)
 
     def gram(self, X: np.ndarray, Z: np.ndarray | None = None) -> np.ndarray:
         """k(x_i, z_j) in float64, shape ``(n, m)``; None as ``Z`` means ``X``.

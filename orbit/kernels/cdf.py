@@ -11,7 +11,6 @@ from torch import Tensor
 from orbit.core.linalg import row_norms
 from orbit.core.params import Fraction, PositiveFloat
 from orbit.core.random import RandomState
-from orbit.groups.base import Group
 from orbit.kernels import cdf_theory
 from orbit.kernels.base import Kernel, KernelValues
 from orbit.kernels.radial import RadialColumns
@@ -54,6 +53,8 @@ class CDF(Kernel):
            [0.65, 1.1 ]])
     """
 
+    is_rotation_invariant = True
+
     def __init__(
         self,
         radius: PositiveFloat | Literal["max"] = "max",
@@ -73,9 +74,6 @@ class CDF(Kernel):
     def against(self, B: Tensor) -> KernelValues:
         slope = cdf_theory.cdf_slope(B.shape[1], self.templates, self.epsilon)
         return RadialColumns(B, 1.0, partial(_falling_, start=self.range_, slope=slope))
-
-    def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
-        return group.is_unitary(shape)
 
 
 def _falling_(squares: Tensor, start: float, slope: float) -> Tensor:

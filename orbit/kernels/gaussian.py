@@ -33,9 +33,7 @@ class Gaussian(RadialKernel):
            [0.6065, 1.    ]])
     """
 
-    @property
-    def spectral_moments(self) -> float:
-        return math.inf
+    spectral_moments = math.inf
 
     def signature(self, delta: Tensor) -> Tensor:
         return (-delta.square().sum() / (2 * self.lengthscale_**2)).exp()

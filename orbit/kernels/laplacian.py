@@ -48,9 +48,7 @@ class Laplacian(LengthscaleKernel):
     has_spectrum: ClassVar[bool] = True
     distance_order: ClassVar[float] = 1.0
 
-    @property
-    def spectral_moments(self) -> float:
-        return 1.0  # Cauchy
+    spectral_moments = 1.0  # Cauchy
 
     def coefficient(self) -> float:
         return -1.0

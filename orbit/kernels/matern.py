@@ -94,9 +94,7 @@ class Exponential(ScaleMixtureKernel):
            [0.3679, 1.    ]])
     """
 
-    @property
-    def spectral_moments(self) -> float:
-        return 1.0  # Cauchy
+    spectral_moments = 1.0  # Cauchy
 
     def against(self, B: Tensor) -> KernelValues:
         return RadialColumns(B, self.factor(B.dtype), partial(_matern_, nu=0.5))

@@ -12,7 +12,6 @@ from torch import Tensor
 from orbit.core.errors import ParameterError
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
-from orbit.groups.base import Group
 from orbit.kernels.base import MARGIN, Kernel, KernelValues
 from orbit.registry import register
 
@@ -44,6 +43,7 @@ class Polynomial(Kernel):
     """
 
     is_zonal: ClassVar[bool] = True
+    is_rotation_invariant: ClassVar[bool] = True
 
     def __init__(
         self, degree: PositiveInt = 3, gamma: PositiveFloat | None = None, coef0: NonNegativeFloat = 1.0
@@ -72,6 +72,3 @@ class Polynomial(Kernel):
 
     def of_cosines(self, t: Tensor) -> Tensor:
         return t.mul_(self.gamma_).add_(self.coef0).pow_(self.degree)
-
-    def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
-        return group.is_unitary(shape)

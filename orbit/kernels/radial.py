@@ -14,7 +14,6 @@ import torch
 from scipy.special import gammaincinv, ndtri
 from torch import Tensor
 
-from orbit.groups.base import Group
 from orbit.kernels.base import LengthscaleKernel
 
 # Expanding |a - b|^2 has rounding errors in proportion to |a|^2 + |b|^2: for pairs whose squared distance is below this
@@ -162,6 +161,7 @@ class RadialKernel(LengthscaleKernel):
     has_spectrum: ClassVar[bool] = True
     is_isotropic: ClassVar[bool] = True
     is_zonal: ClassVar[bool] = True
+    is_rotation_invariant: ClassVar[bool] = True
 
     @abstractmethod
     def _scale_ppf(self, uniforms: np.ndarray) -> np.ndarray:
@@ -176,9 +176,6 @@ class RadialKernel(LengthscaleKernel):
         assert isinstance(columns, RadialColumns)
         squared = t.clamp_(max=1).mul_(-2 * columns.factor).add_(2 * columns.factor)  # factor |u - z|^2
         return columns.profile(squared)
-
-    def is_invariant_under(self, group: Group, shape: tuple[int, ...]) -> bool:
-        return group.is_unitary(shape)
 
 
 class ScaleMixtureKernel(RadialKernel):

@@ -50,9 +50,7 @@ class RationalQuadratic(ScaleMixtureKernel):
         super().__init__(lengthscale)
         self.alpha = alpha
 
-    @property
-    def spectral_moments(self) -> float:
-        return math.inf
+    spectral_moments = math.inf
 
     def signature(self, delta: Tensor) -> Tensor:
         return (1 + delta.square().sum() / (2 * self.alpha * self.lengthscale_**2)) ** -self.alpha

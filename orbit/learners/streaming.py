@@ -107,7 +107,7 @@ def row_batches(X: Any, n: int, n_outputs: int, engine: Engine) -> Iterator[slic
     return engine.row_batches(n, bytes_per_row, at_most=_BATCH_ROWS)
 
 
-class Watch(Protocol):
+class EpochCallback(Protocol):
     """A callback for training in epochs."""
 
     def after_epoch(self, learner: Any, stream: FeatureStream) -> None:
@@ -120,7 +120,7 @@ def fit_stream(
     y: np.ndarray,
     task: str,
     sample_weight: np.ndarray | None = None,
-    watch: Watch | None = None,
+    callback: EpochCallback | None = None,
 ) -> Any:
     """Fit a learner that :class:`Streams`: one pass for least squares, ``epochs`` passes for gradient steps.
 
@@ -133,7 +133,7 @@ def fit_stream(
     y : array or Rows, shape (n,) or (n, k)
     task : {"classification", "regression"}
     sample_weight : array, shape (n,), or None
-    watch : Watch or None
+    callback : EpochCallback or None
         Called after every epoch of a learner that is trained in :class:`Epochs`; one with ``epochs_done_`` above 0
         resumes from there.
 
@@ -159,11 +159,11 @@ def fit_stream(
         learner.fit_passes(lambda: ((psi, y[r], weighted(r)) for r, psi in stream.batches(False)), memory, **known)
         distributed.end_other_processes()
         return learner
-    _run_epochs(learner, stream, y, known, sample_weight, watch)
+    _run_epochs(learner, stream, y, known, sample_weight, callback)
     while isinstance(learner, Distributes) and distributed.of_the_first(learner.needs_float64()):
         log.info("the best regularization is at the end of what float32 products resolve: once more in float64")
         learner.restart()
-        _run_epochs(learner, stream, y, known, sample_weight, watch)
+        _run_epochs(learner, stream, y, known, sample_weight, callback)
     distributed.end_other_processes()
     return learner
 
@@ -189,7 +189,7 @@ def _run_epochs(
     y: np.ndarray,
     known: dict[str, np.ndarray],
     sample_weight: np.ndarray | None,
-    watch: Watch | None,
+    callback: EpochCallback | None,
 ) -> None:
     """Do the remaining epochs; in the first process, compute the solution."""
     if isinstance(learner, Distributes):
@@ -201,8 +201,8 @@ def _run_epochs(
             learner.partial_fit(psi, y[rows], **known, **weights)
         if in_epochs:
             learner.end_epoch()
-        if in_epochs and watch is not None:
-            watch.after_epoch(learner, stream)
+        if in_epochs and callback is not None:
+            callback.after_epoch(learner, stream)
     if distributed.world_size() > 1:
         learner.gather()
     if distributed.rank() == 0:

@@ -24,7 +24,7 @@ class _LinearSVC(InSpan, LinearSVC):
 
 
 class _WeightedScaler(StandardScaler):
-    """Scales by the mean and deviation of weighted rows; ``TransformedTargetRegressor`` passes no weights on."""
+    """Scales by mean and standard deviation of weighted rows; ``TransformedTargetRegressor`` passes no weights on."""
 
     def __init__(self, weights: np.ndarray | None = None) -> None:
         super().__init__()

@@ -36,8 +36,8 @@ class LeftOut:
     rows : int array, shape (n,)
         The points, by their numbers among those given.
     targets, predicted : float64 arrays, shape (n, p)
-        Class labels are a column of 0 and 1 for each class. Targets are divided by their deviation, so that the mean
-        of the training targets has an error of 1.
+        Class labels are a column of 0 and 1 for each class. Targets are divided by their standard deviation, so that
+        the mean of the training targets has an error of 1.
     regularization : float
         lambda of the smallest error.
     of_classes : bool

@@ -26,16 +26,6 @@ _TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 _ARRAYS = 6
 
 
-def sketch_rank(d: int, memory: float) -> int:
-    """Columns of the preconditioner's sketch, for ``d`` columns of features and a budget in bytes."""
-    return max(1, min(_RANK, int(memory / 2 // (3 * 8 * d))))
-
-
-def values_side_by_side(d: int, k: int, memory: float) -> int:
-    """Values of lambda that share the passes, for ``k`` outputs."""
-    return max(1, int(memory / 2 // (_ARRAYS * 8 * d * (k + PROBES))))
-
-
 class StreamedSystem:
     """Least squares on a stream that can be read repeatedly, in memory for some hundred columns of features.
 
@@ -64,7 +54,7 @@ class StreamedSystem:
         self.batches, self.memory, self.passes = batches, memory, 0
         self._means(centering)
         d, columns = self.cross.shape
-        rank = rank or sketch_rank(d, memory)
+        rank = rank or max(1, min(_RANK, int(memory / 2 // (3 * 8 * d))))
         rng, precision = np.random.default_rng(0), float(np.finfo(self.dtype).eps)
         self._preconditioner = NystromPreconditioner(self.product, d, rank, rng, np.ones(columns), precision)
 
@@ -78,7 +68,7 @@ class StreamedSystem:
         Warns of values of lambda whose W has not converged after the maximum number of passes.
         """
         d, k = len(self.cross), len(self.y_offset)
-        side_by_side = values_side_by_side(d, k, self.memory)
+        side_by_side = max(1, int(self.memory / 2 // (_ARRAYS * 8 * d * (k + PROBES))))
         solutions: dict[float, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         unconverged: list[float] = []
         for start in range(0, len(path), side_by_side):

@@ -133,7 +133,7 @@ def _test_metrics(
 
 def _warn_about_groups(learner: Any, data: Dataset) -> None:
     """Issue a warning if the learner has chosen its parameter by a criterion that knows no groups of points."""
-    if data.groups is None or (curve := learner.selection_curve()) is None:
+    if data.clusters is None or (curve := learner.selection_curve()) is None:
         return
     warnings.warn(
         f"{curve.parameter}={curve.chosen:g} was chosen by {curve.criterion}, which knows no groups of points and "

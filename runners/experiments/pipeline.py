@@ -93,7 +93,7 @@ def targets(data: Dataset, rows: Any = slice(None)) -> dict[str, np.ndarray]:
     Class labels are strings and numbers float64, which features take for what they are.
     """
     y = np.asarray(data.y_train[rows]).astype(str if data.task == "classification" else np.float64)
-    return {"y": y} if data.groups is None else {"y": y, "clusters": data.groups[rows]}
+    return {"y": y} if data.clusters is None else {"y": y, "clusters": data.clusters[rows]}
 
 
 def weights(learner: Learner, data: Dataset, streamed: bool = False) -> dict[str, np.ndarray]:

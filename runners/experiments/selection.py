@@ -195,7 +195,7 @@ def _fit_learner(model: Pipeline, X: np.ndarray, part: Dataset) -> None:
         learner.fit(hyper.fit_transform(psi, **targets(part)), part.y_train, **weighted)
         return hyper, learner
 
-    found = learner_cached([hyper, learner, part.y_train, part.groups, weighted], features, X, fitted)
+    found = learner_cached([hyper, learner, part.y_train, part.clusters, weighted], features, X, fitted)
     model.steps[-2:] = [("hyper", found[0]), ("learner", found[1])]
 
 

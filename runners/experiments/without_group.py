@@ -50,7 +50,7 @@ def warning_about_group(plan: Plan, data: Dataset) -> str | None:
     if not _is_checked(plan, data):
         return None
     cheap = plan.without_selection(_CHEAP)
-    rest = joblib.hash((data.y_train, data.sample_weight, data.groups))
+    rest = joblib.hash((data.y_train, data.sample_weight, data.clusters))
     purpose = f"check of the group {cheap.model_hash} {rest}"
     return cached(purpose, cheap.approx(), data.X_train, lambda: _warning(cheap, data))
 
@@ -78,6 +78,6 @@ def _warning(cheap: Plan, data: Dataset) -> str | None:
 
 def _is_checked(plan: Plan, data: Dataset) -> bool:
     config = plan.config
-    in_memory = data.task == "classification" and data.groups is None and not config["engine"]["stream"]
+    in_memory = data.task == "classification" and data.clusters is None and not config["engine"]["stream"]
     changes_nothing = config["group"]["name"] == "identity" or config["distribution"]["name"] == "delta"
     return in_memory and not changes_nothing and len(data.X_train) >= 4 and not plan.component("approx").operator_valued

@@ -277,9 +277,9 @@ def test_points_of_a_group_are_in_one_part(arrays):
         key = next(iter(params))
         data = Arrays(arrays(**params), group_key=None if key == "groups" else key).load(1)
         assert not set(data.X_train[:, 0] // 4) & set(data.X_test[:, 0] // 4)
-        np.testing.assert_array_equal(data.groups.astype(int), data.X_train[:, 0] // 4)
+        np.testing.assert_array_equal(data.clusters.astype(int), data.X_train[:, 0] // 4)
         splits = KFolds(folds=2).splits(data, 0)
-        assert all(not set(data.groups[fit]) & set(data.groups[rest]) for fit, rest in splits)
+        assert all(not set(data.clusters[fit]) & set(data.clusters[rest]) for fit, rest in splits)
 
 
 def test_targets_split_and_groups_of_points_that_are_streamed(arrays, tmp_path):
@@ -287,7 +287,7 @@ def test_targets_split_and_groups_of_points_that_are_streamed(arrays, tmp_path):
     loader = Arrays(str(tmp_path / "X.npy"), arrays(groups=np.arange(20) % 4, **SPLITS["strings"]))
     data = loader.load(0, lazy=True)
     assert data.X_test[:][:, 0].tolist() == [1, 5, 9, 13, 17]
-    assert set(data.groups) == {0, 2, 3}
+    assert set(data.clusters) == {0, 2, 3}
 
 
 # ---- new points of other loaders -------------------------------------------------------------------------------------

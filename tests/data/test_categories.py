@@ -229,7 +229,7 @@ def test_labels_with_leading_zeros_stay_different(save, task, labels, found):
     assert np.unique(data.y_train).tolist() == found
     of_groups = save(table.assign(of=table["kind"]))
     data = Table(of_groups, target="price", features=["height"], group_column="of").load(0)
-    assert len({*data.groups}) == 2  # the third is the test part
+    assert len({*data.clusters}) == 2  # the third is the test part
 
 
 def test_the_test_part_has_labels_of_the_kind_of_the_training_part(save):

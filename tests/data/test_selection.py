@@ -46,7 +46,7 @@ class TestKFolds(SplittingContract):
     @pytest.mark.parametrize("groups", [None, np.arange(30)])
     def test_a_class_of_fewer_points_than_folds_is_never_missing_in_a_fit(self, groups):
         y = (np.arange(30) < 3).astype(int)
-        data = replace(self.data(), y_train=y, groups=groups)
+        data = replace(self.data(), y_train=y, clusters=groups)
         for seed in range(10):
             splits = KFolds(folds=5).splits(data, seed)
             assert sorted(y[validation].sum() for _, validation in splits) == [0, 0, 1, 1, 1]

@@ -13,7 +13,7 @@ from samples import FEATURES, frame, new_rows
 import orbit
 from orbit.core.errors import InputError
 from orbit.data import Table
-from orbit.data.splits import split_groups
+from orbit.data.splits import split_clusters
 from orbit.data.validation import HoldOut, KFolds
 from orbit.testing import DatasetContract
 
@@ -265,16 +265,16 @@ class TestTableOfGroups(DatasetContract):
 def test_rows_of_a_group_are_in_one_part(save, seed):
     table = with_patients()
     data = Table(save(table), target="price", features=["height"], group_column="patient").load(seed)
-    found = {"train": set(data.groups), "test": set(table["patient"][data.test_rows])}
+    found = {"train": set(data.clusters), "test": set(table["patient"][data.test_rows])}
     assert not found["train"] & found["test"]
     assert found["train"] | found["test"] == set(table["patient"])
     assert len(data.X_test) == 15
     np.testing.assert_array_equal(table["height"][table["patient"].isin(found["train"])], data.X_train[:, 0])
     for folds in (KFolds(folds=3), HoldOut(fraction=0.3)):
         splits = folds.splits(data, seed)
-        assert not any(set(data.groups[fit]) & set(data.groups[validation]) for fit, validation in splits)
+        assert not any(set(data.clusters[fit]) & set(data.clusters[validation]) for fit, validation in splits)
         part = data.split(*splits[0])
-        assert set(part.groups) == set(data.groups[splits[0][0]])
+        assert set(part.clusters) == set(data.clusters[splits[0][0]])
 
 
 def test_a_group_is_no_feature_and_may_be_left_out_of_new_rows(save):
@@ -295,7 +295,7 @@ def test_groups_of_unequal_sizes_give_a_test_part_of_about_the_asked_size(save):
 
 def test_groups_are_split_so_that_no_part_lacks_a_class():
     groups, y = np.repeat(np.arange(12), 5), np.repeat(["often"] * 10 + ["rare"] * 2, 5)
-    shares = [np.mean(y[two] == "rare") for two in (split_groups(groups, 0.3, seed, y)[1] for seed in range(20))]
+    shares = [np.mean(y[two] == "rare") for two in (split_clusters(groups, 0.3, seed, y)[1] for seed in range(20))]
     assert np.mean(shares) == pytest.approx(1 / 6, abs=0.1)
     assert max(shares) < 0.5, "never both groups"
 

@@ -144,7 +144,7 @@ def test_a_learner_continues_from_a_checkpoint(rng, kind, n):
     whole = fit_stream(*parts(), y, "classification")
     watch = _AfterTwo()
     with pytest.raises(KeyboardInterrupt):
-        fit_stream(*parts(), y, "classification", watch=watch)
+        fit_stream(*parts(), y, "classification", callback=watch)
     learner, stream = parts()
     stream.state = json.loads(watch.state)
     learner.resume(watch.arrays)

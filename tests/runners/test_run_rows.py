@@ -278,8 +278,8 @@ def test_a_selection_keeps_groups_together(table):
         *("selection.grid={learner.regularization: [0.1, 0.001]}", "selection.metric=balanced_accuracy"),
     )
     assert isinstance(found, Fitted)
-    assert set(data.groups) | set(map(str, data.test_rows % 10)) == set(map(str, range(10)))
+    assert set(data.clusters) | set(map(str, data.test_rows % 10)) == set(map(str, range(10)))
     splits = made.component("selection").splits(data, made.seed("selection"))
-    assert [len(set(data.groups[validation])) for _, validation in splits] == [2] * 4
+    assert [len(set(data.clusters[validation])) for _, validation in splits] == [2] * 4
     assert found.metrics["selection/balanced_accuracy"] > 0.5
     assert json.loads(found.selected.json())["metric"] == "balanced_accuracy"
