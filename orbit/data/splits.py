@@ -77,8 +77,8 @@ def split_clusters(
     """Random indices of two parts, neither empty, that have no cluster in common.
 
     Clusters may have different sizes and classes: of ten random splits (scikit-learn's GroupShuffleSplit) it is the
-    first whose first part lacks the fewest classes, and whose second part has a share of the points of each class that is
-    closest to ``fraction``.
+    first whose first part lacks the fewest classes, and whose second part has a share of the points of each class that
+    is closest to ``fraction``.
 
     Raises
     ------

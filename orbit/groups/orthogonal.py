@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from orbit.core.params import Range
-from orbit.groups.base import MatrixGroup
+from orbit.groups.base import Group, MatrixGroup
 from orbit.groups.domains import OrthogonalMatrices
 from orbit.registry import register
 
