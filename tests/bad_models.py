@@ -175,5 +175,5 @@ POINTS: list[tuple[str, Callable[[], object], str, str]] = [
     ),
     ("images", claiming(60_000, 60_000, "new.png"), "new.png", "new.png is not a readable picture (Image size (36000"),
     ("images", lambda: Path("new.png").write_bytes(b""), "new.png", "new.png is not a readable picture"),
-    ("images", lambda: Path("new").mkdir(), "new", "new: expected a folder with .png or .jpg files"),
+    ("images", lambda: Path("new").mkdir(), "new", "new: expected a folder with picture"),
 ]

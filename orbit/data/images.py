@@ -1,113 +1,231 @@
-"""A user's own pictures, in one folder per class."""
+"""A user's own pictures."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
 from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.core.memory import check_fits
 from orbit.core.params import Fraction, PositiveInt
-from orbit.data.class_folders import ClassFolders
+from orbit.data.labelled_files import LabelledFiles
+from orbit.data.pictures import SUFFIXES, Channels, Pages, read_picture
 from orbit.registry import register
+
+Scale = Literal["range", "percentile", "each", "none"]
+Size = list[PositiveInt]
+
+# Bits of the numbers of cameras; those of a file may have more.
+_BITS = (8, 10, 12, 14, 16, 24, 32)
+
+# Percentiles that become 0 and 1, and how many values of a channel they are taken of.
+_PERCENTILES, _SAMPLED = (0.5, 99.5), 1_000_000
 
 
 @register("dataset", "images")
-class Images(ClassFolders):
-    """PNG and JPEG pictures in class folders, ``FOLDER/cat/1.png``; or in ``FOLDER/train/cat`` and ``FOLDER/test/cat``.
+class Images(LabelledFiles):
+    """Pictures in class folders, ``FOLDER/cat/1.png``, in folders of parts, ``FOLDER/train/cat/1.png``, or in a table.
 
-    Points have shape (height, width), or (height, width, 3) in colour, and values in [0, 1].
+    Points have shape (height, width) in grey, else (height, width, channels), and values in [0, 1]. PNG, JPEG, WebP,
+    BMP, GIF, JPEG 2000 and TIFF files of 8 bits are read by Pillow, other TIFF files by tifffile (``pip install
+    'orbit-kernels[images]'``), FITS files by astropy (``orbit-kernels[astronomy]``).
 
     Parameters
     ----------
-    path : str or None
-        The folder. Required.
+    path, manifest, file_column, target, split_column, group_column, task, recursive, on_error, test_fraction :
+        See :class:`~orbit.data.labelled_files.LabelledFiles`.
     resize : [height, width] or None
-        Size that all pictures are resized to, in pixels; None: pictures must have equal sizes.
-    channels : {"grey", "rgb"}
-        Transparent pixels are shown on black.
-    test_fraction : float in (0, 1)
-        Share of the pictures in the random test part if there are no folders ``train`` and ``test``.
+        Size that all pictures are resized to, in pixels; None: pictures must have equal sizes, unless they are cropped
+        or padded.
+    crop, pad : [height, width] or None
+        Size of the middle of a picture that is kept, and size that a smaller picture is put in the middle of, with
+        zeros about it. At most one of ``resize``, ``crop`` and ``pad``.
+    channels : {"grey", "rgb", "all"}
+        ``all`` are those of the files. Transparent pixels are shown on black.
+    pages : {"channels", "volume", "first"}
+        What several pages of a TIFF or planes of a FITS file are: channels, or the depth of points of shape (depth,
+        height, width); ``first`` leaves out all others.
+    scale : {"range", "percentile", "each", "none"}
+        ``range`` divides integers by the largest number of as many bits (8, 10, 12, 14, 16, 24 or 32) as the largest of
+        all training pictures has, and maps the smallest and largest float to 0 and 1, unless all are in [0, 1].
+        ``percentile`` maps the 0.5th and 99.5th percentile of each channel, over all training pictures, to 0 and 1, and
+        cuts what is beyond; ``each`` does so for each picture. ``none`` keeps values as they are stored. New points are
+        scaled by the numbers of the training points.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
     """
 
     pixels = True
-    thing, suffixes, shown = "picture", (".png", ".jpg", ".jpeg"), ".png {} .jpg"
+    reading = "low", "high"
+    thing, suffixes, shown = "picture", SUFFIXES, "picture (.png, .jpg, .tif ...)"
 
     def __init__(
         self,
         path: str | None = None,
-        resize: list[PositiveInt] | None = None,
-        channels: Literal["grey", "rgb"] = "grey",
+        resize: Size | None = None,
+        channels: Channels = "grey",
+        *,
+        crop: Size | None = None,
+        pad: Size | None = None,
+        pages: Pages = "channels",
+        scale: Scale = "range",
+        manifest: str | None = None,
+        file_column: str = "file",
+        target: str | list[str] = "label",
+        split_column: str | None = None,
+        group_column: str | None = None,
+        task: Literal["auto", "classification", "regression"] = "auto",
+        recursive: bool = False,
+        on_error: Literal["refuse", "skip"] = "refuse",
         test_fraction: Fraction = 0.25,
         n_train: PositiveInt | None = None,
         n_test: PositiveInt | None = None,
     ) -> None:
-        self.path = path
+        super().__init__(
+            path, manifest, file_column, target, split_column, group_column, task, recursive, on_error, test_fraction,
+            n_train, n_test,
+        )  # fmt: skip
         self.resize = resize
         self.channels = channels
-        self.test_fraction = test_fraction
-        self.n_train = n_train
-        self.n_test = n_test
+        self.crop = crop
+        self.pad = pad
+        self.pages = pages
+        self.scale = scale
 
     def check(self) -> None:
         super().check()
-        if self.resize is not None and len(self.resize) != 2:
-            raise ParameterError("resize", "[height, width] in pixels", self.resize)
+        given = {name: size for name in ("resize", "crop", "pad") if (size := getattr(self, name)) is not None}
+        for name, size in given.items():
+            if len(size) != 2:
+                raise ParameterError(name, "[height, width] in pixels", size)
+        if len(given) > 1:
+            raise InputError(f"{', '.join(given)}: expected at most one of resize, crop and pad")
 
-    def _how(self) -> str:
-        return "in grey" if self.channels == "grey" else "in colour"
+    def _how(self, reading: Mapping[str, Any]) -> str:
+        how = {"grey": "in grey", "rgb": "in colour", "all": "with all channels"}[self.channels]
+        if self.scale == "none":
+            return how
+        if self.scale == "each":
+            return f"{how}, each scaled by its percentiles"
+        low, high = min(reading["low"]), max(reading["high"])
+        return how if (low, high) in ((0, 255), (0, 1)) else f"{how}, {low:.4g} to {high:.4g} as 0 to 1"
 
-    def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, dict[str, Any]]:
-        """All pictures, of one (height, width): that of the form, or of the first."""
-        size = None if form is None else tuple(form["shape"][:2])
-        X: np.ndarray | None = None
-        if self.resize is not None:
-            self._check_memory("resize", len(files), *self.resize)
-        for i, file in enumerate(files):
-            image = self._picture(file)
-            if X is None:
-                self._check_memory("path", len(files), *image.shape[:2])
-                X = np.empty((len(files), *(size or image.shape[:2]), *image.shape[2:]), dtype=np.float32)
-            if image.shape != X.shape[1:]:
-                of = "the model was fitted to" if size else f"{files[0].name} has"
-                advice = "resize it" if size else f"set resize=[{X.shape[1]},{X.shape[2]}]"
-                raise InputError(
-                    f"{file} has {image.shape[0]} x {image.shape[1]} pixels, {of} {X.shape[1]} x {X.shape[2]}; {advice}"
-                )
-            X[i] = image
-        assert X is not None
-        return X, {}
+    def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        shape = tuple(form["shape"]) if form else self._first(files).shape
+        self._check_memory(len(files), shape)
+        X = np.empty((len(files), *shape), dtype=np.float32)
 
-    def _check_memory(self, name: str, count: int, height: int, width: int) -> None:
-        channels = 3 if self.channels == "rgb" else 1
-        nbytes = 4 * (count + 1) * height * width * channels  # all of them, and the one that is read
-        check_fits(name, f"{count:,} pictures of {height:,} x {width:,} pixels", nbytes)
+        def read(i: int) -> None:
+            picture = self._picture(files[i])
+            if picture.shape != shape:
+                raise InputError(self._of_other_shape(files[i], picture.shape, shape, form is not None))
+            X[i] = picture
+
+        kept = self._each(files, read)
+        return X[kept] if len(kept) < len(files) else X, kept, {}
+
+    def _first(self, files: list[Path]) -> np.ndarray:
+        """The first picture that can be read."""
+        for file in files:
+            try:
+                return self._picture(file)
+            except DataFileError:
+                if self.on_error == "refuse" or file == files[-1]:
+                    raise
+        raise AssertionError("there is a file")
+
+    def _check_memory(self, count: int, shape: tuple[int, ...]) -> None:
+        sizes = " x ".join(f"{side:,}" for side in shape)
+        nbytes = 4 * (count + 1) * math.prod(shape)  # all of them, and the one that is read
+        check_fits("path" if self.resize is None else "resize", f"{count:,} pictures of {sizes} pixels", nbytes)
+
+    def _of_other_shape(self, file: Path, found: tuple[int, ...], expected: tuple[int, ...], fitted: bool) -> str:
+        size, wanted = (" x ".join(map(str, shape)) for shape in (found, expected))
+        if fitted:
+            return f"{file} has {size} pixels, the model was fitted to {wanted}; resize it"
+        height, width = expected[self.pages == "volume" :][:2]
+        return (
+            f"{file} has {size} pixels, others have {wanted}; set resize, crop or pad, e.g. resize=[{height},{width}]"
+        )
 
     def _picture(self, file: Path) -> np.ndarray:
-        try:
-            with Image.open(file) as opened:
-                image = self._converted(ImageOps.exif_transpose(opened))
-        except Exception as error:  # Pillow raises many kinds, also for sizes that no memory holds
-            raise DataFileError(f"{file.absolute()} is not a readable picture ({error})") from error
+        """The values of a picture of the size that was asked for, as they are stored."""
+        stack = read_picture(file, self.channels, self.pages)
         if self.resize is not None:
-            image = image.resize((self.resize[1], self.resize[0]), Image.Resampling.LANCZOS)
-        scale = 1 if image.mode == "F" else 255
-        return (np.asarray(image, dtype=np.float32) / scale).clip(0, 1)
+            stack = _resized(stack, self.resize)
+        if self.crop is not None or self.pad is not None:
+            stack = _in_the_middle(stack, self.crop or self.pad or [], file, cut=self.crop is not None)
+        picture = stack if self.pages == "volume" else stack[0]
+        return picture[..., 0] if picture.shape[-1] == 1 else picture
 
-    def _converted(self, image: Image.Image) -> Image.Image:
-        """In 8 bits, grey or colour; 16-bit grey as floats in [0, 1], which Pillow would clip at 255."""
-        if image.mode.startswith("I"):
-            grey = np.asarray(image, dtype=np.float32) / 65535
-            if self.channels == "grey":
-                return Image.fromarray(grey)
-            image = Image.fromarray((255 * grey).round().clip(0, 255).astype(np.uint8))
-        if image.has_transparency_data:
-            picture = image.convert("RGBA")
-            image = Image.alpha_composite(Image.new("RGBA", picture.size, "black"), picture)
-        return image.convert("L" if self.channels == "grey" else "RGB")
+    def _fitted_scale(self, X: np.ndarray, train: np.ndarray) -> dict[str, Any]:
+        if self.scale in ("none", "each"):
+            return {}
+        low, high = _range(X, train) if self.scale == "range" else self._percentiles(X[train])
+        return {"low": low, "high": high}
+
+    def _apply_scale(self, X: np.ndarray, form: Mapping[str, Any]) -> None:
+        if self.scale == "each":
+            for x in X:
+                _stretch(x, *self._percentiles(x[None]))
+        elif self.scale != "none":
+            form = form if "low" in form else self._fitted_scale(X, np.arange(len(X)))  # a model of an earlier version
+            _stretch(X, form["low"], form["high"])
+
+    def _percentiles(self, X: np.ndarray) -> tuple[list[float], list[float]]:
+        """Those of each channel that become 0 and 1."""
+        has_channels = X.ndim > (4 if self.pages == "volume" else 3)
+        values = X.reshape(-1, X.shape[-1] if has_channels else 1)
+        if len(values) > _SAMPLED:
+            values = values[np.random.default_rng(0).integers(len(values), size=_SAMPLED)]
+        low, high = np.percentile(values, _PERCENTILES, axis=0)
+        return low.tolist(), high.tolist()
+
+
+def _range(X: np.ndarray, train: np.ndarray) -> tuple[list[float], list[float]]:
+    """What becomes 0 and 1: 0 and the largest number of as many bits, or the smallest and the largest value."""
+    low, high = min(float(X[i].min()) for i in train), max(float(X[i].max()) for i in train)
+    if low >= 0 and high > 1 and all(np.array_equal(X[i], X[i].round()) for i in train):
+        return [0.0], [float(2 ** next(bits for bits in _BITS if high < 2**bits) - 1)]
+    return ([0.0], [1.0]) if low >= 0 and high <= 1 else ([low], [high])
+
+
+def _stretch(X: np.ndarray, low: list[float], high: list[float]) -> None:
+    """Map ``low`` to 0 and ``high`` to 1, by channels where there are several, and cut what is beyond, in place."""
+    width = np.subtract(high, low, dtype=np.float32)
+    X -= np.array(low, np.float32)
+    X /= np.where(width > 0, width, 1)
+    np.clip(X, 0, 1, out=X)
+
+
+def _resized(stack: np.ndarray, size: Size) -> np.ndarray:
+    """A picture of another height and width, in the same type, without values beyond those that it has."""
+    out = np.empty((len(stack), *size, stack.shape[-1]), stack.dtype)
+    for depth, plane in enumerate(stack):
+        for channel in range(plane.shape[-1]):
+            image = Image.fromarray(plane[..., channel].astype(np.float32))
+            values = np.asarray(image.resize((size[1], size[0]), Image.Resampling.LANCZOS))
+            values = values.round() if stack.dtype.kind in "iu" else values
+            out[depth, ..., channel] = values.clip(plane.min(), plane.max())
+    return out
+
+
+def _in_the_middle(stack: np.ndarray, size: Size, file: Path, cut: bool) -> np.ndarray:
+    """The middle of a picture, or the picture in the middle of zeros."""
+    found = stack.shape[1:3]
+    if any(have < want if cut else have > want for have, want in zip(found, size, strict=True)):
+        key, other = ("crop", "smaller") if cut else ("pad", "larger")
+        raise InputError(f"{key}: {file} has {found[0]} x {found[1]} pixels, {other} than {size[0]} x {size[1]}")
+    whole, part = (found, size) if cut else (size, found)
+    top, left = ((most - least) // 2 for most, least in zip(whole, part, strict=True))
+    rows, columns = slice(top, top + part[0]), slice(left, left + part[1])
+    if cut:
+        return stack[:, rows, columns]
+    padded = np.zeros((len(stack), *size, stack.shape[-1]), stack.dtype)
+    padded[:, rows, columns] = stack
+    return padded

@@ -1,25 +1,25 @@
-"""A user's own recordings, in one folder per class, as waveforms or as spectrograms of one size."""
+"""A user's own recordings, as waveforms or as spectrograms of one size."""
 
 from __future__ import annotations
 
 import io
 import math
-import struct
+import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from scipy.io import wavfile
 from scipy.signal import resample_poly
 
 from orbit.core.errors import DataFileError, InputError, ParameterError
 from orbit.core.memory import check_fits
 from orbit.core.params import Fraction, PositiveFloat, PositiveInt, Range
 from orbit.core.threads import single_threaded
-from orbit.data.class_folders import ClassFolders
+from orbit.data.labelled_files import LabelledFiles
 from orbit.registry import register
 from orbit.representations import mel_spectrogram
 
@@ -35,21 +35,24 @@ _LEAST_RATE, _MOST_RATE = 500, 1_000_000
 # Sizes of samples from here on are placeholders of programs that stream: SoX writes this one, others 2^32 - 1.
 _STREAMED = 0x7FFFF000
 
+# What libsndfile notes of a .wav file whose header has another number of bytes of samples than the file.
+_DATA_SIZES = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
+
 # Ratio of the longest recording to the median above which a warning says how much is padded with silence.
 _LONG = 4.0
 
 
 @register("dataset", "sounds")
-class Sounds(ClassFolders):
-    """Recordings (.wav) in class folders, ``FOLDER/yes/1.wav``; or in ``FOLDER/train/yes`` and ``FOLDER/test/yes``.
+class Sounds(LabelledFiles):
+    """Recordings in class folders, ``FOLDER/yes/1.wav``, or of parts, ``FOLDER/train/yes/1.wav``, or in a table.
 
-    Several channels are averaged. Recordings are centred in ``duration`` seconds: padded with silence, or trimmed at
-    both ends.
+    WAV, FLAC, OGG, MP3, AIFF, AU and CAF files are read by libsndfile. Several channels are averaged. Recordings are
+    centred in ``duration`` seconds: padded with silence, or trimmed at both ends.
 
     Parameters
     ----------
-    path : str or None
-        The folder. Required.
+    path, manifest, file_column, target, split_column, group_column, task, recursive, on_error, test_fraction :
+        See :class:`~orbit.data.labelled_files.LabelledFiles`.
     form : {"spectrogram", "waveform"}
         ``spectrogram``: shape (bands, frames), for the group ``translation``: the energy in bands of equal width on the
         mel scale, the highest in the first row, in decibels below the recording's loudest; 0 is 80 dB below or less,
@@ -61,8 +64,6 @@ class Sounds(ClassFolders):
         Samples a second, to which recordings are resampled; None: they must have equal rates.
     bands, frames : int
         Size of a spectrogram, >= 2.
-    test_fraction : float in (0, 1)
-        Share of the recordings in the random test part if there are no folders ``train`` and ``test``.
     n_train, n_test : int >= 1 or None
         Random subsets; None is all.
     """
@@ -71,7 +72,8 @@ class Sounds(ClassFolders):
     default_group = {"name": "translation"}
     ink = True
     reading = "rate", "duration"
-    thing, suffixes, shown = "recording", (".wav",), ".wav"
+    thing, shown = "recording", "recording (.wav, .flac, .mp3 ...)"
+    suffixes = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff", ".au", ".caf")
 
     def __init__(
         self,
@@ -81,19 +83,28 @@ class Sounds(ClassFolders):
         rate: PositiveInt | None = None,
         bands: Annotated[int, Range(low=2)] = 32,
         frames: Annotated[int, Range(low=2)] = 32,
+        *,
+        manifest: str | None = None,
+        file_column: str = "file",
+        target: str | list[str] = "label",
+        split_column: str | None = None,
+        group_column: str | None = None,
+        task: Literal["auto", "classification", "regression"] = "auto",
+        recursive: bool = False,
+        on_error: Literal["refuse", "skip"] = "refuse",
         test_fraction: Fraction = 0.25,
         n_train: PositiveInt | None = None,
         n_test: PositiveInt | None = None,
     ) -> None:
-        self.path = path
+        super().__init__(
+            path, manifest, file_column, target, split_column, group_column, task, recursive, on_error, test_fraction,
+            n_train, n_test,
+        )  # fmt: skip
         self.form = form
         self.duration = duration
         self.rate = rate
         self.bands = bands
         self.frames = frames
-        self.test_fraction = test_fraction
-        self.n_train = n_train
-        self.n_test = n_test
 
     def check(self) -> None:
         super().check()
@@ -101,10 +112,10 @@ class Sounds(ClassFolders):
         if self.rate is not None and not _LEAST_RATE <= self.rate <= _MOST_RATE:
             raise ParameterError("rate", f"{_LEAST_RATE} to {_MOST_RATE:,} samples a second", self.rate)
 
-    def _how(self) -> str:
+    def _how(self, reading: Mapping[str, Any]) -> str:
         return f"as {self.form}s"
 
-    def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, dict[str, Any]]:
+    def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         """All recordings; their rate and duration are those of the form, or of the parameters, or of the recordings."""
         reading: dict[str, Any] = {"rate": self.rate, "duration": self.duration}
         if form is not None:
@@ -115,33 +126,40 @@ class Sounds(ClassFolders):
         shape = (length,) if self.form == "waveform" else (self.bands, self.frames)
         check_fits("duration", f"{len(files):,} recordings of {length:,} samples", 4 * len(files) * math.prod(shape))
         X = np.empty((len(files), *shape), dtype=np.float32)
-        for i, file in enumerate(files):
-            found, samples = _read_wav(file)
+
+        def read(i: int) -> None:
+            found, samples = _read_sound(files[i])
             if found != rate:
                 if form is None and self.rate is None:
-                    raise _unequal(file, found, rate)
+                    raise _unequal(files[i], found, rate)
                 divisor = math.gcd(rate, found)
                 samples = resample_poly(samples, rate // divisor, found // divisor)
             X[i] = represented(samples, self.form, length, self.bands, self.frames, rate)
-        return X, reading
+
+        read_files = self._each(files, read)
+        return X[read_files] if len(read_files) < len(files) else X, read_files, reading
 
     def _common(self, files: list[Path], rate: int | None, duration: float | None) -> dict[str, Any]:
         """The rate of all recordings, and the duration of the longest, where they are not given."""
-        seconds = []
-        for file in files:
-            found, samples = _read_wav(file)
-            rate = rate or found
-            if found != rate and self.rate is None:
-                raise _unequal(file, found, rate)
-            seconds.append(len(samples) / found)
-        longest, median, most = max(seconds), *np.quantile(seconds, [0.5, 0.95])
+        rates, seconds = np.zeros(len(files), int), np.zeros(len(files))
+
+        def measure(i: int) -> None:
+            rates[i], samples = _read_sound(files[i])
+            seconds[i] = len(samples) / rates[i]
+
+        read = self._each(files, measure)
+        others = [i for i in read if rates[i] != rates[read[0]]]
+        if others and rate is None:
+            raise _unequal(files[others[0]], int(rates[others[0]]), int(rates[read[0]]))
+        longest = float(seconds.max())
+        median, most = np.quantile(seconds[read], [0.5, 0.95])
         if duration is None and longest > _LONG * median:
             warnings.warn(
                 f"the longest recording, {files[int(np.argmax(seconds))]}, has {longest:.3g} s, half of them at most "
                 f"{median:.3g} s, and all are padded with silence; set duration={most:.2g} to trim the longest ones",
                 stacklevel=2,
             )
-        return {"rate": rate, "duration": duration or max(longest, WINDOW_S)}
+        return {"rate": rate or int(rates[read[0]]), "duration": duration or max(longest, WINDOW_S)}
 
 
 def check_duration(seconds: float | None) -> None:
@@ -169,51 +187,43 @@ def _centred(samples: np.ndarray, length: int) -> np.ndarray:
     return np.pad(kept, (before, length - len(kept) - before))
 
 
-def decoded(content: bytes, name: str) -> tuple[int, np.ndarray]:
-    """Samples a second, and the samples of a .wav file as they are stored, shape (n,) or (n, channels)."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", wavfile.WavFileWarning)  # of a file that ends too early
-            warnings.filterwarnings("ignore", "Chunk .non-data. not understood")  # such as texts beside the samples
-            return wavfile.read(io.BytesIO(_with_sizes(content)))
-    except Exception as error:
-        raise DataFileError(f"{name} is not a readable .wav file: {error}") from error
+@dataclass(frozen=True)
+class Recording:
+    """Samples in [-1, 1], float64, shape (n, channels); ``subtype`` is how libsndfile names their type."""
+
+    rate: int
+    samples: np.ndarray
+    subtype: str
 
 
-def _with_sizes(content: bytes) -> bytes:
-    """A RIFF file up to its samples, with sizes that are right, as far as they can be known.
+def decoded(content: bytes, name: str) -> Recording:
+    """A recording in any format that libsndfile reads; of a .wav file that was cut, the samples that it has.
 
-    Programs that stream leave placeholders for the sizes, and others write a wrong size of the whole, or something
-    after the samples. A file of another form, or of fewer samples than it says, is returned as it is.
+    Raises
+    ------
+    DataFileError
+        If it cannot be read, naming the file ``name``.
     """
-    order = {b"RIFF": "<", b"RIFX": ">"}.get(content[:4], "")
-    start, block = 12, 1
-    while order and content[start : start + 4] != b"data":
-        if start + 24 > len(content):
-            return content
-        if content[start : start + 4] == b"fmt ":
-            (block,) = struct.unpack_from(order + "H", content, start + 20)  # bytes of one sample of all channels
-        (size,) = struct.unpack_from(order + "I", content, start + 4)
-        start += 8 + size + size % 2
-    if not order or start + 8 > len(content):
-        return content
-    whole, size = (struct.unpack_from(order + "I", content, place)[0] for place in (4, start + 4))
-    present = len(content) - start - 8
-    if size >= _STREAMED or size == whole == 0:
-        size = present - present % max(1, block)
-    if size > present:
-        return content
-    end = start + 8 + size
-    sizes = struct.pack(order + "I", end - 8), struct.pack(order + "I", size)
-    return content[:4] + sizes[0] + content[8 : start + 4] + sizes[1] + content[start + 8 : end]
+    import soundfile  # here, because it loads libsndfile
 
-
-def _read_wav(file: Path) -> tuple[int, np.ndarray]:
-    """Samples a second, and the mean of all channels, float64; integers in [-1, 1]."""
     try:
-        rate, samples = decoded(file.read_bytes(), str(file))
+        with soundfile.SoundFile(io.BytesIO(content)) as opened:
+            found = Recording(opened.samplerate, opened.read(always_2d=True), opened.subtype)
+            sizes = _DATA_SIZES.search(opened.extra_info)
+    except soundfile.LibsndfileError as error:
+        raise DataFileError(f"{name} is not a readable recording: {error.error_string}") from error
+    if sizes and int(sizes[2]) < int(sizes[1]) < _STREAMED:
+        warnings.warn(f"{name} ends too early: it has {sizes[2]} of {sizes[1]} bytes of samples", stacklevel=2)
+    return found
+
+
+def _read_sound(file: Path) -> tuple[int, np.ndarray]:
+    """Samples a second, and the mean of all channels, float64 in [-1, 1]."""
+    try:
+        recording = decoded(file.read_bytes(), str(file))
     except OSError as error:
         raise DataFileError(f"{file.absolute()} cannot be read ({error.strerror or error})") from error
+    rate, samples = recording.rate, recording.samples
     if not samples.size:
         raise DataFileError(f"{file} has no samples; remove it")
     if not _LEAST_RATE <= rate <= _MOST_RATE:
@@ -222,11 +232,7 @@ def _read_wav(file: Path) -> tuple[int, np.ndarray]:
         )
     if not np.isfinite(samples).all():
         raise DataFileError(f"{file} has samples that are NaN or infinite; correct or remove it")
-    if samples.dtype.kind != "f":
-        limits = np.iinfo(samples.dtype)
-        middle = 0.0 if limits.min else 2.0**7  # bytes are unsigned
-        samples = (samples - middle) / (limits.max - middle + 1)
-    return rate, samples.astype(np.float64).reshape(len(samples), -1).mean(1)
+    return rate, samples.mean(1)
 
 
 def _unequal(file: Path, found: int, expected: int) -> InputError:

@@ -191,14 +191,14 @@ class SpokenDigits(FileLoader):
 
 def _samples(content: bytes, name: str) -> np.ndarray:
     """The signal of a .wav file, values in [-1, 1)."""
-    rate, samples = decoded(content, name)
-    if rate != RATE or samples.ndim != 1 or samples.dtype != np.int16 or len(samples) == 0:
-        channels = 1 if samples.ndim == 1 else samples.shape[1]
+    found = decoded(content, name)
+    count, channels = found.samples.shape
+    if (found.rate, channels, found.subtype) != (RATE, 1, "PCM_16") or not count:
         raise DataFileError(
-            f"{name}: expected one channel of {RATE} samples a second in 16 bits, found {len(samples)} samples of "
-            f"{channels} channels at {rate} in {samples.dtype}"
+            f"{name}: expected one channel of {RATE} samples a second in 16 bits, found {count} samples of "
+            f"{channels} channels at {found.rate} in {found.subtype}"
         )
-    return samples / 2.0**15
+    return found.samples[:, 0]
 
 
 def _contents(paths: list[Path]) -> Iterable[tuple[str, bytes]]:

@@ -149,7 +149,7 @@ class HoldOut(Selection):
 
 @register("selection", "given")
 class GivenFolds(Selection):
-    """The published folds of the data set, each the validation part once.
+    """The published folds of the data set, or its validation part, each the validation part once.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class GivenFolds(Selection):
     def splits(self, data: Dataset, random_state: RandomState = None) -> list[Split]:
         if data.folds is None:
             raise InputError(f"{self.label()}: {data.name} has no published folds; use selection=k_fold")
-        folds = np.unique(data.folds)
-        if len(folds) < 2:
+        folds = np.unique(data.folds[data.folds >= 0])
+        if not len(folds) or (data.folds == folds[0]).all():
             raise InputError(f"{self.label()}: {data.name} has a single fold here; use selection=hold_out")
         return [(np.flatnonzero(data.folds != fold), np.flatnonzero(data.folds == fold)) for fold in folds]

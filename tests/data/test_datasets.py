@@ -422,10 +422,10 @@ def test_waveforms_lie_in_the_middle_of_their_time(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"no sound", "0_ann_0.wav is not a readable .wav file"),
+        (b"no sound", "0_ann_0.wav is not a readable recording"),
         (wav(np.ones(800, np.int16), 16_000), "expected one channel of 8000 samples a second.*1 channels at 16000"),
         (wav(np.ones((800, 2), np.int16)), "2 channels at 8000"),
-        (wav(np.ones(800, np.float32)), "in float32"),
+        (wav(np.ones(800, np.float32)), "in FLOAT"),
     ],
 )
 def test_other_sounds_are_refused(tmp_path, content, message):

@@ -1,18 +1,26 @@
-"""A user's own pictures."""
+"""A user's own pictures: formats, sizes, scales, parts, and tables that list them."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import tifffile
+from astropy.io import fits
+from bad_data import claiming
+from PIL import Image
 from samples import draw, draw_classes
 
-from orbit.core.errors import InputError
+from orbit.core.errors import DataFileError, InputError
 from orbit.core.fingerprint import digest, fingerprint, of_listing
 from orbit.data import Images
+from orbit.data.validation import GivenFolds
 from orbit.testing import DatasetContract
 
 
@@ -36,24 +44,42 @@ def test_pictures_are_their_pixels_under_their_folders_names(tmp_path, channels,
     (tmp_path / ".hidden").mkdir()
     data = Images(str(tmp_path), channels=channels).load(0)
     assert data.source.endswith(", in grey" if channels == "grey" else ", in colour")
+    assert data.reading == {"low": [0.0], "high": [255.0]}
     assert data.X_train.shape == (30, *shape)
     by_pixels = {(values / np.float32(255)).tobytes(): name.split("/")[0] for name, values in pictures.items()}
     for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
         assert [by_pixels[x.tobytes()] for x in X] == y.tolist()
 
 
-def test_train_and_test_folders_are_the_parts(tmp_path):
-    draw_classes(tmp_path / "train", 6)
-    draw_classes(tmp_path / "test", 2)
+@pytest.mark.parametrize("names", [("train", "test"), ("Training", "TESTING")])
+def test_train_and_test_folders_are_the_parts(tmp_path, names):
+    draw_classes(tmp_path / names[0], 6)
+    draw_classes(tmp_path / names[1], 2)
     data = Images(str(tmp_path)).load(0)
     assert (len(data.X_train), len(data.X_test)) == (12, 4)
+    (tmp_path / names[1]).rename(tmp_path / "other")
+    with pytest.raises(InputError, match=f"has a folder {names[0]}; expected train and test"):
+        Images(str(tmp_path)).check_files()
 
 
-def test_unequal_sizes_are_refused_or_resized(tmp_path):
+def test_a_validation_folder_is_the_given_validation_part_or_the_test_part(tmp_path):
+    for part, n in (("train", 6), ("valid", 3), ("test", 2)):
+        draw_classes(tmp_path / part, n)
+    data = Images(str(tmp_path)).load(0)
+    assert (len(data.X_train), len(data.X_test)) == (18, 4)
+    ((fit, validation),) = GivenFolds().splits(data)
+    assert (len(fit), len(validation)) == (12, 6)
+    shutil.rmtree(tmp_path / "test")
+    data = Images(str(tmp_path)).load(0)
+    assert (len(data.X_train), len(data.X_test), data.folds) == (12, 6, None)
+
+
+def test_unequal_sizes_are_refused_by_name_or_resized(tmp_path):
     draw_classes(tmp_path)
     draw(tmp_path / "cat" / "odd.png", np.full((5, 7), 128, np.uint8))
-    with pytest.raises(InputError, match=r"odd.png has 5 x 7 pixels, 1.png has 6 x 8; set resize=\[6,8\]"):
+    with pytest.raises(InputError) as error:
         Images(str(tmp_path)).load(0)
+    assert "odd.png has 5 x 7 pixels, others have 6 x 8; set resize, crop or pad, e.g. resize=[6,8]" in str(error.value)
     data = Images(str(tmp_path), resize=[4, 5]).load(0)
     assert data.X_train.shape == (31, 4, 5)
     assert 0 <= data.X_train.min() < data.X_train.max() <= 1
@@ -85,7 +111,7 @@ def test_sixteen_bits_keep_their_values(tmp_path):
     deep = np.linspace(0, 65535, 48).reshape(6, 8).astype(np.uint16)
     np.testing.assert_allclose(one_picture(tmp_path, "deep.png", deep), deep / 65535, atol=1e-6)
     colour = one_picture(tmp_path, "deep.png", deep, "rgb")
-    np.testing.assert_allclose(colour, np.repeat(deep[..., None], 3, 2) / 65535, atol=0.5 / 255 + 1e-6)
+    np.testing.assert_allclose(colour, np.repeat(deep[..., None], 3, 2) / 65535, atol=1e-6)
 
 
 def test_transparent_pixels_are_black(tmp_path):
@@ -104,9 +130,9 @@ def test_jpeg_in_colour_and_grey(tmp_path):
 
 
 def test_what_lies_beside_train_and_test_is_left_out_with_a_warning(tmp_path):
-    for part in ("train", "test", "val"):
+    for part in ("train", "test", "more"):
         draw_classes(tmp_path / "new" / part, 3)
-    with pytest.warns(UserWarning, match="1 files and folders are left out, e.g. val; only the folders train and test"):
+    with pytest.warns(UserWarning, match="1 files and folders are left out, e.g. more; only train, test are read"):
         Images(str(tmp_path / "new")).load(0)
 
 
@@ -116,3 +142,298 @@ def test_new_pictures_are_read_by_their_names(tmp_path):
     assert points.ids == sorted(pictures)
     for x, name in zip(points.X, points.ids, strict=True):
         np.testing.assert_allclose(x, pictures[name] / 255, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ([6, 9], "the model was fitted to 6 x 9; resize it"),
+        ([6, 8, 3], "has 6 x 8 pixels, the model was fitted to 6 x 8 x 3"),
+    ],
+)
+def test_new_pictures_of_another_size_are_refused(tmp_path, shape, message):
+    draw_classes(tmp_path / "new", 3)
+    with pytest.raises(InputError) as error:
+        Images().read_points(str(tmp_path / "new"), {"shape": shape})
+    assert message in str(error.value)
+
+
+def test_a_new_picture_that_claims_a_size_that_no_memory_holds_is_refused(tmp_path):
+    draw_classes(tmp_path / "new", 3)
+    claiming(60_000, 60_000, str(tmp_path / "new" / "bomb.png"))()
+    with pytest.raises(InputError, match=r"bomb\.png is not a readable picture \(Image size \(3600000000 pixels\)"):
+        Images().read_points(str(tmp_path / "new"), {"shape": [6, 8]})
+
+
+# ---- formats: what each is read as ----------------------------------------------------------------------------------
+
+H, W = 6, 8
+GREY = np.random.default_rng(1).integers(0, 250, (H, W)).astype(np.uint8)
+COLOUR = np.random.default_rng(2).integers(0, 250, (H, W, 3)).astype(np.uint8)
+GREY[0, 0] = COLOUR[0, 0, 0] = 255
+CAMERA = (GREY.astype(np.uint16) * 16).clip(0, 4095)  # 12 bits in 16
+CAMERA[0, 0] = 4095
+STACK = np.stack([GREY, GREY // 2, GREY // 3, GREY // 4, GREY // 5])
+
+
+def by_pillow(**how):
+    return lambda path, values: Image.fromarray(values).save(path, **how)
+
+
+def by_tifffile(**how):
+    return lambda path, values: tifffile.imwrite(path, values, **how)
+
+
+def by_astropy(path, values):
+    fits.writeto(path, values[..., ::-1, :])
+
+
+PILLOW, TIFF = by_pillow(), by_tifffile()
+LOSSLESS = [
+    # suffix, writer, values as stored, settings, expected
+    (".png", PILLOW, GREY, {}, GREY / 255),
+    (".PNG", PILLOW, GREY, {}, GREY / 255),
+    (".png", PILLOW, COLOUR, {"channels": "rgb"}, COLOUR / 255),
+    (".png", PILLOW, COLOUR, {"channels": "all"}, COLOUR / 255),
+    (".png", PILLOW, GREY, {"channels": "all"}, GREY / 255),
+    (".png", PILLOW, GREY, {"channels": "rgb"}, np.repeat(GREY[..., None], 3, 2) / 255),
+    (".png", PILLOW, CAMERA, {}, CAMERA / 4095),
+    (".png", PILLOW, CAMERA, {"channels": "all"}, CAMERA / 4095),
+    (".png", PILLOW, GREY > 100, {}, (GREY > 100).astype(float)),
+    (".webp", by_pillow(lossless=True), COLOUR, {"channels": "rgb"}, COLOUR / 255),
+    (".bmp", PILLOW, COLOUR, {"channels": "rgb"}, COLOUR / 255),
+    (".gif", PILLOW, GREY, {}, GREY / 255),
+    (".tga", PILLOW, COLOUR, {"channels": "rgb"}, COLOUR / 255),
+    (".ppm", PILLOW, COLOUR, {"channels": "rgb"}, COLOUR / 255),
+    (".pgm", PILLOW, GREY, {}, GREY / 255),
+    (".jp2", by_pillow(irreversible=False), GREY, {}, GREY / 255),
+    (".tif", PILLOW, GREY, {}, GREY / 255),
+    (".TIFF", PILLOW, COLOUR, {"channels": "rgb"}, COLOUR / 255),
+    (".tif", TIFF, GREY, {}, GREY / 255),
+    (".tif", by_tifffile(compression="lzw"), GREY, {}, GREY / 255),
+    (".tif", by_tifffile(compression="zlib", predictor=2), CAMERA, {}, CAMERA / 4095),
+    (".tif", by_tifffile(tile=(16, 16)), GREY, {}, GREY / 255),
+    (".tif", TIFF, CAMERA, {}, CAMERA / 4095),
+    (".tif", TIFF, CAMERA, {"scale": "none"}, CAMERA),
+    (".tif", TIFF, CAMERA.astype(np.uint32) * 16, {}, CAMERA.astype(float) * 16 / 65535),
+    (".tif", TIFF, CAMERA.astype(np.int16), {}, CAMERA / 4095),
+    (".tif", TIFF, GREY / np.float32(255), {}, GREY / 255),
+    (".tif", TIFF, GREY.astype(np.float64) * 1.5 - 3, {}, (GREY - GREY.min()) / (255.0 - GREY.min())),
+    (".tif", by_tifffile(photometric="rgb"), COLOUR, {"channels": "rgb"}, COLOUR / 255),
+    (
+        ".tif",
+        by_tifffile(photometric="rgb", planarconfig="separate"),
+        COLOUR.transpose(2, 0, 1).copy(),
+        {"channels": "rgb"},
+        COLOUR / 255,
+    ),
+    (".tif", by_tifffile(photometric="minisblack"), STACK, {"channels": "all"}, STACK.transpose(1, 2, 0) / 255),
+    (".tif", by_tifffile(photometric="minisblack"), STACK, {"pages": "volume"}, STACK / 255),
+    (".tif", by_tifffile(photometric="minisblack"), STACK, {"pages": "first"}, STACK[0] / 255),
+    (
+        ".ome.tif",
+        by_tifffile(photometric="minisblack", metadata={"axes": "CYX"}),
+        STACK,
+        {"channels": "all"},
+        STACK.transpose(1, 2, 0) / 255,
+    ),
+    (
+        ".ome.tif",
+        by_tifffile(photometric="minisblack", metadata={"axes": "ZYX"}),
+        STACK,
+        {"pages": "volume"},
+        STACK / 255,
+    ),
+    (
+        ".ome.tif",
+        by_tifffile(photometric="minisblack", metadata={"axes": "ZCYX"}),
+        np.stack([STACK, STACK // 2]),
+        {"pages": "volume", "channels": "all"},
+        np.stack([STACK, STACK // 2]).transpose(0, 2, 3, 1) / 255,
+    ),
+    (".fits", by_astropy, GREY, {}, GREY / 255),
+    (".fit", by_astropy, CAMERA.astype(np.int16), {}, CAMERA / 4095),
+    (".fts", by_astropy, GREY / np.float32(255), {}, GREY / 255),
+    (".fits", by_astropy, STACK, {"channels": "all"}, STACK.transpose(1, 2, 0) / 255),
+    (".fits", by_astropy, STACK, {"pages": "volume"}, STACK / 255),
+]
+
+
+@pytest.mark.parametrize(("suffix", "write", "stored", "settings", "expected"), LOSSLESS)
+def test_files_are_read_as_their_values(tmp_path, suffix, write, stored, settings, expected):
+    for name in ("cat/1", "cat/2", "owl/1", "owl/2"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write(tmp_path / (name + suffix), stored)
+    data = Images(str(tmp_path), **settings).load(0)
+    assert data.X_train.shape == (3, *expected.shape)
+    np.testing.assert_allclose(data.X_train[0], expected, rtol=1e-6, atol=2e-7)
+    assert sorted({*data.y_train}) == ["cat", "owl"]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "write", "stored", "settings", "message"),
+    [
+        (
+            ".tif",
+            by_tifffile(photometric="minisblack"),
+            STACK,
+            {},
+            "has 5 channels, expected grey or colour; set channels=all",
+        ),
+        (".fits", by_astropy, STACK, {"channels": "rgb"}, "has 5 channels, expected grey or colour; set channels=all"),
+        (".tif", lambda path, values: path.write_bytes(b"II*\0"), GREY, {}, r"1\.tif is not a readable picture"),
+        (".fits", lambda path, values: path.write_bytes(b"SIMPLE"), GREY, {}, r"1\.fits is not a readable picture"),
+        (".fits", lambda path, values: fits.HDUList([fits.PrimaryHDU()]).writeto(path), GREY, {}, "has no image, only"),
+        (".png", PILLOW, GREY, {"crop": [9, 9]}, "crop: .* has 6 x 8 pixels, smaller than 9 x 9"),
+        (".png", PILLOW, GREY, {"pad": [4, 9]}, "pad: .* has 6 x 8 pixels, larger than 4 x 9"),
+        (
+            ".png",
+            PILLOW,
+            GREY,
+            {"pad": [9, 9], "crop": [3, 3]},
+            "crop, pad: expected at most one of resize, crop and pad",
+        ),
+        (".png", PILLOW, GREY, {"crop": [3]}, r"crop: expected \[height, width\] in pixels, found \[3\]"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(tmp_path, suffix, write, stored, settings, message):
+    for name in ("cat/1", "owl/1"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        write(tmp_path / (name + suffix), stored)
+    with pytest.raises(InputError, match=message):
+        Images(str(tmp_path), **settings).load(0)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "package", "extra"), [(".tif", "tifffile", "images"), (".fits", "astropy", "astronomy")]
+)
+def test_a_missing_package_is_named_with_its_command(tmp_path, monkeypatch, suffix, package, extra):
+    for name in ("cat/1", "owl/1"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (TIFF if suffix == ".tif" else by_astropy)(tmp_path / (name + suffix), STACK)
+    monkeypatch.setitem(sys.modules, {"astropy": "astropy.io"}.get(package, package), None)
+    with pytest.raises(InputError, match=rf"needs the package {package}: pip install 'orbit-kernels\[{extra}\]'"):
+        Images(str(tmp_path)).load(0)
+
+
+def test_sizes_are_made_equal_by_the_middle(tmp_path):
+    rows = np.arange(1, 31, dtype=np.uint8).reshape(5, 6)
+    for name, values in (("a/1.png", rows), ("b/1.png", rows[:3, :4]), ("a/2.png", rows), ("b/2.png", rows)):
+        draw(tmp_path / name, values)
+    padded = Images(str(tmp_path), pad=[7, 6], scale="none").load(0)
+    by_sum = {x.sum(): x for x in (*padded.X_train, *padded.X_test)}
+    small = by_sum[rows[:3, :4].sum()]
+    np.testing.assert_array_equal(small[2:5, 1:5], rows[:3, :4])
+    assert small.sum() == small[2:5, 1:5].sum()
+    cropped = Images(str(tmp_path), crop=[3, 2], scale="none").load(0)
+    found = {x.tobytes() for x in (*cropped.X_train, *cropped.X_test)}
+    assert found == {values.astype(np.float32).tobytes() for values in (rows[1:4, 2:4], rows[:3, 1:3])}
+
+
+def test_percentiles_are_those_of_training_pictures_and_kept_for_new_ones(tmp_path):
+    rng = np.random.default_rng(0)
+    for i in range(20):
+        values = rng.integers(100, 200, (H, W, 3)).astype(np.uint16) * np.uint16([1, 10, 100])
+        tifffile.imwrite(tmp_path / f"{i}.tif", values, photometric="rgb")
+    table = pd.DataFrame(
+        {"file": [f"{i}.tif" for i in range(20)], "label": ["cat", "owl"] * 10, "part": ["train"] * 15 + ["test"] * 5}
+    )
+    table.to_csv(tmp_path / "labels.csv", index=False)
+    loader = Images(manifest=str(tmp_path / "labels.csv"), split_column="part", channels="rgb", scale="percentile")
+    data = loader.load(0)
+    raw = np.stack([tifffile.imread(tmp_path / f"{i}.tif") for i in range(20)])
+    low, high = np.percentile(raw[:15].reshape(-1, 3), (0.5, 99.5), axis=0)
+    np.testing.assert_allclose(data.X_test, ((raw[15:] - low) / (high - low)).clip(0, 1), atol=1e-5)
+    new = loader.read_points(str(tmp_path / "17.tif"), json.loads(json.dumps(data.form)))
+    np.testing.assert_allclose(new.X[0], data.X_test[2], atol=1e-6)
+    each = Images(manifest=str(tmp_path / "labels.csv"), channels="rgb", scale="each").load(0)
+    assert np.all(each.X_train.min((1, 2)) == 0)
+    assert np.all(each.X_train.max((1, 2)) == 1)
+
+
+class TestManifest:
+    @pytest.fixture
+    def table(self, tmp_path):
+        draw_classes(tmp_path / "zoo", 4)
+        names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.png"))
+        return pd.DataFrame(
+            {
+                "file": names,
+                "label": [name.split("/")[1] for name in names],
+                "legs": np.arange(8) / 3,
+                "wings": np.arange(8) / 7,
+                "part": ["train", "val"] * 3 + ["test"] * 2,
+                "animal": list("aabbccdd"),
+            }
+        )
+
+    def load(self, table: pd.DataFrame, tmp_path: Path, **settings):
+        table.to_csv(tmp_path / "labels.csv", index=False)
+        return Images(manifest=str(tmp_path / "labels.csv"), **settings).load(0)
+
+    def test_classes_are_those_of_folders(self, table, tmp_path):
+        listed, folders = self.load(table, tmp_path), Images(str(tmp_path / "zoo")).load(0)
+        np.testing.assert_array_equal(listed.X_train, folders.X_train)
+        assert listed.y_train.tolist() == folders.y_train.tolist()
+        elsewhere = self.load(table.assign(file=table["file"].str[4:]), tmp_path, path=str(tmp_path / "zoo"))
+        np.testing.assert_array_equal(elsewhere.X_test, folders.X_test)
+
+    def test_numbers_parts_and_what_belongs_together(self, table, tmp_path):
+        one = self.load(table, tmp_path, target="legs", split_column="part")
+        assert one.task == "regression"
+        np.testing.assert_allclose(one.y_test, [6 / 3, 7 / 3])
+        assert one.folds.tolist() == [-1, 0] * 3
+        two = self.load(table, tmp_path, target=["legs", "wings"], group_column="animal")
+        assert two.y_train.shape[1:] == (2,)
+        assert len(set(two.groups)) == len(two.groups) / 2
+
+    @pytest.mark.parametrize(
+        ("change", "settings", "message"),
+        [
+            (lambda t: t.rename(columns={"label": "lable"}), {}, "target: labels.csv has no column 'label'.*lable"),
+            (lambda t: t.rename(columns={"file": "name"}), {}, "file_column: labels.csv has no column 'file'"),
+            (
+                lambda t: t.assign(file="gone.png"),
+                {},
+                r"manifest: 8 of 8 files that labels.csv names do not exist, e.g. .*gone",
+            ),
+            (
+                lambda t: t.assign(label=t["label"].where(t["label"] == "cat")),
+                {},
+                "target: column 'label' of labels.csv has no value in row 5",
+            ),
+            (
+                lambda t: t.assign(part="train"),
+                {"split_column": "part"},
+                "split_column: expected the parts train and test",
+            ),
+            (
+                lambda t: t.assign(part=["train", "test"] * 4),
+                {"split_column": "part", "group_column": "animal"},
+                "group_column: expected all points of a group in one part",
+            ),
+            (lambda t: t.iloc[:0], {}, "manifest: labels.csv has no rows"),
+        ],
+    )
+    def test_bad_ones_are_one_line(self, table, tmp_path, change, settings, message):
+        with pytest.raises(InputError, match=message):
+            self.load(change(table), tmp_path, **settings)
+
+
+def test_files_in_nested_folders_are_read_on_request(tmp_path):
+    draw_classes(tmp_path, 3)
+    draw(tmp_path / "cat" / "young" / "9.png", GREY)
+    with pytest.warns(UserWarning, match="e.g. cat/young; only picture .* directly in .*; set recursive=true"):
+        assert len(Images(str(tmp_path)).load(0).X_train) == 4
+    data = Images(str(tmp_path), recursive=True).load(0)
+    assert len(data.X_train) + len(data.X_test) == 7
+
+
+def test_pictures_that_cannot_be_read_are_left_out_on_request(tmp_path):
+    draw_classes(tmp_path, 4)
+    (tmp_path / "cat" / "0.png").write_bytes(b"no picture")
+    with pytest.raises(DataFileError, match=r"0\.png is not a readable picture"):
+        Images(str(tmp_path)).load(0)
+    with pytest.warns(UserWarning, match=r"1 of 9 pictures are left out, e.g. .*0\.png is not a readable"):
+        data = Images(str(tmp_path), on_error="skip").load(0)
+    assert len(data.X_train) + len(data.X_test) == 8

@@ -1,0 +1,374 @@
+"""A user's own files: in one folder for each class, or listed in a table with their classes or numbers."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from orbit.core.errors import DataFileError, InputError, encodable, shortened, suggestion
+from orbit.core.params import Fraction, PositiveInt
+from orbit.core.paths import user_path
+from orbit.core.progress import Progress
+from orbit.core.random import RandomState
+from orbit.core.threads import in_threads
+from orbit.data.base import Dataset, Loader, Points, Task
+from orbit.data.files import existing, existing_file
+from orbit.data.splits import check_groups, guess_task, split_off_test
+
+_TRAIN, _VALIDATION, _TEST = "train", "val", "test"
+_PARTS = {_TRAIN: r"train(ing)?", _VALIDATION: r"val(id|idation)?", _TEST: r"test(ing)?"}
+
+# Numbers of files from which reading shows its progress.
+_MANY = 200
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Files with their targets.
+
+    Attributes
+    ----------
+    files : list of n paths
+    y : array, shape (n,) or (n, k)
+    task : {"classification", "regression"}
+    parts : array of "train", "val" and "test", shape (n,), or None where the test part is still to be drawn
+    clusters : array, shape (n,), of what files belong together, or None
+    """
+
+    files: list[Path]
+    y: np.ndarray
+    task: Task
+    parts: np.ndarray | None = None
+    clusters: np.ndarray | None = None
+
+    def take(self, rows: np.ndarray) -> Listed:
+        """The files at the indices ``rows``."""
+        parts, clusters = (None if values is None else values[rows] for values in (self.parts, self.clusters))
+        return Listed([self.files[i] for i in rows], self.y[rows], self.task, parts, clusters)
+
+
+class LabelledFiles(Loader):
+    """Files in class folders, ``FOLDER/CLASS/NAME``, or of parts, ``FOLDER/train/CLASS/NAME``; or listed in a table.
+
+    A subclass reads the files.
+
+    Parameters
+    ----------
+    path : str or None
+        A folder with a folder for each class; or with folders ``train`` and ``test`` (or ``training`` and ``testing``)
+        of such folders, and perhaps ``val`` (``valid``, ``validation``), whose files are training points too, and the
+        validation part of ``selection=given``; without ``test`` they are the test part. With a ``manifest``, the folder
+        that its paths start from; None is the folder of the manifest. Required without a manifest.
+    manifest : str or None
+        A CSV file that lists the files: a column with their paths, and columns with targets.
+    file_column : str
+        Column of the manifest with the paths.
+    target : str or list of str
+        Column of the manifest with the class or the number to predict; several make a multi-output regression.
+    split_column : str or None
+        Column of the manifest with the part of each file: train, test or val, spelled as the folders.
+    group_column : str or None
+        Column of the manifest that says which files belong together, e.g. those of one patient: they are in one part,
+        training or test, and in one fold of ``selection=k_fold``.
+    task : {"auto", "classification", "regression"}
+        Of a manifest. ``auto``: classification for strings, booleans and at most 100 distinct integers, else
+        regression.
+    recursive : bool
+        Whether files in folders inside the folder of a class are read too.
+    on_error : {"refuse", "skip"}
+        ``skip`` leaves out files that cannot be read; a warning counts and names them.
+    test_fraction : float in (0, 1)
+        Share of the files in the random test part if no test part is given.
+    n_train, n_test : int >= 1 or None
+        Random subsets; None is all.
+
+    Attributes
+    ----------
+    thing : str
+        What a file is, with an s for many.
+    suffixes : tuple of str
+        Suffixes of the files that are read, in lower case.
+    shown : str
+        The suffixes as messages name them.
+    """
+
+    ignored_keys = {}
+    fixed_task = None
+    thing: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    shown: ClassVar[str]
+
+    def __init__(
+        self,
+        path: str | None = None,
+        manifest: str | None = None,
+        file_column: str = "file",
+        target: str | list[str] = "label",
+        split_column: str | None = None,
+        group_column: str | None = None,
+        task: Literal["auto", "classification", "regression"] = "auto",
+        recursive: bool = False,
+        on_error: Literal["refuse", "skip"] = "refuse",
+        test_fraction: Fraction = 0.25,
+        n_train: PositiveInt | None = None,
+        n_test: PositiveInt | None = None,
+    ) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.file_column = file_column
+        self.target = target
+        self.split_column = split_column
+        self.group_column = group_column
+        self.task = task
+        self.recursive = recursive
+        self.on_error = on_error
+        self.test_fraction = test_fraction
+        self.n_train = n_train
+        self.n_test = n_test
+
+    @abstractmethod
+    def _read(self, files: list[Path], form: Mapping[str, Any] | None) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+        """The points of the files, float32, the indices of the files that were read, and the ``reading``.
+
+        ``form`` is that of the points that a model was fitted to, or None for those of a new data set.
+        """
+
+    def _fitted_scale(self, X: np.ndarray, train: np.ndarray) -> dict[str, Any]:
+        """What points are scaled by, from those at the indices ``train``: a part of ``reading``."""
+        return {}
+
+    def _apply_scale(self, X: np.ndarray, form: Mapping[str, Any]) -> None:
+        """Scale points in place by what :meth:`_fitted_scale` found."""
+
+    @abstractmethod
+    def _how(self, reading: Mapping[str, Any]) -> str:
+        """How files were read, in a few words."""
+
+    def input_files(self) -> list[Path]:
+        return existing([self.path, self.manifest])
+
+    def check_files(self) -> None:
+        if self.manifest is not None:
+            existing_file(self.manifest, "manifest")
+            return
+        folder = self._folder()
+        self._check_links(folder)  # before a folder train or test is missed
+        parts = _folders_of_parts(folder)
+        if len(parts) == 1:
+            raise InputError(
+                f"path: {folder.absolute()} has a folder {parts.popitem()[1].name}; expected train and test"
+            )
+        for part in parts.values() or [folder]:
+            files = self._class_files(part)
+            for checked in (part, *(part / name for name in files)):
+                self._check_links(checked)
+            if not any(files.values()):
+                instead = f"none directly in {shortened(', '.join(files))}" if files else "no folder"
+                expected = f"a folder for each class with {self.shown} files in {part.absolute()}"
+                raise DataFileError(f"path: expected {expected}, found {instead}")
+
+    def _load(self, random_state: RandomState) -> Dataset:
+        self.check_files()
+        listed = self._of_folders() if self.manifest is None else self._of_manifest(Path(self.manifest).expanduser())
+        X, read, reading = self._read(listed.files, None)
+        listed, folds = listed.take(read), None
+        if listed.parts is None:
+            train, test = split_off_test(
+                listed.y, listed.task, self.test_fraction, random_state, self._name(), listed.clusters
+            )
+        else:
+            train, test = np.flatnonzero(listed.parts != _TEST), np.flatnonzero(listed.parts == _TEST)
+            if _VALIDATION in listed.parts:
+                folds = np.where(listed.parts[train] == _VALIDATION, 0, -1)
+        reading |= self._fitted_scale(X, train)
+        self._apply_scale(X, reading)
+        clusters = listed.clusters
+        if clusters is not None:
+            check_groups(clusters[train], clusters[test], "group_column")
+            clusters = clusters[train]
+        source = f"{self.thing}s in {self._name()}, {self._how(reading)}"
+        y = listed.y
+        return Dataset(
+            self.name,
+            listed.task,
+            X[train],
+            y[train],
+            X[test],
+            y[test],
+            source,
+            folds,
+            groups=clusters,
+            reading=reading,
+        )
+
+    def _name(self) -> str:
+        return Path(self.manifest or self.path or "").name
+
+    def _read_points(self, path: str, form: Mapping[str, Any]) -> Points:
+        base = user_path(path, self.label())
+        if base.is_file() and base.suffix.lower() not in self.suffixes:
+            return super()._read_points(path, form)
+        files = [base] if base.is_file() else self._of_kind(base.rglob("*"))
+        if base.is_dir():
+            others = sorted(path for path in {*base.rglob("*")} - {*files} if path.is_file())
+            _warn_about(base, others, f"only {self.shown} files are read")
+        if not files:
+            raise DataFileError(f"{path}: expected a folder with {self.shown} files, or one such file, found none")
+        X, read, _ = self._read(files, form)
+        self._apply_scale(X, form)
+        files = [files[i] for i in read]
+        return Points(X, [encodable(str(f.relative_to(base)) if f != base else f.name) for f in files])
+
+    def _each(self, files: list[Path], work: Callable[[int], None]) -> np.ndarray:
+        """Call ``work`` with the index of every file, in threads; the indices of those that could be read.
+
+        Raises
+        ------
+        DataFileError
+            That of ``work``, or with ``on_error=skip`` if no file could be read.
+        """
+        errors = dict[int, DataFileError]()
+
+        def attempt(i: int) -> None:
+            try:
+                work(i)
+            except DataFileError as error:
+                if self.on_error == "refuse":
+                    raise
+                errors[i] = error
+
+        with Progress(len(files), f"{self.thing}s", shown=len(files) >= _MANY) as progress:
+            in_threads(attempt, range(len(files)), done=progress.step)
+        read = np.setdiff1d(np.arange(len(files)), list(errors))
+        if errors and not len(read):
+            raise errors[min(errors)]
+        if errors:
+            warnings.warn(
+                f"{len(errors)} of {len(files)} {self.thing}s are left out, e.g. {errors[min(errors)]}", stacklevel=2
+            )
+        return read
+
+    def _folder(self) -> Path:
+        if self.path is None:
+            raise InputError(f"path: expected a folder with a folder of {self.thing}s for each class, found none")
+        folder = user_path(self.path, "path")
+        if not folder.is_dir():
+            raise DataFileError(f"path: expected a folder at {folder.absolute()}, found none")
+        return folder
+
+    def _of_folders(self) -> Listed:
+        folder = self._folder()
+        parts = _folders_of_parts(folder)
+        if not parts:
+            files, y = self._labelled(folder)
+            return Listed(files, y, "classification")
+        _warn_about(folder, sorted({*folder.iterdir()} - {*parts.values()}), f"only {', '.join(parts)} are read")
+        if _TEST not in parts:
+            parts[_TEST] = parts.pop(_VALIDATION)
+        found = {part: self._labelled(where) for part, where in parts.items()}
+        files = [file for some, _ in found.values() for file in some]
+        y = np.concatenate([labels for _, labels in found.values()])
+        return Listed(files, y, "classification", np.repeat([*found], [len(labels) for _, labels in found.values()]))
+
+    def _of_manifest(self, manifest: Path) -> Listed:
+        import pandas as pd  # here, because it takes half a second
+
+        try:
+            table = pd.read_csv(manifest, dtype={self.file_column: str})
+        except Exception as error:  # pandas raises many kinds
+            reason = str(error).strip().partition("\n")[0]
+            raise DataFileError(f"manifest: expected a CSV file at {manifest.absolute()} ({reason})") from error
+        if not len(table):
+            raise InputError(f"manifest: {manifest.name} has no rows, expected one for each file")
+        targets = [self.target] if isinstance(self.target, str) else self.target
+        named = {"file_column": [self.file_column], "target": targets}
+        named |= {key: [name] for key in ("split_column", "group_column") if (name := getattr(self, key)) is not None}
+        for key, columns in named.items():
+            for column in columns:
+                if column not in table:
+                    has = f"{suggestion(column, table.columns)} It has {', '.join(map(str, table.columns))}"
+                    raise InputError(f"{key}: {manifest.name} has no column {column!r}{has}")
+                if len(empty := np.flatnonzero(table[column].isna())):
+                    raise InputError(f"{key}: column {column!r} of {manifest.name} has no value in row {empty[0] + 1}")
+        base = manifest.parent if self.path is None else self._folder()
+        files = [base / name for name in table[self.file_column]]
+        if missing := [file for file in files if not file.is_file()]:
+            raise DataFileError(
+                f"manifest: {len(missing)} of {len(files)} files that {manifest.name} names do not exist, e.g. "
+                f"{missing[0].absolute()}; paths start from path, or from the folder of the manifest"
+            )
+        y = np.column_stack([table[column] for column in targets]) if len(targets) > 1 else table[targets[0]].to_numpy()
+        y = y if y.dtype.kind in "biuf" else y.astype(str)
+        task: Task = guess_task(y) if self.task == "auto" else self.task
+        parts = None if self.split_column is None else np.array([*map(_part, table[self.split_column])])
+        if parts is not None and not {_TRAIN, _TEST} <= set(parts):
+            found = shortened(", ".join(map(str, table[self.split_column].unique())))
+            raise InputError(f"split_column: expected the parts train and test, perhaps val, found {found}")
+        clusters = None if self.group_column is None else table[self.group_column].to_numpy(dtype=str)
+        return Listed(files, y, task, parts, clusters)
+
+    def _labelled(self, folder: Path) -> tuple[list[Path], np.ndarray]:
+        """The files of a part, and their classes."""
+        files = self._class_files(folder)
+        self._warn_about_others(folder, files)
+        labels = [encodable(name) for name, found in files.items() for _ in found]
+        return [file for found in files.values() for file in found], np.array(labels)
+
+    def _class_files(self, folder: Path) -> dict[str, list[Path]]:
+        """The files of every class, sorted by name."""
+        folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+        return {path.name: self._of_kind(path.rglob("*") if self.recursive else path.iterdir()) for path in folders}
+
+    def _of_kind(self, paths: Iterable[Path]) -> list[Path]:
+        return sorted(p for p in paths if p.suffix.lower() in self.suffixes and not p.name.startswith("."))
+
+    def _check_links(self, folder: Path) -> None:
+        """Raise DataFileError for a broken or circular link in a folder, whose files would be left out."""
+        for path in sorted(folder.iterdir()):
+            if path.is_symlink() and not path.exists() and not path.name.startswith("."):
+                raise DataFileError(
+                    f"path: expected a folder or {self.thing} at {path.absolute()}, found a link to "
+                    f"{path.readlink()}, which does not exist or is a link to itself"
+                )
+
+    def _warn_about_others(self, folder: Path, files: Mapping[str, list[Path]]) -> None:
+        """Warn about class folders without files, what is in them beside files, and files in no class folder."""
+        inside = {name: {*(folder / name).iterdir()} for name in files}
+        read = {path for found in files.values() for path in found}
+        read |= {parent for path in read for parent in path.parents}
+        others = [path for name in files for path in sorted(inside[name] - read)]
+        empty = [folder / name for name, found in files.items() if not found]
+        loose = [path for path in self._of_kind(folder.iterdir()) if path.is_file()]
+        where = "in" if self.recursive else "directly in"
+        advice = "" if self.recursive or not any(path.is_dir() for path in others) else "; set recursive=true"
+        _warn_about(
+            folder, others + empty + loose, f"only {self.shown} files {where} the folder of a class are read{advice}"
+        )
+
+
+def _part(name: object) -> str:
+    """The part that a name means, or the name itself."""
+    return next((part for part, names in _PARTS.items() if re.fullmatch(names, str(name), re.IGNORECASE)), str(name))
+
+
+def _folders_of_parts(folder: Path) -> dict[str, Path]:
+    """The folders of the training, validation and test part in a folder; empty if it has none for training or test."""
+    found = {_part(path.name): path for path in sorted(folder.iterdir()) if path.is_dir()}
+    parts = {part: found[part] for part in _PARTS if part in found}
+    return parts if {_TRAIN, _TEST} & {*parts} else {}
+
+
+def _warn_about(folder: Path, left_out: list[Path], read: str) -> None:
+    names = [str(path.relative_to(folder)) for path in left_out if not path.name.startswith(".")]
+    if names:
+        warnings.warn(
+            f"{folder}: {len(names)} files and folders are left out, e.g. {encodable(shortened(names[0]))}; {read}",
+            stacklevel=2,
+        )

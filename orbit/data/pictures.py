@@ -1,0 +1,146 @@
+"""Picture files as arrays: what Pillow, tifffile and astropy read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from orbit.core.errors import DataFileError, InputError
+
+Channels = Literal["grey", "rgb", "all"]
+Pages = Literal["channels", "volume", "first"]
+
+_TIFF, _FITS = (".tif", ".tiff"), (".fits", ".fit", ".fts")
+_PILLOW = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".webp",
+    ".bmp",
+    ".gif",
+    ".jp2",
+    ".j2k",
+    ".tga",
+    ".ppm",
+    ".pgm",
+    ".pbm",
+)
+#: Suffixes of the files that are read, in lower case.
+SUFFIXES = _PILLOW + _TIFF + _FITS
+
+# Parts of red, green and blue in grey (ITU-R 601), as Pillow has them.
+_LUMA = np.array([0.299, 0.587, 0.114])
+
+
+def read_picture(file: Path, channels: Channels, pages: Pages) -> np.ndarray:
+    """The values of a picture as they are stored.
+
+    Parameters
+    ----------
+    file : Path
+    channels : {"grey", "rgb", "all"}
+        ``all`` are those of the file. Transparent pixels are shown on black.
+    pages : {"channels", "volume", "first"}
+        What several pages of a TIFF or planes of a FITS file are: channels, the depth of a volume, or all but the first
+        are left out.
+
+    Returns
+    -------
+    array, shape (depth, height, width, channels), in the type of the file; a truth value is 0 or 255
+
+    Raises
+    ------
+    DataFileError
+        If it cannot be read, or needs a package that is not installed.
+    InputError
+        If it has other channels than grey or red, green and blue, and ``channels`` is not ``all``.
+    """
+    reader = next((reader for suffixes, reader in _READERS.items() if file.suffix.lower() in suffixes), _by_pillow)
+    try:
+        values, axes = reader(file, channels)
+    except DataFileError:
+        raise
+    except Exception as error:  # readers raise many kinds, also for sizes that no memory holds
+        raise DataFileError(f"{file.absolute()} is not a readable picture ({error})") from error
+    stack = _stack(values if values.dtype != bool else values * np.uint8(255), axes, pages)
+    if channels != "all":
+        if stack.shape[-1] > 1 and not ("S" in axes and stack.shape[-1] in (3, 4)):
+            raise InputError(f"{file} has {stack.shape[-1]} channels, expected grey or colour; set channels=all")
+        stack = _grey(stack) if channels == "grey" else stack[..., :3].repeat(3 if stack.shape[-1] == 1 else 1, axis=-1)
+    return stack
+
+
+def _by_pillow(file: Path, channels: Channels) -> tuple[np.ndarray, str]:
+    with Image.open(file) as opened:
+        image = ImageOps.exif_transpose(opened)
+    if image.mode.startswith(("I", "F")):
+        return np.asarray(image), "YX"
+    if image.has_transparency_data:
+        picture = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", picture.size, "black"), picture)
+    is_grey = image.mode in ("1", "L") if channels == "all" else channels == "grey"
+    return np.asarray(image.convert("L" if is_grey else "RGB")), "YX" if is_grey else "YXS"
+
+
+def _by_tifffile(file: Path, channels: Channels) -> tuple[np.ndarray, str]:
+    try:
+        import tifffile
+    except ModuleNotFoundError:
+        with Image.open(file) as opened:
+            if getattr(opened, "n_frames", 1) > 1 or opened.mode not in ("1", "L", "P", "RGB", "RGBA", "I;16", "F"):
+                raise _needs(file, "tifffile", "images") from None
+        return _by_pillow(file, channels)
+    with tifffile.TiffFile(file) as opened:
+        return opened.series[0].asarray(), opened.series[0].axes
+
+
+def _by_astropy(file: Path, channels: Channels) -> tuple[np.ndarray, str]:
+    try:
+        from astropy.io import fits
+    except ModuleNotFoundError:
+        raise _needs(file, "astropy", "astronomy") from None
+    with fits.open(file, memmap=False) as units:
+        found = next(
+            (unit.data for unit in units if unit.is_image and unit.data is not None and unit.data.ndim > 1), None
+        )
+    if found is None:
+        raise DataFileError(f"{file.absolute()} has no image, only tables or headers")
+    native = found.astype(found.dtype.newbyteorder("="))
+    return native[..., ::-1, :], "Q" * (found.ndim - 2) + "YX"  # the first row of a FITS image is the lowest
+
+
+_READERS: dict[tuple[str, ...], Callable[[Path, Channels], tuple[np.ndarray, str]]] = {
+    _PILLOW: _by_pillow,
+    _TIFF: _by_tifffile,
+    _FITS: _by_astropy,
+}
+
+
+def _needs(file: Path, package: str, extra: str) -> DataFileError:
+    return DataFileError(f"{file.absolute()} needs the package {package}: pip install 'orbit-kernels[{extra}]'")
+
+
+def _stack(values: np.ndarray, axes: str, pages: Pages) -> np.ndarray:
+    """An array with the axes that tifffile names as (depth, height, width, channels)."""
+    kinds = [2 if axis in "SC" else 1 if axis in "YX" else 0 for axis in axes]
+    moved = values.transpose(np.argsort(kinds, kind="stable"))
+    n_pages = kinds.count(0)
+    depth, n_channels = math.prod(moved.shape[:n_pages]), math.prod(moved.shape[n_pages + 2 :])
+    stack = moved.reshape(depth, *moved.shape[n_pages : n_pages + 2], n_channels)
+    if pages == "channels":
+        return np.moveaxis(stack, 0, 2).reshape(1, *stack.shape[1:3], -1)
+    return stack[:1] if pages == "first" else stack
+
+
+def _grey(stack: np.ndarray) -> np.ndarray:
+    if stack.shape[-1] == 1:
+        return stack
+    grey = (stack[..., :3] @ _LUMA)[..., None]
+    return (grey.round() if stack.dtype.kind in "iu" else grey).astype(stack.dtype)
