@@ -20,7 +20,7 @@ from orbit.core.random import RandomState
 from orbit.core.threads import in_threads
 from orbit.data.base import Dataset, Loader, Points, Task
 from orbit.data.files import existing, existing_file
-from orbit.data.splits import check_groups, guess_task, split_off_test
+from orbit.data.splits import check_clusters, guess_task, split_off_test
 
 _TRAIN, _VALIDATION, _TEST = "train", "val", "test"
 _PARTS = {_TRAIN: r"train(ing)?", _VALIDATION: r"val(id|idation)?", _TEST: r"test(ing)?"}
@@ -191,7 +191,7 @@ class LabelledFiles(Loader):
         self._apply_scale(X, reading)
         clusters = listed.clusters
         if clusters is not None:
-            check_groups(clusters[train], clusters[test], "group_column")
+            check_clusters(clusters[train], clusters[test], "group_column")
             clusters = clusters[train]
         source = f"{self.thing}s in {self._name()}, {self._how(reading)}"
         y = listed.y
@@ -204,7 +204,7 @@ class LabelledFiles(Loader):
             y[test],
             source,
             folds,
-            groups=clusters,
+            clusters=clusters,
             reading=reading,
         )
 

@@ -385,7 +385,7 @@ class TestManifest:
         assert one.folds.tolist() == [-1, 0] * 3
         two = self.load(table, tmp_path, target=["legs", "wings"], group_column="animal")
         assert two.y_train.shape[1:] == (2,)
-        assert len(set(two.groups)) == len(two.groups) / 2
+        assert len(set(two.clusters)) == len(two.clusters) / 2
 
     @pytest.mark.parametrize(
         ("change", "settings", "message"),
