@@ -13,6 +13,7 @@ from orbit.plots.axes import bars_from_top, figure_of, plain
 from orbit.plots.orbits import orbit_examples
 
 _NORMAL = 1.96  # standard errors in an interval of 95 %
+_MOVES = 6  # elements of the orbit that are shown
 
 
 def ranking(
@@ -52,9 +53,9 @@ def ranking(
     """
     below = None
     if ax is None:
-        height = 0.3 * len(labels) + 0.9
-        figure = Figure(figsize=(7, height + 1.5), layout="constrained")
-        ax, below = figure.subplots(2, 1, height_ratios=(height, 1.5))
+        heights = 0.3 * len(labels) + 0.9, 1.9
+        figure = Figure(figsize=(8, sum(heights)), layout="constrained")
+        ax, below = (part.subplots() for part in figure.subfigures(2, 1, height_ratios=heights))
     rows = np.arange(len(labels))
     ax.barh(rows, errors, color=["C2" if each else "0.6" for each in helps], height=0.7)
     ax.errorbar(errors, rows, xerr=_NORMAL * standard_errors, fmt="none", ecolor="k", capsize=3)
@@ -64,5 +65,5 @@ def ranking(
     ax.set_xlim(left=0)
     ax.set_xlabel("leave-one-out error, as a share of the variance of y")
     if below is not None:
-        orbit_examples(orbit, X, ax=below)
+        orbit_examples(orbit, X, _MOVES, below)
     return figure_of(ax)

@@ -167,6 +167,8 @@ class RunFolder:
         return config
 
     def write_text(self, name: str, text: str) -> Path:
+        with writing(self.path):
+            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
         self._write(name, text)
         return self.path / name
 

@@ -1,0 +1,116 @@
+"""runner=discover: which group leaves the answer unchanged."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from omegaconf import OmegaConf
+
+from orbit.core.params import PositiveInt
+from orbit.data import Dataset
+from orbit.discovery import Discovery, discover
+from orbit.registry import register
+from runners.config.plan import Plan
+from runners.job.job import Job
+from runners.job.runner import Runner
+from runners.measure.tables import csv_table, number
+
+# The experiment file in a run folder.
+_EXPERIMENT = "conf/experiment/discovered.yaml"
+
+
+@register("runner", "discover")
+class Discover(Runner):
+    """Which group leaves the answer unchanged? All groups that act on the points, compared on training points.
+
+    The error of each is that of least squares with a kernel averaged over its orbit, for points left out of the fit.
+    A group helps if the error is lower than without by a paired t test, after Holm's correction for all that are
+    tried. The group, approximation, kernel and learner of the command line are not used.
+
+    Parameters
+    ----------
+    n_points : int >= 10
+        Of more training points a random sample is used.
+    refine : bool
+        Try three widths of each group's distribution, refine those of the best, and try products of groups.
+    """
+
+    def __init__(self, n_points: PositiveInt = 1000, refine: bool = True) -> None:
+        self.n_points = n_points
+        self.refine = refine
+
+    def run(self, job: Job) -> None:
+        with job.stage("load"):
+            data = job.load()
+        with job.stage("discover"):
+            found = discovered(job.plan, data, self.n_points, self.refine)
+        table = found.table
+        rows = [[cell if isinstance(cell, str) else number(cell) for cell in row] for row in table.to_numpy().tolist()]
+        job.log_table("discover.md", [*table], rows)
+        job.log_text("discover.csv", csv_table(table, table.to_numpy().tolist()))
+        job.log_figure("discover", found.plot)
+        job.log_metrics({"discover/error": found.best.error, "discover/error_without": found.identity.error})
+        job.log_text(_EXPERIMENT, experiment(found))
+        job.row("data", data.describe())
+        job.row("found", found.sentence)
+        job.row("use it by", command_line(found.settings))
+        folder = job.folder.path.absolute() / Path(_EXPERIMENT).parts[0]
+        job.row("or by", f"--config-dir {shlex.quote(str(folder))} experiment={Path(_EXPERIMENT).stem}")
+
+
+def discovered(plan: Plan, data: Dataset, n_points: int, refine: bool) -> Discovery:
+    """Groups compared on at most ``n_points`` training points of a plan's data, in its representation and encoder.
+
+    Polar samples, which only turns move, are replaced by the pixels.
+    """
+    n, seed = len(data.X_train), plan.seed("selection")
+    rows = np.sort(np.random.default_rng(seed).choice(n, min(n, n_points), replace=False))
+    if plan.config["representation"]["name"] == "polar":
+        plan = plan.variant({"representation": {"name": "unit_norm"}, "group": {"name": "identity"}})
+    return discover(
+        plan.engine().cast(plan.component("representation").fit_transform(data.X_train[rows])),
+        data.y_train[rows],
+        task=data.task,
+        clusters=None if data.groups is None else data.groups[rows],
+        encoder=plan.component("encoder"),
+        refine=refine,
+        random_state=seed,
+        progress=plan.config["engine"]["progress"],
+    )
+
+
+def command_line(settings: Mapping[str, Mapping[str, Any]]) -> str:
+    """Sections as arguments of a command line.
+
+    >>> command_line({"group": {"name": "cyclic", "axis": 0}, "distribution": {"name": "haar"}})
+    'group=cyclic group.axis=0 distribution=haar'
+    """
+    pairs = [(kind, key, value) for kind, section in settings.items() for key, value in section.items()]
+    words = [f"{kind}={value}" if key == "name" else f"{kind}.{key}={_hydra(value)}" for kind, key, value in pairs]
+    return " ".join(map(shlex.quote, words))
+
+
+def experiment(found: Discovery) -> str:
+    """An experiment file with the best orbit."""
+    sections = {kind: dict(section) for kind, section in found.settings.items()}
+    chosen = [{f"override /{kind}": section.pop("name")} for kind, section in sections.items()]
+    values = {kind: section for kind, section in sections.items() if section}
+    text = OmegaConf.to_yaml(OmegaConf.create({"defaults": chosen, **values}))
+    return f"# @package _global_\n# {found.sentence}\n{text}"
+
+
+def _hydra(value: Any) -> str:
+    """A value in Hydra's grammar of overrides.
+
+    >>> _hydra([{"name": "rotation"}, {"name": "cyclic", "axis": 0}]), _hydra(True)
+    ('[{name:rotation},{name:cyclic,axis:0}]', 'true')
+    """
+    if isinstance(value, list):
+        return f"[{','.join(map(_hydra, value))}]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key}:{_hydra(item)}" for key, item in value.items()) + "}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
