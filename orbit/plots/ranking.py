@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -55,7 +56,8 @@ def ranking(
     if ax is None:
         heights = 0.3 * len(labels) + 0.9, 1.9
         figure = Figure(figsize=(8, sum(heights)), layout="constrained")
-        ax, below = (part.subplots() for part in figure.subfigures(2, 1, height_ratios=heights))
+        parts: Any = figure.subfigures(2, 1, height_ratios=heights)
+        ax, below = parts[0].subplots(), parts[1].subplots()
     rows = np.arange(len(labels))
     ax.barh(rows, errors, color=["C2" if each else "0.6" for each in helps], height=0.7)
     ax.errorbar(errors, rows, xerr=_NORMAL * standard_errors, fmt="none", ecolor="k", capsize=3)
