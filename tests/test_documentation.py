@@ -8,7 +8,6 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import CONF_DIRS, EXPERIMENTS, composed, quickly_composed
@@ -259,14 +258,3 @@ def test_links_that_leave_the_pages_are_text_or_lead_to_the_repository(hooks):
     assert mended("[tests](../../tests/x.py)", "https://a.b/c") == "[tests](https://a.b/c/blob/main/tests/x.py)"
     assert mended("[page](../architecture.md#rules)", None) == "[page](../architecture.md#rules)"
     assert mended("[groups](../../README.md#add-a-group)", None) == "[groups](extend.md)"
-
-
-def test_molecules_of_different_sizes_are_padded_with_zeros(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("a.xyz").write_text("1\n\nO 0 0 0\n")
-    Path("b.xyz").write_text("3\nwater\nO 0 0 0\nH 0.96 0 0\nH -0.24 0.93 0\n")
-    found: dict[str, Any] = {}
-    exec("\n".join(blocks(DOCS / "start" / "molecules.md", "python")), found)
-    matrices = found["coulomb_matrices"](*found["read_xyz"](["a.xyz", "b.xyz"]))
-    assert matrices[0].tolist() == [[0.5 * 8**2.4, 0, 0], [0, 0, 0], [0, 0, 0]]
-    assert matrices[1, 0, 1] == pytest.approx(8 / 0.96)

@@ -7,6 +7,7 @@ from orbit.data.cifar10 import CIFAR10
 from orbit.data.digits import Digits, RotatedDigits
 from orbit.data.images import Images
 from orbit.data.mnist import MNIST, MNISTLocal, RotatedMNIST
+from orbit.data.molecules import Molecules
 from orbit.data.multi_output import LowRankMultitask, VectorField
 from orbit.data.qm7 import QM7
 from orbit.data.shapes import Shapes
@@ -27,6 +28,7 @@ __all__ = [
     "Loader",
     "LowRankMultitask",
     "MNISTLocal",
+    "Molecules",
     "Points",
     "RotatedDigits",
     "RotatedMNIST",
