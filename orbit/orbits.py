@@ -82,7 +82,7 @@ class Orbit(Component):
     array([0.302, 0.248, 0.203, 0.248])
     """
 
-    kind, name = "orbit", "orbit"
+    kind = name = section = "orbit"
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class Orbit(Component):
         rule = self.resolved_rule() or group.default_rule
         listed = rule == "quadrature" and group.domain.dim == 0  # all elements of a finite group, for every size
         if not (listed or isinstance(group.domain, Point)):  # random numbers, elements and weights, in float64
-            check_fits("size", f"{size:,} elements", 3 * 8 * size)
+            check_fits("orbit.size", f"{size:,} elements", 3 * 8 * size)
 
     def fit(self, X: np.ndarray, y: object = None) -> Orbit:
         """Choose the elements and weights for points of the shape of ``X``'s rows.
@@ -257,7 +257,7 @@ def sobol(size: int, shape: tuple[int, ...], rng: np.random.Generator) -> np.nda
     dims = math.prod(shape)
     if dims > qmc.Sobol.MAXDIM:
         raise InputError(
-            f"rule='qmc': an element takes {dims} numbers, Sobol sequences have at most {qmc.Sobol.MAXDIM}"
+            f"orbit.rule=qmc: an element takes {dims} numbers, Sobol sequences have at most {qmc.Sobol.MAXDIM}"
         )
     sequence = qmc.Sobol(dims, scramble=True, seed=rng)
     return sequence.random_base2(math.ceil(math.log2(size)))[:size].reshape(size, *shape)

@@ -62,7 +62,8 @@ def register(kind: str, name: str) -> Callable[[T], T]:
             )
         _check_typed(kind, name, cls)
         known[name] = cls
-        cls.kind, cls.name = kind, name  # type: ignore[attr-defined]
+        section = "learner" if kind in TASKS.values() else kind
+        cls.kind, cls.name, cls.section = kind, name, section  # type: ignore[attr-defined]
         return cls
 
     return decorate
@@ -259,6 +260,8 @@ def build_section(kind: str, key: str, section: Mapping[str, Any] | Component) -
     if isinstance(section, Component):
         return section
     if not isinstance(section, Mapping) or "name" not in section:
-        raise ParameterError(key, f"a section with the name of a {kind}, {{name: ...}}", section)
-    with of_part(key):
-        return build(kind, **section)
+        raise ParameterError(key, f"a section with the name of a {kind}, {{name: ...}}", section, kind)
+    with of_part(kind, key):
+        part = build(kind, **section)
+    part.section = f"{kind}.{key}"  # which its sentences name
+    return part

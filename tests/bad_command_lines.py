@@ -177,7 +177,7 @@ COMMAND_LINES: list[tuple[str, ...]] = [
             ("noise", *FIELD[:2], "learner=gp"),
         )
     ),
-    ("distribution=uniform", "distribution.high=-30", "distribution.high: expected a number > low=-20"),
+    ("distribution=uniform", "distribution.high=-30", "distribution.high: expected a number > distribution.low=-20"),
     # ---- true and false, names, texts
     *wrong("orbit.random_phase", "true or false", "2", "1", "yes -> 'yes'"),
     *wrong("engine.stream", "true or false", "1"),

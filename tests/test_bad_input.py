@@ -24,9 +24,9 @@ from command_line import CONF, SMALL, composed, folders, quickly_composed, refus
 import orbit
 from orbit.core.compiled import compiled
 from orbit.core.errors import InputError
-from orbit.core.params import Range, config_fields, describe
+from orbit.core.params import Range, build_parameters, config_fields, describe
 from runners.config.files import check_files
-from runners.config.messages import ConfigError, bad_input, config_keys
+from runners.config.messages import bad_input
 from runners.config.plan import plan
 from runners.experiments.fit import Fit
 from runners.experiments.predict import Predict
@@ -110,12 +110,12 @@ PARAMETERS = [
 
 @pytest.mark.parametrize(("kind", "name"), sorted({case[:2] for case in PARAMETERS}))
 def test_of_a_parameter(kind, name):
-    section = {"classifier": "learner", "regressor": "learner"}.get(kind, kind)
+    known = orbit.get(kind, name)
     for key, value in [case[2:] for case in PARAMETERS if case[:2] == (kind, name)]:
-        with pytest.raises(ConfigError) as error, config_keys():
+        with pytest.raises(InputError) as error:
             orbit.build(kind, name, **{key: value}).check()
-        expected = describe(config_fields(orbit.get(kind, name))[key].annotation)
-        assert str(error.value) == f"{section}.{key}: expected {expected}, found {value!r}"
+        expected = describe(build_parameters(known)[key].annotation)
+        assert str(error.value) == f"{known.section}.{key}: expected {expected}, found {value!r}"
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def test_sobol_is_balanced_and_seeded():
     assert np.all(np.array(counts) == 1)
     np.testing.assert_array_equal(u, sobol(64, (3,), np.random.default_rng(0)))
     np.testing.assert_array_equal(u[:50], sobol(50, (3,), np.random.default_rng(0)))
-    with pytest.raises(InputError, match=r"^rule='qmc': an element takes 21202 numbers"):
+    with pytest.raises(InputError, match=r"^orbit.rule=qmc: an element takes 21202 numbers"):
         sobol(4, (21_202,), np.random.default_rng(0))
 
 

@@ -158,9 +158,9 @@ def test_monte_carlo_without_a_seed_differs_from_fit_to_fit():
 
 
 def test_the_orbit_and_its_parts_are_checked():
-    with pytest.raises(ParameterError, match="high: expected a number > low=3"):
+    with pytest.raises(ParameterError, match="high: expected a number > distribution.low=3"):
         Orbit(Rotation(), Uniform(3, 2)).fit(np.zeros((1, 4, 4)))
-    with pytest.raises(ParameterError, match="^size: expected an integer >= 1 or null, found 2.5$"):
+    with pytest.raises(ParameterError, match="^orbit.size: expected an integer >= 1 or null, found 2.5$"):
         Orbit(Rotation(), size=2.5).fit(np.zeros((1, 4, 4)))
 
 

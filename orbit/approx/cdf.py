@@ -23,7 +23,7 @@ from orbit.approx.bins import (
 from orbit.approx.frequencies import Automatic, Frequencies
 from orbit.approx.landmarks import Uniform, select
 from orbit.approx.sketch import CountSketch
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError
 from orbit.core.linalg import polar
 from orbit.core.lru import Lru
 from orbit.core.params import Fraction, PositiveInt
@@ -178,9 +178,11 @@ class CumulativeDistribution(AveragedMap):
         if self.drawn is None:
             return
         if self.drawn < self.n_components:
-            raise ParameterError("drawn", f"at least n_components={self.n_components}", self.drawn)
+            raise self.wrong("drawn", f"at least approx.n_components={self.n_components}")
         if self.sketch is not None:
-            raise InputError("drawn: a sketch is of all columns, so features are not nested; choose drawn=null")
+            raise InputError(
+                "approx.drawn: a sketch is of all columns, so features are not nested; choose approx.drawn=null"
+            )
 
     def compact(self, X, dtype: Literal["auto", "uint8", "float16"] = "auto") -> CompactFeatures:
         """psi(x) stored in one or two bytes per number, and read in batches of full precision.
@@ -201,7 +203,7 @@ class CumulativeDistribution(AveragedMap):
             If uint8 would not be exact, or the features are sketched.
         """
         if self.sketch is not None:
-            raise InputError("sketch: sketched features are not counts; use transform")
+            raise InputError("approx.sketch: sketched features are not counts; use transform")
         check_is_fitted(self)
         X = self._validate(X, reset=False)
         weights = self.orbit_.weights_

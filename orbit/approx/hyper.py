@@ -186,12 +186,16 @@ class GaussianLayer(ClassNamePrefixFeaturesOutMixin, SecondLayer):
     def _map(self) -> FeatureMap:
         kernel = Gaussian(self.lengthscale)
         common: dict[str, Any] = {"engine": self.engine, "random_state": self.random_state}
-        if self.approx == "rf":
-            return RandomFourier(kernel, n_components=self.n_components, frequencies=self.frequencies, **common)
-        return Nystrom(kernel, n_components=self.n_components, landmarks=self.landmarks, **common)
+        made: FeatureMap = (
+            RandomFourier(kernel, n_components=self.n_components, frequencies=self.frequencies, **common)
+            if self.approx == "rf"
+            else Nystrom(kernel, n_components=self.n_components, landmarks=self.landmarks, **common)
+        )
+        kernel.section = made.section = self.section  # their parameters are those of the layer
+        return made
 
 
 def _rule(kind: str, name: str) -> Any:
     if name not in available(kind):
-        raise ParameterError(kind, "one of " + ", ".join(available(kind)), name)
+        raise ParameterError(kind, "one of " + ", ".join(available(kind)), name, "hyper")
     return build(kind, name)

@@ -131,7 +131,7 @@ class OperatorRandomFourier(RandomFourier):
         group, shape = orbit.group_, self.shape_in_
         if not group.linear or orbit.distribution_.data_dependent:
             raise InputError(
-                f"equivariant=True: {group.label()} with {orbit.distribution_.label()} does not act on outputs "
+                f"approx.equivariant=true: {group.label()} with {orbit.distribution_.label()} does not act on outputs "
                 "by fixed matrices: choose another group or distribution"
             )
         images = group.act(group.inverse(orbit.elements_), np.eye(d).reshape(d, *shape))

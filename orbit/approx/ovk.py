@@ -97,7 +97,7 @@ class OperatorExact(FeatureMap):
         if size > self.max_size:
             raise InputError(
                 f"approx=ovk: the exact kernel matrix would have {size:,} rows, {8 * size**2 / 2**30:.1f} GiB; "
-                f"take fewer points, raise max_size={self.max_size}, or choose approx=orff"
+                f"take fewer points, raise approx.max_size={self.max_size}, or choose approx=orff"
             )
         # a decomposable kernel takes the Gram matrix of its scalar kernel
         self._gram = (operator.base_ if isinstance(operator, Decomposable) else self.kernel_).gram

@@ -157,8 +157,8 @@ class RandomSkeleton(AveragedMap):
         on_inputs = any((level.parents < space.n_inputs).any() for level in above)
         if not isinstance(space, CircleSpace) or not isinstance(bottom.activation, Exp) or on_inputs:
             raise InputError(
-                "bottom='fourier' needs a kernel with base='circle' and activation exp at exactly the nodes above the "
-                "inputs: change the kernel or choose bottom='paths'"
+                "approx.bottom=fourier needs a kernel with kernel.base=circle and activation exp at exactly the nodes "
+                "above the inputs: change the kernel or choose approx.bottom=paths"
             )
         return PatchFourier(space, bottom, bottom.activation.c)
 

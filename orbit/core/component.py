@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, ParameterError
 from orbit.core.fingerprint import Fingerprint
 from orbit.core.params import Parameter, check_params, checked_values, named_parameters, parameters
 
@@ -18,10 +18,15 @@ _LONGEST_VALUE = 60
 
 
 class Estimator(BaseEstimator):
-    """scikit-learn's base class of estimators, with a kind, a name and a repr of one line."""
+    """scikit-learn's base class of estimators, with a kind, a name and a repr of one line.
+
+    ``section`` is where a configuration has its parameters, as errors name them: ``learner`` for both kinds of
+    learners, ``group.factors[1]`` for a part of a component.
+    """
 
     kind: ClassVar[str] = "component"
     name: ClassVar[str]
+    section: str = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -47,12 +52,23 @@ class Estimator(BaseEstimator):
             For the first other value.
         """
         own = named_parameters(cls.from_config)
-        return cls.from_config(**values | checked_values({key: values[key] for key in own if key in values}, own))
+        given = {key: values[key] for key in own if key in values}
+        return cls.from_config(**values | checked_values(given, own, cls.section))
 
     @classmethod
     def config_parameters(cls) -> dict[str, Parameter]:
         """The parameters of :meth:`from_config` by name: its own, and those of the constructor that it passes on."""
         return {**parameters(cls), **named_parameters(cls.from_config)}
+
+    def wrong(self, name: str, expected: str) -> ParameterError:
+        """The error of a parameter of this component whose value is not as expected."""
+        return ParameterError(name, expected, getattr(self, name), self.section)
+
+    def __sklearn_clone__(self) -> Self:
+        made: Self = super().__sklearn_clone__()
+        if made.section != self.section:  # that of a part
+            made.section = self.section
+        return made
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Class and parameters that differ from their defaults; arrays by dtype and shape, long values cut off."""
@@ -125,7 +141,7 @@ class Component(Estimator):
         if not len(wrong):
             return
         numbers = {key: value for key, value in self.get_params(False).items() if type(value) in (int, float)}
-        named = ", ".join(f"{key}={value:g}" for key, value in numbers.items())
+        named = ", ".join(f"{self.section}.{key}={value:g}" for key, value in numbers.items())
         raise InputError(
             f"{what}: NaN or infinite for {len(wrong)} of {len(values)} points, the first is point {wrong[0]}; "
             f"change {self.label()}{f', which has {named}' if named else ''}, or scale the points with a "

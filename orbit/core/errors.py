@@ -22,22 +22,20 @@ class InputError(ValueError):
 
 
 class ParameterError(InputError):
-    """A component's parameter has the wrong type or an impossible value."""
+    """A component's parameter has the wrong type or an impossible value.
 
-    def __init__(self, name: str, expected: str, found: object) -> None:
+    The message names it as a configuration does, ``kernel.lengthscale``; ``section`` is ``kernel``.
+    """
+
+    def __init__(self, name: str, expected: str, found: object, section: str = "") -> None:
         self.name = name
         self.expected = expected
         self.found = found
-        super().__init__(f"{name}: expected {expected}, found {shortened(repr(found))}")
+        self.section = section
+        super().__init__(f"{_key(section, name)}: expected {expected}, found {shortened(repr(found))}")
 
-    def __reduce__(
-        self,
-    ) -> tuple[type, tuple[str, str, object]]:  # default pickling passes only the message to __init__
-        return type(self), (self.name, self.expected, self.found)
-
-    def prefixed(self, prefix: str) -> ParameterError:
-        """The same error with a prefixed name, e.g. ``factors[1].sigma`` for the prefix ``factors[1]``."""
-        return ParameterError(f"{prefix}.{self.name}", self.expected, self.found)
+    def __reduce__(self) -> tuple[type, tuple[str, str, object, str]]:  # default pickling passes only the message
+        return type(self), (self.name, self.expected, self.found, self.section)
 
 
 class UnknownNameError(InputError):
@@ -60,14 +58,32 @@ def located(where: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def of_part(name: str) -> Iterator[None]:
-    """Errors name the part of a component that they are about, as in ``layers[1].size: expected ...``."""
+def of_part(section: str, name: str) -> Iterator[None]:
+    """Errors are of a part of a component, as in ``encoder.layers[1].size: expected ...``.
+
+    ``section`` is that of the component, and ``name`` the parameter that holds the part.
+    """
     try:
         yield
     except ParameterError as error:
-        raise error.prefixed(name) from None
+        raise ParameterError(f"{name}.{error.name}", error.expected, error.found, section) from None
     except InputError as error:
-        raise type(error)(f"{name}: {error}") from None
+        raise type(error)(f"{_key(section, name)}: {error}") from None
+
+
+@contextlib.contextmanager
+def of_section(section: str) -> Iterator[None]:
+    """Errors that begin with a parameter, as in ``layers[1]: expected ...``, begin with its section."""
+    try:
+        yield
+    except ParameterError as error:
+        raise ParameterError(error.name, error.expected, error.found, section) from None
+    except InputError as error:
+        raise type(error)(_key(section, str(error))) from None
+
+
+def _key(section: str, name: str) -> str:
+    return f"{section}.{name}" if section else name
 
 
 def shortened(text: str) -> str:

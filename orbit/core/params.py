@@ -9,7 +9,7 @@ of the command line's configuration files (:func:`config_fields`).
 >>> check_params(RandomFourier(n_components=0))
 Traceback (most recent call last):
     ...
-orbit.core.errors.ParameterError: n_components: expected an integer >= 1, found 0
+orbit.core.errors.ParameterError: approx.n_components: expected an integer >= 1, found 0
 """
 
 from __future__ import annotations
@@ -103,20 +103,22 @@ def check_params(component: object) -> None:
     """
     for name, parameter in parameters(type(component)).items():
         given = getattr(component, name)
-        check_value(name, given, parameter.annotation)
+        check_value(name, given, parameter.annotation, getattr(component, "section", ""))
         if (value := plain(given)) is not given:
             setattr(component, name, value)
 
 
-def check_value(name: str, value: Any, annotation: Any) -> None:
+def check_value(name: str, value: Any, annotation: Any, section: str = "") -> None:
     """Raise ``ParameterError`` for a value of the parameter ``name`` that its annotation does not allow."""
     given, value = value, plain(value)
     if isinstance(value, range) or _is_numbers(value):
         value = [plain(item) for item in value]
     if not _are_representable(value):
-        raise ParameterError(name, f"0 or a number of size {1 / LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}", given)
+        raise ParameterError(
+            name, f"0 or a number of size {1 / LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}", given, section
+        )
     if not allows(value, annotation):
-        raise ParameterError(name, describe(annotation), given)
+        raise ParameterError(name, describe(annotation), given, section)
 
 
 def plain(value: Any) -> Any:
@@ -136,10 +138,10 @@ def plain(value: Any) -> Any:
     return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
-def checked_values(values: Mapping[str, Any], known: Mapping[str, Parameter]) -> dict[str, Any]:
+def checked_values(values: Mapping[str, Any], known: Mapping[str, Parameter], section: str) -> dict[str, Any]:
     """The plain values; raises ``ParameterError`` for the first that the parameter of its name does not allow."""
     for name, value in values.items():
-        check_value(name, value, known[name].annotation)
+        check_value(name, value, known[name].annotation, section)
     return {name: plain(value) for name, value in values.items()}
 
 

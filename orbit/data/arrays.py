@@ -107,14 +107,18 @@ class Arrays(Loader):
 
     def check_files(self) -> None:
         if self.path is None:
-            raise InputError("path: expected the path of an .npz or .npy file, found none; e.g. path='mine.npz'")
+            raise InputError(
+                "dataset.path: expected the path of an .npz or .npy file, found none; e.g. dataset.path=mine.npz"
+            )
         for key, path in (("path", self.path), ("y_path", self.y_path)):
             if path is not None:
-                existing_file(path, key)
+                existing_file(path, f"dataset.{key}")
         if Path(self.path).suffix == ".npy" and self.y_path is None:
-            raise InputError("y_path: expected an .npy file with the targets, since path is an .npy file")
+            raise InputError(
+                "dataset.y_path: expected an .npy file with the targets, since dataset.path is an .npy file"
+            )
         if (self.x_test_key is None) != (self.y_test_key is None):
-            raise InputError("x_test_key: expected both or neither of x_test_key and y_test_key")
+            raise InputError("dataset.x_test_key: expected both or neither of x_test_key and y_test_key")
 
     def _load(self, random_state: RandomState) -> Dataset:
         return self._read(random_state, mapped=False)
@@ -127,8 +131,8 @@ class Arrays(Loader):
         assert self.path is not None
         arrays = read_arrays(self.path, self.x_key, mapped)
         if self.y_path is not None:
-            targets = read_arrays(self.y_path, self.y_key, name="y_path")
-            self._require(targets, self.y_path, self.y_key, name="y_path")
+            targets = read_arrays(self.y_path, self.y_key, name="dataset.y_path")
+            self._require(targets, self.y_path, self.y_key, name="dataset.y_path")
             arrays = targets | arrays | {self.y_key: targets[self.y_key]}
         X, y = self._pair(arrays, self.x_key, self.y_key)
         task: Task = guess_task(y) if self.task == "auto" else self.task
@@ -142,7 +146,7 @@ class Arrays(Loader):
         split = self._given_split(arrays, len(X))
         train, test = split or split_off_test(y, task, self.test_fraction, random_state, self.path, clusters)
         if clusters is not None:
-            check_clusters(clusters[train], clusters[test], "group_key")
+            check_clusters(clusters[train], clusters[test], "dataset.group_key")
             clusters = clusters[train]
         return Dataset(self.name, task, subset(X, train), y[train], subset(X, test), y[test], source, clusters=clusters)
 
@@ -153,7 +157,7 @@ class Arrays(Loader):
         if others:
             warnings.warn(
                 f"{self.path}: {len(others)} arrays are left out, {shortened(', '.join(others))}; "
-                "x_test_key=NAME and y_test_key=NAME name a test part",
+                "dataset.x_test_key=NAME and dataset.y_test_key=NAME name a test part",
                 stacklevel=2,
             )
 
@@ -165,19 +169,19 @@ class Arrays(Loader):
         names = (parts.astype(int) if parts.dtype == bool else parts).astype(str)
         if len(unknown := np.setdiff1d(names, [*_TRAIN, *_TEST])):
             raise InputError(
-                f"split_key: expected 'train' or 'test', or 0 for training and 1 for test, found "
+                f"dataset.split_key: expected 'train' or 'test', or 0 for training and 1 for test, found "
                 f"{shortened(repr(str(unknown[0])))}"
             )
         is_test = np.isin(names, _TEST)
         if is_test.all() or not is_test.any():
-            raise InputError(f"split_key: expected points of both parts, found all {n} in one")
+            raise InputError(f"dataset.split_key: expected points of both parts, found all {n} in one")
         return np.flatnonzero(~is_test), np.flatnonzero(is_test)
 
     def _first_points(self, arrays: dict[str, np.ndarray], n: int) -> Split:
         found = arrays[_N_TRAIN]
         if found.size != 1 or found.dtype.kind not in "iu" or not 0 < found.item() < n:
             raise InputError(
-                f"path: {self.path}: expected {_N_TRAIN!r} to be an integer from 1 to {n - 1}, found "
+                f"dataset.path: {self.path}: expected {_N_TRAIN!r} to be an integer from 1 to {n - 1}, found "
                 f"{shortened(str(found))}"
             )
         return np.arange(found.item()), np.arange(found.item(), n)
@@ -187,12 +191,13 @@ class Arrays(Loader):
         if key is None and default not in arrays:
             return None
         name = key or default
-        self._require(arrays, str(self.path), name, "split_key=NAME and group_key=NAME")
+        self._require(arrays, str(self.path), name, "dataset.split_key=NAME and dataset.group_key=NAME")
         values = arrays[name]
         if values.shape != (n,) or values.dtype.kind not in "biuUS":
             raise InputError(
-                f"path: {self.path}: expected {name!r} to have an integer or a string for each of the {n} points, "
-                f"found {values.dtype} of shape {values.shape}; give the array another name if it is something else"
+                f"dataset.path: {self.path}: expected {name!r} to have an integer or a string for each of the {n} "
+                f"points, found {values.dtype} of shape {values.shape}; give the array another name if it is something "
+                "else"
             )
         return values
 
@@ -200,7 +205,7 @@ class Arrays(Loader):
         assert self.path is not None
         for key in (x_key, y_key):
             self._require(arrays, self.path, key)
-        X, y = self._points(arrays[x_key], f"x_key: {x_key!r}"), arrays[y_key]
+        X, y = self._points(arrays[x_key], f"dataset.x_key: {x_key!r}"), arrays[y_key]
         return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
 
     def _points(self, X: np.ndarray, where: str) -> Any:
@@ -213,8 +218,8 @@ class Arrays(Loader):
         arrays: dict[str, np.ndarray],
         path: str,
         key: str,
-        keys: str = "x_key=NAME and y_key=NAME",
-        name: str = "path",
+        keys: str = "dataset.x_key=NAME and dataset.y_key=NAME",
+        name: str = "dataset.path",
     ) -> None:
         if key not in arrays:
             raise InputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -281,16 +280,16 @@ class Loader(Component):
             For wrong parameters, missing or corrupt files, and arrays that are
             empty, not finite or of unequal lengths.
         """
-        check_value("random_state", random_state, RandomState)
+        check_value("random_state", random_state, RandomState, self.section)
         self.check()
         self.check_memory()
         try:
             full = self._load_lazily(random_state) if lazy else self._load(random_state)
         except InputError as error:
-            named = self._with_key(error)
-            if named is error:
+            place = next((key for key in ("path", "root") if key in parameters(type(self))), None)
+            if place is None or str(error).startswith("dataset."):
                 raise
-            raise named from error
+            raise type(error)(f"dataset.{place}: {error}") from error
         train_rng, test_rng = generator(random_state).spawn(2)
         train = self._subset(len(full.X_train), self.n_train, train_rng, "n_train")
         test = self._subset(len(full.X_test), self.n_test, test_rng, "n_test")
@@ -358,19 +357,11 @@ class Loader(Component):
         """The whole data set, points in files that can be read in parts as :class:`~orbit.data.rows.Rows`."""
         return self._load(random_state)
 
-    def _with_key(self, error: InputError) -> InputError:
-        """An error that begins with a parameter: if it names none, with the one that says where the files are."""
-        known = parameters(type(self))
-        if isinstance(error, ParameterError) or re.split(r"[:\[=]", str(error), maxsplit=1)[0] in known:
-            return error
-        place = next((key for key in ("path", "root") if key in known), None)
-        return error if place is None else type(error)(f"{place}: {error}")
-
     def _subset(self, n: int, size: int | None, rng: np.random.Generator, key: str) -> np.ndarray | slice:
         if size is None or size == n:
             return slice(None)
         if size > n:
-            raise ParameterError(key, f"at most {n}, the number of points in {self.label()}", size)
+            raise ParameterError(key, f"at most {n}, the number of points in {self.label()}", size, self.section)
         return np.sort(rng.choice(n, size, replace=False))
 
 

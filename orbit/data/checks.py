@@ -65,14 +65,16 @@ def check_arrays(X: np.ndarray, y: np.ndarray, task: Task, where: str) -> None:
         check_finite(whole(y), f"{where}: y")
     if task == "regression" and not numeric:
         raise InputError(
-            f"{where}: regression needs numbers as targets, found dtype {y.dtype}; set task='classification'"
+            f"{where}: regression needs numbers as targets, found dtype {y.dtype}; set dataset.task=classification"
         )
     if task == "classification" and y.ndim != 1:
         way = "give the class of each one-hot row, y.argmax(axis=1), or set" if are_one_hot(y) else "set"
-        raise InputError(f"{where}: class labels must have shape (n,), found {y.shape}; {way} task='regression'")
+        raise InputError(f"{where}: class labels must have shape (n,), found {y.shape}; {way} dataset.task=regression")
     if task == "classification" and np.issubdtype(y.dtype, np.floating) and not are_labels(y):
         found = "fractions" if np.any(y != np.round(y)) else f"{y[np.abs(y).argmax()]:g}"
-        raise InputError(f"{where}: class labels must be integers or strings, found {found}; set task='regression'")
+        raise InputError(
+            f"{where}: class labels must be integers or strings, found {found}; set dataset.task=regression"
+        )
     if task == "regression":
         check_target_size(y, where)
 

@@ -51,7 +51,7 @@ class DataFile:
 
 def data_root(root: str | None) -> Path:
     """The data folder: the parameter ``root``, else the variable ORBIT_DATA, else ``data``."""
-    return user_path(root or os.environ.get("ORBIT_DATA") or "data", "root")
+    return user_path(root or os.environ.get("ORBIT_DATA") or "data", "dataset.root")
 
 
 def places(root: str | None, folder: str) -> list[Path]:
@@ -85,11 +85,11 @@ def find(root: str | None, folder: str, file: DataFile, download: bool = False) 
 
 def missing(path: Path, file: DataFile) -> DataFileError:
     """The error for a ``file`` missing at ``path``, with instructions on how to get it."""
-    ways = ["Put it there", "set root (or the variable ORBIT_DATA) to the folder that has it"]
+    ways = ["Put it there", "set dataset.root (or the variable ORBIT_DATA) to the folder that has it"]
     if file.url is not None:
-        ways.append("fetch it with download=True")
+        ways.append("fetch it with dataset.download=true")
     return DataFileError(
-        f"root: expected the file {file.name} at {path.absolute()}, found none. {file.how} "
+        f"dataset.root: expected the file {file.name} at {path.absolute()}, found none. {file.how} "
         f"{', '.join(ways[:-1])}, or {ways[-1]}."
     )
 
@@ -113,7 +113,7 @@ def fetch(file: DataFile, target: Path) -> Path:
                 found = _copy(response, out, response.headers.get("Content-Length"), file.name)
                 if file.sha256 is not None and found != file.sha256:
                     raise DataFileError(
-                        f"download: {file.url} is not the expected file: expected sha256 {file.sha256}, "
+                        f"dataset.download: {file.url} is not the expected file: expected sha256 {file.sha256}, "
                         f"found {found}; it was deleted. {file.how}"
                     )
         if file.sha256 is None:
@@ -121,8 +121,8 @@ def fetch(file: DataFile, target: Path) -> Path:
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise DataFileError(
-            f"download: cannot fetch {file.url} to {target.absolute()} ({reason}). {file.how} "
-            "Copy it there by other means, or set root to the folder that has it."
+            f"dataset.download: cannot fetch {file.url} to {target.absolute()} ({reason}). {file.how} "
+            "Copy it there by other means, or set dataset.root to the folder that has it."
         ) from error
     return target
 

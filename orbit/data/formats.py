@@ -245,7 +245,9 @@ class ParquetFormat(Format):
             return Header(starts, "", features)
         X, y = self._arrays(first, name, features)
         if self.shape is not None and math.prod(self.shape) != X.shape[1]:
-            raise InputError(f"shape: expected {X.shape[1]} numbers, those of part {name}, found {list(self.shape)}")
+            raise InputError(
+                f"dataset.shape: expected {X.shape[1]} numbers, those of part {name}, found {list(self.shape)}"
+            )
         form = ", ".join(f"{each} {schema.field(each).type}" for each in (*features, *self.targets))
         dtype = real_dtype(X.dtype, f"{self.folder.key}: part {name}").str
         made = Header(starts, f"{form}, points of {X.shape[1]}", features, self.shape or X.shape[1:], dtype)
@@ -260,9 +262,9 @@ class ParquetFormat(Format):
             if lacking := [each for each in wanted if each not in names]:
                 hint = suggestion(lacking[0], names) if len(lacking) == 1 else "."
                 found = f"{', '.join(lacking)}{hint} It has {', '.join(names)}"
-                raise InputError(f"{key}: part {name} has no column {found}")
+                raise InputError(f"dataset.{key}: part {name} has no column {found}")
         if not features:
-            raise InputError(f"features: part {name} has no columns besides the target")
+            raise InputError(f"dataset.features: part {name} has no columns besides the target")
         return features
 
     def _read(self, name: str, header: Header, block: int, points: bool) -> tuple[Any, Any]:
@@ -275,7 +277,7 @@ class ParquetFormat(Format):
     def _arrays(self, table: Any, name: str, features: Sequence[str]) -> tuple[Any, Any]:
         """Points, shape (n, width), and targets, as far as there are columns of them."""
         where = f"part {name}: column"
-        blocks = [_numbers(table.column(each), "features", f"{where} {each}") for each in features]
+        blocks = [_numbers(table.column(each), "dataset.features", f"{where} {each}") for each in features]
         targets = [_target(table.column(each), f"{where} {each}") for each in self.targets]
         y = np.column_stack(targets).astype(np.float64) if len(targets) > 1 else next(iter(targets), None)
         return np.concatenate(blocks, axis=1) if blocks else None, y
@@ -363,7 +365,7 @@ def _target(column: Any, what: str) -> np.ndarray:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if (pa.types.is_string(kind) or pa.types.is_large_string(kind)) and not column.null_count:
         return np.array(column.to_pylist(), str)
-    values = _numbers(column, "target", what)
+    values = _numbers(column, "dataset.target", what)
     if values.shape[1] != 1:
-        raise InputError(f"target: {what} holds {column.type}, expected one number or string in each row")
+        raise InputError(f"dataset.target: {what} holds {column.type}, expected one number or string in each row")
     return values[:, 0].astype(_TARGETS[values.dtype.kind])

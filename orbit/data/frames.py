@@ -23,12 +23,14 @@ from orbit.core.errors import DataFileError, InputError, shortened, suggestion
 _PARQUET, _SPREADSHEETS = (".parquet", ".pq"), (".xls", ".xlsx", ".ods")
 
 #: What to do about missing features.
-REMOVE = "remove those rows, or impute them with missing='mean' or missing='median'"
+REMOVE = "remove those rows, or impute them with dataset.missing=mean or dataset.missing=median"
 _NO_NUMBERS = (
-    "leave it out with exclude, write numbers (such as days since a first day in place of dates), or encode columns "
-    "of strings with categories='onehot'"
+    "leave it out with dataset.exclude, write numbers (such as days since a first day in place of dates), or encode "
+    "columns of strings with dataset.categories=onehot"
 )
-_NO_CATEGORIES = "write numbers without other signs, leave it out with exclude, or name columns of categories as in "
+_NO_CATEGORIES = (
+    "write numbers without other signs, leave it out with dataset.exclude, or name columns of categories as in "
+)
 
 # What pandas calls Python objects that are numbers, such as decimals and integers beyond 64 bits.
 _NUMBERS = ("integer", "decimal", "floating", "mixed-integer-float", "boolean")
@@ -66,8 +68,12 @@ def read_table(file: Path, texts: Iterable[str], labels: Sequence[str], options:
         raise
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        how = f"; separator is {options['sep']!r}, encoding is {options['encoding']!r}: set those of the file"
-        what, advice = ("Parquet", "") if is_parquet else ("CSV", f"{how}, such as encoding='latin-1'")
+        given = f"dataset.separator is {options['sep']!r}, dataset.encoding is {options['encoding']!r}"
+        what, advice = (
+            ("Parquet", "")
+            if is_parquet
+            else ("CSV", f"; {given}: set those of the file, such as dataset.encoding=latin-1")
+        )
         raise DataFileError(f"expected a readable {what} file ({reason}){advice}") from error
     if not len(frame):
         raise InputError("the table has no rows, expected at least one")
@@ -115,7 +121,7 @@ def require(frame: pd.DataFrame, columns: Iterable[str], what_to_do: str) -> Non
     lacking = [column for column in columns if column not in frame]
     if lacking:
         close = suggestion(lacking[0], frame.columns) if len(lacking) == 1 else "."
-        several = ", or separator if these are several" if re.search("[,;|\t]", "".join(frame.columns)) else ""
+        several = ", or dataset.separator if these are several" if re.search("[,;|\t]", "".join(frame.columns)) else ""
         found = f"{', '.join(lacking)}{close} It has {', '.join(frame.columns)}"
         raise InputError(f"the table has no column {found}; {what_to_do}{several}")
 
@@ -126,7 +132,7 @@ def refuse_missing(frame: pd.DataFrame, what_to_do: str) -> None:
     if counts:
         found = ", ".join(f"{name} ({count} row{'s' if count > 1 else ''})" for name, count in counts.items())
         is_text = any(_is_text(frame[name]) for name in counts)
-        others = ", or set missing_texts if texts such as NA and None are values" if is_text else ""
+        others = ", or set dataset.missing_texts if texts such as NA and None are values" if is_text else ""
         raise InputError(f"the table has missing values: {found}; {what_to_do}{others}")
 
 
@@ -172,7 +178,7 @@ def targets(frame: pd.DataFrame, columns: list[str], task: str) -> np.ndarray:
         raise InputError(f"column {values.name} holds {found}, expected one number or string in each row as target")
     texts = as_texts(values)
     if task == "auto":
-        _check_texts(texts, 1.0, "set task='classification' if these are classes, else write numbers")
+        _check_texts(texts, 1.0, "set dataset.task=classification if these are classes, else write numbers")
     return texts.to_numpy(dtype=str)
 
 
@@ -236,7 +242,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         frame = plain(X)
         if empty := [name for name in frame if frame[name].isna().all()]:
-            raise InputError(f"features: {', '.join(empty)} has no value in the training part; leave it out")
+            raise InputError(f"dataset.features: {', '.join(empty)} has no value in the training part; leave it out")
         self.feature_names_in_, self.n_features_in_ = frame.columns.to_numpy(object), frame.shape[1]
         self.categories_ = {name: self._categories(frame[name]) for name in self._texts(frame)}
         self.encoder_ = self._encoder().fit(self._values(frame))
@@ -275,7 +281,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _texts(self, frame: pd.DataFrame) -> list[str]:
         if isinstance(self.categories, list):
-            require(frame, self.categories, "set categories")
+            require(frame, self.categories, "set dataset.categories")
             return self.categories
         return [name for name in frame if _is_text(frame[name])] if self.categories == "onehot" else []
 
@@ -283,11 +289,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         texts = as_texts(values)
         known = sorted(texts.dropna().unique())
         if self.categories == "onehot":
-            _check_texts(texts, 0.5, f"{_NO_CATEGORIES}categories=[{values.name}]")
+            _check_texts(texts, 0.5, f"{_NO_CATEGORIES}dataset.categories=[{values.name}]")
         if len(known) > _MOST_CATEGORIES:
             raise InputError(
                 f"column {values.name} has {len(known):,} different values, expected at most {_MOST_CATEGORIES:,} "
-                "categories; leave it out with exclude"
+                "categories; leave it out with dataset.exclude"
             )
         return known
 
@@ -365,4 +371,4 @@ def _decimals(example: Any) -> str:
     if not isinstance(example, str) or np.isnan(pd.to_numeric(example.replace(",", "."), errors="coerce")):
         return ""
     sign = "comma" if "," in example else "point"
-    return f"set decimal='{sign}' if decimals begin with a {sign}, or "
+    return f"set dataset.decimal={sign} if decimals begin with a {sign}, or "

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image
 
-from orbit.core.errors import DataFileError, InputError, ParameterError
+from orbit.core.errors import DataFileError, InputError
 from orbit.core.memory import check_fits
 from orbit.core.params import Fraction, PositiveInt
 from orbit.data.labelled_files import LabelledFiles
@@ -102,9 +102,9 @@ class Images(LabelledFiles):
         given = {name: size for name in ("resize", "crop", "pad") if (size := getattr(self, name)) is not None}
         for name, size in given.items():
             if len(size) != 2:
-                raise ParameterError(name, "[height, width] in pixels", size)
+                raise self.wrong(name, "[height, width] in pixels")
         if len(given) > 1:
-            raise InputError(f"{', '.join(given)}: expected at most one of resize, crop and pad")
+            raise InputError(f"dataset.{', '.join(given)}: expected at most one of resize, crop and pad")
 
     def _how(self, reading: Mapping[str, Any]) -> str:
         how = {"grey": "in grey", "rgb": "in colour", "all": "with all channels"}[self.channels]
@@ -142,16 +142,16 @@ class Images(LabelledFiles):
     def _check_memory(self, count: int, shape: tuple[int, ...]) -> None:
         sizes = " x ".join(f"{side:,}" for side in shape)
         nbytes = 4 * (count + 1) * math.prod(shape)  # all of them, and the one that is read
-        check_fits("path" if self.resize is None else "resize", f"{count:,} pictures of {sizes} pixels", nbytes)
+        key = "dataset.path" if self.resize is None else "dataset.resize"
+        check_fits(key, f"{count:,} pictures of {sizes} pixels", nbytes)
 
     def _of_other_shape(self, file: Path, found: tuple[int, ...], expected: tuple[int, ...], fitted: bool) -> str:
         size, wanted = (" x ".join(map(str, shape)) for shape in (found, expected))
         if fitted:
             return f"{file} has {size} pixels, the model was fitted to {wanted}; resize it"
         height, width = expected[self.pages == "volume" :][:2]
-        return (
-            f"{file} has {size} pixels, others have {wanted}; set resize, crop or pad, e.g. resize=[{height},{width}]"
-        )
+        advice = f"set dataset.resize, dataset.crop or dataset.pad, e.g. dataset.resize=[{height},{width}]"
+        return f"{file} has {size} pixels, others have {wanted}; {advice}"
 
     def _picture(self, file: Path) -> np.ndarray:
         """The values of a picture of the size that was asked for, as they are stored."""
@@ -220,7 +220,9 @@ def _in_the_middle(stack: np.ndarray, size: Size, file: Path, cut: bool) -> np.n
     found = stack.shape[1:3]
     if any(have < want if cut else have > want for have, want in zip(found, size, strict=True)):
         key, other = ("crop", "smaller") if cut else ("pad", "larger")
-        raise InputError(f"{key}: {file} has {found[0]} x {found[1]} pixels, {other} than {size[0]} x {size[1]}")
+        raise InputError(
+            f"dataset.{key}: {file} has {found[0]} x {found[1]} pixels, {other} than {size[0]} x {size[1]}"
+        )
     whole, part = (found, size) if cut else (size, found)
     top, left = ((most - least) // 2 for most, least in zip(whole, part, strict=True))
     rows, columns = slice(top, top + part[0]), slice(left, left + part[1])

@@ -156,14 +156,14 @@ class LabelledFiles(Loader):
 
     def check_files(self) -> None:
         if self.manifest is not None:
-            existing_file(self.manifest, "manifest")
+            existing_file(self.manifest, "dataset.manifest")
             return
         folder = self._folder()
         self._check_links(folder)  # before a folder train or test is missed
         parts = _folders_of_parts(folder)
         if len(parts) == 1:
             raise InputError(
-                f"path: {folder.absolute()} has a folder {parts.popitem()[1].name}; expected train and test"
+                f"dataset.path: {folder.absolute()} has a folder {parts.popitem()[1].name}; expected train and test"
             )
         for part in parts.values() or [folder]:
             files = self._class_files(part)
@@ -172,7 +172,7 @@ class LabelledFiles(Loader):
             if not any(files.values()):
                 instead = f"none directly in {shortened(', '.join(files))}" if files else "no folder"
                 expected = f"a folder for each class with {self.shown} files in {part.absolute()}"
-                raise DataFileError(f"path: expected {expected}, found {instead}")
+                raise DataFileError(f"dataset.path: expected {expected}, found {instead}")
 
     def _load(self, random_state: RandomState) -> Dataset:
         self.check_files()
@@ -191,7 +191,7 @@ class LabelledFiles(Loader):
         self._apply_scale(X, reading)
         clusters = listed.clusters
         if clusters is not None:
-            check_clusters(clusters[train], clusters[test], "group_column")
+            check_clusters(clusters[train], clusters[test], "dataset.group_column")
             clusters = clusters[train]
         source = f"{self.thing}s in {self._name()}, {self._how(reading)}"
         y = listed.y
@@ -257,10 +257,12 @@ class LabelledFiles(Loader):
 
     def _folder(self) -> Path:
         if self.path is None:
-            raise InputError(f"path: expected a folder with a folder of {self.thing}s for each class, found none")
-        folder = user_path(self.path, "path")
+            raise InputError(
+                f"dataset.path: expected a folder with a folder of {self.thing}s for each class, found none"
+            )
+        folder = user_path(self.path, "dataset.path")
         if not folder.is_dir():
-            raise DataFileError(f"path: expected a folder at {folder.absolute()}, found none")
+            raise DataFileError(f"dataset.path: expected a folder at {folder.absolute()}, found none")
         return folder
 
     def _of_folders(self) -> Listed:
@@ -284,9 +286,9 @@ class LabelledFiles(Loader):
             table = pd.read_csv(manifest, dtype={self.file_column: str})
         except Exception as error:  # pandas raises many kinds
             reason = str(error).strip().partition("\n")[0]
-            raise DataFileError(f"manifest: expected a CSV file at {manifest.absolute()} ({reason})") from error
+            raise DataFileError(f"dataset.manifest: expected a CSV file at {manifest.absolute()} ({reason})") from error
         if not len(table):
-            raise InputError(f"manifest: {manifest.name} has no rows, expected one for each file")
+            raise InputError(f"dataset.manifest: {manifest.name} has no rows, expected one for each file")
         targets = [self.target] if isinstance(self.target, str) else self.target
         named = {"file_column": [self.file_column], "target": targets}
         named |= {key: [name] for key in ("split_column", "group_column") if (name := getattr(self, key)) is not None}
@@ -294,15 +296,17 @@ class LabelledFiles(Loader):
             for column in columns:
                 if column not in table:
                     has = f"{suggestion(column, table.columns)} It has {', '.join(map(str, table.columns))}"
-                    raise InputError(f"{key}: {manifest.name} has no column {column!r}{has}")
+                    raise InputError(f"dataset.{key}: {manifest.name} has no column {column!r}{has}")
                 if len(empty := np.flatnonzero(table[column].isna())):
-                    raise InputError(f"{key}: column {column!r} of {manifest.name} has no value in row {empty[0] + 1}")
+                    raise InputError(
+                        f"dataset.{key}: column {column!r} of {manifest.name} has no value in row {empty[0] + 1}"
+                    )
         base = manifest.parent if self.path is None else self._folder()
         files = [base / name for name in table[self.file_column]]
         if missing := [file for file in files if not file.is_file()]:
             raise DataFileError(
-                f"manifest: {len(missing)} of {len(files)} files that {manifest.name} names do not exist, e.g. "
-                f"{missing[0].absolute()}; paths start from path, or from the folder of the manifest"
+                f"dataset.manifest: {len(missing)} of {len(files)} files that {manifest.name} names do not exist, e.g. "
+                f"{missing[0].absolute()}; paths start from dataset.path, or from the folder of the manifest"
             )
         y = np.column_stack([table[column] for column in targets]) if len(targets) > 1 else table[targets[0]].to_numpy()
         y = y if y.dtype.kind in "biuf" else y.astype(str)
@@ -310,7 +314,7 @@ class LabelledFiles(Loader):
         parts = None if self.split_column is None else np.array([*map(_part, table[self.split_column])])
         if parts is not None and not {_TRAIN, _TEST} <= set(parts):
             found = shortened(", ".join(map(str, table[self.split_column].unique())))
-            raise InputError(f"split_column: expected the parts train and test, perhaps val, found {found}")
+            raise InputError(f"dataset.split_column: expected the parts train and test, perhaps val, found {found}")
         clusters = None if self.group_column is None else table[self.group_column].to_numpy(dtype=str)
         return Listed(files, y, task, parts, clusters)
 
@@ -334,7 +338,7 @@ class LabelledFiles(Loader):
         for path in sorted(folder.iterdir()):
             if path.is_symlink() and not path.exists() and not path.name.startswith("."):
                 raise DataFileError(
-                    f"path: expected a folder or {self.thing} at {path.absolute()}, found a link to "
+                    f"dataset.path: expected a folder or {self.thing} at {path.absolute()}, found a link to "
                     f"{path.readlink()}, which does not exist or is a link to itself"
                 )
 

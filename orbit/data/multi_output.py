@@ -75,7 +75,7 @@ class VectorField(Loader):
 
     def check_memory(self) -> None:
         for key in ("size", "test_size"):  # 25 numbers a point, with the distances from the bumps
-            check_fits(key, f"{vars(self)[key]:,} points", 25 * 8 * vars(self)[key])
+            check_fits(f"dataset.{key}", f"{vars(self)[key]:,} points", 25 * 8 * vars(self)[key])
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """The field without noise at points ``X``, shape ``(n, 2)``."""
@@ -150,8 +150,8 @@ class LowRankMultitask(Loader):
 
     def check_memory(self) -> None:
         for key in ("size", "test_size"):
-            check_fits(key, f"{vars(self)[key]:,} points", 2 * 8 * self.n_dims * vars(self)[key])
-        check_fits("n_waves", f"{self.n_waves:,} frequencies", 2 * 8 * self.n_dims * self.n_waves)
+            check_fits(f"dataset.{key}", f"{vars(self)[key]:,} points", 2 * 8 * self.n_dims * vars(self)[key])
+        check_fits("dataset.n_waves", f"{self.n_waves:,} frequencies", 2 * 8 * self.n_dims * self.n_waves)
 
     def _load(self, random_state: RandomState) -> Dataset:
         draw = _low_rank if isinstance(random_state, int) else _low_rank.__wrapped__

@@ -72,7 +72,9 @@ def read_picture(file: Path, channels: Channels, pages: Pages) -> np.ndarray:
     stack = _stack(values if values.dtype != bool else values * np.uint8(255), axes, pages)
     if channels != "all":
         if stack.shape[-1] > 1 and not ("S" in axes and stack.shape[-1] in (3, 4)):
-            raise InputError(f"{file} has {stack.shape[-1]} channels, expected grey or colour; set channels=all")
+            raise InputError(
+                f"{file} has {stack.shape[-1]} channels, expected grey or colour; set dataset.channels=all"
+            )
         stack = _grey(stack) if channels == "grey" else stack[..., :3].repeat(3 if stack.shape[-1] == 1 else 1, axis=-1)
     return stack
 

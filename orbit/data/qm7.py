@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import io
 
-from orbit.core.errors import DataFileError, ParameterError
+from orbit.core.errors import DataFileError
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState
 from orbit.data.base import Dataset, FileLoader
@@ -70,7 +70,7 @@ class QM7(FileLoader):
     def check(self) -> None:
         super().check()
         if not 0 <= self.fold < 5:
-            raise ParameterError("fold", "an integer from 0 to 4", self.fold)
+            raise self.wrong("fold", "an integer from 0 to 4")
 
     def files(self) -> list[DataFile]:
         return [QM7_FILE]

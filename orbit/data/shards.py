@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError
 from orbit.core.fingerprint import Fingerprint
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState, generator, part_size, spawn
@@ -108,16 +108,16 @@ class Shards(Loader):
         super().check()
         for key, names in (("features", self.features), ("target", self._targets())):
             if names is not None and len(set(names)) < len(names):
-                raise ParameterError(key, "columns named once each", names)
+                raise self.wrong(key, "columns named once each")
         if self.features is not None and (not self.features or {*self.features} & {*self._targets()}):
-            raise ParameterError("features", "at least one column that is no target, or null for all", self.features)
+            raise self.wrong("features", "at least one column that is no target, or null for all")
         if self.shape is not None and not self.shape:
-            raise ParameterError("shape", "at least one number, or null for a vector", self.shape)
+            raise self.wrong("shape", "at least one number, or null for a vector")
 
     def check_files(self) -> None:
         from orbit.data.parts import check_enough
 
-        check_enough(list(self._form().folder.files), "path")
+        check_enough(list(self._form().folder.files), "dataset.path")
 
     def input_parts(self) -> list[Fingerprint]:
         return [] if self.path is None else self._form().fingerprints()
@@ -169,18 +169,20 @@ class Shards(Loader):
         from orbit.data.formats import Folder, NpyFormat, ParquetFormat
 
         if self.path is None:
-            raise InputError("path: expected a folder or URL of .npy or .parquet parts, found none")
-        folder, columns = Folder(self.path, "path"), self._targets()
+            raise InputError("dataset.path: expected a folder or URL of .npy or .parquet parts, found none")
+        folder, columns = Folder(self.path, "dataset.path"), self._targets()
         if folder.suffix == ".npy":
             if self.y_path is None:
-                raise InputError("y_path: expected a folder with the targets of .npy parts, found none")
+                raise InputError("dataset.y_path: expected a folder with the targets of .npy parts, found none")
             if columns or self.features or self.shape:
-                raise InputError("path: target, features and shape are for Parquet, found .npy parts; leave them out")
-            return NpyFormat(folder, self.label(), Folder(self.y_path, "y_path"))
+                raise InputError(
+                    "dataset.path: dataset.target, features and shape are for Parquet, found .npy parts; leave them out"
+                )
+            return NpyFormat(folder, self.label(), Folder(self.y_path, "dataset.y_path"))
         if not columns:
-            raise InputError("target: expected the column of Parquet parts to predict, found none")
+            raise InputError("dataset.target: expected the column of Parquet parts to predict, found none")
         if self.y_path is not None:
-            raise InputError("y_path: expected none for Parquet parts, whose targets are the column target")
+            raise InputError("dataset.y_path: expected none for Parquet parts, whose targets are the column target")
         return ParquetFormat(folder, self.label(), columns, self.features, self.shape)
 
     def _targets(self) -> list[str]:

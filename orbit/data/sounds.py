@@ -110,7 +110,7 @@ class Sounds(LabelledFiles):
         super().check()
         check_duration(self.duration)
         if self.rate is not None and not _LEAST_RATE <= self.rate <= _MOST_RATE:
-            raise ParameterError("rate", f"{_LEAST_RATE} to {_MOST_RATE:,} samples a second", self.rate)
+            raise self.wrong("rate", f"{_LEAST_RATE} to {_MOST_RATE:,} samples a second")
 
     def _how(self, reading: Mapping[str, Any]) -> str:
         return f"as {self.form}s"
@@ -124,7 +124,9 @@ class Sounds(LabelledFiles):
             reading = self._common(files, **reading)
         rate, length = reading["rate"], round(reading["duration"] * reading["rate"])
         shape = (length,) if self.form == "waveform" else (self.bands, self.frames)
-        check_fits("duration", f"{len(files):,} recordings of {length:,} samples", 4 * len(files) * math.prod(shape))
+        check_fits(
+            "dataset.duration", f"{len(files):,} recordings of {length:,} samples", 4 * len(files) * math.prod(shape)
+        )
         X = np.empty((len(files), *shape), dtype=np.float32)
 
         def read(i: int) -> None:
@@ -156,7 +158,8 @@ class Sounds(LabelledFiles):
         if duration is None and longest > _LONG * median:
             warnings.warn(
                 f"the longest recording, {files[int(np.argmax(seconds))]}, has {longest:.3g} s, half of them at most "
-                f"{median:.3g} s, and all are padded with silence; set duration={most:.2g} to trim the longest ones",
+                f"{median:.3g} s, and all are padded with silence; set dataset.duration={most:.2g} to trim the "
+                "longest ones",
                 stacklevel=2,
             )
         return {"rate": rate or int(rates[read[0]]), "duration": duration or max(longest, WINDOW_S)}
@@ -165,7 +168,7 @@ class Sounds(LabelledFiles):
 def check_duration(seconds: float | None) -> None:
     """Raise ``ParameterError`` for a duration shorter than the window of a spectrogram."""
     if seconds is not None and seconds < WINDOW_S:
-        raise ParameterError("duration", f"at least {WINDOW_S:g} s", seconds)
+        raise ParameterError("duration", f"at least {WINDOW_S:g} s", seconds, "dataset")
 
 
 def represented(samples: np.ndarray, form: Form, length: int, bands: int, frames: int, rate: int) -> np.ndarray:
@@ -237,5 +240,6 @@ def _read_sound(file: Path) -> tuple[int, np.ndarray]:
 
 def _unequal(file: Path, found: int, expected: int) -> InputError:
     return InputError(
-        f"{file} has {found:,} samples a second, others have {expected:,}; set rate={min(found, expected)} to resample"
+        f"{file} has {found:,} samples a second, others have {expected:,}; set "
+        f"dataset.rate={min(found, expected)} to resample"
     )

@@ -41,7 +41,7 @@ def guess_task(y: np.ndarray, n: int | None = None) -> Task:
     if _FEW_CLASSES < count <= MOST_CLASSES and (n or len(y)) < _FEW_POINTS * count:
         warnings.warn(
             f"the targets are {count} different whole numbers, which are taken for classes, with fewer than "
-            f"{_FEW_POINTS} points each on average; set task=regression if they are numbers",
+            f"{_FEW_POINTS} points each on average; set dataset.task=regression if they are numbers",
             stacklevel=2,
         )
     return "classification" if count <= MOST_CLASSES else "regression"
@@ -67,7 +67,7 @@ def split_off_test(
         return split_clusters(clusters, test_fraction, spawn(random_state, 1)[0], labels)
     n = len(y)
     if n < 2:
-        raise InputError(f"path: {path} has {n} points, too few to split; expected at least 2")
+        raise InputError(f"dataset.path: {path} has {n} points, too few to split; expected at least 2")
     return hold_out(n, test_fraction, labels, random_state)
 
 
@@ -136,6 +136,6 @@ def balanced(y: np.ndarray, per_class: int, rng: np.random.Generator, name: str)
     classes, counts = np.unique(y, return_counts=True)
     if counts.min() < per_class:
         smallest = classes[counts.argmin()]
-        raise ParameterError(name, f"at most {counts.min()}, the points of class {smallest}", per_class)
+        raise ParameterError(name, f"at most {counts.min()}, the points of class {smallest}", per_class, "dataset")
     chosen = [rng.choice(np.flatnonzero(y == label), per_class, replace=False) for label in classes]
     return np.sort(np.concatenate(chosen))

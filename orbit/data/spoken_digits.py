@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from orbit.core.errors import DataFileError, InputError, ParameterError, choose_from
+from orbit.core.errors import DataFileError, InputError, choose_from
 from orbit.core.params import PositiveFloat, PositiveInt, Range
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState, generator
@@ -125,7 +125,7 @@ class SpokenDigits(FileLoader):
         test = self._is_test(recordings, random_state)
         if test.all() or not test.any():
             raise InputError(
-                f"split={self.split!r} leaves no recording for {'training' if test.all() else 'testing'}, of "
+                f"dataset.split={self.split} leaves no recording for {'training' if test.all() else 'testing'}, of "
                 f"{len(recordings)} found"
             )
         X = np.stack([self._represent(recording.samples) for recording in recordings])
@@ -172,11 +172,10 @@ class SpokenDigits(FileLoader):
         held_out = {self.speaker}
         if self.split == "speaker":
             if self.n_speakers >= len(speakers):
-                expected = f"at most {len(speakers) - 1} of {len(speakers)} speakers"
-                raise ParameterError("n_speakers", expected, self.n_speakers)
+                raise self.wrong("n_speakers", f"at most {len(speakers) - 1} of {len(speakers)} speakers")
             held_out = set(generator(random_state).choice(speakers, self.n_speakers, replace=False))
         elif self.speaker not in speakers:
-            raise InputError(f"speaker={self.speaker!r}: no such speaker{choose_from(self.speaker, speakers)}")
+            raise InputError(f"dataset.speaker={self.speaker}: no such speaker{choose_from(self.speaker, speakers)}")
         return np.array([recording.speaker in held_out for recording in recordings])
 
     def _test_part(self, recordings: list[Recording], test: np.ndarray) -> str:

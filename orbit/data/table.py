@@ -133,32 +133,34 @@ class Table(Loader):
     def check(self) -> None:
         super().check()
         if self.features is not None and not self.features:
-            raise ParameterError("features", "at least one column, or null for all columns", self.features)
+            raise self.wrong("features", "at least one column, or null for all columns")
         if self.features is not None and self.exclude:
-            raise ParameterError("exclude", "null where features names the columns to learn from", self.exclude)
+            raise self.wrong("exclude", "null where features names the columns to learn from")
         for key, columns in (("features", self.features or []), ("target", self._targets())):
             if len(set(columns)) < len(columns):
-                raise ParameterError(key, "columns named once each", columns)
+                raise self.wrong(key, "columns named once each")
         if self.weight in self._targets():
-            raise ParameterError("weight", "another column than the target", self.weight)
+            raise self.wrong("weight", "another column than the target")
         if self.group_column is not None and self.group_column in (*self._targets(), self.weight):
-            raise ParameterError("group_column", "another column than the target and the weight", self.group_column)
+            raise self.wrong("group_column", "another column than the target and the weight")
         if used := [column for column in self.exclude or [] if column in self._others()]:
-            raise ParameterError("exclude", "columns that are not the target, the weight or the group", used)
+            raise ParameterError(
+                "exclude", "columns that are not the target, the weight or the group", used, self.section
+            )
         if not self.separator:
-            raise ParameterError("separator", "at least one character", self.separator)
+            raise self.wrong("separator", "at least one character")
 
     def input_files(self) -> list[Path]:
         return existing([self.path, self.test_path])
 
     def check_files(self) -> None:
         if self.path is None:
-            raise InputError("path: expected the path of a .csv or .parquet file, found none")
+            raise InputError("dataset.path: expected the path of a .csv or .parquet file, found none")
         if not self._targets():
-            raise InputError("target: expected the name of the column to predict, found none")
+            raise InputError("dataset.target: expected the name of the column to predict, found none")
         for key, path in (("path", self.path), ("test_path", self.test_path)):
             if path is not None:
-                existing_file(path, key)
+                existing_file(path, f"dataset.{key}")
 
     def _load(self, random_state: RandomState) -> Dataset:
         from orbit.data.frames import TableEncoder, targets, weights
@@ -166,7 +168,7 @@ class Table(Loader):
         self.check_files()
         names, path = self._targets(), str(self.path)
         labels = names if len(names) == 1 and self.task != "regression" else []
-        with located(f"path: {path}"):
+        with located(f"dataset.path: {path}"):
             table = self._read(path, self._given_texts(), labels)
             features = self._features(table)
             y, clusters = targets(table, names, self.task), self._clusters(table)
@@ -176,18 +178,18 @@ class Table(Loader):
         train, test = np.arange(len(y)), None
         if self.test_path is None:
             train, test = split_off_test(y, task, self.test_fraction, random_state, path, clusters)
-        with located(f"path: {path}"):
+        with located(f"dataset.path: {path}"):
             encoder.fit(table[features].iloc[train])
             X = np.asarray(encoder.transform(table))
         if test is not None:
             X_test, y_test = X[test], y[test]
         else:
-            with located(f"test_path: {self.test_path}"):
+            with located(f"dataset.test_path: {self.test_path}"):
                 strings = [*encoder.categories_, *(names if y.dtype.kind == "U" else [])]
                 tested = self._read(str(self.test_path), [*self._given_texts(), *strings])
                 y_test = targets(tested, names, task)
                 X_test, test = np.asarray(encoder.transform(tested)), np.arange(len(tested))
-                check_clusters(clusters, self._clusters(tested), "group_column")
+                check_clusters(clusters, self._clusters(tested), "dataset.group_column")
         return Dataset(
             self.name,
             task,
@@ -231,7 +233,7 @@ class Table(Loader):
 
         if self.group_column is None:
             return None
-        require(table, [self.group_column], "set group_column")
+        require(table, [self.group_column], "set dataset.group_column")
         refuse_missing(table[[self.group_column]], "remove those rows")
         return as_texts(table[self.group_column]).to_numpy(dtype=str)
 
@@ -240,17 +242,19 @@ class Table(Loader):
 
         named = {"target": self._targets(), "features": self.features, "exclude": self.exclude}
         for key, columns in (named | {"weight": [self.weight] if self.weight else []}).items():
-            require(table, columns or [], f"set {key}")
+            require(table, columns or [], f"set dataset.{key}")
         left_out = self._others() | {*(self.exclude or [])}
         features = list(self.features or [column for column in table if column not in left_out])
         if self.features is None and _UNNAMED in features:
             warnings.warn(
-                f"path: {self.path}: the first column has no name and is used as a feature; if it numbers the rows, "
-                "save the table without it (in pandas index=False), or leave it out with exclude",
+                f"dataset.path: {self.path}: the first column has no name and is used as a feature; if it numbers "
+                "the rows, save the table without it (in pandas index=False), or leave it out with dataset.exclude",
                 stacklevel=2,
             )
         if both := self._others() & {*features}:
-            raise InputError(f"features: {', '.join(map(str, both))} is a target, the weight or the group as well")
+            raise InputError(
+                f"dataset.features: {', '.join(map(str, both))} is a target, the weight or the group as well"
+            )
         if not features:
             raise InputError("the table has no columns besides targets, weight and group, and those left out")
         return features
@@ -265,4 +269,4 @@ class Table(Loader):
             "na_values": self.missing_texts,
             "keep_default_na": self.missing_texts is None,
         }
-        return read_table(user_path(path, "path"), texts, labels, options)
+        return read_table(user_path(path, "dataset.path"), texts, labels, options)

@@ -58,9 +58,9 @@ class Selection(Component):
         grid = self.grid or {}
         for key, values in grid.items():
             if not isinstance(key, str):
-                raise ParameterError("grid", "configuration keys, each with a list of values to try", grid)
+                raise self.wrong("grid", "configuration keys, each with a list of values to try")
             if not isinstance(values, list) or not values:
-                raise ParameterError(f"grid.{key}", "a list of values to try", values)
+                raise ParameterError(f"grid.{key}", "a list of values to try", values, self.section)
         return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []
 
     @abstractmethod
@@ -116,7 +116,7 @@ class KFolds(Selection):
         y, clusters = data.y_train, data.clusters
         n, what = (len(y), "training points") if clusters is None else (len(np.unique(clusters)), "groups")
         if self.folds > n:
-            raise ParameterError("folds", f"at most {n}, the number of {what}", self.folds)
+            raise self.wrong("folds", f"at most {n}, the number of {what}")
         stratified = data.task == "classification" and np.unique(y, return_counts=True)[1].max() >= self.folds
         kind = _FOLDS[clusters is not None, stratified]
         folds = kind(self.folds, shuffle=True, random_state=spawn(random_state, 1)[0])

@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 
-from orbit.core.errors import ParameterError
 from orbit.core.params import PositiveInt
 from orbit.core.random import RandomState, generator
 from orbit.data.base import Dataset, Loader
@@ -60,7 +59,7 @@ class XPerm(Loader):
     def check(self) -> None:
         super().check()
         if len(set(self.targets)) != 2 or len(self.targets) != 2 or not set(self.targets) <= set(_LETTERS):
-            raise ParameterError("targets", f"two different letters of {_LETTERS}, e.g. AB", self.targets)
+            raise self.wrong("targets", f"two different letters of {_LETTERS}, e.g. AB")
 
     def _load(self, random_state: RandomState) -> Dataset:
         sequences = np.array(list(itertools.product(range(len(_LETTERS)), repeat=_LENGTH)))

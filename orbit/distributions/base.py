@@ -55,10 +55,10 @@ class Distribution(Component):
             return
         reason = f"{self.label()} is not defined on {owner}, whose elements are {domain}"
         if isinstance(domain, ProductDomain):
-            sections = ", ".join("{'name': ...}" for _ in domain.parts)
+            sections = ", ".join("{name: ...}" for _ in domain.parts)
             raise InputError(
                 f"{reason}: choose distribution=product with one section for each of {', '.join(domain.names)}, "
-                f"factors=[{sections}], or factors=None for their own defaults"
+                f"{self.section}.factors=[{sections}], or {self.section}.factors=null for their own defaults"
             )
         raise InputError(f"{reason}: change distribution or group")
 
@@ -67,7 +67,7 @@ class Distribution(Component):
         if rule == "quadrature" and not isinstance(group.domain, Point) and not self.has_quadrature(group.domain):
             raise InputError(
                 f"{self.label()} on {group.label()} has no quadrature of at most {MAX_ELEMENTS} elements: "
-                "choose rule='monte_carlo' or rule='qmc'"
+                "choose orbit.rule=monte_carlo or orbit.rule=qmc"
             )
 
     def atoms(self, domain: Domain) -> int | None:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 from sklearn.base import clone
 
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError
 from orbit.core.params import PositiveFloat
 from orbit.distributions.base import Distribution
 from orbit.groups.domains import MAX_ELEMENTS, Circle, Domain, Line, LogScale, Torus, interior
@@ -128,7 +128,8 @@ class AxisLaw(Distribution):
             warnings.warn(
                 f"{self.label()}: {math.prod(len(mass) for _, mass in trimmed)} elements hold {kept:.4g} of its mass, "
                 f"the other {1 - kept:.2g} is left out and the weights are scaled up: the average is over another "
-                f"distribution. size={needed} keeps all of it, rule='monte_carlo' and rule='qmc' draw from all of it",
+                f"distribution. orbit.size={needed} keeps all of it, orbit.rule=monte_carlo and orbit.rule=qmc draw "
+                "from all of it",
                 stacklevel=3,
             )
         return [(points, mass / mass.sum()) for points, mass in trimmed]
@@ -193,9 +194,9 @@ class Uniform(AxisLaw):
     def check(self) -> None:
         super().check()
         if self.low >= self.high:
-            raise ParameterError("high", f"a number > low={self.low:g}", self.high)
+            raise self.wrong("high", f"a number > {self.section}.low={self.low:g}")
         if self.unit == "degrees" and self.high - self.low > 360 * (1 + 1e-12):
-            raise ParameterError("high", "a range of at most one full turn", self.high)
+            raise self.wrong("high", "a range of at most one full turn")
 
     def check_domain(self, domain: Domain, owner: str) -> None:
         super().check_domain(domain, owner)
@@ -203,15 +204,18 @@ class Uniform(AxisLaw):
         assert isinstance(domain, Line)
         low, high = self._support()
         if isinstance(domain, Circle) and high - low > 2 * math.pi * (1 + 1e-12):
-            raise ParameterError("high", "a range of at most one full turn", self.high)
+            raise self.wrong("high", "a range of at most one full turn")
         if domain.step and not len(self._atoms(domain.step)[0]):
-            raise InputError(f"{self.label()} has no whole element of {owner} in [{low:g}, {high:g}]: widen low, high")
+            raise InputError(
+                f"{self.label()} has no whole element of {owner} in [{low:g}, {high:g}]: widen "
+                f"{self.section}.low, {self.section}.high"
+            )
         if isinstance(domain, Torus) and domain.periods is not None:
             length = len(self._atoms(domain.step)[0]) * domain.step if domain.step else high - low
             if length > min(domain.periods) * (1 + 1e-12):
                 raise InputError(
                     f"{self.label()} ranges over {length:g}, more than the period {min(domain.periods):g} of {owner}: "
-                    "narrow low, high, or choose distribution=haar"
+                    f"narrow {self.section}.low, {self.section}.high, or choose distribution=haar"
                 )
 
     def atoms(self, domain: Domain) -> int | None:
@@ -394,6 +398,6 @@ def _in_native(unit: Unit) -> float:
 def _check_unit(q: Distribution, unit: Unit, domain: Domain, owner: str) -> None:
     if unit == "degrees" and isinstance(domain, Line) and not isinstance(domain, Circle):
         raise InputError(
-            f"{q.label()} has unit=degrees, but the elements of {owner} are {domain}: "
-            f"choose unit=native and give the other parameters in {domain.unit}"
+            f"{q.label()} has {q.section}.unit=degrees, but the elements of {owner} are {domain}: "
+            f"choose {q.section}.unit=native and give the other parameters in {domain.unit}"
         )

@@ -59,10 +59,10 @@ class ProductDistribution(Distribution):
         """Raise ``InputError`` for an invalid parameter, also of a factor, named e.g. ``factors[1].sigma``."""
         super().check()
         for i, part in enumerate(self.parts()):
-            with of_part(f"factors[{i}]"):
+            with of_part(self.section, f"factors[{i}]"):
                 part.check()
-            if part.data_dependent:
-                raise InputError(f"factors[{i}]: {part.label()} depends on the data and cannot be a factor")
+                if part.data_dependent:
+                    raise InputError(f"{part.label()} depends on the data and cannot be a factor")
 
     def for_group(self, group: Group) -> Distribution:
         if self.factors is None and isinstance(group.domain, ProductDomain):
@@ -79,7 +79,7 @@ class ProductDistribution(Distribution):
                 f"({', '.join(domain.names)}): give factors one section for each"
             )
         for i, (part, space, name) in enumerate(zip(parts, domain.parts, domain.names, strict=True)):
-            with of_part(f"factors[{i}]"):
+            with of_part(self.section, f"factors[{i}]"):
                 part.check_domain(space, f"factor {name} of {owner}")
 
     def atoms(self, domain: Domain) -> int | None:

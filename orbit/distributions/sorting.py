@@ -74,7 +74,7 @@ class NoisySort(Distribution):
         return self.sigma * special.ndtri(interior(np.asarray(u)))
 
     def quadrature(self, domain: Domain, size: int, phase: float) -> tuple[np.ndarray, np.ndarray]:
-        raise InputError(f"{self.label()} has no quadrature: choose rule='monte_carlo' or rule='qmc'")
+        raise InputError(f"{self.label()} has no quadrature: choose orbit.rule=monte_carlo or orbit.rule=qmc")
 
     def move(self, group: Group, draws: np.ndarray, X: Tensor) -> Tensor:
         if not isinstance(group, Permutation):  # the trivial group

@@ -165,30 +165,30 @@ class Layer(Component):
         for name, part in self.get_params(deep=False).items():
             for each in several(part):
                 if isinstance(each, Component):
-                    with of_part(name):
+                    with of_part(self.section, name):
                         each.check()
         for name in ("pooling", "statistics", "dilation", "padding"):
             if getattr(self, name) == []:
-                raise ParameterError(name, "at least one in a list", [])
+                raise self.wrong(name, "at least one in a list")
         kernel = self.kernel
         if isinstance(kernel, Kernel) and not kernel.is_zonal:
-            raise ParameterError("kernel", "a kernel of the angle of unit vectors, such as Gaussian or ArcCos", kernel)
+            raise self.wrong("kernel", "a kernel of the angle of unit vectors, such as Gaussian or ArcCos")
         if self.approx == "rf" and not (kernel is None or has_random_map(kernel)):
-            raise ParameterError("approx", "'nystrom', because the kernel has no random features", self.approx)
+            raise self.wrong("approx", "'nystrom', because the kernel has no random features")
         self._check_landmarks()
         group = self.group
         if group is not None and (group.order is None or not group.permutes((self.size, self.size, 1))):
             expected = "a finite group that reorders the entries of a patch, or None"
-            raise ParameterError("group", expected, group.name)
+            raise ParameterError("group", expected, group.name, self.section)
 
     def _check_landmarks(self) -> None:
         rule = self.landmarks
         if rule is None:
             return
         if rule.source != "data":
-            raise ParameterError("landmarks", "a rule with source='data', for patches", rule)
+            raise self.wrong("landmarks", "a rule with source='data', for patches")
         if isinstance(self.kernel, Rectified) and rule.uses_kernel:
-            raise ParameterError("landmarks", "a rule that needs no kernel, such as Uniform, for Rectified", rule)
+            raise self.wrong("landmarks", "a rule that needs no kernel, such as Uniform, for Rectified")
 
     def by_dilation(self) -> list[Self]:
         """A layer for each dilation, whose features are side by side."""
@@ -198,9 +198,9 @@ class Layer(Component):
         """Raise ``InputError`` if maps of these sides have no patches, or other windows for each dilation."""
         for name, part in (("pooling", self.pooling), ("padding", self.padding)):
             if isinstance(part, list) and len(part) != len(sides):
-                raise ParameterError(name, f"one, or one for each of {len(sides)} axes", part)
+                raise self.wrong(name, f"one, or one for each of {len(sides)} axes")
         if self.group is not None:
-            with of_part("group"):
+            with of_part(self.section, "group"):
                 self.group.check_shape((self.size,) * len(sides))
         for each in self.by_dilation():
             positions = each.positions(sides)
@@ -210,13 +210,10 @@ class Layer(Component):
                     if positions.dilation == 1
                     else ("dilation", (min(sides) - 1) // max(1, self.size - 1))
                 )
-                expected = f"at most {largest}, for patches of maps with sides {sides}"
-                raise ParameterError(name, expected, getattr(self, name))
+                raise self.wrong(name, f"at most {largest}, for patches of maps with sides {sides}")
         windows = [each.sides_out(sides) for each in self.by_dilation()]
         if any(each != windows[0] for each in windows):
-            raise ParameterError(
-                "dilation", "one, or a padding or pooling='grid' with equal windows for all", self.dilation
-            )
+            raise self.wrong("dilation", "one, or a padding or pooling='grid' with equal windows for all")
 
     def positions(self, sides: Sequence[int]) -> Positions:
         """The patches of maps of these sides, for the only dilation."""

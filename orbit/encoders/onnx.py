@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.errors import InputError, ParameterError, suggestion
+from orbit.core.errors import InputError, suggestion
 from orbit.core.paths import user_path
 from orbit.core.random import RandomState
 from orbit.encoders.base import Encoder
@@ -73,23 +73,25 @@ class Onnx(Encoder):
     def check(self) -> None:
         super().check()
         _runtime()
-        if self.path is None or not user_path(self.path, "path").is_file():
-            raise ParameterError("path", "the path of a network (.onnx file)", self.path)
+        if self.path is None or not user_path(self.path, "encoder.path").is_file():
+            raise self.wrong("path", "the path of a network (.onnx file)")
 
     def input_files(self) -> list[Path]:
-        return [] if self.path is None else [user_path(self.path, "path")]
+        return [] if self.path is None else [user_path(self.path, "encoder.path")]
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if self.layout != "none" and len(shape) not in (2, 3):
-            raise self._refuse(shape, f"images (height, width) or (height, width, channels) in layout={self.layout!r}")
+            raise self._refuse(
+                shape, f"images (height, width) or (height, width, channels) in encoder.layout={self.layout}"
+            )
         channels = shape[2] if len(shape) == 3 else 1
         for name in ("scale", "shift"):
             value = getattr(self, name)
             if isinstance(value, Sequence) and len(value) not in (1, channels):
-                raise ParameterError(name, f"a number, or one for each of {channels} channels", value)
+                raise self.wrong(name, f"a number, or one for each of {channels} channels")
 
     def _fit(self, X: np.ndarray, random_state: RandomState) -> None:
-        self.model_ = user_path(str(self.path), "path").read_bytes()
+        self.model_ = user_path(str(self.path), "encoder.path").read_bytes()
         self._kept.clear()
         session = self._session()
         if len(session.get_inputs()) != 1:
@@ -100,7 +102,7 @@ class Onnx(Encoder):
         if self.output is not None and self.output not in outputs:
             hint = suggestion(self.output, outputs)
             raise InputError(
-                f"output={self.output!r}: no such output in {self.path}{hint} It has {', '.join(outputs)}."
+                f"encoder.output={self.output}: no such output in {self.path}{hint} It has {', '.join(outputs)}."
             )
         self.output_ = self.output or outputs[0]
         self.n_outputs_ = self._encode(torch.from_numpy(np.array(X[:1]))).shape[1]
@@ -114,7 +116,7 @@ class Onnx(Encoder):
         if not fits:
             raise InputError(
                 f"{self.label()}: the input {expected.name!r} of {self.path} has shape {_shape(sizes)}, points of "
-                f"shape {self.shape_in_} have {_shape(found)} in layout={self.layout!r}: change layout or the points"
+                f"shape {self.shape_in_} have {_shape(found)} in encoder.layout={self.layout}: change it or the points"
             )
         if expected.type not in _PRECISIONS:
             raise InputError(
@@ -146,7 +148,7 @@ class Onnx(Encoder):
         padded = np.concatenate([points, np.repeat(points[-1:], missing, axis=0)]) if missing else points
         (found,) = session.run([self.output_], {name: np.ascontiguousarray(padded)})
         if not isinstance(found, np.ndarray) or found.ndim == 0 or len(found) != len(padded):
-            raise InputError(f"output={self.output_!r} of {self.path} is not one array with a row for each point")
+            raise InputError(f"encoder.output={self.output_} of {self.path} is not one array with a row for each point")
         return found[: len(points)].reshape(len(points), math.prod(found.shape[1:])).astype(np.float64)
 
     def _session(self) -> Any:
@@ -176,7 +178,7 @@ def _open(model: bytes, path: str) -> Any:
         return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's own classes have no common base
         reason = " ".join(str(error).split())
-        raise InputError(f"path={path!r}: onnxruntime cannot read this file ({reason})") from None
+        raise InputError(f"encoder.path={path}: onnxruntime cannot read this file ({reason})") from None
 
 
 def _shape(sizes: Sequence[Any]) -> str:

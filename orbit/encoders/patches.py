@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.errors import InputError, ParameterError, of_part, suggestion
+from orbit.core.errors import InputError, of_part, of_section, suggestion
 from orbit.core.grid import grid_axes
 from orbit.core.linalg import eigh, standardization
 from orbit.core.params import Parameter, PositiveInt, Range, checked_values
@@ -185,10 +185,11 @@ class Patches(Encoder):
             ``[{"n_components": 32}, {"size": 3, "n_components": 128}]``. None is one layer.
         """
         keys = Layer.config_parameters()
-        shared = checked_values({key: values.pop(key) for key in keys.keys() & values.keys()}, keys)
+        shared = checked_values({key: values.pop(key) for key in keys.keys() & values.keys()}, keys, cls.section)
         if layers is None:
             only = Layer.from_config(**shared)
-            only.check()
+            with of_section(cls.section):
+                only.check()
             return cls([only], **values)
         return cls([_layer(i, entry, shared) for i, entry in enumerate(layers)], **values)
 
@@ -199,9 +200,9 @@ class Patches(Encoder):
     def check(self) -> None:
         super().check()
         if self.layers is not None and not self.layers:
-            raise ParameterError("layers", "at least one layer, or None for a single one", self.layers)
+            raise self.wrong("layers", "at least one layer, or None for a single one")
         for i, layer in enumerate(self.layers or ()):
-            with of_part(f"layers[{i}]"):
+            with of_part(self.section, f"layers[{i}]"):
                 layer.check()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -209,7 +210,7 @@ class Patches(Encoder):
         if len(shape) - len(sides) > 1:
             raise self._refuse(shape, "series, images or volumes of one to three axes, and one for channels")
         for i, layer in enumerate(self._layers()):
-            with of_part(f"layers[{i}]") if len(self._layers()) > 1 else contextlib.nullcontext():
+            with of_part(self.section, f"layers[{i}]") if len(self._layers()) > 1 else of_section(self.section):
                 layer.check_sides(sides)
             sides = layer.sides_out(sides)
 
@@ -334,9 +335,9 @@ def _layer(i: int, entry: dict[str, Any], shared: dict[str, Any]) -> Layer:
     for key in entry:
         if key not in known:
             hint = suggestion(str(key), known)
-            raise InputError(f"{place}: a layer has no parameter {key!r}{hint} It has {', '.join(known)}.")
-    with of_part(place):
-        layer = Layer.from_config(**{**shared, **checked_values(entry, known)})
+            raise InputError(f"encoder.{place}: a layer has no parameter {key!r}{hint} It has {', '.join(known)}.")
+    with of_part("encoder", place):
+        layer = Layer.from_config(**{**shared, **checked_values(entry, known, "encoder")})
         layer.check()
     return layer
 

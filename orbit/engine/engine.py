@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from orbit.core.component import Component
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError
 from orbit.core.params import NonNegativeFloat, PositiveInt, Range
 from orbit.engine.by_orbit import BY_POINT, ByOrbit
 from orbit.engine.embedding import Encode, flatten
@@ -71,7 +71,7 @@ class Engine(Component):
         float32 precision.
     """
 
-    kind, name = "engine", "engine"
+    kind = name = section = "engine"
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Engine(Component):
     def check(self) -> None:
         super().check()
         if self.device == "cuda" and not torch.cuda.is_available():
-            raise ParameterError("device", "'cpu' or 'auto' on a machine without a CUDA GPU", self.device)
+            raise self.wrong("device", "'cpu' or 'auto' on a machine without a CUDA GPU")
 
     @property
     def budget(self) -> float:
@@ -123,7 +123,7 @@ class Engine(Component):
         largest, limit = max(float(X.max()), -float(X.min())), _LARGEST_ENTRY[dtype]
         if largest > limit or 0 < largest < 1 / limit:
             point = np.unravel_index(np.abs(X).argmax(), X.shape)[0]
-            wider = "" if dtype == np.float64 else ", or compute with dtype='float64'"
+            wider = "" if dtype == np.float64 else ", or compute with engine.dtype=float64"
             raise InputError(
                 f"the largest entry of the points is {largest:g}, of point {point}, but {dtype.name} needs one from "
                 f"{1 / limit:g} to {limit:g}: remove outliers, or scale the points with a representation such as "

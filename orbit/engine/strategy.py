@@ -206,7 +206,7 @@ def choose(strategies: Sequence[Strategy], path: str = "auto") -> Strategy:
         return able[0] if len(able) == 1 else min(able, key=lambda strategy: strategy.cost())
     chosen = next(strategy for strategy in strategies if strategy.path == path)
     if not chosen.supports():
-        raise InputError(f"path={path!r} needs {_missing(chosen)}: choose path='auto'")
+        raise InputError(f"engine.path={path} needs {_missing(chosen)}: choose engine.path=auto")
     return chosen
 
 

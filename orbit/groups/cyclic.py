@@ -65,17 +65,17 @@ class Cyclic(AdditiveGroup, Reordering):
         if self.axis is None and shape[longest] >= _LONGER * shape[-1]:
             warnings.warn(
                 f"{self.label()} shifts the last axis, of {shape[-1]}, of points of shape {shape}: for shifts along "
-                f"that of {shape[longest]}, such as the time of a series with channels, set axis={longest}; "
-                "axis=-1 confirms the last",
+                f"that of {shape[longest]}, such as the time of a series with channels, set "
+                f"{self.section}.axis={longest}; {self.section}.axis=-1 confirms the last",
                 stacklevel=2,
             )
         return self._with(axis=self._axis, length=shape[self._axis])
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if not -len(shape) <= self._axis < len(shape):
-            raise self._refuse(shape, f"arrays with an axis {self._axis} (axis)")
+            raise self._refuse(shape, f"arrays with an axis {self._axis} ({self.section}.axis)")
         if self.length not in (None, shape[self._axis]):
-            raise self._refuse(shape, f"arrays with {self.length} entries on axis {self._axis} (length)")
+            raise self._refuse(shape, f"arrays with {self.length} entries on axis {self._axis} ({self.section}.length)")
 
     def cyclic_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (self._axis % len(shape),)

@@ -97,12 +97,12 @@ class Domain:
             If there are infinitely or too many.
         """
         if self.order is None:
-            raise InputError(f"{self} cannot be listed: draw elements with rule='monte_carlo' or rule='qmc'")
+            raise InputError(f"{self} cannot be listed: draw elements with orbit.rule=monte_carlo or orbit.rule=qmc")
         if self.order > MAX_ELEMENTS:
             count = f"{self.order:.3g}" if self.order < _LARGEST_SHOWN else f"more than {_LARGEST_SHOWN:g}"
             raise InputError(
                 f"{self} has {count} elements, more than the {MAX_ELEMENTS} that can be listed: "
-                "draw elements with rule='monte_carlo' or rule='qmc'"
+                "draw elements with orbit.rule=monte_carlo or orbit.rule=qmc"
             )
         return self._elements()
 

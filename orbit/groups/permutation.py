@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from orbit.core.distinct import as_bytes
-from orbit.core.errors import InputError
 from orbit.core.params import PositiveInt
 from orbit.groups.base import Group
 from orbit.groups.domains import Permutations
@@ -84,16 +83,18 @@ class Permutation(Reordering):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if self.mode == "entries" and len(shape) != 1:
             other = "rows_columns" if len(shape) == 2 and shape[0] == shape[1] else "blocks"
-            raise self._refuse(shape, f"vectors (mode='entries'; mode={other!r} takes such arrays)")
+            raise self._refuse(
+                shape, f"vectors ({self.section}.mode=entries; {self.section}.mode={other} takes such arrays)"
+            )
         if self.mode == "rows_columns" and (len(shape) != 2 or shape[0] != shape[1]):
-            raise self._refuse(shape, "square matrices (mode='rows_columns')")
+            raise self._refuse(shape, f"square matrices ({self.section}.mode=rows_columns)")
         if self.mode == "blocks" and len(shape) == 1:
             if self.n is None:
-                raise InputError(f"{self.label()} with mode='blocks' on vectors needs the number of blocks: set n")
+                raise self.wrong("n", f"the number of blocks of a vector, for {self.section}.mode=blocks")
             if shape[0] % self.n:
-                raise self._refuse(shape, f"vectors of {self.n} equal blocks (n)")
+                raise self._refuse(shape, f"vectors of {self.n} equal blocks ({self.section}.n)")
         elif self.n not in (None, shape[0]):
-            raise self._refuse(shape, f"arrays with {self.n} {self.domain.of} (n)")
+            raise self._refuse(shape, f"arrays with {self.n} {self.domain.of} ({self.section}.n)")
 
     def canonical(self, X: np.ndarray) -> np.ndarray | None:
         """The points with their items sorted, by their bytes; None for rows and columns, which have no fast sort."""

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.errors import InputError, ParameterError, of_part
+from orbit.core.errors import of_part
 from orbit.groups.base import Group
 from orbit.groups.domains import ProductDomain
 from orbit.registry import build_sections, register
@@ -65,9 +65,9 @@ class ProductGroup(Group):
         """Raise ``ParameterError`` for an invalid parameter, also of a factor, named e.g. ``factors[1].fill``."""
         super().check()
         if not self.factors:
-            raise ParameterError("factors", "at least one section {name: ...}", self.factors)
+            raise self.wrong("factors", "at least one section {name: ...}")
         for i, part in enumerate(self.parts()):
-            with of_part(f"factors[{i}]"):
+            with of_part(self.section, f"factors[{i}]"):
                 part.check()
 
     @property
@@ -94,7 +94,7 @@ class ProductGroup(Group):
             warnings.simplefilter("always")
             made = part.for_shape(shape)
         for one in caught:
-            warnings.warn(f"{self.label()}, factors[{i}]: {one.message}", one.category, stacklevel=4)
+            warnings.warn(f"{self.section}.factors[{i}]: {one.message}", one.category, stacklevel=4)
         return made
 
     def factor_distributions(self) -> list[dict[str, Any]]:
@@ -112,10 +112,8 @@ class ProductGroup(Group):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         for i, part in enumerate(self.parts()):
-            try:
+            with of_part(self.section, f"factors[{i}]"):
                 part.check_shape(shape)
-            except InputError as error:
-                raise InputError(f"{self.label()}, factors[{i}]: {error}") from None
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:
         return all(part.is_unitary(shape) for part in self.parts())

@@ -76,7 +76,8 @@ class Rotation(AdditiveGroup, PlanarMap):
         if self.sampling is None and _looks_polar(shape):
             raise InputError(
                 f"{self.label()}: points of shape {shape} may be polar samples (radii, angles) or images: set "
-                "sampling='polar' if the polar representation made them, else sampling='cartesian'"
+                f"{self.section}.sampling=polar if the polar representation made them, else "
+                f"{self.section}.sampling=cartesian"
             )
 
     def is_unitary(self, shape: tuple[int, ...]) -> bool:

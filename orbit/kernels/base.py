@@ -295,10 +295,11 @@ class LengthscaleKernel(Kernel):
             return
         between = f"{low:.1e} and {high:.1e} in {dtype}"
         if not isinstance(self.lengthscale, str):
-            raise ParameterError("lengthscale", f"a number between {between} (engine.dtype)", lengthscale)
+            raise ParameterError("lengthscale", f"a number between {between} (engine.dtype)", lengthscale, self.section)
         raise InputError(
-            f"lengthscale: expected one between {between}, found {lengthscale:.3g}, the median distance: remove "
-            "outliers, or scale the points with a representation such as UnitNorm('each') or Standardize"
+            f"{self.section}.lengthscale: expected one between {between}, found {lengthscale:.3g}, the median "
+            "distance: remove outliers, or scale the points with a representation such as UnitNorm('each') or "
+            "Standardize"
         )
 
     def metrics(self) -> dict[str, float]:

@@ -22,7 +22,7 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.utils.validation import check_is_fitted
 
 from orbit.core.component import Component
-from orbit.core.errors import DataFileError, InputError, ParameterError, of_part
+from orbit.core.errors import DataFileError, InputError, of_part
 from orbit.core.linalg import eigh, is_constant, mean_and_deviation
 from orbit.core.params import Lengthscale, PositiveInt, Range, check_params, parameters
 from orbit.core.paths import user_path
@@ -79,19 +79,21 @@ class OperatorKernel(Component):
         """The scalar kernel, not fitted."""
         kernel: Kernel = Gaussian() if self.base is None else clone(self.base)
         if self.lengthscale is None:
+            kernel.section = f"{self.section}.base"
             return kernel
         if "lengthscale" not in parameters(type(kernel)):
-            raise ParameterError("lengthscale", f"None, because {kernel.label()} has none", self.lengthscale)
+            raise self.wrong("lengthscale", f"None, because {kernel.label()} has none")
+        kernel.section = self.section  # which has its lengthscale
         return kernel.set_params(lengthscale=self.lengthscale)
 
     def check(self) -> None:
         check_params(self)
         base = self.base_kernel()
-        with of_part("base"):
+        with of_part(self.section, "base"):
             base.check()
         if not base.has_spectrum:
             raise InputError(
-                f"base: {base.label()} is not shift invariant, which {self.label()} needs; choose another kernel"
+                f"kernel.base: {base.label()} is not shift invariant, which {self.label()} needs; choose another kernel"
             )
         if base.spectral_moments <= self.moments_needed:
             raise InputError(
@@ -102,11 +104,7 @@ class OperatorKernel(Component):
 
     def check_precision(self, dtype: np.dtype) -> None:
         """As :meth:`orbit.kernels.Kernel.check_precision`, of the scalar kernel."""
-        try:
-            self.base_kernel().check_precision(dtype)
-        except ParameterError as error:
-            of_base = error.name != "lengthscale" or self.lengthscale is None
-            raise error.prefixed("base") if of_base else error from None
+        self.base_kernel().check_precision(dtype)
 
     def label(self) -> str:
         return f"kernel={self.name}"
@@ -234,8 +232,8 @@ class Decomposable(OperatorKernel):
     def check(self) -> None:
         super().check()
         graph = self.adjacency if self.output == "graph" else None
-        if graph is not None and not user_path(graph, "adjacency").is_file():
-            raise DataFileError(f"adjacency: expected an .npy file at {graph}, found none")
+        if graph is not None and not user_path(graph, "kernel.adjacency").is_file():
+            raise DataFileError(f"kernel.adjacency: expected an .npy file at {graph}, found none")
 
     def input_files(self) -> list[Path]:
         return [] if self.adjacency is None or self.output != "graph" else [Path(self.adjacency).expanduser()]
@@ -257,7 +255,7 @@ class Decomposable(OperatorKernel):
 
     def factors(self, frequencies: np.ndarray) -> np.ndarray:
         if self.output != "identity":
-            raise InputError(f"output={self.output!r} depends on the targets: only identity has fixed factors")
+            raise InputError(f"kernel.output={self.output} depends on the targets: only identity has fixed factors")
         d = frequencies.shape[1]
         return np.broadcast_to(np.eye(d), (len(frequencies), d, d))
 
@@ -273,9 +271,9 @@ class Decomposable(OperatorKernel):
             near = kneighbors_graph(centred.T, min(self.n_neighbors, p - 1)).toarray()
             return np.maximum(near, near.T)
         try:
-            weights = np.load(user_path(self.adjacency, "adjacency"), allow_pickle=False)
+            weights = np.load(user_path(self.adjacency, "kernel.adjacency"), allow_pickle=False)
         except Exception as error:
-            raise DataFileError(f"adjacency: {self.adjacency} is not a readable .npy file: {error}") from error
+            raise DataFileError(f"kernel.adjacency: {self.adjacency} is not a readable .npy file: {error}") from error
         found = None
         if weights.shape != (p, p) or weights.dtype.kind not in "biuf":
             found = f"{weights.dtype} of shape {weights.shape}"
@@ -284,7 +282,9 @@ class Decomposable(OperatorKernel):
         elif not np.allclose(weights, weights.T):
             found = "one that is not symmetric"
         if found is not None:
-            raise InputError(f"adjacency: expected a symmetric {p} x {p} matrix of finite weights >= 0, found {found}")
+            raise InputError(
+                f"kernel.adjacency: expected a symmetric {p} x {p} matrix of finite weights >= 0, found {found}"
+            )
         return weights.astype(np.float64)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.errors import ParameterError
 from orbit.core.params import NonNegativeFloat, PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.kernels.base import MARGIN, Kernel, KernelValues
@@ -62,7 +61,7 @@ class Polynomial(Kernel):
         # values are at least coef0^degree for <x, z> >= 0, whatever the points
         for name, value, high in (("gamma", self.gamma, largest), ("coef0", self.coef0, largest ** (1 / self.degree))):
             if value is not None and value > high:
-                raise ParameterError(name, f"a number up to {high:.1e} in {dtype.name} (engine.dtype)", value)
+                raise self.wrong(name, f"a number up to {high:.1e} in {dtype.name} (engine.dtype)")
 
     def against(self, B: Tensor) -> KernelValues:
         def columns(A: Tensor, columns: slice, out: Tensor) -> Tensor:

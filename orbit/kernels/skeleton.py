@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, of_section
 from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.random import RandomState
 from orbit.groups import Group, Identity
@@ -97,19 +97,21 @@ class SkeletonKernel(Kernel):
     def check(self) -> None:
         super().check()
         if self.layers is not None and self.nodes is not None:
-            raise InputError("nodes: a skeleton is given by layers or by nodes, found both")
-        make_activation(self.activation)
-        if self.layers is not None:
-            read_layers(self.layers, self.activation)
-        if self.nodes is not None:
-            from_nodes(self.nodes, 1 + _largest_input(self.nodes), self.activation)
+            raise InputError("kernel.nodes: a skeleton is given by layers or by nodes, found both")
+        with of_section(self.section):
+            make_activation(self.activation)
+            if self.layers is not None:
+                read_layers(self.layers, self.activation)
+            if self.nodes is not None:
+                from_nodes(self.nodes, 1 + _largest_input(self.nodes), self.activation)
 
     def fit(self, X: np.ndarray, random_state: RandomState = None) -> SkeletonKernel:
         """Build the skeleton for points of the shape of ``X``'s rows."""
         self.check()
         self.shape_ = X.shape[1:]
-        self.space_ = make_space(self.base, self.shape_, self.block, float(self.scale), self.categories, X)
-        self.skeleton_ = self._build(self.space_.n_inputs)
+        with of_section(self.section):
+            self.space_ = make_space(self.base, self.shape_, self.block, float(self.scale), self.categories, X)
+            self.skeleton_ = self._build(self.space_.n_inputs)
         return self
 
     def against(self, B: Tensor) -> KernelValues:

@@ -16,7 +16,7 @@ from sklearn.metrics import accuracy_score, mean_squared_error
 from sklearn.utils.validation import check_array, check_is_fitted, check_non_negative, validate_data
 
 from orbit.core.component import Estimator
-from orbit.core.errors import InputError, ParameterError
+from orbit.core.errors import InputError
 from orbit.core.params import check_params
 from orbit.core.random import RandomState, hold_out, spawn
 from orbit.core.threads import threads_for
@@ -168,9 +168,9 @@ class Learner(Estimator):
         try:
             path = np.atleast_1d(np.asarray(self.default_path if values is None else values, dtype=np.float64))
         except (TypeError, ValueError):
-            raise ParameterError(name, "a number or a list of numbers", values) from None
+            raise self.wrong(name, "a number or a list of numbers") from None
         if len(path) == 0:
-            raise ParameterError(name, "at least one value", values)
+            raise self.wrong(name, "at least one value")
         return np.sort(path)
 
     def _criterion(self) -> str:
@@ -251,7 +251,7 @@ class SolverLearner(Learner):
         value, self.path_scores_ = self._choose(X, y, weights, seed)
         if self.value_type is float:  # numbers of neighbours have their own ends
             name = str(self.path_parameter)
-            warn_at_end(self.path_, self.path_scores_, value, name, negligible=self.negligible_score)
+            warn_at_end(self.path_, self.path_scores_, value, f"learner.{name}", negligible=self.negligible_score)
         setattr(self, f"{self.path_parameter}_", self.value_type(value))
         self.estimator_ = self._trained(value, X, y, weights, seed)
         for name in self.published:
@@ -261,9 +261,9 @@ class SolverLearner(Learner):
         if unconverged:
             steps = more = ""
             if "max_iter" in (parameters := self.get_params(deep=False)):  # a learner of one's own may have none
-                steps, more = f" after max_iter={parameters['max_iter']} steps", ", or more steps"
+                steps, more = f" after learner.max_iter={parameters['max_iter']} steps", ", or more steps"
             warnings.warn(
-                f"the solver stopped{steps} before it converged for {self.path_parameter}={unconverged}: "
+                f"the solver stopped{steps} before it converged for learner.{self.path_parameter}={unconverged}: "
                 f"give larger values{more}",
                 ConvergenceWarning,
                 stacklevel=2,

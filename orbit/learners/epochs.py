@@ -107,8 +107,8 @@ class EpochLearner(Learner):
         self._publish_best()
         if not self._is_finite():
             raise InputError(
-                f"learning_rate: training with {self.learning_rate_:g} has led to weights that are NaN or infinite in "
-                f"epoch {self.epochs_done_ + 1}: choose a smaller one, or scale the features"
+                f"learner.learning_rate: training with {self.learning_rate_:g} has led to weights that are NaN or "
+                f"infinite in epoch {self.epochs_done_ + 1}: choose a smaller one, or scale the features"
             )
         self.history_.append(float(self._means()[self._best()]))
         if self._comparing and self._steps_done >= _FEWEST_STEPS:

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from orbit.core.errors import ParameterError
 from orbit.core.params import Fraction, PositiveInt
 from orbit.core.random import RandomState, part_size
 from orbit.learners.base import SolverLearner
@@ -46,7 +45,7 @@ class _Neighbors(SolverLearner):
         self.path_ = self.path_[self.path_ <= most]
         if len(self.path_) == 0:
             expected = f"at most {most}, the number of points to learn from (n_samples={len(X)})"
-            raise ParameterError("n_neighbors", expected, self.n_neighbors)
+            raise self.wrong("n_neighbors", expected)
         return super()._choose(X, y, weights, seed)
 
 

@@ -11,7 +11,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, of_section
 from orbit.core.params import PositiveFloat, PositiveInt
 from orbit.core.random import RandomState, spawn
 from orbit.engine import Engine
@@ -148,8 +148,9 @@ class NetworkClassifier(EpochClassifier):
 
     def check(self) -> None:
         super().check()
-        for i, layer in enumerate(self._layers()):
-            _nonlinearity(layer, i)
+        with of_section(self.section):
+            for i, layer in enumerate(self._layers()):
+                _nonlinearity(layer, i)
 
     def _layers(self) -> list[StackLayer]:
         return read_layers([{"kind": "full"}] if self.layers is None else self.layers, "relu")
@@ -163,7 +164,8 @@ class NetworkClassifier(EpochClassifier):
         seed = spawn(self.random_state, 1)[0]
         self._networks, self._optimizers = [], []
         for rate in self._rates:
-            network = make_network(self._layers(), shape, self.channels, self.width, len(self.classes_))
+            with of_section(self.section):
+                network = make_network(self._layers(), shape, self.channels, self.width, len(self.classes_))
             _initialise(network, seed)
             network.to(self._tensor(X[:1]))  # its device and precision
             self._networks.append(network)

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from numpy.lib.stride_tricks import sliding_window_view
 
-from orbit.core.errors import ParameterError
 from orbit.core.linalg import is_constant
 from orbit.core.params import PositiveInt
 from orbit.registry import register
@@ -92,7 +91,7 @@ class PatchPCA(ImageRepresentation):
         channels = X.shape[3] if X.ndim == 4 else 1
         numbers = channels * self.size**2
         if self.n_components > numbers:
-            raise ParameterError("n_components", f"at most {numbers}, the numbers in a patch", self.n_components)
+            raise self.wrong("n_components", f"at most {numbers}, the numbers in a patch")
         moments, total, count = np.zeros((numbers, numbers)), np.zeros(numbers), 0
         first = self._patches(X[:1]).astype(np.float64).reshape(-1, numbers)[0]
         for rows in self._batches(len(X)):

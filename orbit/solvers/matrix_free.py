@@ -68,9 +68,9 @@ class ConjugateGradients:
         if not unconverged:
             return
         warnings.warn(
-            f"conjugate gradients stopped after max_iter={self.max_iter} steps before they converged for "
-            f"regularization={', '.join(f'{value:.3g}' for value in sorted(unconverged))}: choose larger values, "
-            "raise max_iter or rank, or use SteinRegressor",
+            f"conjugate gradients stopped after learner.max_iter={self.max_iter} steps before they converged for "
+            f"learner.regularization={', '.join(f'{value:.3g}' for value in sorted(unconverged))}: choose larger "
+            "values, raise learner.max_iter or learner.rank, or use SteinRegressor",
             ConvergenceWarning,
             stacklevel=2,
         )

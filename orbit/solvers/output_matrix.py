@@ -58,7 +58,7 @@ def learn_output(second: np.ndarray, cross: np.ndarray, regularization: float) -
             break
     else:
         warnings.warn(
-            f"output='learned': the output matrix has not converged in {_MAX_ROUNDS} rounds; "
+            f"kernel.output=learned: the output matrix has not converged in {_MAX_ROUNDS} rounds; "
             "predictions depend on it little, but its entries are not final: choose a larger regularization",
             ConvergenceWarning,
             stacklevel=2,

@@ -87,7 +87,7 @@ class StreamedSystem:
         if unconverged and distributed.rank() == 0:
             warnings.warn(
                 f"conjugate gradients stopped after {MAX_PASSES} passes over the stream before they converged for "
-                f"regularization={', '.join(f'{value:.3g}' for value in unconverged)}: "
+                f"learner.regularization={', '.join(f'{value:.3g}' for value in unconverged)}: "
                 "choose larger values, or give the engine more memory",
                 ConvergenceWarning,
                 stacklevel=2,

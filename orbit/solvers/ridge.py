@@ -139,7 +139,7 @@ class RidgeSolver:
     ) -> Choice:
         """Choose from the path on a part that is held out, or with ``two_fold`` on both halves in turn."""
         if isinstance(rows.structure, GramStructure):
-            raise InputError("selection='hold_out' needs features, not kernel values: set precomputed=False")
+            raise InputError("learner.selection=hold_out needs features, not kernel values: set precomputed=False")
         two_fold = self.selection == "two_fold"
         fit, validation = rows.split(0.5 if two_fold else self.validation_fraction, labels, self.random_state)
 

@@ -28,12 +28,11 @@ from orbit.core import interruption, ranks
 from orbit.core.environment import check_environment
 from orbit.core.errors import InputError
 from orbit.core.models import MODEL
-from orbit.core.words import worded, wording
 from runners.app import processes, project
 from runners.config import config_dirs, info
 from runners.config.arguments import check_arguments
 from runners.config.files import check_files
-from runners.config.messages import ConfigError, bad_input, in_keys, is_configuration_error, warning_in_keys
+from runners.config.messages import bad_input, is_configuration_error
 from runners.config.names import given
 from runners.config.program import command
 from runners.config.schema import register_schemas
@@ -201,7 +200,7 @@ def _run_job(cfg: DictConfig) -> float:
         config: Any = resolved(cfg)
         check_settings(config)
         if cfg.dry_run:
-            raise ConfigError("dry_run: expected one value for all jobs of a sweep, give it once, on the command line")
+            raise InputError("dry_run: expected one value for all jobs of a sweep, give it once, on the command line")
         from runners.app import run  # here, because it imports all components, which takes seconds
 
         return run.run(cfg, folder, record, afterwards)
@@ -216,7 +215,7 @@ def _logged_warnings() -> Iterator[None]:
     written_once = set[str]()
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        text = " ".join(worded(str(message)).split())
+        text = " ".join(str(message).split())
         if text in written_once:
             return
         if issubclass(category, FutureWarning) or text.startswith(_MANY_CLASSES):
@@ -225,8 +224,7 @@ def _logged_warnings() -> Iterator[None]:
 
     before, warnings.showwarning = warnings.showwarning, show
     try:
-        with wording(warning_in_keys):
-            yield
+        yield
     finally:
         warnings.showwarning = before
 
@@ -275,7 +273,7 @@ def _complete(pending: Pending, marker: Marker, folder: RunFolder) -> None:
 
 
 def _describe(error: BaseException) -> str:
-    return in_keys(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
 
 
 def _report(error: BaseException) -> int:

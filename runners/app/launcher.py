@@ -28,9 +28,9 @@ from joblib import cpu_count
 from omegaconf import DictConfig
 
 from orbit.core import interruption
+from orbit.core.errors import InputError
 from runners.app import cli
 from runners.app.processes import GRACE_S, end_with
-from runners.config.messages import ConfigError
 from runners.config.program import PROGRAM_ENV, arguments, program, python_path
 from runners.measure.metrics import MAIN_METRICS
 from runners.tracking.record import RECORD, RunFolder
@@ -222,7 +222,7 @@ class SubmititLauncher(JobLauncher):
         try:
             executor = submitit.AutoExecutor(folder=self.logs, cluster=self.cluster)
         except RuntimeError as error:
-            raise ConfigError(f"hydra/launcher=submitit_{self.cluster}: {error}") from error
+            raise InputError(f"hydra/launcher=submitit_{self.cluster}: {error}") from error
         executor.update_parameters(**{k: v for k, v in self.resources.items() if v not in (None, {})})
 
         def submit(*job: Any) -> Any:
@@ -254,7 +254,7 @@ class RayLauncher(JobLauncher):
         try:
             ray.init(self.address, logging_level="ERROR", log_to_driver=False, **own)
         except ConnectionError as error:
-            raise ConfigError(f"hydra/launcher=ray: no cluster at {self.address} ({error})") from error
+            raise InputError(f"hydra/launcher=ray: no cluster at {self.address} ({error})") from error
         # one process for each job, and no second try by Ray, which knows nothing of runs
         task = ray.remote(max_calls=1, max_retries=0, **self.resources)(work)
 
@@ -274,7 +274,7 @@ def _imported(module: str, launcher: str, extra: str) -> Any:
     try:
         return __import__(module)
     except ModuleNotFoundError as error:
-        raise ConfigError(
+        raise InputError(
             f"hydra/launcher={launcher}: {module} is not installed; pip install 'orbit-kernels[{extra}]'"
         ) from error
 

@@ -14,9 +14,9 @@ from typing import NoReturn
 
 from omegaconf import OmegaConf
 
+from orbit.core.errors import InputError
 from orbit.core.files import write_whole
 from runners.config import config_dirs
-from runners.config.messages import ConfigError
 from runners.config.program import program
 
 _TEMPLATE = Path(__file__).parent / "new_project"
@@ -35,7 +35,7 @@ def init(arguments: Sequence[str]) -> str:
 
     Raises
     ------
-    ConfigError
+    InputError
         If the folder's name cannot be that of a package, or is that of an experiment of this one, or a file exists or
         cannot be written, or no folder is named and the working directory has files.
     """
@@ -45,10 +45,10 @@ def init(arguments: Sequence[str]) -> str:
     given = parser.parse_args(arguments).folder
     if given is None:
         if found := next((path.name for path in sorted(Path().iterdir()) if not path.name.startswith(".")), None):
-            raise ConfigError(f"init: this folder has files ({found}): name a new folder, or . for this one")
+            raise InputError(f"init: this folder has files ({found}): name a new folder, or . for this one")
         given = "."
     if not given:
-        raise ConfigError("init: expected the name of a folder, found ''")
+        raise InputError("init: expected the name of a folder, found ''")
     folder = Path(given).resolve()
     name = _package_name(folder)
     texts = {
@@ -56,7 +56,7 @@ def init(arguments: Sequence[str]) -> str:
         for file in (*_FILES, *_EXAMPLES)
     }
     if existing := [path for path in texts if path.exists()]:
-        raise ConfigError(f"init: {existing[0]} exists, choose another folder")
+        raise InputError(f"init: {existing[0]} exists, choose another folder")
     try:
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,13 +65,13 @@ def init(arguments: Sequence[str]) -> str:
         for path in texts:  # none of them existed
             with contextlib.suppress(OSError):
                 path.unlink()
-        raise ConfigError(f"init: cannot write {error.filename} ({error.strerror})") from error
+        raise InputError(f"init: cannot write {error.filename} ({error.strerror})") from error
     written = "\n".join(f"  {path.relative_to(folder)}" for path in texts)
     return f"{folder} has\n{written}\nRun\n  pip install -e {shlex.quote(given)}\n  {program()} experiment={name}"
 
 
 def _refuse(message: str) -> NoReturn:
-    raise ConfigError(f"init: {message}; it takes one folder")
+    raise InputError(f"init: {message}; it takes one folder")
 
 
 def _is_reserved(name: str) -> bool:
@@ -83,14 +83,14 @@ def _package_name(folder: Path) -> str:
     """The folder's name as that of a Python package that does not hide another one."""
     name = re.sub(r"\W", "_", folder.name.lower(), flags=re.ASCII)
     if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", name) or _is_reserved(name):
-        raise ConfigError(
+        raise InputError(
             f"init: {folder.name!r} cannot be the name of a package, which has letters a to z, digits and _, begins "
             "with a letter, does not end in _, and is no word of Python or YAML; choose another folder"
         )
     folders = config_dirs.own(), *config_dirs.of_plugins()
     if any((folder / "experiment" / f"{name}.yaml").exists() for folder in folders):
-        raise ConfigError(f"init: experiment={name} exists, choose another folder")
+        raise InputError(f"init: experiment={name} exists, choose another folder")
     spec = importlib.util.find_spec(name)
     if spec is not None and spec.origin is not None:
-        raise ConfigError(f"init: there is a Python package {name} at {spec.origin}, choose another folder")
+        raise InputError(f"init: there is a Python package {name} at {spec.origin}, choose another folder")
     return name

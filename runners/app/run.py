@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 import runners.components  # noqa: F401  registers what a plan is made of
 from orbit.core import distributed, ranks
-from runners.config.messages import ConfigError
+from orbit.core.errors import InputError
 from runners.config.plan import Plan, plan
 from runners.config.schema import Root
 from runners.job.estimate import report
@@ -51,7 +51,7 @@ def run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextl
 
 
 def dry_run(cfg: DictConfig) -> None:
-    """Print what the job would take. Raises ConfigError for a row that would be refused, after all are printed."""
+    """Print what the job would take. Raises InputError for a row that would be refused, after all are printed."""
     plan_ = plan(cfg)
     runner = plan_.component("runner")
     runner.plans(plan_)  # which refuses what the run would refuse
@@ -61,7 +61,7 @@ def dry_run(cfg: DictConfig) -> None:
         print(report(cfg.run_name, estimates), flush=True)
     for estimate in estimates:
         if estimate.refused:
-            raise ConfigError(f"{estimate.label}: {estimate.refused}")
+            raise InputError(f"{estimate.label}: {estimate.refused}")
 
 
 def _run(cfg: DictConfig, folder: RunFolder, record: Record, afterwards: contextlib.ExitStack) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import orbit
-from runners.config.messages import config_keys
 from runners.config.schema import config_parameters, kernel_is_a_choice, taken_from_kernel
 from runners.config.settings import check_name
 
@@ -65,10 +64,9 @@ def _distribution_and_orbit(config: dict[str, Any]) -> list[str]:
 def _kernel(config: dict[str, Any]) -> list[str]:
     if kernel_is_a_choice(*(config[kind]["name"] for kind in ("approx", "kernel", "learner"))):
         return []
-    with config_keys():
-        orbit.build("kernel", **config["kernel"]).check()  # has no effect, but a wrong value is an error
-        features = orbit.build("approx", **config["approx"])
-        features.check()
+    orbit.build("kernel", **config["kernel"]).check()  # has no effect, but a wrong value is an error
+    features = orbit.build("approx", **config["approx"])
+    features.check()
     kernel = features.implied_kernel()
     config["kernel"] = {"name": kernel.name, **kernel.get_params(deep=False)}
     return ["kernel"]

@@ -17,7 +17,6 @@ from orbit.core.errors import UnknownNameError, choose_from
 from orbit.core.params import Parameter, describe, parameters
 from orbit.registry import check_known
 from runners.config.config_dirs import text_of
-from runners.config.messages import LITERALS
 from runners.config.program import leading_comment
 from runners.config.schema import FILE_GROUPS, KINDS, OWN_DEFAULTS, PLUGINS, SECTIONS, Root, section_signature
 from runners.config.signatures import Signature, names, signature
@@ -43,7 +42,9 @@ _PAPER = re.compile(
 )
 
 # Python's values, but not in quotes, where they are texts.
-_VALUE = re.compile(rf"(?<!')\b({'|'.join(LITERALS)})\b(?!')")
+# Values as Python writes them -> as on the command line and in configuration files.
+_LITERALS = {"None": "null", "True": "true", "False": "false"}
+_VALUE = re.compile(rf"(?<!')\b({'|'.join(_LITERALS)})\b(?!')")
 
 
 def requested(arguments: list[str]) -> str | None:
@@ -117,7 +118,7 @@ def _in_words(text: str) -> str:
     'null is auto, as in RandomFourier (Raj et al. 2017, eq. 3).'
     """
     text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"\1", text).replace("``", "")
-    text = _VALUE.sub(lambda found: LITERALS[found[0]], text)
+    text = _VALUE.sub(lambda found: _LITERALS[found[0]], text)
     return _PAPER.sub(lambda found: f"{_PAPERS[found[1].upper()]}, ", text)
 
 

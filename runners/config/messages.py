@@ -1,30 +1,21 @@
-"""One-line error messages, and warnings, that name the configuration key to change.
-
-The library's messages name parameters, as a Python user writes them: ``n_components``,
-``path='spectral'``. This module replaces them by configuration keys, whose section is the
-kind of the component that raised the error.
-"""
+"""One-line error messages for bad input, also for what Hydra and OmegaConf raise."""
 
 from __future__ import annotations
 
-import contextlib
 import re
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
-from types import FrameType
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException, ValidationError
 from yaml import MarkedYAMLError, YAMLError
 
-import orbit
-from orbit.core.errors import InputError, ParameterError, choose_from, in_one_line, shortened
-from orbit.core.params import Parameter, config_fields, describe, parameters
+from orbit.core.errors import InputError, choose_from, in_one_line, shortened
+from orbit.core.params import Parameter, describe, parameters
 from runners.config import config_dirs
 from runners.config.schema import FILE_GROUPS, KINDS, SECTIONS, Root, config_parameters, section_signature
-from runners.config.signatures import classes_are_imported
 
 E = TypeVar("E", bound=Exception)
 
@@ -35,94 +26,6 @@ _IN_FILE = re.compile(r"In '([^']+)': ")
 # Hydra's functions that read a file -> the variable with its name, which is not in their errors.
 _READING = {"load_config": "config_path", "_load_config_impl": "config_path", "_create_defaults_tree_impl": "path"}
 
-_SECTIONS = dict.fromkeys(orbit.registry.TASKS.values(), "learner")
-#: Values as Python writes them -> as on the command line and in configuration files.
-LITERALS = {"None": "null", "True": "true", "False": "false"}
-
-
-class ConfigError(InputError):
-    """An error whose message names configuration keys."""
-
-
-@contextlib.contextmanager
-def config_keys() -> Iterator[None]:
-    """Re-raise the library's errors with configuration keys in place of parameters."""
-    try:
-        yield
-    except ConfigError:
-        raise
-    except InputError as error:
-        raise ConfigError(in_keys(error)) from error
-
-
-def in_keys(error: InputError) -> str:
-    """The message of an error with configuration keys in place of parameters.
-
-    ``n_components: expected ...`` becomes ``approx.n_components: expected ...`` if an approximation
-    raised it, and ``path='spectral'`` becomes ``engine.path=spectral`` if the engine did.
-    """
-    owner = _component_in(frame for frame, _ in traceback.walk_tb(error.__traceback__))
-    if owner is None or isinstance(error, ConfigError):
-        return str(error)
-    if isinstance(error, ParameterError):
-        return f"{_section(owner)}.{_without_components(error, owner)}"
-    return _with_keys(str(error), owner)
-
-
-def warning_in_keys(text: str) -> str:
-    """The text of a warning that is being given, with keys in place of parameters; see :func:`in_keys`."""
-    owner = _component_in(reversed([frame for frame, _ in traceback.walk_stack(None)]))
-    return text if owner is None else _with_keys(text, owner)
-
-
-def _without_components(error: ParameterError, owner: Any) -> ParameterError:
-    """The error without the values that only Python can give, such as a group in a list of sections."""
-    in_python, in_files = (of(owner).get(error.name) for of in (parameters, config_fields))
-    if in_python is None or in_files is None or error.expected != describe(in_python.annotation):
-        return error
-    return ParameterError(error.name, describe(in_files.annotation), error.found)
-
-
-def _section(owner: Any) -> str:
-    return _SECTIONS.get(owner.kind, owner.kind)
-
-
-def _with_keys(text: str, owner: Any) -> str:
-    """The text with keys in place of the parameters of a component."""
-    section = _section(owner)
-    names = "|".join(config_fields(owner))
-    if section == "runner" or not names:  # messages of runners name configuration keys already
-        return text
-    message = re.sub(rf"^({names})(?=[:\[])", rf"{section}.\1", text)
-    return re.sub(
-        rf"(?<![\w./\\-])({names})=('?)([\w+-]+(?:\.[\w+-]+)*|\[[\w,]+\])\2(?![\w/\\])",  # not in a path
-        lambda match: _assignment(section, match),
-        message,
-    )
-
-
-def _assignment(section: str, match: re.Match[str]) -> str:
-    value = match[3] if match[2] else LITERALS.get(match[3], match[3])
-    return f"{section}.{match[1]}={value}"
-
-
-def _component_in(frames: Iterable[FrameType]) -> Any:
-    """The class of the component of the last of the frames that have one; for a second layer, not that of its parts."""
-    if not classes_are_imported():
-        return None
-    found: Any = None
-    known = {*orbit.registry.registered(), orbit.Orbit, orbit.Engine}
-    for frame in frames:
-        first = "".join(frame.f_code.co_varnames[:1])
-        if first not in ("self", "cls"):
-            continue  # f_locals would keep the variables of the function alive, also those that it deletes
-        owner: Any = frame.f_locals[first] if first == "cls" else type(frame.f_locals[first])
-        if owner in known:
-            found = owner
-            if owner.kind == "hyper":
-                break
-    return found
-
 
 def shown(value: object) -> str:
     """A value as in configuration files, shortened."""
@@ -132,7 +35,7 @@ def shown(value: object) -> str:
 def bad_input(error: BaseException) -> str | None:
     """The one line that answers bad input, with the keys to change; None for any other error, which is a defect."""
     if isinstance(error, InputError):
-        return in_one_line(in_keys(error))
+        return in_one_line(str(error))
     if isinstance(error, PermissionError) and error.filename is not None:
         return in_one_line(f"{error.filename}: expected a path that this process may use, found {error.strerror}")
     return in_one_line(one_line(error)) if is_configuration_error(error) else None

@@ -30,7 +30,6 @@ from orbit.registry import check_parameters
 from runners.config import checks
 from runners.config.data import loaded
 from runners.config.defaults import complete, fill_defaults
-from runners.config.messages import config_keys
 from runners.config.schema import ENGINE_NOT_IN_HASH, KINDS, NOT_IN_HASH, config_parameters
 from runners.config.settings import check_settings, resolved
 from runners.config.signatures import signature
@@ -176,8 +175,7 @@ class Plan:
     def _part(self, kind: str, task: str | None = None) -> Any:
         """The component itself, built and checked on first use. It is never fitted: runners get copies."""
         if (kind, task) not in self._parts:
-            with config_keys():
-                self._parts[kind, task] = self._build(kind, task)
+            self._parts[kind, task] = self._build(kind, task)
         return self._parts[kind, task]
 
     def _build(self, kind: str, task: str | None) -> Any:
@@ -208,9 +206,8 @@ class Plan:
         part = self.component(kind)
         if not changes:
             return part
-        with config_keys():
-            check_parameters(part.kind, part.name, changes, parameters(type(part)))
-            return _checked(part.set_params(**changes))
+        check_parameters(part.kind, part.name, changes, parameters(type(part)))
+        return _checked(part.set_params(**changes))
 
 
 def _fingerprints(parts: list[Component]) -> list[Fingerprint]:
@@ -247,11 +244,10 @@ def make_plan(composed: dict[str, Any]) -> Plan:
         result.defaults.append("orbit.rule")
     loader = result._part("dataset")
     runner: Any = orbit.get("runner", config["runner"]["name"])
-    with config_keys():
-        if runner.uses_data:
-            loader.check_files()
-        loader.check_memory()
-        result._part("orbit").check_memory()
+    if runner.uses_data:
+        loader.check_files()
+    loader.check_memory()
+    result._part("orbit").check_memory()
     result._check_selection()
     checks.check_augmentation(config)
     _check_learner(result, loader.fixed_task)

@@ -18,7 +18,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional, Union
+from typing import Annotated, Any, ClassVar, Literal, Optional, Union
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
@@ -79,6 +79,8 @@ class Tracking:
     experiment: str = "orbit"
     artifacts: str | None = None
 
+    section: ClassVar[str] = "tracking"
+
     def check(self) -> None:
         """Raise ``InputError`` for a value of the wrong type, one that is no name, and a URI with a password."""
         check_params(self)
@@ -87,7 +89,9 @@ class Tracking:
             value = vars(self)[key]
             if value is not None and not (value.strip() and value.isprintable()):
                 expected = "a name that is not empty, of printable characters in one line"
-                raise ParameterError(key, expected if key == "experiment" else f"{expected}, or null", value)
+                raise ParameterError(
+                    key, expected if key == "experiment" else f"{expected}, or null", value, self.section
+                )
 
 
 def check_has_no_password(uri: str) -> None:

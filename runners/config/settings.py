@@ -7,10 +7,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from orbit.core.errors import InputError, ParameterError, choose_from
+from orbit.core.errors import InputError, choose_from
 from orbit.core.params import check_value, parameters
 from orbit.registry import check_known, check_parameters
-from runners.config.messages import ConfigError, shown
+from runners.config.messages import shown
 from runners.config.schema import KINDS, SECTIONS, Root, Tracking, chosen, section_signature
 from runners.config.signatures import Signature, names, signature
 
@@ -25,13 +25,10 @@ def check_settings(config: dict[str, Any]) -> None:
     _check_keys("", config, parameters(Root))
     for section in SECTIONS:
         if not isinstance(config.get(section), dict):
-            raise ConfigError(f"{section}: expected settings {section}.KEY=VALUE, found {shown(config.get(section))}")
+            raise InputError(f"{section}: expected settings {section}.KEY=VALUE, found {shown(config.get(section))}")
         _check_keys(f"{section}.", config[section], section_signature(section).parameters)
-    try:
-        Root(**config).check()
-    except ParameterError as error:
-        raise ConfigError(str(error)) from error
-    check_tracking(config["tracking"])
+    Root(**config).check()
+    Tracking(**config["tracking"]).check()
     for kind in KINDS:
         check_name(kind, config[kind])
         if (name := config[kind]["name"]) in names(kind):  # auto has no keys
@@ -41,14 +38,6 @@ def check_settings(config: dict[str, Any]) -> None:
             _check_values(kind, config[kind], known)
     for section in ("engine", "orbit"):
         _check_values(section, config[section], section_signature(section))
-
-
-def check_tracking(settings: dict[str, Any]) -> None:
-    """Raise InputError for a wrong setting of the section ``tracking``."""
-    try:
-        Tracking(**settings).check()
-    except ParameterError as error:
-        raise ConfigError(str(error.prefixed("tracking"))) from error
 
 
 def check_name(kind: str, section: Any) -> None:
@@ -64,13 +53,10 @@ def check_name(kind: str, section: Any) -> None:
 def _check_keys(prefix: str, found: Mapping[str, Any], known: Collection[str]) -> None:
     for key in found:
         if key not in known:
-            raise ConfigError(f"{prefix}{key}: no such key{choose_from(key, known)}")
+            raise InputError(f"{prefix}{key}: no such key{choose_from(key, known)}")
 
 
 def _check_values(section: str, values: Mapping[str, Any], described: Signature) -> None:
     for key, parameter in described.parameters.items():
         if key in values:
-            try:
-                check_value(key, values[key], parameter.annotation)
-            except ParameterError as error:
-                raise ConfigError(str(error.prefixed(section))) from error
+            check_value(key, values[key], parameter.annotation, section)

@@ -136,8 +136,8 @@ def _warn_about_groups(learner: Any, data: Dataset) -> None:
     if data.clusters is None or (curve := learner.selection_curve()) is None:
         return
     warnings.warn(
-        f"{curve.parameter}={curve.chosen:g} was chosen by {curve.criterion}, which knows no groups of points and "
-        "may fit what those of one have in common; give one value, or choose by selection=k_fold with "
+        f"learner.{curve.parameter}={curve.chosen:g} was chosen by {curve.criterion}, which knows no groups of points "
+        "and may fit what those of one have in common; give one value, or choose by selection=k_fold with "
         f"'selection.grid={{learner.{curve.parameter}: [...]}}'",
         stacklevel=3,
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from orbit.core.errors import InputError, ParameterError, shortened
+from orbit.core.errors import InputError, shortened
 from orbit.core.files import write_whole
 from orbit.core.models import MODEL, load_model
 from orbit.core.paths import user_path
@@ -20,7 +20,6 @@ from orbit.data import Loader
 from orbit.learners.base import Learner
 from orbit.learners.protocols import GivesProbabilities, GivesStd
 from orbit.registry import register
-from runners.config.messages import in_keys
 from runners.config.names import key_of
 from runners.config.schema import FILE_GROUPS
 from runners.config.signatures import KINDS
@@ -72,17 +71,17 @@ class Predict(Runner):
     def check(self) -> None:
         super().check()
         if self.model is None:
-            raise ParameterError("model", "the folder of a run, or runs:/ID/model", None)
+            raise self.wrong("model", "the folder of a run, or runs:/ID/model")
         if self.model.startswith(_RUNS) and not self.trust:
-            raise ParameterError("trust", f"true, because {self.model} runs the code in it when it is loaded", False)
-        if self.input is None or not user_path(self.input, "input").exists():
-            raise ParameterError("input", "an existing file or folder with new points", self.input)
+            raise self.wrong("trust", f"true, because {self.model} runs the code in it when it is loaded")
+        if self.input is None or not user_path(self.input, "runner.input").exists():
+            raise self.wrong("input", "an existing file or folder with new points")
         if self.output is not None:
-            path = user_path(self.output, "output").absolute()
+            path = user_path(self.output, "runner.output").absolute()
             if not path.parent.is_dir() or (path.exists() and not path.is_file()):
-                raise ParameterError("output", "a file in an existing folder", self.output)
-            if path.exists() and path.samefile(user_path(self.input, "input")):
-                raise ParameterError("output", "another file than runner.input", self.output)
+                raise self.wrong("output", "a file in an existing folder")
+            if path.exists() and path.samefile(user_path(self.input, "runner.input")):
+                raise self.wrong("output", "another file than runner.input")
 
     def run(self, job: Job) -> None:
         assert self.input is not None
@@ -105,7 +104,7 @@ class Predict(Runner):
         """The fitted pipeline, the loader of its data set, and the form of that data set (``Dataset.form``)."""
         assert self.model is not None
         if not self.model.startswith(_RUNS):
-            folder = RunFolder(user_path(self.model, "model"))
+            folder = RunFolder(user_path(self.model, "runner.model"))
             return (_model(folder, self.trust), *_data_of(folder))
         tracker = Tracker.of(job.plan.config)
         with tempfile.TemporaryDirectory() as temporary:
@@ -133,7 +132,7 @@ class Predict(Runner):
     def _write(self, job: Job, text: str) -> Path:
         if self.output is None:
             return job.folder.write_text(_FILE, text)
-        path = user_path(self.output, "output")
+        path = user_path(self.output, "runner.output")
         try:
             write_whole(path, text)
         except OSError as error:
@@ -149,9 +148,8 @@ def _naming_input() -> Iterator[None]:
     except InputError as error:
         if str(error).startswith("runner."):
             raise
-        text = in_keys(error)
-        fixed = "" if text == str(error) else " (settings are those of the model, given when it is fitted)"
-        raise InputError(f"runner.input: {text}{fixed}") from error
+        fixed = " (settings are those of the model, given when it is fitted)" if "dataset." in str(error) else ""
+        raise InputError(f"runner.input: {error}{fixed}") from error
 
 
 def predictions(model: Pipeline, X: np.ndarray, targets: list[str] | None = None) -> pd.DataFrame:

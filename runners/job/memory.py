@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from orbit.core.errors import InputError
 from orbit.core.memory import process_bytes, size_text
 from orbit.data import Dataset
 from orbit.learners.protocols import Streams
 from orbit.learners.streaming import takes_passes
-from runners.config.messages import ConfigError
 from runners.config.plan import Plan
 
 
@@ -29,7 +29,7 @@ class Part:
 
 
 def check_fit(plan: Plan, data: Dataset, numbers: int = 1, columns: int = 0) -> None:
-    """Raise ConfigError if a stage of the fit takes more memory than this process can have.
+    """Raise InputError if a stage of the fit takes more memory than this process can have.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def check_fit(plan: Plan, data: Dataset, numbers: int = 1, columns: int = 0) -> 
     """
     for stage in stages(plan, data, numbers, columns):
         if (reason := refusal(stage)) is not None:
-            raise ConfigError(reason)
+            raise InputError(reason)
 
 
 def refusal(stage: list[Part]) -> str | None:

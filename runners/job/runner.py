@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import ClassVar
 
 from orbit.core.component import Component
-from orbit.core.errors import InputError, ParameterError, choose_from
+from orbit.core.errors import InputError, choose_from
 from runners.config.plan import Plan
 from runners.job.estimate import Estimate
 from runners.job.job import Job
@@ -37,7 +37,7 @@ class Runner(Component):
         super().check()
         for name, value in self.get_params(deep=False).items():
             if isinstance(value, list | tuple) and not value:
-                raise ParameterError(name, "at least one value", [])
+                raise self.wrong(name, "at least one value")
 
     def plans(self, base: Plan) -> list[Plan]:
         """The plans that a run fits, checked; by default the plan of the run alone."""

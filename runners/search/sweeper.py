@@ -24,7 +24,7 @@ from omegaconf import DictConfig, open_dict, read_write
 
 from orbit.core import interruption
 from orbit.core.errors import InputError
-from runners.config.messages import ConfigError, bad_input
+from runners.config.messages import bad_input
 from runners.config.names import key_of
 from runners.config.settings import check_settings, resolved
 from runners.job.trial import PRUNED, TRIAL_ENV
@@ -60,7 +60,7 @@ class OptunaSweeper(Sweeper):
         try:
             import optuna
         except ModuleNotFoundError as error:
-            raise ConfigError(
+            raise InputError(
                 "hydra/sweeper=optuna: Optuna is not installed; pip install 'orbit-kernels[search]'"
             ) from error
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -161,14 +161,14 @@ def _objective(cfg: DictConfig, space: dict[str, Any]) -> tuple[str, str]:
     from runners.tracking.identity import add_fingerprints, identity
 
     if (runner := cfg.runner.name) != "validate":
-        raise ConfigError(
+        raise InputError(
             f"runner={runner}: a search with it would choose settings by the test points; "
             "set runner=validate, whose metric is of training points alone"
         )
     made = plan(cfg)
     task, metric = made.component("dataset").fixed_task, made.config["selection"]["metric"]
     if task is None and metric is None:
-        raise ConfigError(
+        raise InputError(
             f"selection.metric: expected {' or '.join(names[0] for names in METRICS.values())}, because the task of "
             f"dataset={cfg.dataset.name} is not known before it is read"
         )

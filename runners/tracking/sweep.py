@@ -26,7 +26,8 @@ from omegaconf import DictConfig, read_write
 from orbit.core.errors import InputError
 from runners.config.names import VARIED_ENV, data_name, given, key_of, split_override, sweep_name
 from runners.config.program import command
-from runners.config.settings import check_tracking, resolved
+from runners.config.schema import Tracking
+from runners.config.settings import resolved
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import MULTIRUN, RECORD, SWEEP_RECORD, WRITTEN, Record, RunFolder, SweepFolder
 from runners.tracking.storage import cannot_write
@@ -195,7 +196,7 @@ class SweepCallback(Callback):
         from runners.tracking.recovery import recover
 
         tracking = resolved(config.tracking)
-        check_tracking(tracking)
+        Tracking(**tracking).check()
         overrides = given(config.hydra.overrides.task)
         experiment = dict(map(split_override, overrides)).get("experiment")
         self.record = Record(

@@ -320,10 +320,10 @@ def test_exact_features_of_float32_points_have_float32_accuracy(rng):
 @pytest.mark.parametrize(
     ("feature_map", "message"),
     [
-        (Nystrom(rank_tolerance=-1.0), "rank_tolerance: expected a finite number >= 0 or null, found -1.0"),
-        (Exact(engine=Engine(memory=0)), "memory: expected a finite number > 0 and <= 1e+06, found 0"),
-        (Nystrom(orbit=Orbit(size=0)), "size: expected an integer >= 1 or null, found 0"),
-        (Nystrom(landmarks=Uniform("nowhere")), "source: expected one of 'data', 'orbit', found 'nowhere'"),
+        (Nystrom(rank_tolerance=-1.0), "approx.rank_tolerance: expected a finite number >= 0 or null, found -1.0"),
+        (Exact(engine=Engine(memory=0)), "engine.memory: expected a finite number > 0 and <= 1e+06, found 0"),
+        (Nystrom(orbit=Orbit(size=0)), "orbit.size: expected an integer >= 1 or null, found 0"),
+        (Nystrom(landmarks=Uniform("nowhere")), "landmarks.source: expected one of 'data', 'orbit', found 'nowhere'"),
     ],
     ids=repr,
 )

@@ -44,13 +44,13 @@ def test_the_smallest_limit_counts(monkeypatch):
     [
         (
             lambda path: VectorField(size=2 * 10**9).load(0),
-            "size: 2,000,000,000 points take at least 373 GiB of memory",
+            "dataset.size: 2,000,000,000 points take at least 373 GiB of memory",
         ),
-        (lambda path: VectorField(test_size=10**10).load(0), "test_size: 10,000,000,000 points"),
-        (lambda path: LowRankMultitask(size=2 * 10**9).load(0), "size: 2,000,000,000 points"),
-        (lambda path: LowRankMultitask(n_waves=2 * 10**9).load(0), "n_waves: 2,000,000,000 frequencies"),
-        (lambda path: Images(path, resize=[60_000, 60_000]).load(0), "resize: 40 pictures of 60,000 x 60,000 pixels"),
-        (lambda path: Images(path, resize=[9**9, 9**9]).load(0), "resize: 40 pictures of 387,420,489 x"),
+        (lambda path: VectorField(test_size=10**10).load(0), "dataset.test_size: 10,000,000,000 points"),
+        (lambda path: LowRankMultitask(size=2 * 10**9).load(0), "dataset.size: 2,000,000,000 points"),
+        (lambda path: LowRankMultitask(n_waves=2 * 10**9).load(0), "dataset.n_waves: 2,000,000,000 frequencies"),
+        (lambda path: Images(path, resize=[60_000, 60_000]).load(0), "dataset.resize: 40 pictures of 60,000 x"),
+        (lambda path: Images(path, resize=[9**9, 9**9]).load(0), "dataset.resize: 40 pictures of 387,420,489 x"),
     ],
 )
 def test_what_cannot_fit_is_refused_before_it_is_made(refused, expected, tmp_path, monkeypatch):
@@ -64,7 +64,7 @@ def test_what_cannot_fit_is_refused_before_it_is_made(refused, expected, tmp_pat
 def test_orbits_that_cannot_fit_are_refused(rule, monkeypatch):
     monkeypatch.setattr(memory, "process_bytes", lambda: 8 * 2**30)
     orb = orbit.Orbit(orbit.build("group", "rotation"), size=10**9, rule=rule)
-    with pytest.raises(InputError, match="^size: 1,000,000,000 elements take at least 22 GiB of memory"):
+    with pytest.raises(InputError, match="^orbit.size: 1,000,000,000 elements take at least 22 GiB of memory"):
         orb.fit(np.zeros((1, 4, 4)))
 
 

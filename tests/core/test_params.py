@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import orbit
 from orbit.core.component import Component
-from orbit.core.errors import InputError, ParameterError, suggestion
+from orbit.core.errors import InputError, ParameterError, of_part, suggestion
 from orbit.core.params import (
     Fraction,
     NonNegativeFloat,
@@ -229,16 +229,18 @@ def test_range(bounds, inside, outside, text):
 
 
 def test_parameter_error_pickles():
-    error = ParameterError("size", "an integer >= 1", 0)
+    error = ParameterError("size", "an integer >= 1", 0, "orbit")
     copied = pickle.loads(pickle.dumps(error))
     assert (str(copied), copied.name, copied.expected, copied.found) == (str(error), "size", "an integer >= 1", 0)
     assert isinstance(copied, InputError)
     assert isinstance(copied, ValueError)
 
 
-def test_parameter_error_takes_the_name_of_its_configuration_key():
-    error = ParameterError("size", "an integer >= 1", 0).prefixed("orbit")
+def test_parameter_error_names_the_section():
+    error = ParameterError("size", "an integer >= 1", 0, "orbit")
     assert str(error) == "orbit.size: expected an integer >= 1, found 0"
+    with pytest.raises(ParameterError, match=r"^group\.factors\[1\]\.size: expected"), of_part("group", "factors[1]"):
+        raise error
 
 
 def test_suggestion():

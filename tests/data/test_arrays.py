@@ -254,7 +254,7 @@ def test_a_file_says_which_points_are_the_test_part(arrays, how):
 
 def test_arrays_that_are_not_read_are_warned_of(arrays):
     path = arrays(X_test=np.ones((4, 1)), y_test=np.arange(4) % 2)
-    with pytest.warns(UserWarning, match="2 arrays are left out, X_test, y_test; x_test_key=NAME"):
+    with pytest.warns(UserWarning, match="2 arrays are left out, X_test, y_test; dataset.x_test_key=NAME"):
         Arrays(path).load(0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

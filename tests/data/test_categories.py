@@ -111,7 +111,9 @@ def test_truth_values_are_numbers_also_with_missing_ones(save, words, categories
     fed = np.array([words[i % 2] for i in range(40)], dtype=object)
     fed[5] = None
     path = save(pd.DataFrame({"fed": fed, "ill": np.arange(40) % 2}))
-    with pytest.raises(InputError, match=r"^path: .* has missing values: fed \(1 row\); remove those rows, or impute"):
+    with pytest.raises(
+        InputError, match=r"^dataset.path: .* has missing values: fed \(1 row\); remove those rows, or impute"
+    ):
         Table(path, target="ill", categories=categories).load(0)
     loader = Table(path, target="ill", missing="median", categories=categories)
     data = loader.load(0)
@@ -153,7 +155,7 @@ DAYS = pd.date_range("2026-01-01", periods=60)
         (["1.5", "2", "n/a?"] + ["3"] * 57, "numbers as texts, e.g. 'n/a.' in row 2"),
         (
             ["1,5", "2", "3"] * 20,
-            "numbers as texts, e.g. '1,5' in row 0, .*; set decimal='comma' if decimals begin with a comma, or ",
+            "numbers as texts, e.g. '1,5' in row 0, .*; set dataset.decimal=comma if decimals begin with a comma, or ",
         ),
         (["1,234.56", "7.5", "12"] * 20, "numbers as texts, e.g. '1,234.56'"),
         ([f"1'234.{i % 30}" for i in range(60)], "30 different texts with digits"),
@@ -163,10 +165,14 @@ DAYS = pd.date_range("2026-01-01", periods=60)
 def test_numbers_dates_and_names_are_no_categories_unless_the_user_says_so(save, values, found):
     path = save(frame(60).assign(colour=values), sep=";")
     use = {"target": "legs", "features": ["colour"], "separator": ";"}
-    advice = r"write numbers .*, leave it out with exclude, or name columns of categories as in categories=\[colour\]$"
-    with pytest.raises(InputError, match=f"^path: .*column colour holds {found}.*{advice}"):
+    advice = (
+        r"write numbers .*, leave it out with dataset.exclude, or name columns .* as in dataset.categories=\[colour\]$"
+    )
+    with pytest.raises(InputError, match=f"^dataset.path: .*column colour holds {found}.*{advice}"):
         Table(path, **use, categories="onehot").load(0)
-    with pytest.raises(InputError, match="column colour holds .*, expected numbers; .*leave it out with exclude"):
+    with pytest.raises(
+        InputError, match="column colour holds .*, expected numbers; .*leave it out with dataset.exclude"
+    ):
         Table(path, **use).load(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of categories that the training part does not have
@@ -202,7 +208,7 @@ def test_strings_that_are_rather_numbers_are_no_classes_unless_the_user_says_so(
     path = save(frame(60).assign(kind=(list(values) * 60)[:60]), sep=";")
     use = {"target": "kind", "features": ["legs"], "separator": ";"}
     with pytest.raises(
-        InputError, match="column kind holds .*set task='classification' if these are classes, else write"
+        InputError, match="column kind holds .*set dataset.task=classification if these are classes, else write"
     ):
         Table(path, **use).load(0)
     with pytest.raises(
@@ -244,7 +250,7 @@ def test_the_test_part_has_labels_of_the_kind_of_the_training_part(save):
 
 def test_texts_for_missing_values_are_the_users_choice(save):
     path = save(frame(60).assign(kind=np.array(["None", "NA", "mild"])[np.arange(60) % 3]))
-    with pytest.raises(InputError, match=r"missing values: kind \(40 rows\).*or set missing_texts if texts such as NA"):
+    with pytest.raises(InputError, match=r"missing values: kind \(40 rows\).*or set dataset.missing_texts if texts"):
         Table(path, target="kind", features=["height"]).load(0)
     data = Table(path, target="kind", features=["height"], missing_texts=[""]).load(0)
     assert {*data.y_train} == {"None", "NA", "mild"}

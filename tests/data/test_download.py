@@ -93,7 +93,7 @@ def test_no_network_is_one_line(tmp_path):
     text = str(error.value)
     assert "refused" in text
     assert str(tmp_path / "things" / "thing.bin") in text
-    assert "set root to the folder" in text
+    assert "set dataset.root to the folder" in text
     assert "\n" not in text
 
 
@@ -110,7 +110,7 @@ def test_mnist_downloads_what_is_missing_and_only_on_request(tmp_path, server, m
         file = getattr(mnist, name)
         monkeypatch.setattr(mnist, name, replace(file, url=f"{server}/{file.name}"))
     root = tmp_path / "root"
-    with pytest.raises(DataFileError, match="fetch it with download=True"):
+    with pytest.raises(DataFileError, match="fetch it with dataset.download=true"):
         MNIST(root=str(root)).load(0)
     assert not root.exists()
     loader = MNIST(root=str(root), download=True)

@@ -79,7 +79,8 @@ def test_unequal_sizes_are_refused_by_name_or_resized(tmp_path):
     draw(tmp_path / "cat" / "odd.png", np.full((5, 7), 128, np.uint8))
     with pytest.raises(InputError) as error:
         Images(str(tmp_path)).load(0)
-    assert "odd.png has 5 x 7 pixels, others have 6 x 8; set resize, crop or pad, e.g. resize=[6,8]" in str(error.value)
+    advice = "set dataset.resize, dataset.crop or dataset.pad, e.g. dataset.resize=[6,8]"
+    assert f"odd.png has 5 x 7 pixels, others have 6 x 8; {advice}" in str(error.value)
     data = Images(str(tmp_path), resize=[4, 5]).load(0)
     assert data.X_train.shape == (31, 4, 5)
     assert 0 <= data.X_train.min() < data.X_train.max() <= 1
@@ -278,9 +279,15 @@ def test_files_are_read_as_their_values(tmp_path, suffix, write, stored, setting
             by_tifffile(photometric="minisblack"),
             STACK,
             {},
-            "has 5 channels, expected grey or colour; set channels=all",
+            "has 5 channels, expected grey or colour; set dataset.channels=all",
         ),
-        (".fits", by_astropy, STACK, {"channels": "rgb"}, "has 5 channels, expected grey or colour; set channels=all"),
+        (
+            ".fits",
+            by_astropy,
+            STACK,
+            {"channels": "rgb"},
+            "has 5 channels, expected grey or colour; set dataset.channels=all",
+        ),
         (".tif", lambda path, values: path.write_bytes(b"II*\0"), GREY, {}, r"1\.tif is not a readable picture"),
         (".fits", lambda path, values: path.write_bytes(b"SIMPLE"), GREY, {}, r"1\.fits is not a readable picture"),
         (".fits", lambda path, values: fits.HDUList([fits.PrimaryHDU()]).writeto(path), GREY, {}, "has no image, only"),

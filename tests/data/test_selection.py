@@ -57,7 +57,7 @@ class TestKFolds(SplittingContract):
         assert [len(validation) for _, validation in KFolds(folds=5).splits(data, 0)] == [6] * 5
 
     def test_more_folds_than_points_are_rejected(self):
-        with pytest.raises(InputError, match=r"^folds: expected at most 30"):
+        with pytest.raises(InputError, match=r"^selection.folds: expected at most 30"):
             KFolds(folds=31).splits(self.data(), 0)
 
 

@@ -153,7 +153,7 @@ def test_examples_of_many_targets_have_the_largest_and_a_fraction():
 def test_parts_without_rows_to_split_are_refused(tmp_path, columns):
     pq.write_table(pa.table(columns), tmp_path / "p0.parquet")
     pq.write_table(pa.table({key: [] for key in columns}), tmp_path / "p1.parquet")
-    with pytest.raises(InputError, match=r"^path: .* has [01] rows, too few to split; expected at least 2$"):
+    with pytest.raises(InputError, match=r"^dataset.path: .* has [01] rows, too few to split; expected at least 2$"):
         Shards(str(tmp_path), target="y").load(0)
 
 
@@ -167,7 +167,7 @@ def test_parts_without_rows_may_have_columns_of_no_type(tmp_path):
 def test_columns_of_one_name_are_refused(tmp_path):
     twins = pa.Table.from_arrays([pa.array([1.0, 2.0])] * 3, names=["a", "a", "y"])
     pq.write_table(twins, tmp_path / "p.parquet")
-    with pytest.raises(InputError, match=r"^path: part p.parquet has several columns of one name: a$"):
+    with pytest.raises(InputError, match=r"^dataset.path: part p.parquet has several columns of one name: a$"):
         Shards(str(tmp_path), target="y").load(0)
 
 
@@ -184,10 +184,10 @@ def test_names_that_are_not_utf8_are_an_error_of_one_line(tmp_path, name):
     path = os.path.join(os.fsencode(tmp_path), name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     Path(os.fsdecode(path)).touch()
-    with pytest.raises(InputError, match=r"^path: .* cannot be read \('utf-8' codec can't decode byte") as error:
+    with pytest.raises(InputError, match=r"^dataset.path: .* cannot be read \('utf-8' codec can't dec") as error:
         Shards(str(tmp_path), target="y").load(0)
     assert "\n" not in str(error.value)
-    with pytest.raises(InputError, match=r"^path: .*'utf-8' codec can't encode"):
+    with pytest.raises(InputError, match=r"^dataset.path: .*'utf-8' codec can't encode"):
         Shards(os.fsdecode(path), target="y").load(0)
 
 

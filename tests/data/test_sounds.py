@@ -92,7 +92,9 @@ def test_recordings_are_resampled_to_one_rate(tmp_path):
     record(tmp_path / "low" / "fine.wav", tone(400, 0.2, 44_100), 44_100)
     with pytest.raises(InputError) as error:
         Sounds(str(tmp_path)).load(0)
-    assert "fine.wav has 44,100 samples a second, others have 8,000; set rate=8000 to resample" in str(error.value)
+    assert "fine.wav has 44,100 samples a second, others have 8,000; set dataset.rate=8000 to resample" in str(
+        error.value
+    )
     data = Sounds(str(tmp_path), form="waveform", rate=RATE, duration=0.2).load(0)
     tones = np.concatenate([data.X_train, data.X_test])
     errors = np.abs(tones - tone(400) / 2**15)[:, 100:-100].max(1)
@@ -115,7 +117,7 @@ def test_one_recording_much_longer_than_others_is_warned_of(tmp_path):
     record_classes(tmp_path)
     record(tmp_path / "low" / "long.wav", tone(400, 2.0))
     with pytest.warns(
-        UserWarning, match=r"long\.wav, has 2 s, half of them at most 0\.1\d* s.*set duration=0\.\d+ to trim"
+        UserWarning, match=r"long\.wav, has 2 s, half of them at most 0\.1\d* s.*set dataset.duration=0\.\d+ to trim"
     ):
         Sounds(str(tmp_path)).load(0)
 

@@ -129,7 +129,9 @@ def test_a_column_of_row_numbers_is_warned_of(tmp_path):
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
 def test_the_separator_is_asked_for(save, separator):
     path = save(frame(), sep=separator)
-    with pytest.raises(InputError, match="has no column kind.*; set target, or separator if these are several$"):
+    with pytest.raises(
+        InputError, match="has no column kind.*; set dataset.target, or dataset.separator if .* several$"
+    ):
         Table(path, target="kind", features=FEATURES).load(0)
     for given in [separator, *({"\t": (r"\t", r"\s+")}.get(separator, ()))]:
         assert Table(path, target="kind", features=FEATURES, separator=given).load(0).X_train.shape == (30, 3)
@@ -173,7 +175,7 @@ def test_european_files_are_those_with_points_and_commas(save, encoding):
 def test_files_that_are_no_text_are_refused(tmp_path, name, start, encoding):
     (tmp_path / name).write_bytes(start + bytes(100))
     found = "is a spreadsheet; save it as CSV" if "xls" in name else "the table has no rows"
-    with pytest.raises(InputError, match=f"^path: .*{name}: .*({found})"):
+    with pytest.raises(InputError, match=f"^dataset.path: .*{name}: .*({found})"):
         Table(str(tmp_path / name), target="kind", encoding=encoding).load(0)
 
 
@@ -217,7 +219,7 @@ def test_a_csv_file_in_an_archive_is_read(save):
 def test_the_other_decimal_sign_is_asked_about(save, use, decimal):
     path = save(frame(), sep=";", decimal="," if decimal == "comma" else ".")
     other = "point" if decimal == "comma" else "comma"
-    with pytest.raises(InputError, match=rf"column \w+ holds .*; set decimal='{decimal}' if decimals begin"):
+    with pytest.raises(InputError, match=rf"column \w+ holds .*; set dataset.decimal={decimal} if decimals begin"):
         Table(path, **use, separator=";", decimal=other).load(0)
     Table(path, **use, separator=";", decimal=decimal).load(0)
 

@@ -146,7 +146,9 @@ def test_gaussian_on_whole_pixels_keeps_its_variance_without_a_size():
 
 def test_a_size_that_loses_mass_warns_and_names_a_sufficient_size():
     q, domain = GaussianDistribution(sigma=12.0), Torus(1, "samples", 1.0, (200.0,))
-    with pytest.warns(UserWarning, match=r"31 elements hold 0\.80\d+ of its mass, the other 0\.2 is .* size=115 keeps"):
+    with pytest.warns(
+        UserWarning, match=r"31 elements hold 0\.80\d+ of its mass, the other 0\.2 is .* orbit.size=115 keeps"
+    ):
         nodes, weights = q.quadrature(domain, 32, 0.0)
     assert len(nodes) == 31
     assert weights.sum() == pytest.approx(1)
@@ -214,8 +216,8 @@ def test_range_across_the_half_turn_is_on_the_circle():
 @pytest.mark.parametrize(
     ("q", "message"),
     [
-        (Uniform(20, -20), "high: expected a number > low=20, found -20"),
-        (Uniform(5, 5), "high: expected a number > low=5, found 5"),
+        (Uniform(20, -20), "high: expected a number > distribution.low=20, found -20"),
+        (Uniform(5, 5), "high: expected a number > distribution.low=5, found 5"),
         (Uniform(-180, 180.1), "high: expected a range of at most one full turn, found 180.1"),
         (Uniform(-3.2, 3.2, unit="native"), "high: expected a range of at most one full turn, found 3.2"),
         (VonMises(-0.1), "concentration: expected a finite number >= 0 and <= 1e+12, found -0.1"),
@@ -227,13 +229,13 @@ def test_invalid_parameters_are_rejected(q, message):
     for call in (orb.check, lambda: orb.fit(np.zeros((1, 4, 4)))):
         with pytest.raises(ParameterError) as error:
             call()
-        assert str(error.value) == message
+        assert str(error.value) == f"distribution.{message}"
 
 
 def test_one_law_on_a_product_of_groups_is_refused_with_the_factors_to_give():
     with pytest.raises(InputError, match="choose distribution=product with one section for each of rotation, transl"):
         Orbit(orbit.build("group", "product"), Uniform()).check()
-    with pytest.raises(InputError, match=r"factors=\[{'name': ...}, {'name': ...}, {'name': ...}\], or factors=None"):
+    with pytest.raises(InputError, match=r"distribution.factors=\[{name: ...}, {name: ...}, {name: ...}\], or dist"):
         Orbit(orbit.build("group", "affine"), Uniform()).check()
 
 

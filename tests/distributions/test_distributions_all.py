@@ -378,18 +378,21 @@ AFFINE, EXPECTED_LIST = orbit.build("group", "affine"), r"factors: expected a li
     ("checked", "message"),
     [
         (Orbit(Translation(), Haar()), "distribution=haar is not defined on group=translation.*real vectors"),
-        (Orbit(Translation(), Uniform()), "distribution=uniform has unit=degrees.*group=translation.*pixels"),
+        (
+            Orbit(Translation(), Uniform()),
+            "distribution=uniform has distribution.unit=degrees.*group=translation.*pixels",
+        ),
         (Orbit(Translation(), VonMises()), "distribution=von_mises is not defined on group=translation"),
         (Orbit(Rotation(), Uniform(-4, 4, unit="native")), "high: expected a range of at most one full turn"),
         (Orbit(Translation(step="pixel"), Uniform(0.2, 0.4, "native")), "no whole element of group=translation"),
         (Orbit(orbit.build("group", "permutation"), NoisySort()), "noisy_sort is not defined on group=perm"),
         (
             Orbit(Permutation("rows_columns"), NoisySort(), rule="quadrature"),
-            "distribution=noisy_sort on group=permutation has no quadrature.*choose rule='monte_carlo'",
+            "distribution=noisy_sort on group=permutation has no quadrature.*choose orbit.rule=monte_carlo",
         ),
         (
             Orbit(orbit.build("group", "orthogonal", dim=4), rule="quadrature"),
-            "distribution=haar on group=orthogonal has no quadrature.*rule='qmc'",
+            "distribution=haar on group=orthogonal has no quadrature.*orbit.rule=qmc",
         ),
         (
             Orbit(AFFINE, ProductDistribution([{"name": "haar"}])),
@@ -397,7 +400,7 @@ AFFINE, EXPECTED_LIST = orbit.build("group", "affine"), r"factors: expected a li
         ),
         (
             Orbit(AFFINE, ProductDistribution([{"name": "haar"}] * 3)),
-            r"^factors\[1\]: distribution=haar is not defined on factor scaling of group=affine",
+            r"^distribution.factors\[1\]: distribution=haar is not defined on factor scaling of group=affine",
         ),
         (ProductDistribution([{"name": "haar"}, {"name": "gaussian", "sigma": -1}]), r"factors\[1\]\.sigma: expec"),
         (ProductDistribution([Haar(), GaussianDistribution(sigma=-1)]), r"factors\[1\]\.sigma: expec"),

@@ -428,15 +428,18 @@ def test_principal_directions_have_several_images_each(rng, monkeypatch):
 
 
 WRONG = [
-    ({"n_components": 0}, r"^n_components: expected an integer >= 1, found 0$"),
-    ({"layers": []}, r"^layers: expected at least one layer"),
-    ({"layers": [{"n_components": 0}]}, r"^layers\[0\]\.n_components: expected an integer >= 1, found 0$"),
-    ({"layers": [{}, {"kernel": "cosine"}]}, r"^layers\[1\]\.kernel: expected one of 'exponential', "),
-    ({"layers": [{"n_component": 3}]}, r"^layers\[0\]: a layer has no parameter 'n_component'; did you mean 'n_comp"),
-    ({"layers": [{"unit_norm": True}]}, r"^layers\[0\]: a layer has no parameter 'unit_norm'"),
-    ({"layers": [3]}, r"^layers: expected a list, each item a mapping or null, found \[3\]$"),
-    ({"group": "rotation"}, r"^group: expected a finite group that reorders the entries of a patch, or None"),
-    ({"layers": [{"group": "turns"}]}, r"^layers\[0\]: .*no such group"),
+    ({"n_components": 0}, r"^encoder.n_components: expected an integer >= 1, found 0$"),
+    ({"layers": []}, r"^encoder.layers: expected at least one layer"),
+    ({"layers": [{"n_components": 0}]}, r"^encoder.layers\[0\]\.n_components: expected an integer >= 1, found 0$"),
+    ({"layers": [{}, {"kernel": "cosine"}]}, r"^encoder.layers\[1\]\.kernel: expected one of 'exponential', "),
+    (
+        {"layers": [{"n_component": 3}]},
+        r"^encoder.layers\[0\]: a layer has no parameter 'n_component'; did you mean 'n_comp",
+    ),
+    ({"layers": [{"unit_norm": True}]}, r"^encoder.layers\[0\]: a layer has no parameter 'unit_norm'"),
+    ({"layers": [3]}, r"^encoder.layers: expected a list, each item a mapping or null, found \[3\]$"),
+    ({"group": "rotation"}, r"^encoder.group: expected a finite group that reorders the entries of a patch, or None"),
+    ({"layers": [{"group": "turns"}]}, r"^encoder.layers\[0\]: .*no such group"),
 ]
 
 
@@ -447,13 +450,16 @@ def test_invalid_parameters_raise_before_the_fit(parameters, message):
 
 
 WRONG_LAYERS = [
-    (Layer(size=0), r"^layers\[0\]\.size: expected an integer >= 1, found 0$"),
-    ({"size": 3}, r"^layers: expected a list, each item a Layer or null"),
-    (Layer(kernel=Laplacian()), r"^layers\[0\]\.kernel: expected a kernel of the angle of unit vectors"),
-    (Layer(kernel=Polynomial(), approx="rf"), r"^layers\[0\]\.approx: expected 'nystrom'"),
-    (Layer(landmarks=Uniform("orbit")), r"^layers\[0\]\.landmarks: expected a rule with source='data'"),
-    (Layer(kernel=Rectified(), landmarks=Leverage()), r"^layers\[0\]\.landmarks: expected a rule that needs no kernel"),
-    (Layer(kernel=Rectified(-1.0)), r"^layers\[0\]\.kernel\.threshold: expected a finite number >= 0"),
+    (Layer(size=0), r"^encoder.layers\[0\]\.size: expected an integer >= 1, found 0$"),
+    ({"size": 3}, r"^encoder.layers: expected a list, each item a Layer or null"),
+    (Layer(kernel=Laplacian()), r"^encoder.layers\[0\]\.kernel: expected a kernel of the angle of unit vectors"),
+    (Layer(kernel=Polynomial(), approx="rf"), r"^encoder.layers\[0\]\.approx: expected 'nystrom'"),
+    (Layer(landmarks=Uniform("orbit")), r"^encoder.layers\[0\]\.landmarks: expected a rule with source='data'"),
+    (
+        Layer(kernel=Rectified(), landmarks=Leverage()),
+        r"^encoder.layers\[0\]\.landmarks: expected a rule that needs no kernel",
+    ),
+    (Layer(kernel=Rectified(-1.0)), r"^encoder.layers\[0\]\.kernel\.threshold: expected a finite number >= 0"),
 ]
 
 
@@ -499,17 +505,17 @@ def test_all_patches_as_landmarks_by_any_rule_give_the_kernel(rule, rng):
 
 
 REFUSED = [
-    ((4,), {}, r"^size: expected at most 4, for patches of maps with sides \(4,\), found 5"),
-    ((8, 12), {"size": 9}, r"^size: expected at most 8, for patches of maps with sides \(8, 12\), found 9"),
+    ((4,), {}, r"^encoder.size: expected at most 4, for patches of maps with sides \(4,\), found 5"),
+    ((8, 12), {"size": 9}, r"^encoder.size: expected at most 8, for patches of maps with sides \(8, 12\), found 9"),
     (
         (8, 12),
         {"layers": [{}, {"size": 3}]},
-        r"^layers\[1\]\.size: expected at most 2, for patches of maps with sides \(2, 3\)",
+        r"^encoder.layers\[1\]\.size: expected at most 2, for patches of maps with sides \(2, 3\)",
     ),
-    ((20,), {"dilation": [2, 8]}, r"^dilation: expected at most 4, for patches of maps with sides \(20,\)"),
-    ((20,), {"dilation": [1, 2]}, r"^dilation: expected one, or a padding or pooling='grid'"),
-    ((20,), {"pooling": "grid", "cells": [1, 2]}, r"^pooling: expected one, or one for each of 1 axes"),
-    ((20,), {"group": "dihedral"}, r"^group: .* acts on square images"),
+    ((20,), {"dilation": [2, 8]}, r"^encoder.dilation: expected at most 4, for patches of maps with sides \(20,\)"),
+    ((20,), {"dilation": [1, 2]}, r"^encoder.dilation: expected one, or a padding or pooling='grid'"),
+    ((20,), {"pooling": "grid", "cells": [1, 2]}, r"^encoder.pooling: expected one, or one for each of 1 axes"),
+    ((20,), {"group": "dihedral"}, r"^encoder.group: .* acts on square images"),
     ((8, 8, 8, 8, 8), {}, r"^encoder=patches takes series, images or volumes"),
 ]
 

@@ -126,7 +126,7 @@ def test_features_depend_on_neither_tiles_nor_workers_and_survive_pickling(appro
 @pytest.mark.parametrize("path", ["template", "spectral"])
 def test_other_paths_raise_with_an_encoder(path, images):
     rf = RandomFourier(orbit=turns(), n_components=5, encoder=PATCHES, engine=Engine(path=path), random_state=0)
-    with pytest.raises(InputError, match=rf"path='{path}' needs points without an encoder, found approx=rf"):
+    with pytest.raises(InputError, match=rf"engine.path={path} needs points without an encoder, found approx=rf"):
         rf.fit(images).transform(images)
 
 

@@ -123,24 +123,32 @@ def test_errors_are_one_line(network, tmp_path, rng):
         helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9).SerializeToString()
     )
     wrong = [
-        (Onnx(), X, r"^path: expected the path of a network \(.onnx file\), found None$"),
+        (Onnx(), X, r"^encoder.path: expected the path of a network \(.onnx file\), found None$"),
         (
             Onnx(str(tmp_path / "none.onnx")),
             X,
-            r"^path: expected the path of a network \(.onnx file\), found '.*none.onnx'$",
+            r"^encoder.path: expected the path of a network \(.onnx file\), found '.*none.onnx'$",
         ),
-        (Onnx(str(tmp_path / "text.onnx")), X, r"^path='.*text.onnx': onnxruntime cannot read this file \("),
+        (Onnx(str(tmp_path / "text.onnx")), X, r"^encoder.path=.*text.onnx: onnxruntime cannot read this file \("),
         (Onnx(str(tmp_path / "two.onnx"), layout="none"), X[:, 0, 0], r"takes networks with one input, found x, z in"),
-        (Onnx(network, output="positiv"), X, r"^output='positiv': no such output in .*; did you mean 'positive'\? It"),
+        (
+            Onnx(network, output="positiv"),
+            X,
+            r"^encoder.output=positiv: no such output in .*; did you mean 'positive'\? It",
+        ),
         (Onnx(network, layout="NHWC"), X, r"has shape \(n, 2, 6, 5\), points of shape \(6, 5, 2\) have \(n, 6, 5, 2\)"),
         (Onnx(network), X[..., 0], r"has shape \(n, 2, 6, 5\), points of shape \(6, 5\) have \(n, 1, 6, 5\)"),
         (
             Onnx(network),
             X.reshape(3, 60),
-            r"^encoder=onnx takes images .* in layout='NCHW', found vectors of length 60",
+            r"^encoder=onnx takes images .* in encoder.layout=NCHW, found vectors of length 60",
         ),
-        (Onnx(network, scale=[1.0, 1.0, 1.0]), X, r"^scale: expected a number, or one for each of 2 channels, found"),
-        (Onnx(network, layout="HWC"), X, r"^layout: expected one of 'NCHW', 'NHWC', 'none', found 'HWC'$"),
+        (
+            Onnx(network, scale=[1.0, 1.0, 1.0]),
+            X,
+            r"^encoder.scale: expected a number, or one for each of 2 channels, found",
+        ),
+        (Onnx(network, layout="HWC"), X, r"^encoder.layout: expected one of 'NCHW', 'NHWC', 'none', found 'HWC'$"),
     ]
     for encoder, points, message in wrong:
         with pytest.raises(InputError, match=message) as error:

@@ -236,5 +236,7 @@ def test_tensor_is_a_copy(rng):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without a GPU")
 def test_cuda_without_a_gpu_is_rejected_before_fit():
     for call in (Engine(device="cuda").check, RandomFourier(engine=Engine(device="cuda")).check):
-        with pytest.raises(ParameterError, match="^device: expected 'cpu' or 'auto' on a machine without a CUDA GPU"):
+        with pytest.raises(
+            ParameterError, match="^engine.device: expected 'cpu' or 'auto' on a machine without a CUDA GPU"
+        ):
             call()

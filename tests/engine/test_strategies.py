@@ -118,7 +118,7 @@ def test_the_cheapest_path_is_chosen(rng):
 )
 def test_error_for_a_path_that_does_not_apply_names_parameters(rng, path, feature_map, found):
     feature_map.set_params(engine=Engine(path=path))
-    with pytest.raises(InputError, match=f"^path={path!r} needs .*{found}: choose path='auto'$"):
+    with pytest.raises(InputError, match=f"^engine.path={path} needs .*{found}: choose engine.path=auto$"):
         feature_map.fit(signals(rng, 8, (4, 6))).transform(signals(rng, 8, (4, 6)))
 
 

@@ -718,7 +718,7 @@ def test_product_acts_first_factor_first(rng):
         ),
         (
             lambda: Orbit(ProductGroup([{"name": "rotation"}, {"name": "orthogonal"}])).fit(np.zeros((1, 4, 4))),
-            r"group=product, factors\[1\]: group=orthogonal acts on vectors.*found arrays of shape \(4, 4\)",
+            r"^group.factors\[1\]: group=orthogonal acts on vectors.*found arrays of shape \(4, 4\)",
         ),
         (
             lambda: Orbit(Rotation()).fit(np.zeros((1, 4))).group_,
@@ -726,10 +726,13 @@ def test_product_acts_first_factor_first(rng):
         ),
         (
             lambda: Permutation().for_shape((4, 4)),
-            r"on vectors \(mode='entries'; mode='rows_columns' takes such arrays\)",
+            r"on vectors \(group.mode=entries; group.mode=rows_columns takes such arrays\)",
         ),
-        (lambda: Permutation().for_shape((4, 2)), r"on vectors \(mode='entries'; mode='blocks' takes such arrays\)"),
-        (lambda: Permutation("blocks").for_shape((12,)), "mode='blocks' on vectors needs the number of blocks: set n"),
+        (
+            lambda: Permutation().for_shape((4, 2)),
+            r"on vectors \(group.mode=entries; group.mode=blocks takes such arrays\)",
+        ),
+        (lambda: Permutation("blocks").for_shape((12,)), "group.n: expected the number of blocks"),
         (lambda: Dihedral().for_shape((4, 5)), r"group=dihedral acts on square images.*found arrays of shape \(4, 5\)"),
         (lambda: Rotation().elements(), "group=rotation: a circle of angles cannot be listed"),
         (lambda: Cyclic().elements(), "group=cyclic: whole numbers .samples. modulo a period cannot be listed"),

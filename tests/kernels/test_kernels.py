@@ -122,5 +122,5 @@ def test_equal_points_do_not_count_in_the_median_distance(rng, dtype, width):
     ("value", "expected"), [(0, "> 0"), (float("nan"), "> 0"), ("mean", "'median'"), ([1.0], "> 0")]
 )
 def test_invalid_lengthscales_are_rejected(value, expected):
-    with pytest.raises(ParameterError, match=f"^lengthscale: expected a finite number.*{expected}"):
+    with pytest.raises(ParameterError, match=f"^kernel.lengthscale: expected a finite number.*{expected}"):
         Gaussian(value).fit(np.zeros((2, 2)))

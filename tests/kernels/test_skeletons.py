@@ -395,37 +395,37 @@ def test_averaged_over_a_finite_group_features_are_invariant(rng, variant):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"layers": []}, r"^layers: expected a list with at least one layer"),
-        ({"layers": [{"size": 3}]}, r"^layers\[0\]: expected {kind: conv, size: ...} or {kind: full}"),
-        ({"layers": [{"kind": CONV, "size": 0}]}, r"^layers\[0\]: size: expected an integer >= 1"),
-        ({"layers": [{"kind": CONV}]}, r"^layers\[0\]: size: expected an integer >= 1.*found None"),
-        ({"layers": [{"kind": CONV, "size": 2, "step": 1}]}, r"^layers\[0\]: no such key 'step'; a conv has"),
-        ({"layers": [{"kind": CONV, "size": 2, "padding": 2}]}, r"^layers\[0\]: padding: expected less than"),
-        ({"layers": [{"kind": "full", "activation": "tanh"}]}, r"^layers\[0\]: activation: expected one of"),
-        ({"nodes": []}, "^nodes: expected a list with at least one node"),
-        ({"nodes": [{"inputs": [0]}]}, r"^nodes\[0\]: expected a mapping with a name"),
-        ({"nodes": [{"name": "a", "inputs": []}]}, r"^nodes\[0\] \(a\): inputs: expected 'all' or a list"),
+        ({"layers": []}, r"^kernel.layers: expected a list with at least one layer"),
+        ({"layers": [{"size": 3}]}, r"^kernel.layers\[0\]: expected {kind: conv, size: ...} or {kind: full}"),
+        ({"layers": [{"kind": CONV, "size": 0}]}, r"^kernel.layers\[0\]: size: expected an integer >= 1"),
+        ({"layers": [{"kind": CONV}]}, r"^kernel.layers\[0\]: size: expected an integer >= 1.*found None"),
+        ({"layers": [{"kind": CONV, "size": 2, "step": 1}]}, r"^kernel.layers\[0\]: no such key 'step'; a conv has"),
+        ({"layers": [{"kind": CONV, "size": 2, "padding": 2}]}, r"^kernel.layers\[0\]: padding: expected less than"),
+        ({"layers": [{"kind": "full", "activation": "tanh"}]}, r"^kernel.layers\[0\]: activation: expected one of"),
+        ({"nodes": []}, "^kernel.nodes: expected a list with at least one node"),
+        ({"nodes": [{"inputs": [0]}]}, r"^kernel.nodes\[0\]: expected a mapping with a name"),
+        ({"nodes": [{"name": "a", "inputs": []}]}, r"^kernel.nodes\[0\] \(a\): inputs: expected 'all' or a list"),
         ({"nodes": [{"name": "a", "inputs": ["bb"]}, {"name": "b", "inputs": [0]}]}, "no node is named 'bb'.*did you"),
-        ({"nodes": [{"name": "a", "inputs": [0]}] * 2}, r"^nodes\[1\]: the name 'a' is already"),
+        ({"nodes": [{"name": "a", "inputs": [0]}] * 2}, r"^kernel.nodes\[1\]: the name 'a' is already"),
         (
             {"nodes": [{"name": "a", "inputs": ["b"]}, {"name": "b", "inputs": ["a"]}]},
-            "^nodes: a cycle runs through a, b",
+            "^kernel.nodes: a cycle runs through a, b",
         ),
         (  # what hangs on a cycle is no part of it
             {"nodes": [{"name": n, "inputs": [u]} for n, u in (("top", "c"), ("a", "b"), ("b", "c"), ("c", "a"))]},
-            "^nodes: a cycle runs through c, a, b; a skeleton must have none",
+            "^kernel.nodes: a cycle runs through c, a, b; a skeleton must have none",
         ),
         (
             {"nodes": [{"name": "a", "inputs": [0]}, {"name": "b", "inputs": [1]}]},
-            "^nodes: expected one output.*found a, b",
+            "^kernel.nodes: expected one output.*found a, b",
         ),
-        ({"nodes": [{"name": "a", "inputs": "all"}], "layers": [{"kind": "full"}]}, "^nodes: .*found both"),
-        ({"activation": [0.5, 0.4]}, "^activation: expected coefficients that sum to one, found the sum 0.9"),
-        ({"activation": [1.5, -0.5]}, "^activation: expected coefficients >= 0"),
-        ({"activation": "rely"}, "^activation: expected one of.*did you mean 'relu'"),
-        ({"activation": {"name": "exp", "c": -1}}, "^activation: c: expected a number > 0, found -1"),
-        ({"activation": {"name": "exp", "d": 1}}, "^activation: exp has no parameter 'd'; it has c"),
-        ({"activation": {"name": "polynomial", "degree": 0}}, "^activation: degree: expected an integer >= 1"),
+        ({"nodes": [{"name": "a", "inputs": "all"}], "layers": [{"kind": "full"}]}, "^kernel.nodes: .*found both"),
+        ({"activation": [0.5, 0.4]}, "^kernel.activation: expected coefficients that sum to one, found the sum 0.9"),
+        ({"activation": [1.5, -0.5]}, "^kernel.activation: expected coefficients >= 0"),
+        ({"activation": "rely"}, "^kernel.activation: expected one of.*did you mean 'relu'"),
+        ({"activation": {"name": "exp", "c": -1}}, "^kernel.activation: c: expected a number > 0, found -1"),
+        ({"activation": {"name": "exp", "d": 1}}, "^kernel.activation: exp has no parameter 'd'; it has c"),
+        ({"activation": {"name": "polynomial", "degree": 0}}, "^kernel.activation: degree: expected an integer >= 1"),
     ],
     ids=str,
 )
@@ -437,13 +437,13 @@ def test_invalid_skeletons_are_rejected_before_fit(params, message):
 @pytest.mark.parametrize(
     ("params", "shape", "message"),
     [
-        ({"layers": DEEP}, (64,), "^layers: convolutions take images.*vectors of length 64"),
-        ({"layers": DEEP}, (2, 8), r"^layers\[0\]: a patch of 3×3 does not fit into 2×8 positions"),
-        ({"layers": DEEP[:1]}, (8, 8), "^layers: the last layer has 9 nodes, expected one"),
-        ({"nodes": [{"name": "a", "inputs": [7]}]}, (4,), r"^nodes\[0\] \(a\): .*numbers of inputs, 0 to 3"),
-        ({"base": "sphere", "block": 3}, (4,), r"^block: blocks of 3 do not divide"),
-        ({"base": "circle", "block": 2}, (4,), "^block: one number is an input of base=circle"),
-        ({"base": "gaussian", "layers": DEEP}, (8, 8), "^block: inputs of 64 numbers do not divide pixels"),
+        ({"layers": DEEP}, (64,), "^kernel.layers: convolutions take images.*vectors of length 64"),
+        ({"layers": DEEP}, (2, 8), r"^kernel.layers\[0\]: a patch of 3×3 does not fit into 2×8 positions"),
+        ({"layers": DEEP[:1]}, (8, 8), "^kernel.layers: the last layer has 9 nodes, expected one"),
+        ({"nodes": [{"name": "a", "inputs": [7]}]}, (4,), r"^kernel.nodes\[0\] \(a\): .*numbers of inputs, 0 to 3"),
+        ({"base": "sphere", "block": 3}, (4,), r"^kernel.block: blocks of 3 do not divide"),
+        ({"base": "circle", "block": 2}, (4,), "^kernel.block: one number is an input of kernel.base=circle"),
+        ({"base": "gaussian", "layers": DEEP}, (8, 8), "^kernel.block: inputs of 64 numbers do not divide pixels"),
     ],
     ids=str,
 )
@@ -455,5 +455,7 @@ def test_skeletons_that_do_not_fit_the_points_are_refused(params, shape, message
 def test_incompatible_parameters_and_kernels_are_rejected(rng):
     with pytest.raises(InputError, match="^approx=skeleton draws features of kernel=skeleton, found kernel=gaussian"):
         RandomSkeleton(Gaussian()).check()
-    with pytest.raises(InputError, match="^bottom='fourier' needs a kernel with base='circle' and activation exp"):
+    with pytest.raises(
+        InputError, match="^approx.bottom=fourier needs a kernel with kernel.base=circle and activation exp"
+    ):
         RandomSkeleton(SkeletonKernel(), bottom="fourier").fit(rng.random((3, 4)))

@@ -467,7 +467,7 @@ def test_kernel_values_need_a_learner_that_accepts_them(rng):
     phi = Exact(Gaussian(0.4), precomputed=True).fit(X)
     with pytest.raises(InputError, match="SteinRegressor takes no kernel values: set precomputed=False"):
         SteinRegressor().fit(phi.transform(X), y)
-    with pytest.raises(InputError, match="selection='hold_out' needs features"):
+    with pytest.raises(InputError, match="learner.selection=hold_out needs features"):
         KernelRidgeRegressor(selection="hold_out").fit(phi.transform(X), y)
     with pytest.raises(ValueError, match="expected those of all 30 training points"):
         KernelRidgeRegressor(1e-2).fit(phi.transform(X)[:20], y[:20])
@@ -747,7 +747,7 @@ def test_logistic_leaves_out_held_out_points_of_classes_it_was_not_fitted_to(rng
 @pytest.mark.parametrize("learner", [SVMClassifier, KernelSVMClassifier, LogisticClassifier])
 def test_a_regularization_held_out_at_an_end_of_its_path_is_warned_of(learner, two_classes):
     X, y = two_classes
-    with pytest.warns(UserWarning, match="the chosen regularization=1 is the smallest value of its path"):
+    with pytest.warns(UserWarning, match="the chosen learner.regularization=1 is the smallest value of its path"):
         learner([1.0, 1e3, 1e6], random_state=0).fit(np.hstack([X, np.ones((len(X), 1))]), y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -793,7 +793,9 @@ class TestCG(PathContract, RegressorContract):
         X = rng.standard_normal((60, 20)) * np.geomspace(1, 1e-3, 20)
         y = X @ rng.standard_normal(20)
         hurried = CGRegressor([1e-8, 1e-7, 1e3], rank=1, max_iter=3, random_state=0)
-        with pytest.warns(ConvergenceWarning, match=r"regularization=1e-08, 1e-07: .*raise max_iter") as said:
+        with pytest.warns(
+            ConvergenceWarning, match=r"learner.regularization=1e-08, 1e-07: .*raise learner.max_iter"
+        ) as said:
             hurried.fit(X, y)
         assert len([warning for warning in said if warning.category is ConvergenceWarning]) == 1
         with warnings.catch_warnings():

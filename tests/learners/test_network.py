@@ -84,9 +84,9 @@ def test_products_and_convolutions_are_rounded_on_a_gpu_only_if_asked_for(rng, m
     [
         (
             {"layers": [{"kind": "full", "activation": "exp"}]},
-            r"^layers\[0\]: a network has activations relu and identity, found exp",
+            r"^learner.layers\[0\]: a network has activations relu and identity, found exp",
         ),
-        ({"layers": [{"kind": "conv"}]}, r"^layers\[0\]: size"),
+        ({"layers": [{"kind": "conv"}]}, r"^learner.layers\[0\]: size"),
         ({"layers": LAYERS}, "convolutions take images, found points of shape"),
         ({"layers": LAYERS, "shape": [1, 6, 1]}, "do not fit points of shape"),
         ({"shape": [2, 2]}, "points of shape .2, 2. are rows of 4 numbers, found 6"),

@@ -12,8 +12,8 @@ import pytest
 from command_line import SMALL, composed, folders
 from test_jobs import start, statuses, wait_for_job
 
+from orbit.core.errors import InputError
 from runners.app.launcher import THREADS, threads
-from runners.config.messages import ConfigError
 from runners.config.schema import PLUGINS
 from runners.tracking.record import RunFolder, SweepFolder
 
@@ -132,7 +132,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch, tmp_path):
     slurm = SubmititLauncher("slurm", str(tmp_path), n_jobs=1, timeout_min=1)
     for launcher, extra in ((slurm, "slurm"), (RayLauncher(1, None, 1, 0), "ray")):
         with (
-            pytest.raises(ConfigError, match=rf"is not installed; pip install 'orbit-kernels\[{extra}\]'"),
+            pytest.raises(InputError, match=rf"is not installed; pip install 'orbit-kernels\[{extra}\]'"),
             launcher._opened(1),
         ):
             pass

@@ -11,12 +11,10 @@ from PIL import Image
 
 import orbit
 from orbit.core.fingerprint import digest, fingerprint
-from orbit.core.words import wording
 from orbit.data import Digits
 from orbit.data.rows import Rows
 from runners.config import data
 from runners.config.data import loaded
-from runners.config.messages import warning_in_keys
 from runners.config.plan import plan
 from runners.experiments.trials import Trials
 from runners.job.job import Job
@@ -66,7 +64,7 @@ def test_changed_file_is_read_again(tmp_path):
 def test_warnings_of_loading_name_configuration_keys(tmp_path):
     np.savez(tmp_path / "points.npz", X=np.zeros((40, 3)), y=np.arange(40) % 20, Z=np.zeros(40))
     loader = orbit.build("dataset", "arrays", path=str(tmp_path / "points.npz"))
-    with wording(warning_in_keys), warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         loaded(loader, {"name": "arrays"}, 0, [])
     texts = " ".join(str(each.message) for each in found)

@@ -1,81 +1,40 @@
-"""The library's errors, which name parameters, translated to configuration keys."""
+"""Errors and warnings of the library name parameters as configuration keys."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
 
 import orbit
-import runners.components  # noqa: F401  registers the runners
-from orbit.core.component import Component
-from orbit.core.errors import InputError, ParameterError
-from runners.config.messages import ConfigError, config_keys
+from orbit.core.errors import InputError
 
 VON_MISES = {"name": "von_mises", "concentration": -1}
 
 
-def in_keys(call: Any, *args: Any) -> str:
-    with pytest.raises(ConfigError) as error, config_keys():
-        call(*args)
-    return str(error.value)
-
-
-def test_a_parameter_of_a_factor_is_named_by_its_place():
-    product = orbit.build("distribution", "product", factors=[VON_MISES])
-    assert in_keys(product.check).startswith("distribution.factors[0].concentration: expected")
-
-
-def test_a_part_of_a_component_is_named_by_its_own_section():
-    kernel = orbit.build("kernel", "gaussian", lengthscale=-1)
-    features = orbit.build("approx", "nystrom", kernel=kernel)
-    assert in_keys(features.fit, np.ones((4, 3))).startswith("kernel.lengthscale: expected")
-
-
-class TestSentences:
-    """Errors at fit are sentences, with parameters written as in Python."""
-
-    @staticmethod
-    def of_engine(text: str) -> str:
-        def fail(self: Any) -> None:
-            raise InputError(text)
-
-        return in_keys(fail.__get__(orbit.Engine()))
-
-    @pytest.mark.parametrize(
-        ("text", "expected"),
-        [
-            ("path='spectral' needs x: choose path='auto'", "engine.path=spectral needs x: choose engine.path=auto"),
-            ("workers=None takes all", "engine.workers=null takes all"),
-            ("memory: too little", "engine.memory: too little"),
-            ("engine.path=auto is right", "engine.path=auto is right"),
-            ("the path is long, of memory", "the path is long, of memory"),
-            ("/tmp/path=1/path=2/x and path=3", "/tmp/path=1/path=2/x and engine.path=3"),
-        ],
-    )
-    def test_parameters_of_the_component_become_keys(self, text, expected):
-        assert self.of_engine(text) == expected
-
-    def test_runners_write_keys_themselves(self):
-        def fail(self: Component) -> None:
-            raise InputError("model=3 of dataset.path")
-
-        assert in_keys(fail.__get__(orbit.build("runner", "predict"))) == "model=3 of dataset.path"
-
-
-def test_errors_outside_components_stay_as_they_are():
-    def fail() -> None:
-        raise ParameterError("size", "an integer", "many")
-
-    assert in_keys(fail) == "size: expected an integer, found 'many'"
-
-
-def test_messages_with_keys_are_not_translated_again():
-    def fail(self: Component) -> None:
-        raise ConfigError("path=1")
-
-    assert in_keys(fail.__get__(orbit.Engine())) == "path=1"
+@pytest.mark.parametrize(
+    ("kind", "name", "values", "expected"),
+    [
+        ("kernel", "gaussian", {"lengthscale": -1}, "kernel.lengthscale: expected a finite number > 0"),
+        ("kernel", "decomposable", {"base": {"name": "matern", "nu": -1}}, "kernel.base.nu: expected"),
+        ("kernel", "skeleton", {"layers": [{"kind": "full"}, {}]}, r"kernel.layers\[1\]: expected {kind: conv"),
+        ("kernel", "skeleton", {"activation": "cosine"}, "kernel.activation: expected one of"),
+        ("learner", "network", {"layers": [{"kind": "none"}]}, r"learner.layers\[0\]: expected {kind: conv"),
+        (
+            "hyper",
+            "gaussian",
+            {"lengthscale": 1e-30, "engine": orbit.Engine(dtype="float32")},
+            "hyper.lengthscale: expected a number between",
+        ),
+        ("distribution", "product", {"factors": [VON_MISES]}, r"distribution.factors\[0\].concentration: expected"),
+        ("encoder", "patches", {"layers": [{}, {"size": 0}]}, r"encoder.layers\[1\].size: expected an integer"),
+        ("encoder", "patches", {"size": 0}, "encoder.size: expected an integer"),
+        ("approx", "nystrom", {"kernel": orbit.Gaussian(-1)}, "kernel.lengthscale: expected"),
+    ],
+)
+def test_an_error_names_the_section_of_its_component(kind, name, values, expected):
+    more = {"task": "classification"} if kind == "learner" else {}
+    with pytest.raises(InputError, match=f"^{expected}"):
+        orbit.build(kind, name, **values, **more).check()
 
 
 class TestWarnings:
@@ -106,8 +65,8 @@ class TestWarnings:
     def test_of_a_group_within_a_product(self, shown, series):
         factors = "group.factors=[{name: reflection},{name: cyclic}]"
         log = shown("dataset=arrays", series, "group=product", factors, "representation=raw")
-        assert "group=product, factors[1]: group=cyclic shifts the last axis" in log
-        assert "set axis=0; axis=-1 confirms the last" in log
+        assert "group.factors[1]: group=cyclic shifts the last axis" in log
+        assert "set group.factors[1].axis=0; group.factors[1].axis=-1 confirms the last" in log
 
     def test_of_a_solver(self, shown, series):
         log = shown(

@@ -12,7 +12,6 @@ from command_line import composed
 from samples import noisy_digits, npy_files
 
 from orbit.core.errors import InputError
-from runners.config.messages import in_keys
 from runners.config.plan import plan
 from runners.experiments.fitting import Fitted, fit_and_score
 from runners.job.job import Stopwatch
@@ -34,7 +33,7 @@ def refusal(*overrides: str) -> str:
     """The line that the command line would print for a run that is refused."""
     with pytest.raises(InputError) as caught:
         fit(*overrides)
-    return in_keys(caught.value)
+    return str(caught.value)
 
 
 def scaled(folder: Path, scale: float, dtype: str, outlier: float | None = None) -> tuple[str, ...]:

@@ -264,7 +264,9 @@ def test_importance_is_bounded_and_asked_for():
 def test_a_rule_that_knows_no_groups_says_so(table):
     table.assign(patient=np.arange(len(table)) % 10).to_csv("mine.csv", index=False)
     of_groups = (COLUMNS, "dataset.target=price", "dataset.group_column=patient")
-    with pytest.warns(UserWarning, match=r"^regularization=\S+ was chosen by loo, which knows no groups of points"):
+    with pytest.warns(
+        UserWarning, match=r"^learner.regularization=\S+ was chosen by loo, which knows no groups of points"
+    ):
         fitted(*of_groups)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*knows no groups")

@@ -267,7 +267,7 @@ def make_space(
     if block is None:
         block = 1 if not vector_valued else shape[-1] if len(shape) == 3 else size
     if not vector_valued and block != 1:
-        raise InputError(f"block: one number is an input of base={name}, found blocks of {block}")
+        raise InputError(f"block: one number is an input of kernel.base={name}, found blocks of {block}")
     if size % block or (len(shape) == 3 and block > 1 and shape[-1] % block):
         raise InputError(f"block: blocks of {block} do not divide points of shape {shape}")
     if name == "circle":
