@@ -75,7 +75,7 @@ def discovered(plan: Plan, data: Dataset, n_points: int, refine: bool) -> Discov
         plan.engine().cast(plan.component("representation").fit_transform(data.X_train[rows])),
         data.y_train[rows],
         task=data.task,
-        clusters=None if data.groups is None else data.groups[rows],
+        clusters=None if data.clusters is None else data.clusters[rows],
         encoder=plan.component("encoder"),
         refine=refine,
         random_state=seed,
