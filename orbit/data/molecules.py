@@ -113,13 +113,15 @@ class Molecules(Loader):
 
     def check_files(self) -> None:
         if self.path is None:
-            raise InputError("path: expected a file with molecules, a folder of them, or a CSV file, found none")
-        self._files(user_path(self.path, "path"))
+            raise InputError(
+                "dataset.path: expected a file with molecules, a folder of them, or a CSV file, found none"
+            )
+        self._files(user_path(self.path, "dataset.path"))
 
     def _load(self, random_state: RandomState) -> Dataset:
         self.check_files()
         assert self.path is not None
-        path = user_path(self.path, "path")
+        path = user_path(self.path, "dataset.path")
         targets = [self.target] if isinstance(self.target, str) else self.target
         if path.suffix.lower() == ".csv":
             molecules, y = self._of_table(path, targets)
@@ -158,7 +160,9 @@ class Molecules(Loader):
         files = sorted(file for file in path.rglob("*") if file.suffix.lower() in _SUFFIXES) if path.is_dir() else []
         if not files:
             kinds = f"a folder of such files ({', '.join(_SUFFIXES)})"
-            raise DataFileError(f"path: expected a file with molecules or {kinds} at {path.absolute()}, found none")
+            raise DataFileError(
+                f"dataset.path: expected a file with molecules or {kinds} at {path.absolute()}, found none"
+            )
         return files
 
     def _read(self, file: Path) -> list[Atoms]:
@@ -184,9 +188,11 @@ class Molecules(Loader):
         table = pd.read_csv(path, dtype={self.file_column: str})
         for key, column in [("file_column", self.file_column), *(("target", name) for name in targets)]:
             if column not in table:
-                raise InputError(f"{key}: {path.name} has no column {column!r}{suggestion(column, table.columns)}")
+                raise InputError(
+                    f"dataset.{key}: {path.name} has no column {column!r}{suggestion(column, table.columns)}"
+                )
             if len(empty := np.flatnonzero(table[column].isna())):
-                raise InputError(f"{key}: column {column!r} of {path.name} has no value in row {empty[0] + 1}")
+                raise InputError(f"dataset.{key}: column {column!r} of {path.name} has no value in row {empty[0] + 1}")
         molecules = []
         for name in table[self.file_column]:
             several = self._read(path.parent / name)
@@ -209,17 +215,19 @@ def _value(atoms: Atoms, name: str, number: int) -> Any:
     values = dict(getattr(atoms.calc, "results", {})) | atoms.info
     if name not in values:
         has = shortened(", ".join(map(str, values))) or "none"
-        raise InputError(f"target: molecule {number} has no value {name!r}{suggestion(name, values)} It has {has}")
+        raise InputError(
+            f"dataset.target: molecule {number} has no value {name!r}{suggestion(name, values)} It has {has}"
+        )
     if np.ndim(values[name]):
         raise InputError(
-            f"target: expected one number or name for a molecule, {name!r} has shape {np.shape(values[name])}"
+            f"dataset.target: expected one number or name for a molecule, {name!r} has shape {np.shape(values[name])}"
         )
     return values[name]
 
 
 def _matrices(molecules: list[Atoms], size: int) -> np.ndarray:
     """Coulomb matrices in atomic units, float32, shape (n, size, size)."""
-    check_fits("path", f"{len(molecules):,} molecules of {size:,} atoms", 4 * len(molecules) * size**2)
+    check_fits("dataset.path", f"{len(molecules):,} molecules of {size:,} atoms", 4 * len(molecules) * size**2)
     X = np.zeros((len(molecules), size, size), np.float32)
     for row, atoms in zip(X, molecules, strict=True):
         n = len(atoms)
