@@ -218,7 +218,8 @@ DATA: list[Case] = [
         (arrays(X=np.array([{"a": 1}] * N)), f"{NOT_READABLE} without objects"),
         (
             arrays(y=Y.astype(str).astype(object)),
-            "without objects: an array in it holds Python objects; save texts by astype(str) and numbers by astype",
+            "an array in it holds Python objects; save texts by astype(str), numbers by astype(float), and "
+            "points of several shapes padded or cut to one",
         ),
         (arrays(split=["train", "valid"] * 20), "dataset.split_key: expected 'train' or 'test', or 0 for"),
         (arrays(split=["test"] * N), "split_key: expected points of both parts, found all 40 in one"),

@@ -233,10 +233,11 @@ def test_of_a_section_in_the_name_of_the_run_folder_is_of_its_key(run, tmp_path)
         assert err.endswith(", found null\n")
 
 
-def test_of_a_run_leaves_its_traceback_in_the_log(run, tmp_path):
-    assert run("approx.n_components=0", "tracking.enabled=false")[0] == 2
-    (folder,) = folders(tmp_path)
-    assert "Traceback" in (folder / "run.log").read_text()
+def test_of_a_job_leaves_its_traceback_in_the_log(run, tmp_path):
+    assert run("-m", "approx.n_components=0,-1", "tracking.enabled=false")[0] == 2
+    logs = [path.read_text() for path in tmp_path.rglob("run.log")]
+    assert len(logs) == 2
+    assert all("Traceback" in text for text in logs)
 
 
 @pytest.mark.parametrize("value", ["-1", "0", "x", "1.5", ""])

@@ -74,6 +74,8 @@ class Arrays(Loader):
     fixed_task = None
     ignored_keys = {}
 
+    reads = (".npz", ".npy")
+
     def __init__(
         self,
         path: str | None = None,
@@ -137,7 +139,8 @@ class Arrays(Loader):
         X, y = self._pair(arrays, self.x_key, self.y_key)
         task: Task = guess_task(y) if self.task == "auto" else self.task
         self._warn_about_others(arrays)
-        source, where = f"file {Path(self.path).name}", f"{self.label()}, {self.path}"
+        bytes_ = ", bytes from 0 to 255 as they are" if arrays[self.x_key].dtype == np.uint8 else ""
+        source, where = f"file {Path(self.path).name}{bytes_}", f"{self.label()}, {self.path}"
         check_arrays(X, y, task, where)
         clusters = self._of_points(arrays, self.group_key, _GROUPS, len(X))
         if self.x_test_key is not None and self.y_test_key is not None:

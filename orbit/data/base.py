@@ -241,6 +241,8 @@ class Loader(Component):
         Whether points are images with values in [0, 1], so that arrays of bytes are divided by 255.
     ink : bool
         Whether large values of images are drawn dark, as those of digits written in ink, and spectrograms.
+    reads : tuple of str
+        What its ``path`` leads to: endings of files, or ``folder``; empty if it has none, or several kinds.
     x_key : str
         Name of the array of points in an .npz file with new points.
     reading : tuple of str
@@ -257,6 +259,7 @@ class Loader(Component):
     fixed_task: ClassVar[Task | None] = "classification"
     pixels: ClassVar[bool] = False
     ink: ClassVar[bool] = False
+    reads: ClassVar[tuple[str, ...]] = ()
     x_key: str = "X"
     reading: ClassVar[tuple[str, ...]] = ()
     ignored_keys: ClassVar[Mapping[str, Any]] = {"root": str | None}

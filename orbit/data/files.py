@@ -188,7 +188,10 @@ def _reason(path: Path, error: Exception) -> str:
         if not file.read(6).startswith(_BEGINNINGS):
             return "it is of another kind"
     if str(error).startswith("Object arrays"):  # the rest advises to trust it
-        return "an array in it holds Python objects; save texts by astype(str) and numbers by astype(float)"
+        return (
+            "an array in it holds Python objects; save texts by astype(str), numbers by astype(float), and points of "
+            "several shapes padded or cut to one"
+        )
     return str(error)
 
 

@@ -18,7 +18,7 @@ from orbit.data.pictures import SUFFIXES, Channels, Pages, read_picture
 from orbit.registry import register
 
 Scale = Literal["range", "percentile", "each", "none"]
-Size = list[PositiveInt]
+Size = PositiveInt | list[PositiveInt]
 
 # Bits of the numbers of cameras; those of a file may have more.
 _BITS = (8, 10, 12, 14, 16, 24, 32)
@@ -39,10 +39,10 @@ class Images(LabelledFiles):
     ----------
     path, manifest, file_column, target, split_column, group_column, task, recursive, on_error, test_fraction :
         See :class:`~orbit.data.labelled_files.LabelledFiles`.
-    resize : [height, width] or None
-        Size that all pictures are resized to, in pixels; None: pictures must have equal sizes, unless they are cropped
-        or padded.
-    crop, pad : [height, width] or None
+    resize : [height, width], int or None
+        Size that all pictures are resized to, in pixels, one number for squares; None: pictures must have equal sizes,
+        unless they are cropped or padded.
+    crop, pad : [height, width], int or None
         Size of the middle of a picture that is kept, and size that a smaller picture is put in the middle of, with
         zeros about it. At most one of ``resize``, ``crop`` and ``pad``.
     channels : {"grey", "rgb", "all"}
@@ -101,8 +101,8 @@ class Images(LabelledFiles):
         super().check()
         given = {name: size for name in ("resize", "crop", "pad") if (size := getattr(self, name)) is not None}
         for name, size in given.items():
-            if len(size) != 2:
-                raise self.wrong(name, "[height, width] in pixels")
+            if isinstance(size, list) and len(size) != 2:
+                raise self.wrong(name, "[height, width] in pixels, or one number for both")
         if len(given) > 1:
             raise InputError(f"dataset.{', '.join(given)}: expected at most one of resize, crop and pad")
 
@@ -157,9 +157,9 @@ class Images(LabelledFiles):
         """The values of a picture of the size that was asked for, as they are stored."""
         stack = read_picture(file, self.channels, self.pages)
         if self.resize is not None:
-            stack = _resized(stack, self.resize)
+            stack = _resized(stack, _pair(self.resize))
         if self.crop is not None or self.pad is not None:
-            stack = _in_the_middle(stack, self.crop or self.pad or [], file, cut=self.crop is not None)
+            stack = _in_the_middle(stack, _pair(self.crop or self.pad or []), file, cut=self.crop is not None)
         picture = stack if self.pages == "volume" else stack[0]
         return picture[..., 0] if picture.shape[-1] == 1 else picture
 
@@ -203,7 +203,12 @@ def _stretch(X: np.ndarray, low: list[float], high: list[float]) -> None:
     np.clip(X, 0, 1, out=X)
 
 
-def _resized(stack: np.ndarray, size: Size) -> np.ndarray:
+def _pair(size: Size) -> list[int]:
+    """Height and width, which one number stands for."""
+    return [size, size] if isinstance(size, int) else size
+
+
+def _resized(stack: np.ndarray, size: list[int]) -> np.ndarray:
     """A picture of another height and width, in the same type, without values beyond those that it has."""
     out = np.empty((len(stack), *size, stack.shape[-1]), stack.dtype)
     for depth, plane in enumerate(stack):
@@ -215,7 +220,7 @@ def _resized(stack: np.ndarray, size: Size) -> np.ndarray:
     return out
 
 
-def _in_the_middle(stack: np.ndarray, size: Size, file: Path, cut: bool) -> np.ndarray:
+def _in_the_middle(stack: np.ndarray, size: list[int], file: Path, cut: bool) -> np.ndarray:
     """The middle of a picture, or the picture in the middle of zeros."""
     found = stack.shape[1:3]
     if any(have < want if cut else have > want for have, want in zip(found, size, strict=True)):

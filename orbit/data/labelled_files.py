@@ -100,6 +100,7 @@ class LabelledFiles(Loader):
     """
 
     ignored_keys = {}
+    reads = ("folder",)
     fixed_task = None
     thing: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]

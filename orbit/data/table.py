@@ -87,6 +87,7 @@ class Table(Loader):
 
     default_representation = {"name": "standardize"}
     default_group = {"name": "identity"}
+    reads = (".csv", ".tsv", ".txt", ".parquet", ".pq")
     fixed_task = None
     ignored_keys = {}
     reading = "features", "targets", "categories"

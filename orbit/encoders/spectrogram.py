@@ -56,7 +56,9 @@ class MelSpectrogram(Encoder):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 1 or shape[0] < self._samples:
-            raise self._refuse(shape, f"signals of at least {self._samples} samples (window={self.window:g} s)")
+            raise self._refuse(
+                shape, f"signals of at least {self._samples} samples (window={self.window:g} s, rate={self.rate:g})"
+            )
 
     def bytes_per_point(self, itemsize: int) -> int:
         # windows, complex spectra and powers, of windows padded to twice their length

@@ -243,8 +243,10 @@ class Group(Component):
         return elements
 
     def _refuse(self, shape: tuple[int, ...], expected: str) -> InputError:
-        found = f"vectors of length {shape[0]}" if len(shape) == 1 else f"arrays of shape {shape}"
-        return InputError(f"{self.label()} acts on {expected}, found {found}: change dataset, representation or group")
+        found, advice = f"arrays of shape {shape}", "change dataset, representation or group"
+        if len(shape) == 1:
+            found, advice = f"vectors of length {shape[0]}", "choose group=cyclic for series, group=identity for tables"
+        return InputError(f"{self.label()} acts on {expected}, found {found}: {advice}")
 
 
 class AdditiveGroup(Group):

@@ -16,6 +16,7 @@ import tempfile
 import time
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from omegaconf import DictConfig
 
 from orbit.core import interruption, ranks
 from orbit.core.environment import check_environment
-from orbit.core.errors import InputError
+from orbit.core.errors import InputError, shortened
 from orbit.core.models import MODEL
 from runners.app import processes, project
 from runners.config import config_dirs, info
@@ -36,7 +37,7 @@ from runners.config.messages import bad_input, is_configuration_error
 from runners.config.names import given
 from runners.config.program import command
 from runners.config.schema import register_schemas
-from runners.config.settings import check_settings, resolved
+from runners.config.settings import check_place, check_settings, resolved
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import CONFIG, METRICS, TRACEBACK, Record, RunFolder
 from runners.tracking.storage import cannot_write
@@ -47,9 +48,6 @@ log = logging.getLogger(__name__)
 INTERRUPTED = 130  # the exit code
 
 _exit_code = 0  # of the last job run in this process
-
-# scikit-learn's warning of many classes, which each of its functions that checks targets gives.
-_MANY_CLASSES = "The number of unique classes is greater than 50% of the number of samples."
 
 
 def main() -> int:
@@ -161,6 +159,7 @@ def _dry_run(cfg: DictConfig) -> float:
     cfg.engine.progress = False
     config: Any = resolved(cfg)
     check_settings(config)
+    check_place(config["dataset"], config["runner"]["name"])
     from runners.app import run
 
     run.dry_run(cfg)
@@ -199,6 +198,7 @@ def _run_job(cfg: DictConfig) -> float:
         afterwards.callback(_complete, pending, marker, folder)
         config: Any = resolved(cfg)
         check_settings(config)
+        check_place(config["dataset"], config["runner"]["name"])
         if cfg.dry_run:
             raise InputError("dry_run: expected one value for all jobs of a sweep, give it once, on the command line")
         from runners.app import run  # here, because it imports all components, which takes seconds
@@ -210,23 +210,24 @@ def _run_job(cfg: DictConfig) -> float:
 def _logged_warnings() -> Iterator[None]:
     """Write Python's warnings to the log, which is shown on the terminal and kept in the run folder.
 
-    What libraries say of their later versions, and scikit-learn of many classes, is written once, not for each fit.
+    Each is written once, and at the end how often it was repeated.
     """
-    written_once = set[str]()
+    counts = Counter[str]()
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        text = " ".join(str(message).split())
-        if text in written_once:
-            return
-        if issubclass(category, FutureWarning) or text.startswith(_MANY_CLASSES):
-            written_once.add(text)
-        log.warning("%s: %s", category.__name__, text)
+        text = f"{category.__name__}: {' '.join(str(message).split())}"
+        counts[text] += 1
+        if counts[text] == 1:
+            log.warning("%s", text)
 
     before, warnings.showwarning = warnings.showwarning, show
     try:
         yield
     finally:
         warnings.showwarning = before
+        for text, count in counts.items():
+            if count > 1:
+                log.warning("%d times: %s", count, shortened(text))
 
 
 @contextlib.contextmanager
@@ -270,6 +271,8 @@ def _complete(pending: Pending, marker: Marker, folder: RunFolder) -> None:
     """The run is complete, unless its end could not be written: then the next start ends it."""
     if folder.has_ended():
         pending.remove(marker)
+    if folder.is_refused():
+        folder.discard()
 
 
 def _describe(error: BaseException) -> str:

@@ -141,7 +141,9 @@ def _is_done(job: Job, tracker: Tracker, marker: Marker) -> bool:
 
 
 def _upload(tracker: Tracker, folder: RunFolder) -> None:
-    if folder.has_ended() and tracker.upload(folder):
+    if folder.is_refused():
+        tracker.delete(folder.read_record())
+    elif folder.has_ended() and tracker.upload(folder):
         recover(tracker.outputs, tracker)
 
 

@@ -70,7 +70,7 @@ def data_name(dataset: Mapping[str, Any]) -> str:
     if not (path := dataset.get("path")):
         return str(dataset["name"])
     place = Path(str(path)).absolute()
-    own = _legal(place.name if place.is_dir() else place.stem)
+    own = _legal(place.name if os.path.isdir(place) else place.stem)
     return _cut(own, _LONGEST_VALUE) or _legal(place.parent.name) or str(dataset["name"])
 
 

@@ -9,6 +9,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from orbit.core.errors import InputError, choose_from
 from orbit.core.params import check_value, parameters
+from orbit.core.paths import user_path
 from orbit.registry import check_known, check_parameters
 from runners.config.messages import shown
 from runners.config.schema import KINDS, SECTIONS, Root, Tracking, chosen, section_signature
@@ -38,6 +39,26 @@ def check_settings(config: dict[str, Any]) -> None:
             _check_values(kind, config[kind], known)
     for section in ("engine", "orbit"):
         _check_values(section, config[section], section_signature(section))
+
+
+def check_place(dataset: Mapping[str, Any], runner: str) -> None:
+    """Raise InputError for a path of the data set that leads nowhere, or to what another data set reads.
+
+    It imports no component, as :func:`check_settings`.
+    """
+    kinds, given = signature("dataset", dataset["name"]).reads, dataset.get("path")
+    if not kinds or given is None or not signature("runner", runner).uses_data:
+        return
+    path = user_path(given, "dataset.path")
+    ending = "folder" if path.is_dir() else path.suffix.lower()
+    found = "a folder" if path.is_dir() else f"a {ending} file" if path.exists() else "none"
+    others = [name for name in names("dataset") if ending in signature("dataset", name).reads and ending not in kinds]
+    is_place = path.is_dir() if "folder" in kinds else path.is_file()
+    if is_place and not others:
+        return
+    wanted = "a folder" if "folder" in kinds else f"a file ({', '.join(kinds)})" if is_place else "a file"
+    advice = f"; choose dataset={' or '.join(others)}" if others and path.exists() else ""
+    raise InputError(f"dataset.path: expected {wanted} at {path.absolute()}, found {found}{advice}")
 
 
 def check_name(kind: str, section: Any) -> None:

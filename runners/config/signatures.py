@@ -70,8 +70,10 @@ class Signature:
         Whether it is an approximation with a kernel of its own.
     takes_from_kernel : list of str
         Parameters of a learner that are those of the kernel where they are None.
-    tracked : bool
-        Whether it is a runner whose runs are logged in MLflow.
+    tracked, uses_data : bool
+        Whether it is a runner whose runs are logged in MLflow, and one that loads the data set.
+    reads : list of str
+        What the path of a data set leads to: endings of files, or ``folder``.
     ignored_keys : list of str
         Keys of ``parameters`` that a data set accepts, but does not have: they are left out of the configuration.
     default_choices : dict of str to dict
@@ -85,6 +87,8 @@ class Signature:
     implied_kernel: bool = False
     takes_from_kernel: list[str] = field(default_factory=list)
     tracked: bool = False
+    uses_data: bool = False
+    reads: list[str] = field(default_factory=list)
     ignored_keys: list[str] = field(default_factory=list)
     default_choices: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -164,9 +168,11 @@ def _of_classes(kind: str, *described: Any) -> Signature:
         return replace(made, takes_from_kernel=[key for cls in described for key in cls.takes_from_kernel])
     if kind == "dataset":
         choices = {"group": described[0].default_group, "representation": described[0].default_representation}
-        made = replace(made, default_choices=choices)
+        made = replace(made, default_choices=choices, reads=list(described[0].reads))
         return _with_keys(made, described[0].ignored_keys)
-    return replace(made, tracked=described[0].tracked) if kind == "runner" else made
+    if kind == "runner":
+        return replace(made, tracked=described[0].tracked, uses_data=described[0].uses_data)
+    return made
 
 
 def _with_keys(made: Signature, annotations: Mapping[str, Any]) -> Signature:

@@ -12,6 +12,8 @@ import logging
 import shlex
 import shutil
 import tempfile
+import time
+import uuid
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,6 +22,7 @@ from urllib.parse import quote
 
 from orbit.core.errors import InputError, encodable, shortened
 from runners.config.program import program
+from runners.measure.metrics import MAIN_METRICS
 from runners.tracking import stores, views
 from runners.tracking.pending import Marker, Pending
 from runners.tracking.record import CONFIG, RECORD, Record, RunFolder
@@ -131,9 +134,9 @@ class Tracker:
         self.markers.remove(marker)
         return True
 
-    def delete(self, record: Record) -> None:
+    def delete(self, record: Record | None) -> None:
         """Delete the run of a record that has no results, if there is one and the store can be used."""
-        if record.run_id is not None:
+        if record is not None and record.run_id is not None:
             with contextlib.suppress(Exception):
                 self._client.delete_run(record.run_id)
 
@@ -218,10 +221,23 @@ class Tracker:
     def how_to_open(self, folder: RunFolder) -> str:
         """Where the results are shown: the command that starts MLflow's pages, if it is needed, and the address."""
         record = folder.read_record()
-        shown = views.page(self._opened, record.key if record and folder.view() else None)
+        view = record.key if record and folder.view() else self._view_of_runs(folder.read_metrics())
+        shown = views.page(self._opened, view)
         if stores.is_server(self.uri):
             return f"{self.uri.rstrip('/')}/{shown}"
         return f"mlflow ui --backend-store-uri {shlex.quote(self.uri)}, then http://127.0.0.1:5000/{shown}"
+
+    def _view_of_runs(self, found: Collection[str]) -> str | None:
+        """The key of the view of all runs with the main metric of a run; it is saved if there is none yet."""
+        metric = next((key for key in MAIN_METRICS if key in found), None)
+        if metric is None:
+            return None
+        end = metric.rpartition("/")[2]
+        references = [key for key in found if key.startswith("reference/") and key.endswith(f"/{end}")]
+        key = uuid.uuid5(uuid.NAMESPACE_OID, metric).hex
+        with contextlib.suppress(Exception):  # of the server: the results are in the run folder
+            views.save(self._client, self._opened, key, metric, time.time(), views.all_runs([metric, *references]))
+        return key
 
     def _upload(self, folder: RunFolder) -> None:
         record = folder.read_record()

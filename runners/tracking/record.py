@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
@@ -124,6 +125,19 @@ class RunFolder:
         """Whether the record on disk says how the run ended."""
         record = self.read_record()
         return record is not None and record.status != RUNNING
+
+    def is_refused(self) -> bool:
+        """Whether it is of a run, no job of a sweep, that has ended because of its input before it had a result."""
+        record = self.read_record()
+        has_results = any((self.path / name).exists() for name in (METRICS, HISTORY, RESULTS))
+        return record is not None and record.refused and record.job is None and not has_results
+
+    def discard(self) -> None:
+        """Remove the files of the run, and the folder if there are no others."""
+        with contextlib.suppress(OSError):  # what others have written meanwhile stays
+            for name in [*self.contents(), Path(WRITTEN)]:
+                (self.path / name).unlink(missing_ok=True)
+            self.path.rmdir()
 
     def write_metrics(self, metrics: dict[str, float]) -> None:
         self._write(METRICS, json.dumps(metrics, indent=2))

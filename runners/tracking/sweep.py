@@ -29,7 +29,7 @@ from runners.config.program import command
 from runners.config.schema import Tracking
 from runners.config.settings import resolved
 from runners.tracking.pending import Marker, Pending
-from runners.tracking.record import MULTIRUN, RECORD, SWEEP_RECORD, WRITTEN, Record, RunFolder, SweepFolder
+from runners.tracking.record import RECORD, Record, RunFolder, SweepFolder
 from runners.tracking.storage import cannot_write
 
 if TYPE_CHECKING:
@@ -126,10 +126,7 @@ class SweepCallback(Callback):
             self.tracker.delete(self.record)
         if self.marker is not None:
             Pending(self.outputs).remove(self.marker)
-        with contextlib.suppress(OSError):  # what others have written meanwhile stays
-            for name in (SWEEP_RECORD, MULTIRUN, WRITTEN):
-                (self.folder.path / name).unlink(missing_ok=True)
-            self.folder.path.rmdir()
+        self.folder.discard()
 
     def close(self, interrupted: bool, ended: bool) -> int:
         """Print and log the table of all jobs, and return the exit code."""
@@ -202,6 +199,7 @@ class SweepCallback(Callback):
         self.record = Record(
             sweep_name(experiment or data_name(config.dataset), self.varied, time.strftime("%H:%M")),
             overrides=overrides,
+            params=dict(map(split_override, overrides)),
             command=command(config.hydra, overrides, sweep=True),
             tags=environment_tags() | {"sweep": os.environ[SWEEP_ENV]},
         )

@@ -50,19 +50,25 @@ def jobs_of_a_sweep(
 
     Sorted by anything but time, MLflow shows the jobs themselves and not only their parent.
     """
-    columns = [_column("metrics", metric), *(_column("params", key) for key in keys)]
     charts = [_scatter(key, metric) for key in keys if key in numeric] + [_parallel(keys, metric), _bars(metric)]
-    return {
-        "searchFilter": f"tags.sweep = '{sweep}'",
-        "orderByKey": _column("metrics", metric),
-        "orderByAsc": not larger_is_better,
-        "runsHiddenMode": "SHOW_ALL",  # in charts
-        "selectedColumns": columns,
-        "columnOrder": columns,
+    order = {"orderByKey": _column("metrics", metric), "orderByAsc": not larger_is_better}
+    return _state(f"tags.sweep = '{sweep}'", order, [metric], keys) | {
         "compareRunCharts": charts,
         "compareRunSections": [{"uuid": _SECTION, "name": metric, "display": True, "isReordered": False}],
         "isAccordionReordered": True,  # or MLflow adds a chart for every metric, before these
     }
+
+
+def all_runs(metrics: list[str]) -> dict[str, Any]:
+    """The state of a view: all runs, the latest first, with some metrics and the names of components."""
+    keys = [f"{kind}.name" for kind in ("group", "encoder", "approx", "kernel", "learner")]
+    return _state("", {"orderByKey": "attributes.start_time", "orderByAsc": False}, metrics, keys)
+
+
+def _state(runs: str, order: dict[str, Any], metrics: list[str], keys: list[str]) -> dict[str, Any]:
+    columns = [*(_column("metrics", metric) for metric in metrics), *(_column("params", key) for key in keys)]
+    shown = {"selectedColumns": columns, "columnOrder": columns, "runsHiddenMode": "SHOW_ALL"}  # in charts
+    return {"searchFilter": runs, **order, **shown}
 
 
 _SECTION = "main"

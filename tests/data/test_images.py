@@ -300,7 +300,13 @@ def test_files_are_read_as_their_values(tmp_path, suffix, write, stored, setting
             {"pad": [9, 9], "crop": [3, 3]},
             "crop, pad: expected at most one of resize, crop and pad",
         ),
-        (".png", PILLOW, GREY, {"crop": [3]}, r"crop: expected \[height, width\] in pixels, found \[3\]"),
+        (
+            ".png",
+            PILLOW,
+            GREY,
+            {"crop": [3]},
+            r"crop: expected \[height, width\] in pixels, or one number for both, found \[3\]",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_one_line(tmp_path, suffix, write, stored, settings, message):

@@ -588,7 +588,7 @@ def test_silence_has_a_finite_spectrogram():
 
 
 def test_spectrograms_need_a_window_of_samples():
-    message = r"encoder=mel_spectrogram takes signals of at least 256 samples \(window=0.032 s\), found %s"
+    message = r"encoder=mel_spectrogram takes signals of at least 256 samples \(window=0.032 s, rate=8000\), found %s"
     for X, found in (
         (np.zeros((2, 255)), "vectors of length 255"),
         (np.zeros((2, 30, 30)), r"points of shape \(30, 30\)"),

@@ -164,7 +164,14 @@ class TestOneRun:
 
     @pytest.mark.usefixtures("database")
     def test_mlflow_has_the_whole_run(self, run, tmp_path):
-        assert run(*SMALL[:-1])[0] == 0
+        code, out, _ = run(*SMALL[:-1])
+        assert code == 0
+        client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'out' / 'mlflow.db'}")
+        key = re.search(r"viewStateShareKey=(\w+)", out)[1]
+        view = client.get_experiment_by_name("orbit").tags[f"mlflow.sharedViewState.{key}"]
+        columns = json.loads(json.loads(view)["state"])["selectedColumns"]
+        assert columns[:2] == ["metrics.`test/accuracy`", "metrics.`reference/majority_class/accuracy`"]
+        assert columns[-1] == "params.`learner.name`"
         (folder,) = folders(tmp_path)
         (logged,) = mlflow_runs(tmp_path)
         assert logged.info.status == "FINISHED"
@@ -175,6 +182,7 @@ class TestOneRun:
         assert logged.data.tags["mlflow.source.git.commit"] == logged.data.tags["git.commit"]
         assert logged.data.metrics == RunFolder(folder).read_metrics()
         assert logged.data.params["distribution.name"] == "haar"
+        assert logged.inputs.dataset_inputs[0].dataset.name == "rotated_digits"
         assert {"config_hash", "seed", "launcher", "git.commit", "version.torch"} <= set(logged.data.tags)
         assert logged.data.tags["device"] == Engine().device_name()
         assert logged.inputs.dataset_inputs[0].dataset.name == "rotated_digits"
@@ -330,6 +338,7 @@ class TestSweep:
         }
         assert all(r.info.status == "FINISHED" and "test/accuracy" in r.data.metrics for r in children)
         assert parent.info.status == "FINISHED"
+        assert parent.data.params["group"] == "identity,rotation"
         best = max(r.data.metrics["test/accuracy"] for r in children)
         assert parent.data.metrics == {"best/test/accuracy": best}
         tags = parent.data.tags
@@ -455,19 +464,24 @@ class TestFailures:
         assert "ZeroDivisionError" in (folder / "traceback.txt").read_text()
         assert [r.info.status for r in mlflow_runs(tmp_path)] == ["FAILED"]
 
-    def test_what_libraries_say_of_later_versions_is_shown_once(self, run, tmp_path, monkeypatch):
+    def test_a_warning_is_shown_once_and_counted(self, run, tmp_path, monkeypatch):
         fit = LogisticRegression.fit
 
         def fit_with_warning(*args, **more):
-            warnings.warn("this default will change", FutureWarning, stacklevel=2)
+            for _ in range(21):  # in each of seven fits
+                warnings.warn("this default will change", FutureWarning, stacklevel=2)
             return fit(*args, **more)
 
         monkeypatch.setattr(LogisticRegression, "fit", fit_with_warning)
         assert run(*SMALL, "learner=logistic", "tracking.enabled=false")[0] == 0
         (folder,) = folders(tmp_path)
-        assert (folder / "run.log").read_text().count("FutureWarning: this default will change") == 1
+        lines = [line for line in (folder / "run.log").read_text().splitlines() if "this default will change" in line]
+        assert [line.partition("cli: ")[2] for line in lines] == [
+            "FutureWarning: this default will change",
+            "147 times: FutureWarning: this default will change",
+        ]
 
-    def test_input_errors_inside_a_run_exit_2(self, run, monkeypatch):
+    def test_input_errors_inside_a_run_exit_2(self, run, tmp_path, monkeypatch):
         def refuse(*args):
             raise InputError("dataset.x: wrong")
 
@@ -475,3 +489,19 @@ class TestFailures:
         code, _, err = run(*SMALL)
         assert code == 2
         assert "error: dataset.x: wrong" in err
+        assert not folders(tmp_path)
+        assert not mlflow_runs(tmp_path)
+
+    @pytest.mark.parametrize("earlier", [True, False])
+    def test_a_run_refused_before_it_has_results_leaves_nothing_but_files_of_others(self, run, tmp_path, earlier):
+        np.savez(tmp_path / "mine.npz", X=np.zeros((40, 3)), y=np.arange(40) % 2)
+        (tmp_path / "here").mkdir()
+        if earlier:
+            (tmp_path / "here" / "own.txt").touch()
+        code, _, err = run("dataset=arrays", "dataset.path=mine.npz", f"hydra.run.dir={tmp_path / 'here'}")
+        assert code == 2
+        assert "found vectors of length 3: choose group=cyclic for series, group=identity for tables" in err
+        assert [path.name for path in tmp_path.glob("here/*")] == ["own.txt"] * earlier
+        assert (tmp_path / "here").exists() == earlier
+        assert not mlflow_runs(tmp_path)
+        assert not list((tmp_path / "out" / "pending").glob("*.json"))
