@@ -201,7 +201,7 @@ class Layer(Component):
                 raise self.wrong(name, f"one, or one for each of {len(sides)} axes")
         if self.group is not None:
             with of_part(self.section, "group"):
-                self.group.check_shape((self.size,) * len(sides))
+                self.group.check_shape((*(self.size,) * len(sides), 1))  # with channels, as patches have them
         for each in self.by_dilation():
             positions = each.positions(sides)
             if min(positions.counts) < 1:

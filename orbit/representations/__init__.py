@@ -5,6 +5,7 @@ from orbit.representations.base import ImageRepresentation, Representation, mean
 from orbit.representations.gradients import Gradients
 from orbit.representations.matrices import Bag, Coulomb, is_symmetric
 from orbit.representations.molecules import BagOfBonds, ManyBody
+from orbit.representations.outline import Outline
 from orbit.representations.patches import Crop, PatchPCA
 from orbit.representations.polar import Polar
 from orbit.representations.spectrogram import mel_spectrogram
@@ -22,6 +23,7 @@ __all__ = [
     "ImageRepresentation",
     "ManyBody",
     "NoAugmentation",
+    "Outline",
     "PatchPCA",
     "Polar",
     "Raw",

@@ -333,6 +333,15 @@ def test_a_layer_averaged_over_turns_of_the_patch_does_not_see_them(normalizatio
     assert np.abs(encoded(plain, moved) - encoded(plain, X)).max() > 1e-3
 
 
+@pytest.mark.parametrize("shape", [(3, 3, 3), (3, 3, 3, 2)])
+def test_a_layer_averaged_over_turns_of_the_patch_of_a_volume_does_not_see_them(shape, rng):
+    X = rng.standard_normal((5, *shape))
+    options = {"size": 3, "pooling": "none", "n_components": 4, "unit_norm": False, "axes": 3}
+    encoder = patches_of(**options, group="octahedral").fit(X, random_state=0)
+    moved = np.rot90(np.rot90(X, axes=(1, 2)), axes=(2, 3))
+    np.testing.assert_allclose(encoded(encoder, moved), encoded(encoder, X), rtol=1e-9)
+
+
 def test_an_average_over_turns_is_the_mean_of_features_of_turned_images(rng):
     X = rng.standard_normal((3, 3, 3))
     options = {"size": 3, "pooling": "none", "n_components": 1000, "landmarks": "uniform", "unit_norm": False}

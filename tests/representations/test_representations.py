@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from orbit.core.errors import InputError
 from orbit.groups import Rotation
-from orbit.representations import Bag, BagOfBonds, Centre, Coulomb, ManyBody, Polar, Raw, Standardize, UnitNorm
+from orbit.representations import Bag, BagOfBonds, Centre, Coulomb, ManyBody, Outline, Polar, Raw, Standardize, UnitNorm
 from orbit.testing import RepresentationContract
 from orbit.testing.samples import smooth_images
 
@@ -49,6 +49,35 @@ class TestUnitNormEach(RepresentationContract):
 
     def test_zero_stays_zero(self):
         np.testing.assert_array_equal(UnitNorm("each").fit_transform(np.zeros((2, 3))), 0)
+
+
+class TestOutline(RepresentationContract):
+    shape = (6, 5)
+
+    def create(self):
+        return Outline(n_points=9)
+
+    @pytest.mark.parametrize("axes", [2, 3])
+    @pytest.mark.parametrize("n_points", [7, 20, 2000])
+    def test_clouds_are_cells_of_the_surface_of_a_ball(self, axes, n_points):
+        distances = np.linalg.norm(np.indices((21,) * axes) - 10, axis=0)
+        for x in (distances < 7, 3 - 0.1 * distances):  # of the second, the region is another ball
+            cloud = Outline(n_points).fit_transform(x[None].astype(np.float32))[0]
+            radii = np.linalg.norm(cloud - 10, axis=1)
+            assert cloud.shape == (n_points, axes)
+            assert np.ptp(radii) < 1.5
+            assert len(np.unique(cloud, axis=0)) == min(
+                n_points, len(np.unique(Outline(5000).fit_transform(x[None])[0], axis=0))
+            )
+
+    def test_a_constant_image_is_one_region(self):
+        cloud = Outline(16).fit_transform(np.zeros((1, 5, 5)))[0]
+        assert set(map(tuple, cloud)) == {(i, j) for i in range(5) for j in range(5) if {i, j} & {0, 4}}
+
+    @pytest.mark.parametrize("shape", [(4, 4, 4, 2), (2, 2, 2, 2, 2)])
+    def test_points_of_other_axes_are_refused(self, shape):
+        with pytest.raises(InputError, match=r"representation=outline takes images .* or volumes .*, found points of"):
+            Outline().fit(np.ones((2, *shape)))
 
 
 class TestCentre(RepresentationContract):
