@@ -1,6 +1,7 @@
 """Encoders: maps from moved points to the vectors that the kernel takes."""
 
 from orbit.encoders.base import Encoder, NoEncoder
+from orbit.encoders.by_size import BySize
 from orbit.encoders.gradients import Gradients
 from orbit.encoders.layer import Layer
 from orbit.encoders.normalization import ContrastNormalization, MeanRemoval, Whitening
@@ -14,6 +15,7 @@ from orbit.encoders.sphere import Rectified
 from orbit.encoders.triangle import UpperTriangle
 
 __all__ = [
+    "BySize",
     "ContrastNormalization",
     "Encoder",
     "GaussianPooling",

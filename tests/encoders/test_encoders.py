@@ -19,6 +19,7 @@ from orbit.approx import Exact, RandomFourier
 from orbit.core.errors import InputError
 from orbit.distributions import NoisySort
 from orbit.encoders import (
+    BySize,
     Gradients,
     GridPooling,
     Layer,
@@ -539,7 +540,7 @@ def test_no_encoder_flattens():
     X = np.arange(8.0).reshape(2, 2, 2)
     np.testing.assert_array_equal(encoded(NoEncoder().fit(X), X), X.reshape(2, 4))
     assert orbit.available("encoder") == [
-        *("gradients", "mel_spectrogram", "none", "onnx", "patches", "pca", "point_pairs", "upper_triangle")
+        *("by_size", "gradients", "mel_spectrogram", "none", "onnx", "patches", "pca", "point_pairs", "upper_triangle")
     ]
 
 
@@ -711,6 +712,39 @@ def test_the_kernel_of_principal_components_is_that_of_moved_points_but_for_the_
 
 class TestNoEncoder(EncoderContract):
     component = NoEncoder
+
+
+@pytest.mark.parametrize(
+    ("shape", "length"),
+    [
+        ((63,), 63),
+        ((64,), 2 * 3 * 3 * 64),
+        ((100, 6), 2 * 4 * 3 * 64),
+        ((8, 8), 64),
+        ((28, 28), 36 * 64),
+        ((48, 50, 3), 3 * 64),
+        ((8, 8, 8), 2 * 64),
+    ],
+    ids=str,
+)
+def test_settings_follow_from_the_size(shape, length, rng):
+    X = rng.standard_normal((70, *shape)).astype(np.float32)
+    assert encoded(orbit.build("encoder", "by_size").fit(X, 0), X).shape == (70, length)
+
+
+def test_series_are_encoded_beside_their_differences(rng):
+    X = rng.standard_normal((70, 80))
+    encoder = BySize().fit(X, 0)
+    expected = [encoded(each, part) for each, part in zip(encoder.encoders_, (X, np.diff(X)), strict=True)]
+    np.testing.assert_array_equal(encoded(encoder, X), np.hstack(expected))
+
+
+class TestBySize(EncoderContract):
+    component, shape = BySize, (24, 24)
+
+
+class TestBySizeOfSeries(TestBySize):
+    shape = (64,)
 
 
 class TestPatches(EncoderContract):
